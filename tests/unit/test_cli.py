@@ -275,6 +275,15 @@ def test_options_on_the_command_line_have_their_types(capsys, responses):
     assert "stem:yes|beta:2|" in capsys.readouterr().out
 
 
+def test_a_file_does_not_replace_a_challenge_s_tables(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("context_id,system_id,response,rating\n1,a,hi,3\n1,b,yes,4\n")
+    (tmp_path / "params.yaml").write_text("challenges: {mine: {dialogues: dialogues.json}}\n")
+    assert "there is a data set 'mine'" in fails(capsys, "read", "mine.csv")
+    assert main(["read", "mine.csv", "--name", "other"]) == 0
+    assert {path.name for path in (tmp_path / "data/tables").iterdir()} == {"other"}
+
+
 def test_names_that_do_not_exist(tmp_path, capsys, responses, monkeypatch):
     assert "Did you mean 'f1'" in fails(capsys, "score", responses, "--metric", "f2")
     catalogue = write_mirror(tmp_path, mini_items())

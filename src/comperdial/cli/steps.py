@@ -60,6 +60,12 @@ def _tables(options: argparse.Namespace) -> tuple[str, Mapping[str, Any]]:
     given, path = rated_file_options(options), Path(options.dataset)
     if path.suffix in TABLE_SUFFIXES or path.is_file():
         name = options.name or path.stem
+        if not options.output and name in _taken():
+            raise ConfigError(
+                f"there is a data set {name!r}, whose tables would be replaced",
+                where=str(path),
+                expected="another name: --name",
+            )
         return name, readers.read("table", name, {"table": path}, given)
     if options.name or given:
         where = "--name" if options.name else "--columns, --scale"
@@ -86,6 +92,15 @@ def _params() -> Mapping[str, Any]:
 
     path = params_file()
     return load_yaml(path) if path.is_file() else {}
+
+
+def _taken() -> set[str]:
+    """Return the names of challenges and of the catalogue's data sets."""
+    from comperdial.data.catalogue import load_catalogue
+
+    params = _params()
+    catalogue = Path(params.get("catalogue", "data/sources.yaml"))
+    return {*(params.get("challenges") or {}), *(load_catalogue(catalogue).datasets if catalogue.is_file() else ())}
 
 
 def _chosen_files(params: Mapping[str, Any]) -> dict[str, Any]:
