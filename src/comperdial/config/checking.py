@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -155,10 +156,15 @@ class Lines:
         self.paths = paths
         self.option = option
 
+    @cached_property
+    def _contents(self) -> list[tuple[str | Path, dict[str, Any]]]:
+        """Return the files, the last first, and what they hold: read once, since each entry of a judge is looked up."""
+        return [(path, load_yaml(path)) for path in reversed(self.paths)]
+
     def where(self, keys: Sequence[str | int], value: object) -> str:
         """Return the file and the line of a setting, or the option that gave it this value."""
-        for path in reversed(self.paths):
-            there: Any = load_yaml(path)
+        for path, content in self._contents:
+            there: Any = content
             try:
                 for key in keys:
                     there = there[key]
