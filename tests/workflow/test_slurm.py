@@ -136,7 +136,7 @@ def test_the_main_job_s_results_are_the_local_run_s(root, cluster, tmp_path):
     shutil.copytree(root / "data/models", workdir.path / "data/models", dirs_exist_ok=True)
     without_gpu(workdir, mem_mb=6000)
     run = submitted(workdir, cluster, "--config", "datasets=[usr_persona,usr_topical]")
-    assert run.wait(1500) == 0, said(workdir)[-4000:]
+    assert run.wait(2400) == 0, said(workdir)[-4000:]
     made = {name: found for name, found in content(workdir).items() if name.startswith("results/")}
     assert {"results/studies/usr/tables/usr.csv", "results/usr_topical/correlations.parquet"} <= set(made)
     there = {name for name in made if (Path(local) / name).is_file()}
