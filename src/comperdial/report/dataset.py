@@ -277,7 +277,7 @@ def _results(inputs: Inputs) -> pd.DataFrame:
 def _best_first(frame: pd.DataFrame, first: pd.Series) -> pd.DataFrame:
     """Sort records by the value that their output has where ``first`` holds, the highest first, those without one last.
 
-    Outputs with the same label are told apart by their names.
+    Outputs with the same label also show their names.
     """
     several = frame.groupby("label")[["metric", "output"]].transform("nunique").max(axis=1) > 1
     names = frame["label"] + " (" + frame["metric"] + ":" + frame["output"] + ")"

@@ -681,7 +681,7 @@ def _alike(x: Floats, y: Floats, epsilon: float) -> Flags:
 
 
 def _swapped_pairs(one: Flags, other: Flags, x: Floats, y: Floats, resamples: int, rng: np.random.Generator) -> Floats:
-    """Swap what is said of each pair: a sum of signs, of which only the number of pairs that the two see otherwise matters."""
+    """Swap the verdicts on each pair: the difference is a sum of signs over the pairs on which the two metrics disagree."""
     places = (np.isfinite(x) & np.isfinite(y)).sum(axis=1)
     pairs = places * (places - 1) / 2
     otherwise = (one != other).sum(axis=(1, 2))

@@ -1,6 +1,6 @@
 """The selection model: an encoder that reads a context with its candidate responses, and a head that scores them.
 
-With ``attention: shared`` the candidates of a context stand in one row behind it. The context sees itself, and each
+With ``attention: shared`` the candidates of a context follow it in one sequence. The context sees itself, and each
 candidate sees the context and itself, at the positions right after the context: the context, which is the long part,
 goes through the encoder once. With ``attention: full`` each candidate has a row of its own, in which the context sees it
 too, as in the paper.

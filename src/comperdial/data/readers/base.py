@@ -19,7 +19,7 @@ History = list[dict[str, str]]
 
 # As everywhere in this repository: B's turns are evaluated, A is the other speaker.
 PERSON, CHATBOT = "AB"
-# Stands for an utterance that is empty: people saw it, and it is part of what they judged. ConTurE's files have it too.
+# Replaces an empty utterance, which raters saw and judged. ConTurE's files use it too.
 EMPTY = "<EMPTY>"
 _RATED = ("systems", "contexts", "personas", "responses", "ratings")
 

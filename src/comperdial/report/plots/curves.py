@@ -1,4 +1,4 @@
-"""Learning curves: what a smaller benchmark would have said, and how large one must be to find a difference of metrics."""
+"""Learning curves: the results of a smaller benchmark, and the size needed to detect a difference between metrics."""
 
 from __future__ import annotations
 
