@@ -31,7 +31,9 @@ rule read_preferences:
         dataset=one_of(PREFERRED),
     params:
         checksums=lambda wildcards: [source.sha256 for source in S.catalogue.dataset(wildcards.dataset).files.values()],
-        code=lambda wildcards: code(f"data/readers/{S.catalogue.dataset(wildcards.dataset).reader}.py", "data/readers/base.py"),
+        code=lambda wildcards: code(
+            f"data/readers/{S.catalogue.dataset(wildcards.dataset).reader}.py", "data/readers/base.py"
+        ),
     shell:
         "comperdial read {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"
 
