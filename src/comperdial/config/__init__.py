@@ -81,9 +81,10 @@ def line_of(path: str | Path, keys: Sequence[str | int]) -> int:
     node = yaml.compose(read_text(path), yaml.CSafeLoader)
     line = 1
     for key in keys:
+        children: dict[Any, tuple[yaml.Node, yaml.Node]] = {}
         if isinstance(node, yaml.MappingNode):
             children = {name.value: (name, value) for name, value in node.value}
-        else:
+        elif isinstance(node, yaml.SequenceNode):
             children = {number: (value, value) for number, value in enumerate(node.value)}
         if key not in children:
             break
