@@ -176,7 +176,7 @@ def test_an_empty_table_keeps_its_columns(tmp_path):
 def test_a_list_column_of_a_csv_must_be_json(tmp_path):
     path = tmp_path / "contexts.csv"
     path.write_text("dataset,context_id,dialogue_id,turn,history,references,facts\nd,c,d,0,hello,[],[]\n")
-    with pytest.raises(SchemaError, match=r"record 1 .*: column 'history' holds 'hello'; expected a list of"):
+    with pytest.raises(FileError, match=r"record 1, column 'history'.* not valid JSON .*expected a JSON list"):
         schema.read(path, "contexts")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -152,13 +153,17 @@ class Lines:
         self.paths = paths
         self.option = option
 
+    @cached_property
+    def _contents(self) -> list[tuple[str | Path, dict[str, Any]]]:
+        return [(path, load_yaml(path)) for path in self.paths]
+
     def place(self, keys: Sequence[str | int], value: object) -> str:
         """Return the file and the line of a setting, or the option that gave it this value; and the key's path."""
         return _at(self._where(keys, value), keys)
 
     def _where(self, keys: Sequence[str | int], value: object) -> str:
-        for path in reversed(self.paths):
-            if _reached(load_yaml(path), keys) == ([*keys], value):
+        for path, content in reversed(self._contents):
+            if _reached(content, keys) == ([*keys], value):
                 return f"{path}, line {line_of(path, keys)}"
         return self.option
 

@@ -315,7 +315,7 @@ def _table(path: Path, rated: Rated) -> pd.DataFrame:
             expected=f"at least {', '.join(needed)}; dialogues are named by dialogue_id",
         )
     if path.suffix == ".csv":
-        content = schema.parse_cells(content, "scores")
+        content = schema.parse_cells(content, "scores", path)
     for column, expected in (("dataset", (rated.dataset,)), ("level", _ITEMS[item])):
         wrong = ~content[column].isin(expected).to_numpy() if column in content else None
         if wrong is not None and wrong.any():

@@ -55,7 +55,7 @@ def read_ratings(
     frame = read_columns(path, [*columns, *_ITEMS], ["system_id", "rating"])
     frame = check_columns(_named_items(frame, path), columns, path)
     if path.suffix == ".csv":
-        frame = schema.parse_cells(frame, "ratings")
+        frame = schema.parse_cells(frame, "ratings", path)
     if "annotator_id" not in frame and frame.duplicated([c for c in columns if c in frame and c != "rating"]).any():
         raise SchemaError(
             "a response has several ratings",
@@ -246,7 +246,7 @@ def _read_scores(path: Path, *, unnamed: bool) -> pd.DataFrame:
     if without.any():
         log.info("%s: %d of %d records have no value", path, int(without.sum()), len(named))
     named = named.loc[~without, columns]
-    return schema.validate(schema.parse_cells(named, "scores"), "scores", where=str(path))
+    return schema.validate(schema.parse_cells(named, "scores", path), "scores", where=str(path))
 
 
 def _named_items(frame: pd.DataFrame, path: Path) -> pd.DataFrame:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from comperdial.core.errors import FileError, SchemaError
-from comperdial.core.files import check_input, read_table, replacing, write_table
+from comperdial.core.files import check_input, parse_json, read_table, replacing, write_table
 from comperdial.schema.tables import DTYPES, TABLES, Table, table, validate
 
 # Rows that are stored together.
@@ -81,7 +81,7 @@ def read(path: str | Path, name: str) -> pd.DataFrame:
         return _to_frame(_content(path, table(name)), table(name))
     frame = read_table(path)
     if path.suffix == ".csv":
-        frame = parse_cells(frame, name)
+        frame = parse_cells(frame, name, path)
     return validate(frame, name, where=str(path))
 
 
@@ -151,10 +151,15 @@ def column_names(path: str | Path) -> list[str]:
         return list(pq.read_schema(path).names)
 
 
-def parse_cells(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+def parse_cells(frame: pd.DataFrame, name: str, path: str | Path) -> pd.DataFrame:
     """Turn the texts of a CSV's cells into what the table's columns hold: lists, numbers, missing values.
 
-    A cell that does not spell what it should is left as it is, for :func:`validate` to name.
+    A cell that holds something else is left as it is, for :func:`validate` to name.
+
+    Raises
+    ------
+    FileError
+        When a list is not JSON.
     """
     frame = frame.copy()
     for field in table(name).fields:
@@ -162,7 +167,9 @@ def parse_cells(frame: pd.DataFrame, name: str) -> pd.DataFrame:
             continue
         cells = frame[field.name].astype(object)
         if pa.types.is_list(field.type):
-            cells = cells.map(_from_json)
+            places = (f"{path}, record {row}, column {field.name!r}" for row in range(1, len(cells) + 1))
+            lists = [parse_json(*cell, expected="a JSON list") for cell in zip(cells, places, strict=True)]
+            cells = pd.Series(lists, dtype=object, index=frame.index)
         elif field.nullable:
             cells = cells.where(cells != "", None)
         if field.is_number:
@@ -170,13 +177,6 @@ def parse_cells(frame: pd.DataFrame, name: str) -> pd.DataFrame:
             cells = cells.where(numbers.isna(), numbers.astype(object))
         frame[field.name] = cells
     return frame
-
-
-def _from_json(cell: str) -> object:
-    try:
-        return json.loads(cell)
-    except ValueError:
-        return cell
 
 
 @contextmanager

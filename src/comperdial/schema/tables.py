@@ -122,7 +122,7 @@ _AMOUNT = replace(_NUMBER, low=0, expected="a number of 0 or more")
 _TEXTS = Field(
     type=TEXTS,
     check=lambda value: isinstance(value, list) and all(map(_filled, value)),
-    expected="a list of texts, none of them empty, in a CSV as JSON",
+    expected="a list of texts, none of them empty",
 )
 
 
@@ -144,7 +144,7 @@ _COLUMNS: Mapping[str, Field] = {
     **_each("agreement power threshold ratio ties lowest highest weight p_adjusted p_fdr", _NUMBER),
     "level": _one_of(*LEVELS),
     "kind": _one_of(*SYSTEM_KINDS),
-    "history": Field(type=UTTERANCES, check=_are_utterances, expected="a list of {speaker, text}, in a CSV as JSON"),
+    "history": Field(type=UTTERANCES, check=_are_utterances, expected="a list of {speaker, text}"),
     "response": replace(_FILLED, expected="a response that is not empty"),
     "choice": _one_of(*SIDES, "tie"),
     "role": _one_of("interlocutor", "outsider"),
