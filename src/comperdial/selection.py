@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cached_property, wraps
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from comperdial.challenge.dialogues import read_dialogues
 from comperdial.challenge.submissions import is_submission
@@ -37,24 +37,12 @@ from comperdial.metrics.named import ABOUT, suited, why_unsuited
 from comperdial.metrics.scoring import expected_of
 from comperdial.perturbations import generated
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 # Folders below results/ that belong to no data set.
 _FOLDERS = {"local", "notebooks", "personas", "studies"}
 
 
-def _once(method: Callable[Concatenate[Selection, P], T]) -> Callable[Concatenate[Selection, P], T]:
-    """Compute each answer once: hundreds of jobs ask the same."""
-
-    @wraps(method)
-    def answer(selection: Selection, *arguments: P.args, **named: P.kwargs) -> T:
-        key = (method.__name__, arguments, tuple(sorted(named.items())))
-        if key not in selection.answers:
-            selection.answers[key] = method(selection, *arguments, **named)
-        return selection.answers[key]
-
-    return answer
+# Hundreds of jobs ask the same of the one selection that a process has.
+_once = cache
 
 
 class Selection:
@@ -89,7 +77,6 @@ class Selection:
         self._own_studies = config.get("studies") or {}
         self.config = with_studies(completed(config))
         self.studies: Mapping[str, Any] = self.config["studies"]
-        self.answers: dict[Any, Any] = {}
         self.catalogue: Catalogue = load_catalogue(config["catalogue"])
         self._read_datasets()
         self.metrics = {name: self._made(name, entry) for name, entry in self.config["metrics"].items()}

@@ -38,16 +38,13 @@ def test_merged_keys_may_be_given_again(tmp_path):
     ("text", "line", "message"),
     [
         ("a:\n  b: 1\n c: 2\n", 3, "not valid YAML"),
-        ("a: 1\nb: {from: 2024-02-30}\n", 2, "'2024-02-30' cannot be read as timestamp"),
-        ("a: 1\nb: " + "9" * 5000, 2, "cannot be read as int"),
-        ("a: 1\nb: x\0y\n", 2, r"the character U\+0000"),
-        ("a: 1\nb: !!bool maybe\n", 2, "'maybe' cannot be read as bool"),
+        ("a: 1\nb: {from: 2024-02-30}\n", 2, "'2024-02-30': day is out of range"),
+        ("a: 1\nb: " + "9" * 5000, 2, "for integer string conversion"),
         ("a: 1\nb: !!python/name:os.system x\n", 2, "could not determine a constructor"),
-        ("a: 1\nnull: 2\n", 2, "the key 'null' is no text: put it in quotes"),
-        ("a: 1\n.nan: 2\n", 2, r"the key '\.nan' is no text"),
-        ("a: 1\nlabels: {Yes: 1, No: 0}\n", 2, "the key 'Yes' is no text"),
-        ("a: 1\n? [b]\n: 2\n", 2, "is no text"),
-        ("a: 1\nb: &b [*b]\n", 2, "contains itself"),
+        ("a: 1\nnull: 2\n", 2, "the key 'null' is not text: put it in quotes"),
+        ("a: 1\n.nan: 2\n", 2, r"the key '\.nan' is not text"),
+        ("a: 1\nlabels: {Yes: 1, No: 0}\n", 2, "the key 'Yes' is not text"),
+        ("a: 1\n? [b]\n: 2\n", 2, "is not text"),
     ],
 )  # fmt: skip
 def test_the_line_of_what_cannot_be_read_is_named(tmp_path, text, line, message):
@@ -57,7 +54,7 @@ def test_the_line_of_what_cannot_be_read_is_named(tmp_path, text, line, message)
         load_yaml(path)
 
 
-@pytest.mark.parametrize("text", ["a: " + "[" * 5000, 'a: "\\UFFFFFFFF"'])
+@pytest.mark.parametrize("text", ["a: " + "[" * 5000, 'a: "\\UFFFFFFFF"', "a: x\0y"])
 def test_what_breaks_the_parser_is_one_message(tmp_path, text):
     path = tmp_path / "file.yaml"
     path.write_text(text)
@@ -145,10 +142,11 @@ def test_a_study_asks_nothing_of_other_data_sets_and_no_judge_that_there_is_not(
 GONE = object()
 MISTAKES = [
     ("judging.budget", "ten", "judging.budget: got 'ten'; expected US dollars, 0 or more"),
-    ("judging.bugdet", 5, "judging: unknown key 'bugdet'; .*Did you mean 'budget'"),
-    ("dataset", [], "unknown key 'dataset'; .*Did you mean 'datasets'"),
+    ("judging.bugdet", 5, "judging.bugdet: unknown key 'bugdet'; .*Did you mean 'budget'"),
+    ("dataset", [], "dataset: unknown key 'dataset'; .*Did you mean 'datasets'"),
     ("datasets", [], "datasets: got an empty list"),
     ("datasets", ["demo", "demo"], "datasets: 'demo' is given twice"),
+    ("metrics.f1.main", 5, r"metrics\.f1\.main: got 5; expected the name of an output"),
     ("evaluation.target", GONE, "evaluation: no 'target'"),
     ("evaluation.levels", ["turn", "dialog"], r"evaluation\.levels\[1\]: got 'dialog'; expected 'turn', 'dialogue' or"),
     ("evaluation.resamples", 1000.0, r"evaluation\.resamples: got 1000\.0; expected a whole number"),
@@ -181,7 +179,7 @@ def test_the_first_thing_wrong_is_named_with_its_line(tmp_path, shipped, setting
 
 @pytest.mark.parametrize(
     ("keys", "line"),
-    [("a", 1), ("by", 3), ("b?", 2), ("c1", 6), ("c1z", 7), ("c1x", 2), ("c9", 4), ("?", 1)],
+    [("a", 1), ("by", 3), ("b?", 2), ("c1", 6), ("c1z", 7), ("c1x", 6), ("c9", 4), ("?", 1)],
 )
 def test_the_line_of_a_setting_or_of_what_lacks_it(tmp_path, keys, line):
     path = tmp_path / "file.yaml"
@@ -205,8 +203,8 @@ def test_what_was_given_on_the_command_line_has_no_line(tmp_path, shipped):
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("key", "sk-my-own-secret", "got a text that is not shown, .*expected the name of an environment variable"),
-        ("base_url", "ftp://me:my-own-secret@here", "got a text that is not shown"),
+        ("key", "sk-my-own-secret", "got a value that is not shown, .*expected the name of an environment variable"),
+        ("base_url", "ftp://me:my-own-secret@here", "got a value that is not shown"),
         ("parameters", {"api_key": "my-own-secret"}, "'api_key' looks like a secret"),
         ("parameters", {"extra": [{"token": "my-own-secret"}]}, "'token' looks like a secret"),
         ("model", ["sk-my-own-secret"], "got a list; expected a text"),

@@ -205,7 +205,7 @@ ENTRY = {
         ({"path": "../../etc/passwd"}, "leaves its folder"),
         ({"path": "/etc/passwd"}, "leaves its folder"),
         ({"repository": "../x"}, "files.x.repository: got"),
-        ({"extra": 1}, "files.x: unknown key 'extra'"),
+        ({"extra": 1}, "files.x.extra: unknown key 'extra'"),
         ({"bytes": 0}, "files.x.bytes: got 0"),
         ({"path": None}, "files.x.path: got null"),
         ({"path": "data/{x}.json"}, "files.x.path: got 'data/{x}.json'"),

@@ -44,10 +44,10 @@ def output_table(text: str) -> Path:
     FileError
         When the suffix is unknown, or as :func:`output_file`.
     """
-    from comperdial.core.files import check_table_output
+    from comperdial.core.files import check_suffix
 
     path = output_file(text)
-    check_table_output(path, "")
+    check_suffix(path)
     return path
 
 
@@ -111,9 +111,9 @@ def add_rated_file(command: argparse.ArgumentParser) -> None:
 
 
 def rated_file_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the reader's options that the two say."""
-    said = {"columns": options.columns, "scale": options.scale}
-    return {name: value for name, value in said.items() if value is not None}
+    """Return the reader's options that these two set."""
+    given = {"columns": options.columns, "scale": options.scale}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def add_analysis(command: argparse.ArgumentParser) -> None:

@@ -27,7 +27,7 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_sc
 
 from comperdial.config import line_of, load_yaml
 from comperdial.config.secrets import is_secret
-from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -112,14 +112,11 @@ class Strict(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_keys(cls, given: Any) -> Any:  # noqa: ANN401
-        if isinstance(given, Mapping):
-            fields = {field.alias or name: field for name, field in cls.model_fields.items()}
-            if cls.model_config["extra"] == "forbid" and (others := [str(key) for key in given if key not in fields]):
-                raise unknown("key", others[0], fields)
-            needed = [name for name, field in fields.items() if field.is_required()]
-            if missing := [name for name in needed if name not in given]:
-                raise rule(f"no {missing[0]!r}", ", ".join(needed))
+    def _suggest_keys(cls, given: Any) -> Any:  # noqa: ANN401
+        if isinstance(given, Mapping) and cls.model_config["extra"] == "forbid":
+            fields = {field.alias or name for name, field in cls.model_fields.items()}
+            if others := [str(key) for key in given if key not in fields]:
+                raise unknown("key", others[0], fields, others[0])
         return given
 
 
@@ -133,12 +130,12 @@ def rule(problem: str, expected: str, *at: str | int) -> PydanticCustomError:
     at
         The path from what is validated to what is at fault.
     """
-    return PydanticCustomError("rule", "", {"problem": problem, "expected": expected, "at": at})
+    return PydanticCustomError("rule", "", {"error": ConfigError(problem, expected=expected), "at": at})
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *at: str | int) -> PydanticCustomError:
     """Return the error of a validator: a name that does not exist, with the nearest ones that do; see :func:`rule`."""
-    return PydanticCustomError("unknown", "", {"kind": kind, "name": name, "known": list(known), "at": at})
+    return PydanticCustomError("rule", "", {"error": UnknownNameError(kind, name, known), "at": at})
 
 
 class Lines:
@@ -158,25 +155,17 @@ class Lines:
 
     @cached_property
     def _contents(self) -> list[tuple[str | Path, dict[str, Any]]]:
-        """Return the files, the last first, and what they hold: read once, since each entry of a judge is looked up."""
-        return [(path, load_yaml(path)) for path in reversed(self.paths)]
-
-    def where(self, keys: Sequence[str | int], value: object) -> str:
-        """Return the file and the line of a setting, or the option that gave it this value."""
-        for path, content in self._contents:
-            there: Any = content
-            try:
-                for key in keys:
-                    there = there[key]
-            except (LookupError, TypeError):
-                continue
-            if there == value:
-                return f"{path}, line {line_of(path, keys)}"
-        return self.option
+        return [(path, load_yaml(path)) for path in self.paths]
 
     def place(self, keys: Sequence[str | int], value: object) -> str:
-        """Return :meth:`where` and the key's path, for a message of one's own."""
-        return _at(self.where(keys, value), keys)
+        """Return the file and the line of a setting, or the option that gave it this value; and the key's path."""
+        return _at(self._where(keys, value), keys)
+
+    def _where(self, keys: Sequence[str | int], value: object) -> str:
+        for path, content in reversed(self._contents):
+            if _reached(content, keys) == ([*keys], value):
+                return f"{path}, line {line_of(path, keys)}"
+        return self.option
 
 
 def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *, lines: Lines | None = None) -> T:
@@ -196,16 +185,19 @@ def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *
     Raises
     ------
     ConfigError
-        Says of the first mistake where it is, what there is and what was expected. A value that may be a secret is
-        not shown.
+        For the first mistake: where it is, what is there and what was expected. A value that may be a secret is not
+        shown.
     UnknownNameError
-        When that is a key which there is not.
+        If that is an unknown key.
     """
     try:
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
         mistake = error.errors(include_url=False)[0]
-    raise _error(mistake, content, str(where), lines)
+    keys, value = _reached(content, [*mistake["loc"], *mistake.get("ctx", {}).get("at", ())])
+    problem = _problem(mistake, value)
+    problem.where = lines.place(keys, value) if lines else _at(str(where), keys)
+    raise problem
 
 
 def read_checked(kind: type[T], path: str | Path) -> T:
@@ -213,30 +205,23 @@ def read_checked(kind: type[T], path: str | Path) -> T:
     return checked(kind, load_yaml(path), path, lines=Lines(path))
 
 
-def _error(mistake: ErrorDetails, content: Any, where: str, lines: Lines | None) -> ConfigError:  # noqa: ANN401
+def _problem(mistake: ErrorDetails, value: object) -> ComperdialError:
     context = mistake.get("ctx", {})
-    of_key = bool(mistake["loc"]) and mistake["loc"][-1] == "[key]"
-    keys = [*mistake["loc"][:-1]] if of_key else [*mistake["loc"], *context.get("at", ())]
-    # Of a key that does not exist, the message names the mapping, and the line is the key's.
-    line_at = [*keys, context["name"]] if context.get("kind") == "key" else keys
-    value: Any = content
-    for key in line_at:
-        value = getattr(value, str(key)) if isinstance(value, BaseModel) else value[key]
-    where = _at(lines.where(line_at, value) if lines else where, keys)
-    if mistake["type"] == "unknown":
-        return UnknownNameError(context["kind"], context["name"], context["known"], where=where)
     if mistake["type"] == "rule":
-        return ConfigError(context["problem"], where=where, expected=context["expected"])
+        error: ComperdialError = context["error"]
+        return error
+    if mistake["type"] == "missing":
+        return ConfigError(f"no {mistake['loc'][-1]!r}")
     expected = context.get("words") or _WORDS.get(mistake["type"]) or mistake["msg"].removeprefix("Input should be ")
-    if of_key:
-        return ConfigError(f"the name {mistake['input']!r:.60}", where=where, expected=expected)
+    if "[key]" in mistake["loc"]:
+        return ConfigError(f"the name {mistake['input']!r:.60}", expected=expected)
     if mistake["type"] == "hidden":
-        return ConfigError(f"got {_kind(value)} that is not shown, for it may be a key", where=where, expected=expected)
+        return ConfigError("got a value that is not shown, since it may be a key", expected=expected)
     # Never a mapping or a list of texts: a key could be in it.
     numbers = isinstance(value, list) and value and all(isinstance(entry, int | float) for entry in value)
     shown = (isinstance(value, str | int | float | date) or numbers) and not is_secret(value)
-    got = repr(value) if shown and mistake["type"] not in _WORDS else _kind(value)
-    return ConfigError(f"got {got}", where=where, expected=expected)
+    shown = shown and mistake["type"] not in _WORDS
+    return ConfigError(f"got {repr(value) if shown else _kind(value)}", expected=expected)
 
 
 _WORDS = {"dict_type": "a mapping", "model_type": "a mapping", "list_type": "a list", "too_short": "at least one entry"}
@@ -246,6 +231,16 @@ def _kind(value: object) -> str:
     kinds = {type(None): "null", str: "a text", dict: "a mapping", list: "a list"}
     kind = kinds.get(type(value), f"a {type(value).__name__}")
     return kind.replace("a ", "an empty ", 1) if value in ({}, []) else kind
+
+
+def _reached(content: Any, keys: Sequence[str | int]) -> tuple[list[str | int], Any]:  # noqa: ANN401
+    """Return the keys up to where a setting is missing, or pydantic goes on with a name of its own; and what is there."""
+    for number, key in enumerate(keys):
+        try:
+            content = getattr(content, str(key)) if isinstance(content, BaseModel) else content[key]
+        except (LookupError, TypeError, AttributeError):
+            return [*keys[:number]], content
+    return [*keys], content
 
 
 def _at(where: str, keys: Sequence[str | int]) -> str:

@@ -527,12 +527,6 @@ class Contrast(Strict):
     datasets: Annotated[Distinct[Text], Field(min_length=1)]
     note: Maybe[Text] = None
 
-    @model_validator(mode="after")
-    def _compares_two(self) -> Contrast:
-        if self.metric == self.against:
-            raise rule(f"{self.metric!r} against itself", "two outputs", "against")
-        return self
-
 
 class Shown(BaseModel):
     """A table or figure of a study; any other key is a setting of its function."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.config import load_yaml
-from comperdial.config.checking import checked, read_checked
+from comperdial.config.checking import Lines, checked
 from comperdial.config.parameters import Study
 from comperdial.config.registry import completed
 from comperdial.core.errors import ConfigError, UnknownNameError
@@ -50,8 +50,8 @@ def read_studies(own: Mapping[str, Any] | None = None) -> dict[str, dict[str, An
     """
     studies = {}
     for path in study_files():
-        read_checked(Study, path)
         studies[path.parent.name] = load_yaml(path)
+        checked(Study, studies[path.parent.name], lines=Lines(path))
     for name, changed in (own or {}).items():
         if name not in studies:
             raise UnknownNameError("study", name, studies, where="params.yaml, studies")

@@ -70,19 +70,6 @@ def check_output(path: str | Path) -> Path:
     return path.resolve()
 
 
-def check_table_output(path: Path | None, option: str = "--output") -> None:
-    """Refuse a name that no table can be written under, before all is computed; None: there is no output.
-
-    Raises
-    ------
-    FileError
-        When the suffix is unknown, or as :func:`check_output`.
-    """
-    if path is not None:
-        _check_suffix(path, f"{option} {path}")
-        check_output(path)
-
-
 def check_input(path: str | Path, *, expected: str = "a file") -> Path:
     """Return ``path`` unless there is something that is no regular file: reading a pipe could wait for ever.
 
@@ -214,7 +201,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     import pandas as pd
 
     path = Path(path)
-    _check_suffix(path, str(path))
+    check_suffix(path)
     if path.suffix == ".csv":
         return _read_csv(path)
     if path.suffix == ".jsonl":
@@ -237,10 +224,11 @@ def read_table(path: str | Path) -> pd.DataFrame:
     return frame
 
 
-def _check_suffix(path: Path, where: str) -> None:
+def check_suffix(path: Path) -> None:
+    """Refuse a name whose suffix is not that of a table."""
     if path.suffix not in TABLE_SUFFIXES:
         expected = "a name ending in " + ", ".join(TABLE_SUFFIXES)
-        raise FileError(f"unknown kind of file {path.suffix!r}", where=where, expected=expected)
+        raise FileError(f"unknown kind of file {path.suffix!r}", where=str(path), expected=expected)
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -334,7 +322,7 @@ def form_path(stem: str | Path, suffix: str) -> Path:
 def write_table(path: str | Path, frame: pd.DataFrame) -> None:
     """Write a frame as JSONL, CSV or Parquet (zstd), chosen by suffix, atomically."""
     path = Path(path)
-    _check_suffix(path, str(path))
+    check_suffix(path)
     with replacing(path) as temporary:
         if path.suffix == ".parquet":
             frame.to_parquet(temporary, index=False, compression="zstd")

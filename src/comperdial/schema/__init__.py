@@ -4,10 +4,21 @@ A table is described once (:mod:`comperdial.schema.tables`); the Parquet types a
 ``docs/data-model.md`` explains the tables to their users, and a test holds that page to this package.
 """
 
-from comperdial.schema.check import validate
-from comperdial.schema.io import empty, parse_cells, ratings_in, read, write
-from comperdial.schema.parquet import WHOLE, Part, column_names, count, merge, read_parts, writing
-from comperdial.schema.tables import TABLES, table
+from comperdial.schema.io import (
+    WHOLE,
+    Part,
+    column_names,
+    count,
+    empty,
+    merge,
+    parse_cells,
+    ratings_in,
+    read,
+    read_parts,
+    write,
+    writing,
+)
+from comperdial.schema.tables import TABLES, table, validate
 
 __all__ = [
     "TABLES",

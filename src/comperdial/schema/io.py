@@ -1,32 +1,74 @@
-"""Read and write tables as files of any kind."""
+"""Read and write tables as files of any kind.
+
+A Parquet table is checked, sorted by the table's key and marked with the table's name. A file with that mark is taken
+as it is when it is read: only its schema and the checksums of its pages are looked at. Any other is checked value by
+value.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from comperdial.core.errors import FileError, SchemaError
-from comperdial.core.files import parse_json, read_table, write_table
-from comperdial.schema.check import validate
-from comperdial.schema.parquet import read_whole, writing
-from comperdial.schema.tables import table
+from comperdial.core.files import check_input, parse_json, read_table, replacing, write_table
+from comperdial.schema.tables import DTYPES, TABLES, Table, table, validate
+
+# Rows that are stored together.
+_GROUP = 65_536
+# A column of text with more values than these is stored as it is: a dictionary would hold nearly all of it.
+_FEW = 256
+# Keys of a file's metadata: which table it is, and of a part of one, which part.
+_TABLE, _PART = b"comperdial.table", b"comperdial.part"
+Part = tuple[int, int]
+"""The number of a part, from 1, and how many there are."""
+WHOLE: Part = (1, 1)
 
 
 def write(path: str | Path, frame: pd.DataFrame, name: str) -> None:
     """Check a frame as table ``name``, sort it by its key and write it (Parquet, CSV or JSONL by suffix)."""
-    if Path(path).suffix == ".parquet":
-        with writing(path, name) as add:
-            add(frame)
-        return
     spec = table(name)
-    checked = validate(frame, name, where=str(path)).sort_values(list(spec.key), kind="stable")
+    checked = validate(frame, name, where=str(path))
+    if Path(path).suffix == ".parquet":
+        _store(path, _to_arrow(checked, spec), spec, WHOLE)
+        return
+    checked = checked.sort_values(list(spec.key), kind="stable")
     if Path(path).suffix == ".csv":
         lists = [field.name for field in spec.fields if pa.types.is_list(field.type)]
         checked[lists] = checked[lists].map(lambda value: json.dumps(value, ensure_ascii=False))
     write_table(path, checked)
+
+
+@contextmanager
+def writing(path: str | Path, name: str, part: Part = WHOLE) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Give a function that adds rows to a Parquet table, which is checked, sorted and written when the block ends well.
+
+    The bytes depend on the rows alone, not on their order.
+
+    Parameters
+    ----------
+    path, name
+        The file to write, and its table.
+    part
+        Which part of the table it is, by which :func:`merge` knows whether all are there.
+
+    Raises
+    ------
+    SchemaError
+        When rows break the table's rules.
+    """
+    spec = table(name)
+    added = [pd.DataFrame(columns=spec.columns)]
+    yield added.append
+    frame = pd.concat([frame for frame in added if len(frame)] or added, ignore_index=True)
+    _store(path, _to_arrow(validate(frame, name, where=str(path)), spec), spec, part)
 
 
 def read(path: str | Path, name: str) -> pd.DataFrame:
@@ -36,11 +78,53 @@ def read(path: str | Path, name: str) -> pd.DataFrame:
     """
     path = Path(path)
     if path.suffix == ".parquet":
-        return read_whole(path, name)
+        return _to_frame(_content(path, table(name)), table(name))
     frame = read_table(path)
     if path.suffix == ".csv":
         frame = parse_cells(frame, name, path)
     return validate(frame, name, where=str(path))
+
+
+def read_parts(
+    path: str | Path, name: str, rows: int, start: int = 0, stop: int | None = None
+) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a Parquet table from ``start`` to ``stop``, sorted by their key, at most ``rows`` at a time.
+
+    Raises
+    ------
+    SchemaError
+        As :func:`read` does.
+    """
+    spec = table(name)
+    content = _content(path, spec)[start:stop]
+    for first in range(0, content.num_rows, rows):
+        yield _to_frame(content[first : first + rows], spec)
+
+
+def merge(paths: Sequence[str | Path], output: str | Path) -> None:
+    """Merge the parts of a table, all of them in any order, into the file that is written in one piece.
+
+    Raises
+    ------
+    SchemaError
+        When the files are not all parts of one table, each once.
+    """
+    found = []
+    for path in paths:
+        with _readable(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+            name = _marked(file)
+            if not name:
+                raise SchemaError("not a part", where=str(path), expected="a file of `comperdial score --part`")
+            number, _, of = (file.metadata.metadata or {}).get(_PART, b"1-of-1").decode().partition("-of-")
+            found.append((name, int(of), int(number), file.read()))
+    names = {name for name, *_ in found}
+    marks = sorted((of, number) for _, of, number, _ in found)
+    if len(names) != 1 or marks != [(len(found), number) for number in range(1, len(found) + 1)]:
+        there = ", ".join(sorted(f"part {number} of {of} of table {name}" for name, of, number, _ in found)) or "none"
+        raise SchemaError(f"these parts cannot be merged: {there}", expected="all parts of one table, each once")
+    spec = table(names.pop())
+    frame = _to_frame(pa.concat_tables(content for *_, content in found), spec)
+    write(output, frame, spec.name)
 
 
 def ratings_in(folder: str | Path) -> pd.DataFrame:
@@ -54,10 +138,28 @@ def empty(name: str) -> pd.DataFrame:
     return table(name).arrow().empty_table().to_pandas()
 
 
+def count(path: str | Path, name: str) -> int:
+    """Return how many rows the Parquet file of table ``name`` says that it has; no row is read."""
+    with _readable(path, name):
+        rows: int = pq.read_metadata(path).num_rows
+    return rows
+
+
+def column_names(path: str | Path) -> list[str]:
+    """Return the names of a Parquet file's columns."""
+    with _readable(path):
+        return list(pq.read_schema(path).names)
+
+
 def parse_cells(frame: pd.DataFrame, name: str, path: str | Path) -> pd.DataFrame:
     """Turn the texts of a CSV's cells into what the table's columns hold: lists, numbers, missing values.
 
-    A cell that does not spell what it should is left as it is, for :func:`validate` to name.
+    A cell that holds something else is left as it is, for :func:`validate` to name.
+
+    Raises
+    ------
+    FileError
+        When a list is not JSON.
     """
     frame = frame.copy()
     for field in table(name).fields:
@@ -65,9 +167,10 @@ def parse_cells(frame: pd.DataFrame, name: str, path: str | Path) -> pd.DataFram
             continue
         cells = frame[field.name].astype(object)
         if pa.types.is_list(field.type):
-            lists = [_list(cell, f"{path}, record {row}", field.name) for row, cell in enumerate(cells, start=1)]
+            places = (f"{path}, record {row}, column {field.name!r}" for row in range(1, len(cells) + 1))
+            lists = [parse_json(*cell, expected="a JSON list") for cell in zip(cells, places, strict=True)]
             cells = pd.Series(lists, dtype=object, index=frame.index)
-        if field.nullable:
+        elif field.nullable:
             cells = cells.where(cells != "", None)
         if field.is_number:
             numbers = pd.to_numeric(cells, errors="coerce")
@@ -76,12 +179,72 @@ def parse_cells(frame: pd.DataFrame, name: str, path: str | Path) -> pd.DataFram
     return frame
 
 
-def _list(cell: str, where: str, column: str) -> list[object]:
-    expected, why = 'a JSON list, such as ["a text"]', ""
+@contextmanager
+def _readable(path: str | Path, name: str = "scores") -> Iterator[None]:
+    """Turn what goes wrong when a Parquet file is read into a :class:`FileError`."""
+    check_input(path)
     try:
-        value = parse_json(cell, where, expected=expected)
-    except FileError as error:
-        value, why = None, f" ({error.problem})"
-    if not isinstance(value, list):
-        raise SchemaError(f"column {column!r} holds {cell!r}{why}", where=where, expected=expected)
-    return value
+        yield
+    except (OSError, pa.ArrowInvalid) as error:
+        reason = "no such file" if not Path(path).exists() else "not a readable Parquet file"
+        raise FileError(reason, where=str(path), expected=f"table {name!r} as Parquet") from error
+
+
+def _marked(file: pq.ParquetFile) -> str | None:
+    """Return the name of the table that a file is, if we wrote it and nobody since."""
+    marks = file.metadata.metadata or {}
+    name: str = marks.get(_TABLE, b"").decode()
+    # Other programs store a copy of the schema, by which their files differ from ours.
+    ours = name in TABLES and b"ARROW:schema" not in marks
+    return name if ours and file.schema_arrow.equals(TABLES[name].arrow(), check_metadata=False) else None
+
+
+def _content(path: str | Path, spec: Table) -> pa.Table:
+    """Return the checked and sorted rows of a Parquet file."""
+    with _readable(path, spec.name), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        content = file.read().replace_schema_metadata(None)
+        if _marked(file) == spec.name:
+            return content
+    return _to_arrow(validate(_to_frame(content, spec), spec.name, where=str(path)), spec)
+
+
+def _to_arrow(frame: pd.DataFrame, spec: Table) -> pa.Table:
+    """Return a checked frame as it is stored, sorted by its key."""
+    content = pa.Table.from_pandas(frame, schema=spec.arrow(), preserve_index=False).replace_schema_metadata(None)
+    return content.take(pc.sort_indices(content, [(name, "ascending") for name in spec.key]))
+
+
+def _to_frame(content: pa.Table, spec: Table) -> pd.DataFrame:
+    """Return what is stored as a frame with the table's types, and with lists as Python lists."""
+    frame: pd.DataFrame = content.to_pandas(types_mapper={pa.int32(): pd.Int32Dtype()}.get)
+    for field in spec.fields:
+        # Two columns with one name are refused by `validate`.
+        if field.type not in DTYPES and content.schema.names.count(field.name) == 1:
+            frame[field.name] = pd.Series(content[field.name].to_pylist(), dtype=object, index=frame.index)
+    return frame
+
+
+def _store(path: str | Path, content: pa.Table, spec: Table, part: Part) -> None:
+    """Write rows, small: numbers compress better as they are than through a dictionary; no reader needs statistics."""
+    # Where the columns' pieces meet would be seen in the file.
+    groups = [content[start : start + _GROUP].combine_chunks() for start in range(0, max(1, content.num_rows), _GROUP)]
+    texts = [field.name for field in spec.arrow() if pa.types.is_string(field.type)]
+    marks = {_TABLE: spec.name.encode()}
+    if part != WHOLE:
+        marks[_PART] = "-of-".join(map(str, part)).encode()
+    with (
+        replacing(path) as temporary,
+        pq.ParquetWriter(
+            temporary,
+            spec.arrow(),
+            compression="zstd",
+            compression_level=15,
+            use_dictionary=[name for name in texts if len(groups[0][name].unique()) <= _FEW],
+            write_statistics=False,
+            write_page_checksum=True,
+            store_schema=False,
+        ) as file,
+    ):
+        file.add_key_value_metadata(marks)
+        for group in groups:
+            file.write_table(group, row_group_size=_GROUP)

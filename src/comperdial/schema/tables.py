@@ -1,4 +1,4 @@
-"""The tables as they are defined: columns, types, keys, and what each value must satisfy."""
+"""The tables as they are defined: columns, types, keys, what each value must satisfy, and the check of a frame."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from comperdial.core.errors import UnknownNameError
-from comperdial.core.names import LEVELS, RATED_LEVELS
+from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.core.names import LEVELS, RATED_LEVELS, plain_name
 
 TEXT = pa.string()
 UTTERANCES = pa.list_(pa.struct([("speaker", pa.string()), ("text", pa.string())]))
 TEXTS = pa.list_(pa.string())
+DTYPES = {pa.string(): "str", pa.int32(): "Int32", pa.float64(): "float64", pa.float32(): "float32"}
+"""The types that a table's columns have as a frame; lists are Python objects."""
 SYSTEM_KINDS = ("agent", "human", "reference")
 # The two that a pair compares; which of them a person saw on the left is chance.
 SIDES = ("first", "second")
@@ -63,11 +67,11 @@ class Field:
 
 @dataclass(frozen=True)
 class RowRule:
-    """A rule for several columns of a row: which rows keep it, and how to name one that does not."""
+    """A rule for several columns of a row: which rows keep it, and messages with the columns of one that does not."""
 
     holds: Callable[[pd.DataFrame], pd.Series]
-    problem: Callable[[Mapping[Any, Any]], str]
-    expected: Callable[[Mapping[Any, Any]], str]
+    problem: str
+    expected: str
 
 
 @dataclass(frozen=True)
@@ -173,8 +177,8 @@ TABLES: Mapping[str, Table] = {
             "dataset* dialogue_id* speaker* sentences kinds",
             RowRule(
                 holds=lambda frame: frame["sentences"].map(len) == frame["kinds"].map(len),
-                problem=lambda row: f"{len(row['sentences'])} sentences and {len(row['kinds'])} kinds",
-                expected=lambda _row: "one kind a sentence",
+                problem="sentences and kinds of different numbers",
+                expected="one kind a sentence",
             ),
         ),
         _table("responses", "dataset* context_id* system_id* response"),
@@ -183,8 +187,8 @@ TABLES: Mapping[str, Table] = {
             "dataset* level* item_id* system_id* annotator_id* position? dimension* rating scale_min scale_max source",
             RowRule(
                 holds=lambda frame: frame["rating"].between(frame["scale_min"], frame["scale_max"]),
-                problem=lambda row: f"rating {row['rating']:g} is outside its scale",
-                expected=lambda row: f"{row['scale_min']:g} to {row['scale_max']:g}",
+                problem="rating {rating:g} is outside its scale",
+                expected="{scale_min:g} to {scale_max:g}",
             ),
             level=_one_of(*RATED_LEVELS),
         ),
@@ -197,10 +201,8 @@ TABLES: Mapping[str, Table] = {
                     (frame["first_dialogue_id"] != frame["second_dialogue_id"])
                     | (frame["first_system_id"] != frame["second_system_id"])
                 ),
-                problem=lambda row: (
-                    f"{row['first_system_id']!r} in dialogue {row['first_dialogue_id']!r} is compared with itself"
-                ),
-                expected=lambda _row: "another system or another dialogue",
+                problem="{first_system_id!r} in dialogue {first_dialogue_id!r} is compared with itself",
+                expected="another system or another dialogue",
             ),
         ),
         _table("annotators", "dataset* annotator_id* role"),
@@ -256,3 +258,101 @@ def table(name: str) -> Table:
     if name not in TABLES:
         raise UnknownNameError("table", name, TABLES)
     return TABLES[name]
+
+
+def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.DataFrame:
+    """Check a frame against a table and return it with the table's types and order of columns.
+
+    What is written is checked on the way, and not checked again when it is read.
+
+    Raises
+    ------
+    SchemaError
+        Names the first record at fault (1-based, with its key), the column, the value and what was expected, and says
+        how many more are wrong.
+    """
+    spec = table(name)
+    where = where or f"table {name}"
+    frame = _with_columns(frame, spec, where)
+    if frame.empty:
+        return spec.arrow().empty_table().to_pandas()
+    for field in spec.fields:
+        given = frame[field.name]
+        frame[field.name] = values = _converted(given, field)
+        wrong = np.where(given.isna(), not field.nullable, ~_good(values, field))
+        if wrong.any():
+            value = given.iloc[int(wrong.argmax())]
+            value = value.item() if isinstance(value, np.generic) else value
+            missing = value is None or (not isinstance(value, list) and pd.isna(value))
+            problem = f"no value in column {field.name!r}" if missing else f"column {field.name!r} holds {value!r}"
+            raise _error(problem, frame, spec, wrong, where, field.expected)
+    checked = frame.astype({field.name: DTYPES[field.type] for field in spec.fields if field.type in DTYPES})
+    if spec.row_rule:
+        wrong = ~spec.row_rule.holds(checked).to_numpy(dtype=bool)
+        if wrong.any():
+            row = dict(zip(spec.columns, checked.iloc[int(wrong.argmax())], strict=True))
+            problem, expected = spec.row_rule.problem.format(**row), spec.row_rule.expected.format(**row)
+            raise _error(problem, checked, spec, wrong, where, expected)
+    repeated = checked.duplicated(list(spec.key)).to_numpy()
+    if repeated.any():
+        expected = "each (" + ", ".join(spec.key) + ") once"
+        raise _error("the same key a second time", checked, spec, repeated, where, expected)
+    return checked
+
+
+def _with_columns(frame: pd.DataFrame, spec: Table, where: str) -> pd.DataFrame:
+    """Return a frame with the columns of a table in order, and defaults filled in."""
+    left_out = [field for field in spec.fields if field.name not in frame]
+    frame = frame.assign(**{f.name: f.default for f in left_out if f.default is not None or f.nullable})
+    if missing := [name for name in spec.columns if name not in frame]:
+        raise SchemaError(
+            f"no column {', '.join(map(repr, missing))}",
+            where=where,
+            expected=f"the columns of table {spec.name!r}: {', '.join(spec.columns)}",
+            hint=f"It has: {', '.join(map(str, frame.columns)) or '(none)'}",
+        )
+    if not frame.columns.is_unique:
+        raise SchemaError("two columns have one name", where=where, expected="each name once")
+    if unknown := [str(column) for column in frame if column not in spec.columns]:
+        raise UnknownNameError(f"column of table {spec.name!r}:", unknown[0], spec.columns, where=where)
+    return frame[spec.columns].reset_index(drop=True)
+
+
+def _converted(column: pd.Series, field: Field) -> pd.Series:
+    """Return names as all tables spell them, and numbers as such; what is no number is missing."""
+    if field.identifier:
+        return _mapped(column, plain_name)
+    if field.is_number and not pd.api.types.is_numeric_dtype(column):
+        lists = column.map(lambda value: isinstance(value, list | dict))
+        return pd.to_numeric(column.mask(lists), errors="coerce")
+    return column
+
+
+def _good(column: pd.Series, field: Field) -> npt.NDArray[np.bool_]:
+    """Say which values keep the rules of their column."""
+    if not field.is_number:
+        return _mapped(column, field.check).to_numpy(dtype=bool)
+    numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    good: npt.NDArray[np.bool_] = (numbers >= field.low) & (numbers <= field.high)
+    return good & (numbers == np.floor(numbers)) if field.type == pa.int32() else good
+
+
+def _mapped(column: pd.Series, function: Callable[[Any], object]) -> pd.Series:
+    """Return what a function makes of each value; texts are often repeated, and each different one is passed once."""
+    try:
+        codes, distinct = pd.factorize(column)
+    except TypeError:
+        # Lists.
+        return column.map(function)
+    # The code of a missing value is -1.
+    made = np.array([*map(function, distinct), function(None)], dtype=object)
+    return pd.Series(made[codes], index=column.index)
+
+
+def _error(
+    problem: str, frame: pd.DataFrame, spec: Table, wrong: npt.NDArray[np.bool_], where: str, expected: str
+) -> SchemaError:
+    row, count = int(wrong.argmax()), int(wrong.sum())
+    key = ", ".join(f"{column}={frame[column].iloc[row]}" for column in spec.key if column != "dataset")
+    hint = f"{count} records in all have this fault" if count > 1 else None
+    return SchemaError(problem, where=f"{where}, record {row + 1} ({key})", expected=expected, hint=hint)

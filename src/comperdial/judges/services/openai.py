@@ -18,15 +18,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import httpx2
-import openai
 from pydantic import BaseModel, Field, ValidationError
 
 from comperdial.core.errors import ConfigError, shown
 from comperdial.judges.requests import DECLINED, Answer, JudgeError, Message, RefusedError, TransientError
 from comperdial.judges.services import Service, address
 
+# The client is imported when something is asked: it takes a second, and Snakemake looks at services when it plans.
 if TYPE_CHECKING:
+    import openai
+
     from comperdial.judges.tasks import Judge
 
 OPENAI_URL, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
@@ -106,6 +107,9 @@ class OpenAI(Service):
 
         One client with many connections looks at each of them before every call, which takes a quarter of the time.
         """
+        import httpx2
+        import openai
+
         if self._free:
             return self._free.pop()
         if why := self.unavailable():
@@ -126,10 +130,15 @@ class OpenAI(Service):
     @cached_property
     def _certificates(self) -> Any:  # noqa: ANN401 - httpx2's
         """Return the certificates: reading them takes longer than many a call."""
+        import httpx2
+
         return httpx2.create_ssl_context() if self.url.lower().startswith("https:") else False
 
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
         """Send a request once."""
+        import httpx2
+        import openai
+
         body = {"model": self.judge.model, "messages": list(chat), **parameters}
         client = self._connected()
         try:
