@@ -27,21 +27,6 @@ _NOT_OWNED = {
 
 
 @dataclass(frozen=True)
-class Range:
-    """Ages from ``start`` to ``end``, both included, in years."""
-
-    start: int
-    end: int
-
-    def __contains__(self, age: object) -> bool:
-        return isinstance(age, int) and self.start <= age <= self.end
-
-    def __and__(self, other: Range) -> Range | None:
-        start, end = max(self.start, other.start), min(self.end, other.end)
-        return Range(start, end) if start <= end else None
-
-
-@dataclass(frozen=True)
 class Constraints:
     """What a persona may hold; each attribute is one file of ``data/personas``.
 
@@ -64,19 +49,19 @@ class Constraints:
     """
 
     names: Mapping[tuple[int, str], list[str]]
-    family: Mapping[str, Range]
-    ages: Mapping[str, Range]
+    family: Mapping[str, range]
+    ages: Mapping[str, range]
     negative: Mapping[str, str]
     neutral: Mapping[str, str]
     opposites: list[tuple[str, str]]
-    default_ages: Range = Range(20, 50)
+    default_ages: range = range(20, 51)
 
     def names_for(self, age: int, gender: str) -> list[str]:
         """Return the names of this age and gender; people older than the oldest generation get its names."""
         oldest = max(generation for generation, _ in self.names)
         return self.names.get((min(age // 10 * 10, oldest), gender), [])
 
-    def ages_of(self, head: str) -> Range:
+    def ages_of(self, head: str) -> range:
         """Return the ages of a head persona, given as "i am …"."""
         return self.ages.get(head, self.default_ages)
 
@@ -186,7 +171,7 @@ def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20,
         negative={row.word: row.kind for row, _ in _rows(folder / "negative.csv", _Negative)},
         neutral={row.gendered: row.neutral for row, _ in _rows(folder / "gender_neutral.csv", _Neutral)},
         opposites=[(row.one, row.other) for row, _ in _rows(folder / "opposites.csv", _Opposite)],
-        default_ages=Range(*default_ages),
+        default_ages=range(default_ages[0], default_ages[1] + 1),
     )
 
 
@@ -201,10 +186,10 @@ def _rows(path: Path, kind: type[Row]) -> list[tuple[Row, str]]:
     return rows
 
 
-def _range(row: _Ages, where: str) -> Range:
+def _range(row: _Ages, where: str) -> range:
     if row.start_age > row.end_age:
         raise SchemaError(f"ages {row.start_age} to {row.end_age}", where=where, expected="start_age <= end_age")
-    return Range(row.start_age, row.end_age)
+    return range(row.start_age, row.end_age + 1)
 
 
 def _any_of(words: Iterable[str]) -> str:
