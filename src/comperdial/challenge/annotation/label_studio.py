@@ -117,15 +117,13 @@ def read_key(
         problem = f"the columns are {', '.join(map(str, frame.columns))}"
         raise SchemaError(problem, where=str(path), expected=f"the key.csv of these tasks: {', '.join(columns)}")
     items: dict[str, dict[str, str]] = {}
-    for number, row in enumerate(frame.to_dict("records"), start=1):
-        named = {str(name): str(value) for name, value in row.items()}
-        empty = [name for name, value in named.items() if not value.strip() and name not in may_be_empty]
-        if empty or named["item"] in items:
-            problem = f"column {empty[0]!r} is empty" if empty else f"item {named['item']!r} a second time"
-            raise SchemaError(
-                problem, where=f"{path}, record {number}", expected="a name in each column, each item once"
-            )
-        items[named["item"]] = named
+    for number, row in enumerate(frame.astype(str).to_dict("records"), start=1):
+        empty = [name for name, value in row.items() if not value.strip() and name not in may_be_empty]
+        if empty or row["item"] in items:
+            problem = f"column {empty[0]!r} is empty" if empty else f"item {row['item']!r} a second time"
+            where = f"{path}, record {number}"
+            raise SchemaError(problem, where=where, expected="a name in each column, each item once")
+        items[row["item"]] = row
     return items
 
 
