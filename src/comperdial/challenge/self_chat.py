@@ -24,7 +24,6 @@ def self_chat(
     openings: Sequence[Gold],
     turns: int,
     *,
-    limits: Limits | None = None,
     model: Model | None = None,
 ) -> list[Dialogue]:
     """Let an agent play both speakers of each dialogue.
@@ -34,7 +33,7 @@ def self_chat(
 
     Parameters
     ----------
-    agent, limits, model
+    agent, model
         As :func:`~comperdial.challenge.agents.run_agent` takes them.
     system_id
         The agent's name.
@@ -48,7 +47,7 @@ def self_chat(
     AgentError
         As :meth:`~comperdial.challenge.agents.Session.ask`.
     """
-    limits = limits or Limits()
+    limits = Limits()
     dialogues: list[Dialogue] = []
     for first in range(0, len(openings), limits.batch):
         batch = openings[first : first + limits.batch]
