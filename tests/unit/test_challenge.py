@@ -119,7 +119,7 @@ def test_batches_are_no_larger_than_the_limit(tmp_path):
     [
         ("raise ValueError('no idea')", "turn 0 of 3 conversations from 'd1': raised ValueError: no idea"),
         ("sys.exit(3)", "raised SystemExit"),
-        ("time.sleep(0.2)\nreturn ['late'] * 3", "took 0.2 s; expected at most 0.1 s"),
+        ("time.sleep(0.2)\nreturn ['late'] * 3", " s; expected at most 0.1 s"),
         ("return ['a']", "gave 1 for 3 conversations"),
         ("return ['a', 1, 'b']", "1 is 1; expected a valid string"),
         ("return None", "is None; expected a valid list"),

@@ -44,7 +44,7 @@ def self_chat(
 
     Raises
     ------
-    AgentError
+    ComperdialError
         As :meth:`~comperdial.challenge.agents.Session.ask`.
     """
     limits = Limits()
