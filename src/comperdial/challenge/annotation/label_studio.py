@@ -117,7 +117,8 @@ def read_key(
         problem = f"the columns are {', '.join(map(str, frame.columns))}"
         raise SchemaError(problem, where=str(path), expected=f"the key.csv of these tasks: {', '.join(columns)}")
     items: dict[str, dict[str, str]] = {}
-    for number, row in enumerate(frame.astype(str).to_dict("records"), start=1):
+    for number, record in enumerate(frame.to_dict("records"), start=1):
+        row = {str(name): str(value) for name, value in record.items()}
         empty = [name for name, value in row.items() if not value.strip() and name not in may_be_empty]
         if empty or row["item"] in items:
             problem = f"column {empty[0]!r} is empty" if empty else f"item {row['item']!r} a second time"
@@ -246,7 +247,7 @@ def _annotation(item: str, given: _Annotation, where: str, tags: Collection[str]
         choices[name] = read.text or read.choices
     user = given.completed_by
     # Of an object the number, which the plain form of the export has, before the address.
-    name = (user.email if user.id is None else user.id) if isinstance(user, _User) else user
-    if name is None:
+    who = (user.email if user.id is None else user.id) if isinstance(user, _User) else user
+    if who is None:
         raise SchemaError("no annotator", where=where, expected="a number, an address, or an object with one of them")
-    return Annotation(where, item, str(name).strip(), choices, given.lead_time)
+    return Annotation(where, item, str(who).strip(), choices, given.lead_time)

@@ -153,7 +153,8 @@ def _turns(responses: pd.DataFrame, personas: _Personas) -> list[_Item]:
 
 def _dialogues(responses: pd.DataFrame, personas: _Personas) -> list[_Item]:
     items, incomplete = [], []
-    for (dataset, dialogue, system), rows in responses.groupby(["dataset", "dialogue_id", "system_id"], sort=True):
+    for ids, rows in responses.groupby(["dataset", "dialogue_id", "system_id"], sort=True):
+        dataset, dialogue, system = map(str, ids)
         if not is_whole(rows):
             incomplete.append(f"{dialogue} by {system}")
             continue

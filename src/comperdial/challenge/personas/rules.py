@@ -159,7 +159,8 @@ def _ages(path: Path, name: str) -> dict[str, range]:
 
 def _rows(path: Path, **columns: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
     """Yield the rows of a CSV, checked: each of these columns holds its type."""
-    row_type = create_model(path.stem, **{name: (kind, ...) for name, kind in columns.items()})
+    fields: dict[str, Any] = {name: (kind, ...) for name, kind in columns.items()}
+    row_type = create_model(path.stem, **fields)
     for line, row in enumerate(read_table(path).to_dict("records"), start=2):
         yield checked(row_type, row, f"{path}, line {line}").model_dump()
 
