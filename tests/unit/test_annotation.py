@@ -368,22 +368,21 @@ def test_what_cannot_be_exported(tmp_path, options, change, error, message):
     assert not (tmp_path / "out").exists(), "nothing is left behind"
 
 
-def test_a_key_is_never_written_over(tmp_path):
-    _, out = exported(tmp_path, levels=["turn"])
-    before = files(out)
-    with pytest.raises(FileError, match=r"turn.key.csv: there is a key already; .* Export into another folder"):
-        export(tmp_path / "tables", out, seed=3)
-    assert files(out) == before
-
-
-@pytest.mark.parametrize("name", ["README.md", "turn/tasks.json", "turn/guidelines.md", "turn/config.xml"])
-def test_files_of_others_are_never_written_over(tmp_path, name):
-    mine = tmp_path / "out" / name
+@pytest.mark.parametrize("name", ["key.csv", "tasks.json"])
+def test_a_used_folder_is_never_written_into(tmp_path, name):
+    mine = tmp_path / "out/turn" / name
     mine.parent.mkdir(parents=True)
-    mine.write_text("# My project\n")
-    with pytest.raises(FileError, match=rf"{name}: would be overwritten"):
+    mine.write_text("mine\n")
+    with pytest.raises(FileError, match=r"turn: holds files already; .* Export into another folder"):
         exported(tmp_path)
-    assert files(tmp_path / "out") == {Path(name): b"# My project\n"}
+    assert files(tmp_path / "out") == {Path("turn") / name: b"mine\n"}
+
+
+def test_a_readme_is_kept(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/README.md").write_text("# My project\n")
+    _, out = exported(tmp_path)
+    assert (out / "README.md").read_text() == "# My project\n"
 
 
 def test_levels_may_be_exported_one_by_one(tmp_path):

@@ -223,7 +223,7 @@ def test_tasks_name_no_system_and_show_texts_as_text(tmp_path):
     view = ET.parse(tmp_path / "overall/config.xml").getroot()
     assert [choice.get("alias") for choice in view.iter("Choice")] == ["left", "right", "tie"]
     assert {text.get("value") for text in view.iter("HyperText")} == {"$left", "$right"}
-    with pytest.raises(FileError, match="there is a key already"):
+    with pytest.raises(FileError, match="holds files already"):
         export(tmp_path, design, name="m")
 
 

@@ -13,7 +13,6 @@ import pytest
 from scipy.stats import binom, binomtest
 
 from comperdial import schema
-from comperdial.challenge.pairs.preferences import read_preferences
 from comperdial.cli import main
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import write_table
@@ -197,7 +196,7 @@ def test_columns_that_may_be_empty_may_be_missing_in_every_form(tmp_path, suffix
     frame = pd.DataFrame([{name: value for name, value in row.items() if name not in left_out}])
     path = tmp_path / f"votes.{suffix}"
     write_table(path, frame)
-    read = read_preferences(path)
+    read = schema.read(path, "preferences")
     assert list(read.columns) == schema.table("preferences").columns
     assert read["choice"].tolist() == ["first"]
     assert read["left"].isna().all() == ("left" in left_out)

@@ -14,12 +14,13 @@ import importlib.util
 import inspect
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, PositiveInt
 
 from comperdial.challenge.dialogues import Conversation, Dialogue
 from comperdial.challenge.records import Filled, checked
@@ -55,7 +56,7 @@ class Limits:
 
 
 class AgentError(ComperdialError):
-    """An agent broke a rule or a limit."""
+    """An agent, or the language model that it asks for, failed or broke a limit."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class _Message(BaseModel):
 class _ApiTurn(BaseModel):
     use_api: bool
     prompts: list[list[_Message]] = []
-    max_generated_tokens: list[Annotated[int, Field(gt=0)]] = []
+    max_generated_tokens: list[PositiveInt] = []
     final_responses: Any = None
 
 
@@ -100,7 +101,7 @@ def load(spec: str, options: Mapping[str, Any] | None = None, *, seconds: float 
         When the code raises, or takes longer than ``seconds``.
     """
     file, _, name = spec.partition(":")
-    path, name = Path(file).resolve(), name or "UserAgent"
+    path, name, where = Path(file).resolve(), name or "UserAgent", f"{spec}, loading"
     if not path.is_file() or path.suffix != ".py":
         raise ConfigError("no such file", where=str(path), expected="a Python file, .py")
     sys.path.insert(0, str(path.parent))
@@ -110,19 +111,18 @@ def load(spec: str, options: Mapping[str, Any] | None = None, *, seconds: float 
     assert module_spec is not None and module_spec.loader is not None  # noqa: S101 - a .py file has a loader
     module = sys.modules[module_name] = importlib.util.module_from_spec(module_spec)
     start = time.monotonic()
-    execute = module_spec.loader.exec_module
-    _run(lambda: execute(module), f"{spec}, loading")
+    _call(where, module_spec.loader.exec_module, module)
     if not hasattr(module, name):
         raise ConfigError(f"no class {name!r}", where=str(path), expected="FILE:CLASS, or a class UserAgent")
-    made = _run(lambda: getattr(module, name)(**(options or {})), f"{spec}, loading")
-    _check_time(time.monotonic() - start, seconds, f"{spec}, loading")
+    made = _call(where, getattr(module, name), **(options or {}))
+    _check_time(time.monotonic() - start, seconds, where)
     return made
 
 
-def _run(call: Callable[[], T], where: str) -> T:
+def _call(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:  # noqa: ANN401
     """Call other people's code, which may raise anything."""
     try:
-        return call()
+        return function(*arguments, **options)
     except ComperdialError:
         raise
     except (Exception, SystemExit) as error:
@@ -146,7 +146,7 @@ class Session:
     def __init__(self, agent: Any, size: int, limits: Limits, model: Model | None) -> None:  # noqa: ANN401
         self._agent, self._limits, self._model = agent, limits, model
         self._seconds = 0.0
-        self._used = [[0, 0] for _ in range(size)]
+        self._used = [Counter[str]() for _ in range(size)]
         self.of_api_track = takes_api_responses(agent)
         if self.of_api_track and model is None:
             raise AgentError("wants a language model (API track)", expected="--api FILE:CLASS")
@@ -156,67 +156,60 @@ class Session:
 
         Raises
         ------
-        AgentError
+        ComperdialError
             When the agent raises, answers with anything else than one text a conversation, or exceeds a limit.
         """
         start = time.monotonic()
         if self._model is not None and self.of_api_track:
             given = self._ask_with_model(conversations, places, where, self._model)
         else:
-            given = _run(lambda: self._agent.generate_responses(list(conversations)), where)
+            given = _call(where, self._agent.generate_responses, list(conversations))
         self._seconds += time.monotonic() - start
         _check_time(self._seconds, self._limits.run_seconds, f"{where}, with the turns before")
-        return _listed(list[Filled], given, len(conversations), where)
+        return _one_each(checked(list[Filled], given, where), len(conversations), where)
 
     def _ask_with_model(
         self, conversations: Sequence[Conversation], places: Sequence[int], where: str, model: Model
     ) -> Any:  # noqa: ANN401
         """Make the calls that the agent wants, until it gives its final responses."""
         answers: list[str] | None = None
-        for call in range(self._limits.calls + 1):
-            asked = answers
-            given = _run(lambda: self._agent.generate_responses(list(conversations), asked), where)  # noqa: B023 - called here
-            turn = _listed(_ApiTurn, given, None, where)
+        calls = 0
+        while True:
+            given = _call(where, self._agent.generate_responses, list(conversations), answers)
+            turn = checked(_ApiTurn, given, where)
             if not turn.use_api:
                 return turn.final_responses
-            if call == self._limits.calls:
+            calls += 1
+            if calls > self._limits.calls:
                 raise AgentError(f"wants more than {self._limits.calls} calls an utterance", where=where)
-            prompts = _listed(list[list[_Message]], given["prompts"], len(conversations), f"{where}, prompts")
-            most = _listed(list[int], turn.max_generated_tokens, len(prompts), f"{where}, max_generated_tokens")
+            prompts = _one_each(turn.prompts, len(conversations), f"{where}, prompts")
+            limits = _one_each(turn.max_generated_tokens, len(conversations), f"{where}, max_generated_tokens")
             answers = [
                 self._complete([message.model_dump() for message in prompt], limit, self._used[place], where, model)
-                for prompt, limit, place in zip(prompts, most, places, strict=True)
+                for prompt, limit, place in zip(prompts, limits, places, strict=True)
             ]
-        raise AssertionError("the last round returns or raises")
 
-    def _complete(self, prompt: list[dict[str, str]], most: int, used: list[int], where: str, model: Model) -> str:
+    def _complete(self, prompt: list[dict[str, str]], limit: int, used: Counter[str], where: str, model: Model) -> str:
         # A conversation for which the agent needs no call has an empty prompt.
         if not prompt:
             return ""
-        limits = (self._limits.input_tokens, self._limits.output_tokens)
         # Before the call, so that a call that would exceed the limit is never paid for.
-        expected = _run(lambda: model.count(prompt), f"{where}, language model")
-        _check_tokens((used[0] + expected, used[1]), limits, where)
-        answer = _run(lambda: model.complete(prompt, most), f"{where}, language model")
-        used[0] += answer.input_tokens
-        used[1] += answer.output_tokens
-        _check_tokens((used[0], used[1]), limits, where)
+        expected = _call(f"{where}, language model", model.count, prompt)
+        self._check_tokens("input", used["input"] + expected, where)
+        answer = _call(f"{where}, language model", model.complete, prompt, limit)
+        used.update(input=answer.input_tokens, output=answer.output_tokens)
+        self._check_tokens("input", used["input"], where)
+        self._check_tokens("output", used["output"], where)
         return answer.text
 
-
-def _check_tokens(used: tuple[int, int], limits: tuple[int, int], where: str) -> None:
-    for kind, number, limit in zip(("input", "output"), used, limits, strict=True):
-        if number > limit:
+    def _check_tokens(self, kind: str, used: int, where: str) -> None:
+        limit = {"input": self._limits.input_tokens, "output": self._limits.output_tokens}[kind]
+        if used > limit:
             raise AgentError(f"more than {limit:,} {kind} tokens in one dialogue", where=where)
 
 
-def _listed(kind: type[T], value: object, count: int | None, where: str) -> T:
-    """Return what an agent gave as a type; of a list, with so many entries."""
-    try:
-        given = checked(kind, value, where)
-    except ComperdialError as error:
-        raise AgentError(error.problem, where=where, expected=error.expected) from error
-    if count is not None and len(given) != count:
+def _one_each(given: list[T], count: int, where: str) -> list[T]:
+    if len(given) != count:
         raise AgentError(f"gave {len(given)} for {count} conversations", where=where, expected="one each")
     return given
 
@@ -248,7 +241,7 @@ def run_agent(
 
     Raises
     ------
-    AgentError
+    ComperdialError
         As :meth:`Session.ask`.
     """
     limits = limits or Limits()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,6 @@ def self_chat(
     openings: Sequence[Gold],
     turns: int,
     *,
-    limits: Limits | None = None,
     model: Model | None = None,
 ) -> list[Dialogue]:
     """Let an agent play both speakers of each dialogue.
@@ -34,7 +33,7 @@ def self_chat(
 
     Parameters
     ----------
-    agent, limits, model
+    agent, model
         As :func:`~comperdial.challenge.agents.run_agent` takes them.
     system_id
         The agent's name.
@@ -45,36 +44,36 @@ def self_chat(
 
     Raises
     ------
-    AgentError
+    ComperdialError
         As :meth:`~comperdial.challenge.agents.Session.ask`.
     """
-    limits = limits or Limits()
+    limits = Limits()
     dialogues: list[Dialogue] = []
     for first in range(0, len(openings), limits.batch):
         batch = openings[first : first + limits.batch]
         session = Session(agent, len(batch), limits, model)
         chats = [[opening.texts[0]] for opening in batch]
-        for number in range(1, 2 * turns):
+        for number in range(2, 2 * turns + 1):
             shown = [
                 _conversation(opening, texts, with_a=not session.of_api_track)
                 for opening, texts in zip(batch, chats, strict=True)
             ]
-            where = f"utterance {number + 1} of {len(batch)} self-chats from {batch[0].dialogue_id!r}"
+            where = f"utterance {number} of {len(batch)} self-chats from {batch[0].dialogue_id!r}"
             for texts, answer in zip(chats, session.ask(shown, range(len(batch)), where), strict=True):
                 texts.append(answer)
         for opening, texts in zip(batch, chats, strict=True):
-            lines = tuple((SPEAKERS[i % 2], text) for i, text in enumerate(texts))
+            lines = tuple(zip(cycle(SPEAKERS), texts, strict=False))
             dialogues.append(Dialogue(opening.dialogue_id, system_id, "B", lines))
     return dialogues
 
 
 def _conversation(opening: Gold, texts: Sequence[str], *, with_a: bool) -> Conversation:
     """Return what the agent is shown: the last to speak is A, and the other, whose turn it is, is B."""
-    own, partner = ("B", "A") if len(texts) % 2 else ("A", "B")
-    names = ("A", "B") if own == "B" else ("B", "A")
-    shown: Conversation = {"persona A": list(opening.personas[partner])} if with_a else {}
-    utterances = [{"persona_id": names[i % 2], "text": text} for i, text in enumerate(texts)]
-    return shown | {"persona B": list(opening.personas[own]), "dialogue": utterances}
+    names = SPEAKERS if len(texts) % 2 else SPEAKERS[::-1]
+    personas = dict(zip(names, (opening.personas["A"], opening.personas["B"]), strict=True))
+    shown: Conversation = {"persona A": list(personas["A"])} if with_a else {}
+    utterances = [{"persona_id": name, "text": text} for name, text in zip(cycle(names), texts, strict=False)]
+    return shown | {"persona B": list(personas["B"]), "dialogue": utterances}
 
 
 class _Pair(BaseModel):

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCAL
 
 SOURCE = "simulated"
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 _WORD = re.compile(r"[a-z']+")
 
 
@@ -160,37 +160,29 @@ def simulate(
     rng = np.random.default_rng([seed, 0])
     turns["truth"] = _turn_truth(turns, model, rng)
     dialogues = _dialogues(turns, model, rng)
-    items = {"turn": turns, "dialogue": dialogues}
+    keys = {"turn": _keys(turns, "turn"), "dialogue": _keys(dialogues, "dialogue")}
     ratings = []
     for number, rater in enumerate(model.raters, start=1):
         rng = np.random.default_rng([seed, number])
-        given = {level: _ratings(frame["truth"].to_numpy(), rater, level, model, rng) for level, frame in items.items()}
-        axes = _unmarked(dialogues, given["dialogue"], rater.mark, rng)
-        for level, dimension, values in (
-            *((level, OVERALL, values) for level, values in given.items()),
-            *(("dialogue", axis, values) for axis, values in axes.items()),
-        ):
-            low, high = OVERALL_SCALE if dimension == OVERALL else AXIS_SCALE
-            whose: dict[str, Any] = {
-                "annotator_id": rater.id,
-                "position": None,
-                "dimension": dimension,
-                "rating": values,
-            }
-            scale: dict[str, Any] = {"scale_min": low, "scale_max": high, "source": SOURCE}
-            ratings.append(_keys(items[level], level).assign(**whose, **scale))
-    about: dict[str, Any] = {
-        "metric": "simulated_truth",
-        "output": "quality",
-        "signature": f"simulated_truth|seed:{seed}",
-    }
+        of_turns = _ratings(turns["truth"], rater, rater.turn_noise, model, rng)
+        of_dialogues = _ratings(dialogues["truth"], rater, rater.dialogue_noise, model, rng)
+        given = [("turn", OVERALL, of_turns, OVERALL_SCALE), ("dialogue", OVERALL, of_dialogues, OVERALL_SCALE)]
+        unmarked = _unmarked(dialogues, of_dialogues, rater.mark, rng)
+        given += [("dialogue", axis, values, AXIS_SCALE) for axis, values in unmarked.items()]
+        ratings += [
+            keys[level].assign(
+                annotator_id=rater.id, dimension=dimension, rating=values, scale_min=low, scale_max=high, source=SOURCE
+            )
+            for level, dimension, values, (low, high) in given
+        ]
+    about = {"metric": "simulated_truth", "output": "quality", "signature": f"simulated_truth|seed:{seed}"}
     truth = [
-        _keys(frame, level).assign(value=frame["truth"].astype(np.float32), cut=0, **about)
-        for level, frame in items.items()
+        keys[level].assign(value=items["truth"].astype(np.float32), **about)
+        for level, items in (("turn", turns), ("dialogue", dialogues))
     ]
-    return tuple(  # type: ignore[return-value]
-        schema.validate(pd.concat(frames, ignore_index=True), name)
-        for name, frames in (("ratings", ratings), ("scores", truth))
+    return (
+        schema.validate(pd.concat(ratings, ignore_index=True), "ratings"),
+        schema.validate(pd.concat(truth, ignore_index=True), "scores"),
     )
 
 
@@ -201,23 +193,18 @@ def _keys(items: pd.DataFrame, level: str) -> pd.DataFrame:
 
 def _turns(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
     """Return what raters see of each response: its length, its two first words, and what it shares with the context."""
+    turns = responses.merge(contexts[["context_id", "dialogue_id", "turn"]], on="context_id")
+    turns = turns.sort_values(["dialogue_id", "system_id", "turn"], ignore_index=True)
     known = {
         context: _content(_words(" ".join([*(u["text"] for u in history[-1:]), *facts])))
         for context, history, facts in contexts[["context_id", "history", "facts"]].itertuples(index=False, name=None)
     }
-    turns = responses.merge(contexts[["context_id", "dialogue_id", "turn"]], on="context_id")
     words = [_words(text) for text in turns["response"]]
-    contents = [_content(response) for response in words]
-    shares = [
-        len(content & known[context]) / len(content) if content else 0.0
-        for content, context in zip(contents, turns["context_id"], strict=True)
-    ]
-    seen: dict[str, Any] = {
-        "length": [len(response) for response in words],
-        "opening": [" ".join(response[:2]) for response in words],
-    }
-    turns = turns.assign(share=pd.Series(shares, dtype=np.float64), **seen)
-    return turns.sort_values(["dialogue_id", "system_id", "turn"], ignore_index=True)
+    turns["length"] = [len(response) for response in words]
+    turns["opening"] = [" ".join(response[:2]) for response in words]
+    contents = zip(map(_content, words), turns["context_id"], strict=True)
+    turns["share"] = [len(content & known[context]) / max(1, len(content)) for content, context in contents]
+    return turns
 
 
 def _words(text: str) -> list[str]:
@@ -262,22 +249,17 @@ def _dialogues(turns: pd.DataFrame, model: Raters, rng: np.random.Generator) -> 
     return dialogues.assign(truth=truth)
 
 
-def _ratings(truth: Floats, rater: Rater, level: str, model: Raters, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    noise = rng.normal(0, getattr(rater, f"{level}_noise"), len(truth))
-    return 1 + np.searchsorted(np.asarray(model.thresholds), rater.slope * truth + rater.bias + noise)
+def _ratings(truth: pd.Series, rater: Rater, noise: float, model: Raters, rng: np.random.Generator) -> Ints:
+    seen = rater.slope * truth.to_numpy() + rater.bias + rng.normal(0, noise, len(truth))
+    return 1 + np.searchsorted(np.asarray(model.thresholds), seen)
 
 
-def _unmarked(
-    dialogues: pd.DataFrame, ratings: npt.NDArray[np.int64], readiness: float, rng: np.random.Generator
-) -> Mapping[str, npt.NDArray[np.int64]]:
+def _unmarked(dialogues: pd.DataFrame, ratings: Ints, readiness: float, rng: np.random.Generator) -> dict[str, Ints]:
     """Return of each axis 0 where it was marked: only at ratings of 3 or lower, likelier for the habit it is about."""
-    likelier = {
-        "Engagingness": dialogues["dull"].to_numpy(dtype=np.float64),
-        "Humanness": (dialogues["long"] + dialogues["same_opening"]).to_numpy(dtype=np.float64),
-    }
+    likelier = {"Engagingness": dialogues["dull"], "Humanness": dialogues["long"] + dialogues["same_opening"]}
     severity = np.clip((4 - ratings) / 3, 0, 1)
     unmarked = {}
     for axis in AXES:
-        chance = readiness * severity * (0.5 + likelier.get(axis, np.zeros(len(ratings))))
+        chance = readiness * severity * (0.5 + np.asarray(likelier.get(axis, 0.0)))
         unmarked[axis] = 1 - ((rng.random(len(ratings)) < chance) & (ratings <= 3)).astype(np.int64)
     return unmarked

@@ -30,6 +30,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 SUFFIXES = (".jsonl", ".jsonl.gz")
 Item = tuple[str, int]
 """Dialogue and turn."""
+_Line = tuple[str, dict[str, Any]]
+"""File and line, and the record there."""
 
 
 @dataclass
@@ -89,6 +91,14 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
     """
     items = [(dialogue.dialogue_id, turn) for dialogue in dialogues for turn in range(dialogue.turns)]
     read = Submissions()
+
+    def leave_out(system: str, file: Path, error: ComperdialError) -> None:
+        # By its file too, if that system was taken or left out already.
+        known = system in read.responses or system in read.problems
+        name = printable(f"{system} ({file.name})" if known else system)
+        read.problems[name] = printable(str(error))
+        log.warning("submission %s was left out: %s", name, read.problems[name])
+
     for file in _files(paths):
         if file.name == "systems.csv":
             read.systems |= _read_systems(file)
@@ -96,7 +106,7 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
         try:
             records = _by_system(file)
         except ComperdialError as error:
-            _leave_out(read, _stem(file), file, error)
+            leave_out(_stem(file), file, error)
             continue
         for system, lines in records.items():
             try:
@@ -104,20 +114,12 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
                     raise SchemaError(f"system {system!r} a second time", where=str(file), expected="each in one file")
                 read.responses[system] = _responses(lines, items, file)
             except SchemaError as error:
-                _leave_out(read, system, file, error)
+                leave_out(system, file, error)
     for system in sorted({*read.systems} - {*read.responses, *read.problems}):
         log.warning("systems.csv names %s, which has no submission", system)
     for system in read.responses:
         read.systems.setdefault(system, {"kind": "agent", "track": None, "description": ""})
-    for system, problem in read.problems.items():
-        log.warning("submission %s was left out: %s", system, problem)
     return read
-
-
-def _leave_out(read: Submissions, system: str, file: Path, error: ComperdialError) -> None:
-    """Name what is left out by its system; by its file too if that system was taken or left out already."""
-    known = system in read.responses or system in read.problems
-    read.problems[printable(f"{system} ({file.name})" if known else system)] = printable(str(error))
 
 
 def is_submission(path: Path) -> bool:
@@ -143,40 +145,39 @@ def _stem(file: Path) -> str:
     return file.name.removesuffix(".gz").removesuffix(".jsonl")
 
 
-def _by_system(file: Path) -> dict[str, list[tuple[str, dict[str, Any]]]]:
-    """Return the records of a file by system, each with its place; what is no record spoils the file."""
+def _by_system(file: Path) -> dict[str, list[_Line]]:
+    """Return the records of a file by system; what is no record spoils the file."""
     if not file.name.endswith(SUFFIXES) or not NAME.fullmatch(_stem(file)):
         expected = "letters, digits, dots, - and _, and .jsonl or .jsonl.gz at the end"
         raise SchemaError(f"the name {file.name!r}", where=str(file), expected=expected)
-    systems: dict[str, list[tuple[str, dict[str, Any]]]] = {}
-    named: set[bool] = set()
-    for number, line in enumerate(_lines(file), start=1):
-        if line.strip():
-            where = f"{file}, line {number}"
-            record = checked(dict[str, Any], parse_json(line, str(file), expected="a JSON object", line=number), where)
-            named.add("system_id" in record)
-            if len(named) > 1:
-                raise SchemaError("system_id in some lines only", where=where, expected="it in every line or in none")
-            system = str(checked(Name, record.get("system_id", _stem(file)), f"{where}, system_id"))
-            if not NAME.fullmatch(system):
-                raise SchemaError(f"system_id {system!r}", where=where, expected="letters, digits, dots, - and _")
-            systems.setdefault(system, []).append((where, record))
-    if not systems:
+    lines = list(_lines(file))
+    if not lines:
         raise FileError("no records", where=str(file), expected="one JSON object a line")
+    systems: dict[str, list[_Line]] = {}
+    for where, record in lines:
+        if ("system_id" in record) != ("system_id" in lines[0][1]):
+            raise SchemaError("system_id in some lines only", where=where, expected="it in every line or in none")
+        system = str(checked(Name, record.get("system_id", _stem(file)), f"{where}, system_id"))
+        if not NAME.fullmatch(system):
+            raise SchemaError(f"system_id {system!r}", where=where, expected="letters, digits, dots, - and _")
+        systems.setdefault(system, []).append((where, record))
     return systems
 
 
-def _lines(file: Path) -> Iterator[str]:
+def _lines(file: Path) -> Iterator[_Line]:
     # Not splitlines(): it also breaks at characters such as U+2028, which JSON strings may hold.
     opened = gzip.open if file.suffix == ".gz" else open
     try:
         with opened(check_input(file), "rt", encoding="utf-8-sig", newline="\n") as lines:
-            yield from lines
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    record = parse_json(line, str(file), expected="a JSON object", line=number)
+                    yield f"{file}, line {number}", checked(dict[str, Any], record, f"{file}, line {number}")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise FileError(f"cannot be read ({error})", where=str(file), expected="UTF-8 text") from error
 
 
-def _responses(records: Iterable[tuple[str, dict[str, Any]]], items: Sequence[Item], file: Path) -> dict[Item, str]:
+def _responses(records: Iterable[_Line], items: Sequence[Item], file: Path) -> dict[Item, str]:
     """Return a system's responses, in the order of the items; one for each."""
     answers: dict[Item, str] = dict.fromkeys(items, "")
     for where, record in records:
@@ -196,11 +197,8 @@ def _responses(records: Iterable[tuple[str, dict[str, Any]]], items: Sequence[It
 
 
 def _read_systems(path: Path) -> dict[str, dict[str, Any]]:
-    rows = [
-        checked(_System, row, f"{path}, line {number}")
-        for number, row in enumerate(read_table(path).to_dict("records"), start=2)
-    ]
-    return {
-        str(row.system_id): {"kind": row.kind, "track": row.track or None, "description": row.description}
-        for row in rows
-    }
+    systems: dict[str, dict[str, Any]] = {}
+    for number, record in enumerate(read_table(path).to_dict("records"), start=2):
+        row = checked(_System, record, f"{path}, line {number}")
+        systems[row.system_id] = {"kind": row.kind, "track": row.track or None, "description": row.description}
+    return systems

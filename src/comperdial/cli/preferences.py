@@ -136,7 +136,7 @@ def _preferences(options: argparse.Namespace) -> None:
 
 def _table(options: argparse.Namespace) -> tuple[pd.DataFrame, str]:
     """Return the preferences, and what they are called."""
-    from comperdial.challenge.pairs.preferences import read_preferences
+    from comperdial import schema
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.preferences import read_preferences as read_votes
 
@@ -145,7 +145,7 @@ def _table(options: argparse.Namespace) -> tuple[pd.DataFrame, str]:
             "no preferences" if options.data is None else "a file and --data", expected="a file, or --data NAME"
         )
     if options.input is not None:
-        return read_preferences(options.input), options.input.stem
+        return schema.read(options.input, "preferences"), options.input.stem
     made = read_votes(options.data, catalogue=options.catalogue)
     return made, load_catalogue(options.catalogue).dataset(options.data).title
 

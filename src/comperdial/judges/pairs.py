@@ -17,7 +17,6 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.challenge.pairs.dialogues import Dialogue
-from comperdial.challenge.pairs.preferences import checked_preferences
 from comperdial.challenge.pairs.questions import chosen, read_questions
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import check_columns, read_table
@@ -71,7 +70,7 @@ def read_pairs(path: str | Path) -> Pairs:
     frame = read_table(path)
     known = schema.table("preferences").columns
     if "choice" in frame:
-        return of_votes(checked_preferences(frame, str(path)), str(path))
+        return of_votes(schema.read(path, "preferences"), str(path))
     frame = check_columns(frame, known, path)
     if lacking := [name for name in PAIR if name not in frame]:
         raise SchemaError(

@@ -16,7 +16,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -91,14 +91,14 @@ def item_name(*ids: str | int) -> str:
     return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:12]
 
 
-def refuse_key(path: Path) -> None:
-    """Refuse to write where there is a key: without it the answers to its tasks could not be read."""
-    if path.exists():
+def refuse_used(folder: Path) -> None:
+    """Refuse to write into a folder that holds something: without the key that is there its tasks could not be read."""
+    if folder.exists() and any(folder.iterdir()):
         raise FileError(
-            "there is a key already",
-            where=str(path),
-            expected="a folder without one",
-            hint="Export into another folder: without this key the answers to its tasks cannot be read",
+            "holds files already",
+            where=str(folder),
+            expected="a new or an empty folder",
+            hint="Export into another folder: without their key.csv the answers to earlier tasks cannot be read",
         )
 
 
@@ -117,15 +117,14 @@ def read_key(
         problem = f"the columns are {', '.join(map(str, frame.columns))}"
         raise SchemaError(problem, where=str(path), expected=f"the key.csv of these tasks: {', '.join(columns)}")
     items: dict[str, dict[str, str]] = {}
-    for number, row in enumerate(frame.to_dict("records"), start=1):
-        named = {str(name): str(value) for name, value in row.items()}
-        empty = [name for name, value in named.items() if not value.strip() and name not in may_be_empty]
-        if empty or named["item"] in items:
-            problem = f"column {empty[0]!r} is empty" if empty else f"item {named['item']!r} a second time"
-            raise SchemaError(
-                problem, where=f"{path}, record {number}", expected="a name in each column, each item once"
-            )
-        items[named["item"]] = named
+    for number, record in enumerate(frame.to_dict("records"), start=1):
+        row = {str(name): str(value) for name, value in record.items()}
+        empty = [name for name, value in row.items() if not value.strip() and name not in may_be_empty]
+        if empty or row["item"] in items:
+            problem = f"column {empty[0]!r} is empty" if empty else f"item {row['item']!r} a second time"
+            where = f"{path}, record {number}"
+            raise SchemaError(problem, where=where, expected="a name in each column, each item once")
+        items[row["item"]] = row
     return items
 
 
@@ -146,8 +145,8 @@ class _User(BaseModel):
 
 
 class _Value(BaseModel):
-    choices: list[str] | None = None
-    text: list[str] | None = None
+    choices: list[str] = []
+    text: list[str] = []
 
 
 class _Result(BaseModel):
@@ -155,14 +154,11 @@ class _Result(BaseModel):
     value: Any
 
 
-class _Common(BaseModel):
-    lead_time: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-
-
-class _Annotation(_Common):
+class _Annotation(BaseModel):
     id: int | Filled
     completed_by: int | Filled | _User | None = None
     was_cancelled: bool = False
+    lead_time: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     result: list[_Result]
 
 
@@ -173,12 +169,6 @@ class _Data(BaseModel):
 class _Task(BaseModel):
     data: _Data
     annotations: list[_Annotation]
-
-
-class _Flat(_Common):
-    item: str
-    annotator: int | Filled | _User | None
-    annotation_id: int | Filled | None = None
 
 
 def read_exports(
@@ -201,79 +191,63 @@ def read_exports(
     SchemaError
         Names the task and the annotation at fault: another form, an item that is not in the key, a person's second answer.
     """
-    annotations: list[Annotation] = []
-    seen: dict[tuple[str, str], str] = {}
+    seen: dict[tuple[str, str], Annotation] = {}
     for path in paths:
-        records = checked(list[dict[str, Any]], read_json(path), str(path))
-        skipped, answered = 0, []
-        for number, record in enumerate(records, start=1):
+        skipped, people = 0, Counter[str]()
+        for number, record in enumerate(checked(list[dict[str, Any]], read_json(path), str(path)), start=1):
             where = f"{path}, record {number}" + (f" (task {record['id']})" if "id" in record else "")
-            read = list(_task(record, where, tags) if "annotations" in record else _flat(record, where, tags))
-            answered += [annotation for annotation in read if annotation]
-            skipped += read.count(None)
-        for annotation in answered:
-            if annotation.item not in key:
-                raise SchemaError(
-                    f"item {annotation.item!r} is not in {key_path}",
-                    where=annotation.where,
-                    expected="the items of this key",
-                    hint="Give the key.csv that was written together with these tasks, and its level",
-                )
-            person = (annotation.item, annotation.annotator)
-            if person in seen:
-                raise SchemaError(
-                    f"a second annotation of item {annotation.item!r} by annotator {annotation.annotator!r}",
-                    where=annotation.where,
-                    expected=f"one, as in {seen[person]}",
-                    hint="Delete one of them in Label Studio and export again; do not mix exports of several servers",
-                )
-            seen[person] = annotation.where
-        people = Counter(annotation.annotator for annotation in answered)
-        log.info("%s: %d annotations by %d annotators; %d skipped", path, len(answered), len(people), skipped)
-        annotations += answered
-    if not annotations:
+            task = checked(_Task, record if "annotations" in record else _as_task(record, where, tags), where)
+            for given in task.annotations:
+                if given.was_cancelled:
+                    skipped += 1
+                    continue
+                one = _annotation(task.data.item, given, f"{where}, annotation {given.id}", tags)
+                if one.item not in key:
+                    raise SchemaError(
+                        f"item {one.item!r} is not in {key_path}",
+                        where=one.where,
+                        expected="the items of this key",
+                        hint="Give the key.csv that was written together with these tasks, and its level",
+                    )
+                if first := seen.get((one.item, one.annotator)):
+                    raise SchemaError(
+                        f"a second annotation of item {one.item!r} by annotator {one.annotator!r}",
+                        where=one.where,
+                        expected=f"one, as in {first.where}",
+                        hint="Delete one of them in Label Studio and export again; do not mix exports of several servers",
+                    )
+                seen[one.item, one.annotator] = one
+                people[one.annotator] += 1
+        log.info("%s: %d annotations by %d annotators; %d skipped", path, people.total(), len(people), skipped)
+    if not seen:
         raise SchemaError("no task was answered", where=", ".join(map(str, paths)), expected="annotations of tasks")
-    return annotations
+    return [*seen.values()]
 
 
-def _task(record: dict[str, Any], where: str, tags: Collection[str]) -> Iterator[Annotation | None]:
-    """Yield the annotations of a task of the JSON form; None for one that was skipped."""
-    task = checked(_Task, record, where)
-    for one in task.annotations:
-        if one.was_cancelled:
-            yield None
-            continue
-        place = f"{where}, annotation {one.id}"
-        choices: dict[str, list[str]] = {}
-        for result in one.result:
-            if result.from_name in tags and result.from_name in choices:
-                raise SchemaError(f"tag {result.from_name!r} a second time", where=place, expected="each tag once")
-            if result.from_name in tags:
-                choices[result.from_name] = _texts(result.value, f"{place}, tag {result.from_name!r}")
-        yield Annotation(place, task.data.item, _annotator(one.completed_by, place), choices, one.lead_time)
-
-
-def _flat(record: dict[str, Any], where: str, tags: Collection[str]) -> Iterator[Annotation]:
-    """Yield the annotation of a record of the JSON-MIN form; a task that nobody answered has none."""
+def _as_task(record: dict[str, Any], where: str, tags: Collection[str]) -> dict[str, Any]:
+    """Return a record of the JSON-MIN form in the JSON form; a task that nobody answered has no annotation."""
     if "annotator" not in record:
         raise SchemaError("neither 'annotations' nor 'annotator' is in it", where=where, expected=_FORMS)
-    one = checked(_Flat, record, where)
-    if one.annotator is not None or one.annotation_id is not None:
-        place = f"{where}, annotation {one.annotation_id}"
-        choices = {tag: _texts(record[tag], f"{place}, tag {tag!r}") for tag in tags if tag in record}
-        yield Annotation(place, one.item, _annotator(one.annotator, place), choices, one.lead_time)
+    annotation = {
+        "id": record.get("annotation_id"),
+        "completed_by": record["annotator"],
+        "lead_time": record.get("lead_time"),
+        "result": [{"from_name": tag, "value": record[tag]} for tag in tags if tag in record],
+    }
+    answered = annotation["id"] is not None or annotation["completed_by"] is not None
+    return {"data": record, "annotations": [annotation] if answered else []}
 
 
-def _texts(value: Any, where: str) -> list[str]:  # noqa: ANN401
-    if isinstance(value, str):
-        return [value]
-    read = checked(_Value, value, where)
-    return (read.choices if read.text is None else read.text) or []
-
-
-def _annotator(user: int | str | _User | None, where: str) -> str:
-    """Return who annotated: of an object the number, which the plain form of the export has, before the address."""
-    name = (user.email if user.id is None else user.id) if isinstance(user, _User) else user
-    if name is None:
+def _annotation(item: str, given: _Annotation, where: str, tags: Collection[str]) -> Annotation:
+    choices: dict[str, list[str]] = {}
+    for name, value in ((result.from_name, result.value) for result in given.result if result.from_name in tags):
+        if name in choices:
+            raise SchemaError(f"tag {name!r} a second time", where=where, expected="each tag once")
+        read = _Value(text=[value]) if isinstance(value, str) else checked(_Value, value, f"{where}, tag {name!r}")
+        choices[name] = read.text or read.choices
+    user = given.completed_by
+    # Of an object the number, which the plain form of the export has, before the address.
+    who = (user.email if user.id is None else user.id) if isinstance(user, _User) else user
+    if who is None:
         raise SchemaError("no annotator", where=where, expected="a number, an address, or an object with one of them")
-    return str(name).strip()
+    return Annotation(where, item, str(who).strip(), choices, given.lead_time)

@@ -6,8 +6,7 @@ The procedure is the paper's (sections 3.2.3, A.7.1 and A.7.2); ``docs/annotatio
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,8 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.challenge.annotation import label_studio as ls
-from comperdial.challenge.annotation.source import Source
-from comperdial.core.errors import ConfigError, FileError, SchemaError
+from comperdial.challenge.annotation.source import is_whole, read_responses
+from comperdial.core.errors import ConfigError, SchemaError
 from comperdial.core.files import write_json, write_table, write_text
 from comperdial.core.names import RATED_LEVELS
 from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
@@ -29,7 +28,6 @@ log = logging.getLogger(__name__)
 SCORES = {1: "very bad", 2: "rather bad", 3: "in between", 4: "rather good", 5: "very good"}
 # The names of the tags, which the export repeats.
 _OVERALL, _REASONS = "overall", "reasons"
-_ITEM = {"turn": "context_id", "dialogue": "dialogue_id"}
 _SHOWN = {
     "turn": {
         "personas": "The speakers",
@@ -40,10 +38,15 @@ _SHOWN = {
 }
 _MARKED = "; padding: .4em; border-left: 4px solid #4a7"
 
+_Item = tuple[tuple[str, str, str], dict[str, str]]
+"""Data set, context or dialogue, and system, which the organiser keeps; and what the annotator sees."""
+_Personas = dict[tuple[str, str], dict[str, list[str]]]
+"""Data set and dialogue -> speaker -> sentences."""
+
 _README = """\
 # Tasks for human raters
 
-One folder a level, each a Label Studio project: {levels}. For each of them:
+One folder a level, each a Label Studio project. For each of them:
 
 1. Create one project an annotator, all on the same server: in one shared project annotators can see, and change, what
    the others gave. Under *Settings, Labeling Interface, Code*, paste `config.xml`.
@@ -56,16 +59,6 @@ One folder a level, each a Label Studio project: {levels}. For each of them:
 Keep `key.csv` and the seed of the export to yourself: `key.csv` says which system an item is by, and with the seed
 anyone who has the tables can work it out. Without `key.csv` the ratings cannot be read.
 """
-
-
-@dataclass(frozen=True)
-class _Item:
-    """One thing to rate: the ids that the organiser keeps, and what the annotator sees."""
-
-    dataset: str
-    id: str
-    system_id: str
-    data: dict[str, str]
 
 
 def export(
@@ -84,7 +77,7 @@ def export(
     folder
         Holds ``systems``, ``contexts``, ``responses`` and, if any, ``personas`` as Parquet.
     output
-        Gets ``LEVEL/config.xml``, ``tasks.json``, ``key.csv`` and ``guidelines.md``, and a ``README.md``.
+        Gets ``LEVEL/config.xml``, ``tasks.json``, ``key.csv`` and ``guidelines.md``, and a ``README.md`` unless it has one.
     levels
         ``turn`` (one task a response), ``dialogue`` (one a system's dialogue), or both.
     systems
@@ -103,47 +96,34 @@ def export(
     Raises
     ------
     ComperdialError
-        When tables are missing or do not fit together, nothing is left to rate, or ``output`` holds files already.
+        When tables are missing or do not fit together, nothing is left to rate, or the folder of a level is not empty.
     """
     folder, output, levels = Path(folder), Path(output), list(dict.fromkeys(levels))
     for level in levels:
-        ls.refuse_key(output / level / "key.csv")
-    # An earlier export, of another level, has left its README.
-    readme, ours = output / "README.md", _README.partition("\n")[0].encode()
-    others = [output / level / name for level in levels for name in ("tasks.json", "guidelines.md", "config.xml")]
-    for path in [*others, *([] if readme.is_file() and readme.read_bytes().startswith(ours) else [readme])]:
-        if path.exists():
-            raise FileError("would be overwritten", where=str(path), expected="a folder without it")
-    source = Source(folder)
-    responses = _select(source, source.chosen(systems), sample, seed)
+        ls.refuse_used(output / level)
+    responses = _sampled(read_responses(folder, systems), sample, seed, folder)
+    personas = _read_personas(folder)
     # All is made before the first file is written.
-    projects = {level: list((_turns if level == "turn" else _dialogues)(source, responses)) for level in levels}
+    projects = {level: (_turns if level == "turn" else _dialogues)(responses, personas) for level in levels}
     for level, items in projects.items():
         if not items:
             raise SchemaError(f"nothing to rate at level {level!r}", where=str(folder), expected="responses")
     for level, items in projects.items():
         _write(output / level, level, items, seed)
-    write_text(readme, _README.format(levels=" and ".join(f"`{level}/`" for level in levels)))
+    if not (output / "README.md").exists():
+        write_text(output / "README.md", _README)
     return {level: len(items) for level, items in projects.items()}
 
 
-def _select(source: Source, systems: Collection[tuple[str, str]], sample: int | None, seed: int) -> pd.DataFrame:
-    """Return the responses to rate, with the dialogue of each, in the order of their ids."""
-    responses = source.responses
-    answered = zip(responses["dataset"], responses["system_id"], strict=True)
-    responses = responses[[key in systems for key in answered]].sort_values(
-        ["dataset", "context_id", "system_id"], kind="stable"
-    )
+def _sampled(responses: pd.DataFrame, sample: int | None, seed: int, folder: Path) -> pd.DataFrame:
+    """Return the responses in a sample of the dialogues."""
     if sample is None:
         return responses
-    keys = list(zip(responses["dataset"], responses["dialogue_id"], strict=True))
-    dialogues = sorted(set(keys))
+    dialogues = responses[["dataset", "dialogue_id"]].drop_duplicates(ignore_index=True)
     if not 1 <= sample <= len(dialogues):
         expected = f"1 to {len(dialogues)}, as many as the chosen systems answered"
-        raise ConfigError(f"a sample of {sample} dialogues", where=str(source.folder), expected=expected)
-    drawn = _generator(seed, "sample").choice(len(dialogues), size=sample, replace=False)
-    wanted = {dialogues[number] for number in drawn}
-    return responses[[key in wanted for key in keys]]
+        raise ConfigError(f"a sample of {sample} dialogues", where=str(folder), expected=expected)
+    return responses.merge(dialogues.loc[_generator(seed, "sample").choice(len(dialogues), size=sample, replace=False)])
 
 
 def _generator(seed: int, use: str) -> np.random.Generator:
@@ -151,36 +131,44 @@ def _generator(seed: int, use: str) -> np.random.Generator:
     return np.random.default_rng([seed, *use.encode()])
 
 
-def _turns(source: Source, responses: pd.DataFrame) -> Iterator[_Item]:
-    for row in responses.to_dict("records"):
-        context = source.contexts[row["dataset"], row["context_id"]]
+def _read_personas(folder: Path) -> _Personas:
+    personas: _Personas = {}
+    if (folder / "personas.parquet").exists():
+        for row in schema.read(folder / "personas.parquet", "personas").to_dict("records"):
+            personas.setdefault((row["dataset"], row["dialogue_id"]), {})[row["speaker"]] = row["sentences"]
+    return personas
+
+
+def _turns(responses: pd.DataFrame, personas: _Personas) -> list[_Item]:
+    items = []
+    for row in responses.sort_values(["dataset", "context_id", "system_id"]).to_dict("records"):
         shown = {
-            "personas": _personas(source, row["dataset"], row["dialogue_id"], context["facts"]),
-            "history": _history(context["history"]),
+            "personas": _about(personas.get((row["dataset"], row["dialogue_id"]), {}), row["facts"]),
+            "history": _history(row["history"]),
             "response": ls.paragraph(_MARKED, row["response"], "B"),
         }
-        yield _Item(row["dataset"], row["context_id"], row["system_id"], shown)
+        items.append(((row["dataset"], row["context_id"], row["system_id"]), shown))
+    return items
 
 
-def _dialogues(source: Source, responses: pd.DataFrame) -> Iterator[_Item]:
-    incomplete = []
-    for (dataset, dialogue, system), rows in responses.groupby(["dataset", "dialogue_id", "system_id"], sort=True):
-        contexts = source.answered(str(dataset), str(dialogue), rows["context_id"])
-        if contexts is None:
+def _dialogues(responses: pd.DataFrame, personas: _Personas) -> list[_Item]:
+    items, incomplete = [], []
+    for ids, rows in responses.groupby(["dataset", "dialogue_id", "system_id"], sort=True):
+        dataset, dialogue, system = map(str, ids)
+        if not is_whole(rows):
             incomplete.append(f"{dialogue} by {system}")
             continue
-        texts = dict(zip(rows["context_id"], rows["response"], strict=True))
         flows = [
-            f"<h4>Flow {number} of {len(contexts)}</h4>{_history(context['history'])}"
-            + ls.paragraph(_MARKED, texts[context["context_id"]], "B")
-            for number, context in enumerate(contexts, start=1)
+            f"<h4>Flow {number} of {len(rows)}</h4>{_history(history)}{ls.paragraph(_MARKED, response, 'B')}"
+            for number, (history, response) in enumerate(zip(rows["history"], rows["response"], strict=True), start=1)
         ]
-        facts = dict.fromkeys(fact for context in contexts for fact in context["facts"])
-        personas = _personas(source, str(dataset), str(dialogue), facts)
-        yield _Item(str(dataset), str(dialogue), str(system), {"personas": personas, "flows": "".join(flows)})
+        facts = dict.fromkeys(fact for facts in rows["facts"] for fact in facts)
+        shown = {"personas": _about(personas.get((dataset, dialogue), {}), facts), "flows": "".join(flows)}
+        items.append(((dataset, dialogue, system), shown))
     if incomplete:
-        message = "%s: %d dialogues left out, because responses to some of their turns are missing (the first: %s)"
-        log.warning(message, source.folder, len(incomplete), incomplete[0])
+        message = "%d dialogues left out, because responses to some of their turns are missing (the first: %s)"
+        log.warning(message, len(incomplete), incomplete[0])
+    return items
 
 
 def _history(history: Iterable[Mapping[str, str]]) -> str:
@@ -188,9 +176,8 @@ def _history(history: Iterable[Mapping[str, str]]) -> str:
     return "".join(lines) or "<p>(Nothing was said before.)</p>"
 
 
-def _personas(source: Source, dataset: str, dialogue: str, facts: Iterable[str]) -> str:
+def _about(personas: Mapping[str, Sequence[str]], facts: Iterable[str]) -> str:
     """Return the personas by speaker, and those facts that are not persona sentences anyway, as HTML."""
-    personas = source.personas.get((dataset, dialogue), {})
     known = {sentence for sentences in personas.values() for sentence in sentences}
     parts = [
         f"<p><b>{ls.html.escape(speaker)}{' (rated)' if speaker == 'B' else ''}</b></p>{ls.bullets(sentences)}"
@@ -203,21 +190,20 @@ def _personas(source: Source, dataset: str, dialogue: str, facts: Iterable[str])
 
 def _write(folder: Path, level: str, items: list[_Item], seed: int) -> None:
     order = [items[i] for i in _generator(seed, level).permutation(len(items))]
-    names = [ls.item_name(level, item.dataset, item.id, item.system_id, seed) for item in order]
-    if len({*names}) < len(names):
+    tasks = [{"data": {"item": ls.item_name(level, *ids, seed), **shown}} for ids, shown in order]
+    rows = sorted((task["data"]["item"], *ids) for task, (ids, _) in zip(tasks, order, strict=True))
+    if len({row[0] for row in rows}) < len(rows):
         raise ConfigError(f"two items get the same name with seed {seed}", hint="Choose another seed")
-    rows = [(name, item.dataset, item.id, item.system_id) for name, item in zip(names, order, strict=True)]
-    tasks = [{"data": {"item": name, **item.data}} for name, item in zip(names, order, strict=True)]
     guidelines = (resources.files(__package__) / "guidelines" / f"{level}.md").read_text(encoding="utf-8")
     # The key comes first: tasks without their key would be rated in vain. Its order is by name, not that of the tasks.
-    write_table(folder / "key.csv", pd.DataFrame(sorted(rows), columns=_key_columns(level)))
+    write_table(folder / "key.csv", pd.DataFrame(rows, columns=_key_columns(level)))
     write_text(folder / "guidelines.md", guidelines)
     write_text(folder / "config.xml", _config(level, guidelines))
     write_json(folder / "tasks.json", tasks)
 
 
 def _key_columns(level: str) -> list[str]:
-    return ["item", "dataset", _ITEM[level], "system_id"]
+    return ["item", "dataset", {"turn": "context_id", "dialogue": "dialogue_id"}[level], "system_id"]
 
 
 def _config(level: str, guidelines: str) -> str:
@@ -262,18 +248,12 @@ def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> 
     items = ls.read_key(key, _key_columns(level))
     rows: list[dict[str, Any]] = []
     for annotation in ls.read_exports(exports, (_OVERALL, _REASONS), items, key):
-        item = items[annotation.item]
-        ids = {
-            "dataset": item["dataset"],
-            "level": level,
-            "item_id": item[_ITEM[level]],
-            "system_id": item["system_id"],
-        }
-        common = {**ids, "annotator_id": annotation.annotator, "position": None, "source": "human"}
-        for dimension, rating, scale in _ratings(annotation, level):
-            limits = dict(zip(("scale_min", "scale_max"), scale, strict=True))
-            rows.append(common | {"dimension": dimension, "rating": rating} | limits)
-    return schema.validate(pd.DataFrame(rows, columns=schema.table("ratings").columns), "ratings")
+        _, dataset, item, system = items[annotation.item].values()
+        common = {"dataset": dataset, "level": level, "item_id": item, "system_id": system}
+        common |= {"annotator_id": annotation.annotator, "source": "human"}
+        for dimension, rating, (low, high) in _ratings(annotation, level):
+            rows.append(common | {"dimension": dimension, "rating": rating, "scale_min": low, "scale_max": high})
+    return schema.validate(pd.DataFrame(rows), "ratings")
 
 
 def _ratings(annotation: ls.Annotation, level: str) -> Iterator[tuple[str, int, tuple[float, float]]]:

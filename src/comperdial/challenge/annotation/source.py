@@ -1,10 +1,9 @@
-"""The tables that tasks are made of, joined by their ids."""
+"""The responses that people rate or compare, out of a folder of tables."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -12,67 +11,51 @@ from comperdial import schema
 from comperdial.core.errors import SchemaError, UnknownNameError
 
 
-class Source:
-    """The tables of a folder.
+def read_responses(folder: Path, systems: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return the responses of some systems, each with its context, in the order of dialogues, systems and turns.
 
-    Attributes
+    Parameters
     ----------
-    systems, responses
-        The tables; each response with its ``dialogue_id``.
-    contexts
-        (dataset, context_id) -> the context.
-    dialogues
-        (dataset, dialogue_id) -> its contexts in the order of their turns.
-    personas
-        (dataset, dialogue_id) -> speaker -> sentences.
+    folder
+        Holds ``systems``, ``contexts`` and ``responses``.
+    systems
+        Their names. Default: all but the references.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns of ``responses``; ``dialogue_id``, ``turn``, ``history`` and ``facts`` of the context; and ``turns``, how many
+        turns the dialogue has.
 
     Raises
     ------
     ComperdialError
-        When a table is missing or wrong, or a response is by a system or to a context that is in no table.
+        When a table is missing or wrong, a system does not exist, or a response is by a system or to a context that is in
+        no table.
     """
+    known, contexts, responses = (
+        schema.read(folder / f"{name}.parquet", name) for name in ("systems", "contexts", "responses")
+    )
+    for kind, table in (("context", contexts), ("system", known)):
+        keys = ["dataset", f"{kind}_id"]
+        given = pd.MultiIndex.from_frame(responses[keys])
+        if len(unknown := given[~given.isin(pd.MultiIndex.from_frame(table[keys]))]):
+            raise SchemaError(
+                f"{kind}_id {unknown[0][1]!r} of dataset {unknown[0][0]!r} is not in {kind}s.parquet",
+                where=str(folder / "responses.parquet"),
+                expected=f"a {kind} of that table",
+                hint="Make the tables anew, so that they belong together",
+            )
+    for name in systems or ():
+        if name not in {*known["system_id"]}:
+            raise UnknownNameError("system", name, {*known["system_id"]}, where=str(folder / "systems.parquet"))
+    chosen = known[known["system_id"].isin(systems) if systems else known["kind"] != "reference"]
+    contexts["turns"] = contexts.groupby(["dataset", "dialogue_id"])["turn"].transform("nunique")
+    shown = contexts[["dataset", "context_id", "dialogue_id", "turn", "turns", "history", "facts"]]
+    joined = responses.merge(shown).merge(chosen[["dataset", "system_id"]])
+    return joined.sort_values(["dataset", "dialogue_id", "system_id", "turn", "context_id"], ignore_index=True)
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.systems = schema.read(folder / "systems.parquet", "systems")
-        contexts = schema.read(folder / "contexts.parquet", "contexts")
-        responses = schema.read(folder / "responses.parquet", "responses")
-        for kind, table in (("context", contexts), ("system", self.systems)):
-            known = pd.MultiIndex.from_frame(table[["dataset", f"{kind}_id"]])
-            given = pd.MultiIndex.from_frame(responses[["dataset", f"{kind}_id"]])
-            if len(unknown := given[~given.isin(known)]):
-                raise SchemaError(
-                    f"{kind}_id {unknown[0][1]!r} of dataset {unknown[0][0]!r} is not in {kind}s.parquet",
-                    where=str(folder / "responses.parquet"),
-                    expected=f"a {kind} of that table",
-                    hint="Make the tables anew, so that they belong together",
-                )
-        self.responses = responses.merge(contexts[["dataset", "context_id", "dialogue_id"]])
-        self.contexts: dict[tuple[str, str], dict[Any, Any]] = {}
-        self.dialogues: dict[tuple[str, str], list[dict[Any, Any]]] = {}
-        for context in contexts.sort_values(["turn", "context_id"], kind="stable").to_dict("records"):
-            self.contexts[context["dataset"], context["context_id"]] = context
-            self.dialogues.setdefault((context["dataset"], context["dialogue_id"]), []).append(context)
-        self.personas: dict[tuple[str, str], dict[str, list[str]]] = {}
-        if (folder / "personas.parquet").exists():
-            for persona in schema.read(folder / "personas.parquet", "personas").to_dict("records"):
-                speakers = self.personas.setdefault((persona["dataset"], persona["dialogue_id"]), {})
-                speakers[persona["speaker"]] = persona["sentences"]
 
-    def chosen(self, names: Sequence[str] | None) -> set[tuple[str, str]]:
-        """Return dataset and name of the systems to rate: those named, or all but references, which are not scored."""
-        known = {*self.systems["system_id"]}
-        for name in names or ():
-            if name not in known:
-                raise UnknownNameError("system", name, known, where=str(self.folder / "systems.parquet"))
-        wanted = self.systems["system_id"].isin(names) if names else self.systems["kind"] != "reference"
-        chosen = self.systems[wanted]
-        return set(zip(chosen["dataset"], chosen["system_id"], strict=True))
-
-    def answered(self, dataset: str, dialogue: str, context_ids: Collection[str]) -> list[dict[Any, Any]] | None:
-        """Return those contexts of a dialogue that were answered, or None if a turn was not."""
-        contexts = self.dialogues[dataset, dialogue]
-        # A turn has further contexts if a system answered it several times.
-        answered = [context for context in contexts if context["context_id"] in {*context_ids}]
-        turns = {context["turn"] for context in contexts}
-        return answered if {context["turn"] for context in answered} == turns else None
+def is_whole(responses: pd.DataFrame) -> bool:
+    """Return whether a system's responses in one dialogue answer all of its turns."""
+    return bool(responses["turn"].nunique() == responses["turns"].iloc[0])

@@ -27,14 +27,18 @@ Systems = tuple[str, str]
 class Task:
     """One pair that one annotator is to judge.
 
-    ``left`` is ``first`` or ``second``: which of the pair is on the left. ``is_control``: its answer is known.
+    ``left`` is ``first`` or ``second``: which of the pair is on the left.
     """
 
     annotator: str
     question: Question
     pair: Pair
     left: str
-    is_control: bool = False
+
+    @property
+    def is_control(self) -> bool:
+        """Return whether the answer is known."""
+        return self.pair.answer is not None
 
 
 @dataclass(frozen=True)
@@ -84,24 +88,23 @@ def make_design(
     """
     rng = np.random.default_rng(seed)
     board = _Board(dialogues, compare)
-    shown: list[list[tuple[Pair, bool]]] = []
+    shown: list[list[Pair]] = []
     for number in range(annotators):
         control = [controls[number % len(controls)]] if controls else []
-        drawn = [(pair, False) for pair in board.draw(pairs_each, control, rng)]
-        shown.append([(pair, True) for pair in control] + drawn)
+        shown.append(control + board.draw(pairs_each, control, rng))
     edges: list[tuple[Hashable, Hashable]] = [
-        (number, pair.id if is_control else (pair.first.system_id, pair.second.system_id))
-        for number, tasks in enumerate(shown)
-        for pair, is_control in tasks
+        (number, pair.id if pair.answer else (pair.first.system_id, pair.second.system_id))
+        for number, pairs in enumerate(shown)
+        for pair in pairs
     ]
     sides = iter(split_evenly(edges, rng))
-    lefts = [["first" if next(sides) else "second" for _ in tasks] for tasks in shown]
+    placed = [[(pair, "first" if next(sides) else "second") for pair in pairs] for pairs in shown]
     width = max(2, len(str(annotators * len(questions))))
     tasks = [
-        Task(f"a{asked * annotators + number + 1:0{width}d}", question, pair, left, is_control)
+        Task(f"a{asked * annotators + number:0{width}d}", question, pair, left)
         for asked, question in enumerate(questions)
-        for number in range(annotators)
-        for (pair, is_control), left in zip(shown[number], lefts[number], strict=True)
+        for number, pairs in enumerate(placed, start=1)
+        for pair, left in pairs
     ]
     return Design(tasks, board.notes())
 
@@ -120,18 +123,19 @@ class _Board:
             raise UnknownNameError("system", name, self.by_system)
         self.text_of = {s: np.array([self.texts[d.utterances] for d in ds]) for s, ds in self.by_system.items()}
         self.uses = np.zeros(len(self.texts), dtype=np.int64)
+        # By systems, how often each pair of their dialogues was shown; infinite for pairs that may not be.
+        self.pair_uses: dict[Systems, npt.NDArray[np.float64]] = {}
         chosen = [(min(systems), max(systems)) for systems in compare] or combinations(sorted(self.by_system), 2)
-        self.pair_uses: dict[Systems, npt.NDArray[np.int64]] = {}
-        self.allowed: dict[Systems, npt.NDArray[np.bool_]] = {}
         for one, other in dict.fromkeys(chosen):
-            allowed = np.not_equal.outer(self.text_of[one], self.text_of[other])
-            self.allowed[one, other] = np.triu(allowed, 1) if one == other else allowed
-            self.pair_uses[one, other] = np.zeros(allowed.shape, dtype=np.int64)
-        if not any(allowed.any() for allowed in self.allowed.values()):
+            excluded = np.equal.outer(self.text_of[one], self.text_of[other])
+            if one == other:
+                excluded |= np.tri(len(excluded), dtype=np.bool_)
+            self.pair_uses[one, other] = np.where(excluded, np.inf, 0)
+        if not any(np.isfinite(uses).any() for uses in self.pair_uses.values()):
             systems = ", ".join(sorted(self.by_system)) or "none"
             expected = "dialogues of two systems or more"
             raise ConfigError(f"no two dialogues to compare; the systems are {systems}", expected=expected)
-        self.counts = Counter(dict.fromkeys(self.allowed, 0))
+        self.counts = Counter(dict.fromkeys(self.pair_uses, 0))
 
     def draw(self, count: int, controls: Sequence[Pair], rng: np.random.Generator) -> list[Pair]:
         """Return one annotator's pairs in random order; those least shown so far come first."""
@@ -142,43 +146,38 @@ class _Board:
         mine: Counter[Systems] = Counter()
         pairs = []
         for number in range(count):
-            order = sorted(self.allowed, key=lambda systems: (self.counts[systems], mine[systems], rng.random()))
-            systems, places = next(
-                ((s, two) for s in order if (two := self._least_shown(s, seen, rng)) is not None), (None, (0, 0))
-            )
-            if systems is None:
+            for systems in sorted(self.pair_uses, key=lambda two: (self.counts[two], mine[two], rng.random())):
+                costs = self._costs(systems, seen)
+                if np.isfinite(least := costs.min()):
+                    break
+            else:
                 raise ConfigError(
                     f"after {number} pairs, an annotator has seen a dialogue of every pair that is left",
                     expected=f"at most {number} pairs each, or more dialogues" if number else "more dialogues",
                 )
+            places = divmod(int(rng.choice(np.flatnonzero(costs == least))), costs.shape[1])
             self.counts[systems] += 1
-            self.pair_uses[systems][places] += 1
             mine[systems] += 1
-            for system, place in zip(systems, places, strict=True):
-                text = self.text_of[system][place]
-                self.uses[text] += 1
-                seen[text] = True
-            one, other = (self.by_system[system][place] for system, place in zip(systems, places, strict=True))
-            pairs.append(pair_of(one, other))
+            self.pair_uses[systems][places] += 1
+            drawn = [self.by_system[system][place] for system, place in zip(systems, places, strict=True)]
+            for dialogue in drawn:
+                self.uses[self.texts[dialogue.utterances]] += 1
+                seen[self.texts[dialogue.utterances]] = True
+            pairs.append(pair_of(*drawn))
         return [pairs[i] for i in rng.permutation(count)]
 
-    def _least_shown(
-        self, systems: Systems, seen: npt.NDArray[np.bool_], rng: np.random.Generator
-    ) -> tuple[int, int] | None:
-        """Return an unseen pair: of those that were shown least, one whose dialogues were; None if there is none."""
+    def _costs(self, systems: Systems, seen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        """Return a cost of each pair: how often it was shown, then how often its dialogues were; infinite if seen."""
         rows, columns = (self.text_of[system] for system in systems)
-        allowed = self.allowed[systems] & ~seen[rows][:, None] & ~seen[columns][None, :]
-        if not allowed.any():
-            return None
-        uses = self.uses[rows][:, None] + self.uses[columns][None, :]
-        cost = self.pair_uses[systems] * (uses.max() + 1) + uses
-        row, column = divmod(int(rng.choice(np.flatnonzero(allowed & (cost == cost[allowed].min())))), len(columns))
-        return row, column
+        uses = np.add.outer(self.uses[rows], self.uses[columns])
+        costs = self.pair_uses[systems] * (uses.max() + 1) + uses
+        costs[np.logical_or.outer(seen[rows], seen[columns])] = np.inf
+        return costs
 
     def notes(self) -> list[str]:
         """Return which of the rules that may be broken were."""
         notes = []
-        pairs = np.concatenate([uses.ravel() for uses in self.pair_uses.values()])
+        pairs = np.concatenate([uses[np.isfinite(uses)] for uses in self.pair_uses.values()])
         if again := int((pairs > 1).sum()):
             total, most = int((pairs > 0).sum()), int(pairs.max())
             notes.append(f"{again} of {total} pairs are shown more than once, at most {most} times")
@@ -189,7 +188,8 @@ class _Board:
                     f"{int((uses > 1).sum())} of {len(texts)} dialogues of {system} are shown more than once, at "
                     f"most {int(uses.max())} times: {int(uses.sum())} are needed"
                 )
-        (most_of, at_most), (least_of, at_least) = self.counts.most_common()[0], self.counts.most_common()[-1]
+        ranked = self.counts.most_common()
+        (most_of, at_most), (least_of, at_least) = ranked[0], ranked[-1]
         if at_most > at_least + 1:
             notes.append(
                 f"comparisons are not shown equally often: {' and '.join(most_of)} {at_most} times, "

@@ -8,12 +8,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 from pydantic import BaseModel, Field
 
-from comperdial.challenge.annotation.source import Source
+from comperdial.challenge.annotation.source import is_whole, read_responses
 from comperdial.challenge.records import Filled, checked, refuse_repeated
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_jsonl, read_table, write_table
@@ -171,24 +171,18 @@ def read_controls(path: str | Path, dialogues: Mapping[Key, Dialogue]) -> list[P
 
 def _read_tables(folder: Path) -> dict[Key, Dialogue]:
     """Make a dialogue of each system's responses in each dialogue, with the histories between them."""
-    source = Source(folder)
-    systems = source.chosen(None)
     read: dict[Key, Dialogue] = {}
-    incomplete, foreign = [], 0
-    for (dataset, name, system), rows in source.responses.groupby(["dataset", "dialogue_id", "system_id"], sort=True):
-        if (dataset, system) not in systems:
-            continue
-        texts = dict(zip(rows["context_id"], rows["response"], strict=True))
-        lines, own = _joined(source.answered(str(dataset), str(name), texts), texts)
-        if lines is None:
-            incomplete.append(f"{name} by {system}")
+    left_out, foreign = [], 0
+    for (_, name, system), rows in read_responses(folder).groupby(["dataset", "dialogue_id", "system_id"], sort=True):
+        lines, own = _joined(rows) if is_whole(rows) else ([], True)
+        if not lines:
+            left_out.append(f"{name} by {system}")
             continue
         foreign += not own
-        dialogue = Dialogue(str(name), str(system), "B", tuple(lines))
-        read[dialogue.key] = dialogue
-    if incomplete:
+        read[str(name), str(system)] = Dialogue(str(name), str(system), "B", tuple(lines))
+    if left_out:
         message = "%s: %d dialogues left out, because turns are missing or do not join (the first: %s)"
-        log.warning(message, folder, len(incomplete), incomplete[0])
+        log.warning(message, folder, len(left_out), left_out[0])
     if foreign:
         log.warning(
             "%s: in %d of %d dialogues the partner answers somebody else: the system was given the history of another "
@@ -202,10 +196,8 @@ def _read_tables(folder: Path) -> dict[Key, Dialogue]:
     return read
 
 
-def _joined(
-    contexts: Iterable[Mapping[str, Any]] | None, texts: Mapping[str, str]
-) -> tuple[list[tuple[str, str]] | None, bool]:
-    """Return the lines of a dialogue, None if turns are missing or do not join; and whether its histories are its own.
+def _joined(responses: pd.DataFrame) -> tuple[list[tuple[str, str]], bool]:
+    """Return the lines of a dialogue, none if its turns do not join; and whether its histories are its own.
 
     A history holds all lines before it, or, as in ConTurE, the end of them; or all lines of another speaker B, whose
     utterances follow those of the history before.
@@ -213,20 +205,20 @@ def _joined(
     lines: list[tuple[str, str]] = []
     before: list[tuple[str, str]] = []
     own = True
-    # The first context of each turn, if a system answered it several times.
-    turns = {context["turn"]: context for context in reversed([*(contexts or ())])}
-    for _, context in sorted(turns.items()):
-        history = [(line["speaker"], line["text"]) for line in context["history"]]
-        shared = [n for n in range(min(len(lines), len(history)), 0, -1) if lines[-n:] == history[:n]]
+    # The first response of each turn, if a system answered it several times.
+    first = responses.drop_duplicates("turn")
+    for utterances, response in zip(first["history"], first["response"], strict=True):
+        history = [(utterance["speaker"], utterance["text"]) for utterance in utterances]
         if history[: len(lines)] == lines:
             lines += history[len(lines) :]
         elif len(history) > len(before) and history[: len(before)] == before:
             own = False
             lines += history[len(before) + 1 :]
-        elif shared:
-            lines += history[shared[0] :]
         else:
-            return None, own
-        lines.append(("B", texts[context["context_id"]]))
+            shared = (n for n in range(min(len(lines), len(history)), 0, -1) if lines[-n:] == history[:n])
+            if not (overlap := next(shared, 0)):
+                return [], own
+            lines += history[overlap:]
+        lines.append(("B", response))
         before = history
-    return lines or None, own
+    return lines, own

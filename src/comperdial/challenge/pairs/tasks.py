@@ -70,10 +70,10 @@ def export(output: str | Path, design: Design, *, name: str, ties: bool = False,
     Raises
     ------
     FileError
-        When the folder holds a key already.
+        When the folder is not empty.
     """
     output = Path(output)
-    ls.refuse_key(output / "key.csv")
+    ls.refuse_used(output)
     rows: list[tuple[str, ...]] = []
     projects: dict[str, list[dict[str, dict[str, str]]]] = {}
     for task in design.tasks:
@@ -81,7 +81,7 @@ def export(output: str | Path, design: Design, *, name: str, ties: bool = False,
         item = ls.item_name("pair", pair.id, task.question.name, task.annotator, seed)
         project.append({"data": {"item": item, **_shown(task)}})
         ids = (item, name, pair.id, *pair.first.key, *pair.second.key, task.annotator, str(len(project)))
-        rows.append((*ids, task.question.name, task.left, (pair.answer or "") if task.is_control else ""))
+        rows.append((*ids, task.question.name, task.left, pair.answer or ""))
     if len({row[0] for row in rows}) < len(rows):
         raise ConfigError(f"two tasks get the same name with seed {seed}", hint="Choose another seed")
     # The key comes first: answers to tasks without their key would be useless.
@@ -195,31 +195,32 @@ def _row(task: Mapping[str, str], annotation: ls.Annotation) -> dict[str, Any]:
 
 
 def _screened(tasks: pd.DataFrame, votes: pd.DataFrame, *, need_reasons: bool) -> Votes:
-    """Remove annotators who failed or left out their control, or never gave a reason, and say so in notes."""
+    """Remove annotators who failed or left out their control, or never gave a reason, and name them in notes."""
     notes: list[str] = []
-    why: dict[str, str] = {}
-    for annotator in sorted({*votes["annotator_id"]}):
-        mine = votes[votes["annotator_id"] == annotator]
+    removed: dict[str, str] = {}
+    for annotator, mine in votes.groupby("annotator_id", sort=True):
         given = tasks[tasks["annotator_id"] == annotator]
         if len(mine) < len(given):
             notes.append(f"{annotator}: {len(mine)} of {len(given)} pairs answered")
         controls = mine[mine["control"].notna()]
         failed = controls[controls["choice"] != controls["control"]]
+        why = None
         if len(failed):
             row = failed.iloc[0]
             chosen, expected = (row.get(f"{row[side]}_system_id", "tie") for side in ("choice", "control"))
-            why[annotator] = f"failed the control {row['pair_id']} (chose {chosen}, expected {expected})"
+            why = f"failed the control {row['pair_id']} (chose {chosen}, expected {expected})"
         elif len(controls) < (given["control"] != "").sum():
-            why[annotator] = "did not answer the control"
+            why = "did not answer the control"
         elif mine["reason"].isna().all():
-            if need_reasons:
-                why[annotator] = "never gave a reason"
-            else:
-                notes.append(f"{annotator}: never gave a reason (kept)")
-        if annotator in why:
-            notes.append(f"{annotator}: removed with {len(mine)} votes: {why[annotator]}")
+            why = "never gave a reason" if need_reasons else None
+            notes += [] if need_reasons else [f"{annotator}: never gave a reason (kept)"]
+        if why:
+            removed[str(annotator)] = why
+            notes.append(f"{annotator}: removed with {len(mine)} votes: {why}")
     if silent := sorted({*tasks["annotator_id"]} - {*votes["annotator_id"]}):
         notes.append(f"no answers of {', '.join(silent)}")
-    out = votes["annotator_id"].isin(why)
-    removed = votes[out].assign(removed=votes.loc[out, "annotator_id"].map(why))
-    return Votes(votes[~out].reset_index(drop=True), removed.reset_index(drop=True), notes)
+    reasons = votes["annotator_id"].map(removed)
+    out = reasons.notna()
+    return Votes(
+        votes[~out].reset_index(drop=True), votes[out].assign(removed=reasons[out]).reset_index(drop=True), notes
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from comperdial.challenge.personas.contradictions import (
     opposite,
 )
 from comperdial.challenge.personas.graph import ASPECTS, Heads
-from comperdial.challenge.personas.rules import GENDERS, Constraints, Range
+from comperdial.challenge.personas.rules import GENDERS, Constraints
 from comperdial.core.errors import ConfigError
 from comperdial.core.files import write_json
 
@@ -26,7 +27,6 @@ _FORMS = {
     "goal_plan": ("i intend to ", " in the future."),
     "experience": ("i ", " in the past."),
 }
-_LEFT_OUT = "the sentence was left out"
 
 
 @dataclass
@@ -108,7 +108,7 @@ class _Drawing:
     def persona(self, usable: Sequence[str], number: int) -> Persona:
         """Draw heads, age and gender, a profile of each head, and a name and family that fit."""
         heads, ages = self._two_heads(usable)
-        age = int(self.rng.integers(ages.start, ages.end + 1))
+        age = int(self.rng.integers(ages.start, ages.stop))
         gender = self._pick(GENDERS, "gender")
         for head in heads:
             self.profile.append((self._neutral(f"{head}."), "head"))
@@ -118,44 +118,33 @@ class _Drawing:
         name = self._pick(self.constraints.names_for(age, gender), f"name for age {age}, {gender}")
         family = self._family(age)
         facts = [(f"my name is {name.lower()}.", "name"), (f"i'm {age} years old.", "age"), (family.lower(), "family")]
-        sentences, kinds = zip(*facts, *self.profile, strict=True)
-        return Persona(
-            f"P{number + 1:04d}",
-            list(sentences),
-            list(kinds),
-            name,
-            age,
-            gender,
-            heads,
-            self.corrections,
-            self.neutralised,
-        )
+        sentences, kinds = map(list, zip(*facts, *self.profile, strict=True))
+        drawn = (name, age, gender, heads, self.corrections, self.neutralised)
+        return Persona(f"P{number + 1:04d}", sentences, kinds, *drawn)
 
-    def _two_heads(self, usable: Sequence[str]) -> tuple[list[str], Range]:
+    def _two_heads(self, usable: Sequence[str]) -> tuple[list[str], range]:
         order = [usable[i] for i in self.rng.permutation(len(usable))]
-        for first in order:
-            for second in order:
-                ages = self.constraints.ages_of(first) & self.constraints.ages_of(second)
-                if second != first and ages:
-                    return [first, second], ages
+        for first, second in permutations(order, 2):
+            one, other = self.constraints.ages_of(first), self.constraints.ages_of(second)
+            if ages := range(max(one.start, other.start), min(one.stop, other.stop)):
+                return [first, second], ages
         expected = "age ranges that overlap in ages.csv"
         raise ConfigError("no two heads have an age in common", where="personas", expected=expected)
 
-    def _add(self, aspect: str, sentence: str, age: int, ages: Range) -> int:
+    def _add(self, aspect: str, sentence: str, age: int, ages: range) -> int:
         """Add a sentence unless it contradicts the others; return the age, changed if all sentences then agree."""
-        sentences = [other for other, _ in self.profile]
-        if problem := opposite(sentence, sentences, self.constraints):
-            self._correct(problem, _LEFT_OUT)
-            return age
-        if problem := age_contradiction(sentence, age, goal=aspect.startswith("goal")):
+        problem = opposite(sentence, [other for other, _ in self.profile], self.constraints)
+        problem = problem or age_contradiction(sentence, age, goal=aspect.startswith("goal"))
+        if problem:
             better = problem.true_at
-            if better not in ages or any(
-                age_contradiction(other, better, goal=kind.startswith("goal"))  # type: ignore[arg-type]
-                for other, kind in self.profile
+            if (
+                better is None
+                or better not in ages
+                or any(age_contradiction(other, better, goal=kind.startswith("goal")) for other, kind in self.profile)
             ):
-                self._correct(problem, _LEFT_OUT)
+                self._correct(problem, "the sentence was left out")
                 return age
-            age = int(better)  # type: ignore[arg-type]
+            age = better
             self._correct(problem, f"the age became {age}")
         self.profile.append((sentence, aspect))
         return age

@@ -1,4 +1,4 @@
-"""PeaCoK's files: both layouts of ``peacok_kg.json``, and triples; which field names a relation is inferred from the values.
+"""PeaCoK's files: both layouts of ``peacok_kg.json``, and triples.
 
 A relation names one of eight aspects: characteristic, routine or habit, goal or plan, experience, each with or without a
 relationship to other people (Gao et al. 2023, PeaCoK).
@@ -36,13 +36,13 @@ _BASES = {"characteristic": "characteristic", "experience": "experience"}
 _BASES |= dict.fromkeys(("routinehabit", "routine", "habit"), "routine_habit")
 _BASES |= dict.fromkeys(("goalplan", "goal", "plan"), "goal_plan")
 _FILLERS = {"or", "a", "and", "with", "without", "no", "not", "relationship", "relation", "has"}
-# Values of another field than the relation's that say whether it has to do with other people.
+# Texts of an attribute, besides its relation, by which it has to do with other people.
 _INTERACTIVE = {"relationship", "with_relationship", "interactive"}
 
 Heads = dict[str, dict[str, list[str]]]
 """Head persona as "i am …" -> aspect -> tails in the first person, in the order of the file."""
-_Path = tuple[str | int, ...]
-"""Keys and list positions that lead to a text in an attribute."""
+_Triple = tuple[str, str, str | None, str]
+"""Head, relation, the aspect that it means if any, and tail."""
 
 
 class _Entry(BaseModel):
@@ -64,16 +64,18 @@ def read_graph(path: str | Path) -> Heads:
     Raises
     ------
     SchemaError
-        When the file has none of these layouts, or no field of an attribute names a relation: says what is there.
+        When the file has none of these layouts, or no relation names an aspect.
     """
     path = Path(path)
-    text = path.suffix in (".txt", ".tsv")
-    content: Any = [line for line in read_text(path).splitlines() if line.strip()] if text else read_json(path)
-    heads: Heads
-    if isinstance(content, list):
-        heads, triples = {}, list(_triples(content, str(path)))
+    heads: Heads = {}
+    if path.suffix in (".txt", ".tsv"):
+        triples = _from_lines([line for line in read_text(path).splitlines() if line.strip()], str(path))
+    elif isinstance(content := read_json(path), list):
+        triples = _from_lines(content, str(path))
     else:
-        heads, triples = _nested(checked(dict[str, _Entry], content, str(path)), str(path))
+        entries: dict[str, _Entry] = checked(dict[str, _Entry], content, str(path))
+        heads = {head_sentence(entry.head_person or key): {} for key, entry in entries.items()}
+        triples = _from_entries(entries, str(path))
     unknown: Counter[str] = Counter()
     for head, relation, aspect, tail in triples:
         tails = heads.setdefault(head_sentence(head), {})
@@ -83,7 +85,11 @@ def read_graph(path: str | Path) -> Heads:
             tails[aspect].append(sentence)
     count = sum(len(tails) for aspects in heads.values() for tails in aspects.values())
     if not count:
-        raise SchemaError("no head with a tail", where=str(path), expected="a knowledge graph with at least one")
+        texts = ", ".join(relation for relation, _ in unknown.most_common(9))
+        hint = f"No relation names an aspect; the texts in their places are: {texts:.800}" if texts else None
+        raise SchemaError(
+            "no head with a tail", where=str(path), expected=f"relations such as {', '.join(ASPECTS)}", hint=hint
+        )
     log.info("%s: %d heads, %d tails; relations that name no aspect: %s", path, len(heads), count, dict(unknown))
     return heads
 
@@ -107,22 +113,15 @@ def _clean(text: str) -> str:
     return re.sub(r"^i (?!intend|regularly|am|was|will)", "", " ".join(text.lower().split()).rstrip(" ."))
 
 
-_Triple = tuple[str, str, str | None, str]
-"""Head, relation, the aspect that it means if any, and tail."""
-
-
-def _triples(lines: list[Any], where: str) -> Iterator[_Triple]:
+def _from_lines(lines: list[Any], where: str) -> Iterator[_Triple]:
     for number, line in enumerate(lines, start=1):
-        place = f"{where}, line {number}"
         parts = line.split("\t") if isinstance(line, str) else line
-        head, relation, tail = checked(tuple[Filled, Filled, Filled], parts, place)
+        head, relation, tail = checked(tuple[Filled, Filled, Filled], parts, f"{where}, line {number}")
         yield head, relation, aspect_of(relation), tail
 
 
-def _nested(content: Mapping[str, _Entry], where: str) -> tuple[Heads, list[_Triple]]:
-    """Return the heads of a JSON object, and its triples."""
-    attributes = []
-    for key, entry in content.items():
+def _from_entries(entries: Mapping[str, _Entry], where: str) -> Iterator[_Triple]:
+    for key, entry in entries.items():
         tails = entry.attributes if entry.attributes is not None else entry.phrases
         if tails is None:
             expected = "{head: {attributes: …}}, {persona: {phrases: …}}, or a list of head<TAB>relation<TAB>tail"
@@ -130,52 +129,26 @@ def _nested(content: Mapping[str, _Entry], where: str) -> tuple[Heads, list[_Tri
         for tail, attribute in tails.items():
             place = f"{where}, head {key!r}, attribute {tail!r}, attr_person"
             person = checked(Filled, attribute.get("attr_person") or tail, place)
-            attributes.append((entry.head_person or key, person, dict(_texts(attribute))))
-    relation, other = _relation_fields([texts for _, _, texts in attributes], where)
-    triples = []
-    for head, tail, texts in attributes:
-        named = texts.get(relation, "(none)")
-        aspect = aspect_of(named)
-        if aspect and not aspect.endswith("_relationship") and other and _is_interactive(texts.get(other, "")):
-            aspect += "_relationship"
-        triples.append((head, named, aspect, tail))
-    return {head_sentence(entry.head_person or key): {} for key, entry in content.items()}, triples
+            yield entry.head_person or key, *_relation(attribute), person
 
 
-def _is_interactive(text: str) -> bool:
-    return text.strip().lower().replace(" ", "_") in _INTERACTIVE
+def _relation(attribute: dict[str, Any]) -> tuple[str, str | None]:
+    """Return the first text of an attribute that names an aspect, and that aspect; of none, its texts and None."""
+    # The annotators' vote, where there is one, and not what a model proposed.
+    other = {name: part for name, part in attribute.items() if name not in ("attr_person", "attr_third")}
+    texts = [*_texts(attribute.get("final", other))]
+    relation = next((text for text in texts if aspect_of(text)), None)
+    if relation is None:
+        return ", ".join(texts) or "(none)", None
+    aspect = str(aspect_of(relation)).removesuffix("_relationship")
+    others = aspect_of(relation) != aspect or any(t.strip().lower().replace(" ", "_") in _INTERACTIVE for t in texts)
+    return relation, f"{aspect}_relationship" if others else aspect
 
 
-def _texts(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, str]]:  # noqa: ANN401
-    """Yield each text inside a JSON value, with the way to it."""
+def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401
+    """Yield each text inside a JSON value."""
     if isinstance(value, str):
-        yield path, value
+        yield value
     elif isinstance(value, list | dict):
-        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _texts(part, (*path, key))
-
-
-def _relation_fields(attributes: list[dict[_Path, str]], where: str) -> tuple[_Path, _Path | None]:
-    """Return the field that names the relation, and maybe another that says whether it has to do with other people."""
-    values: dict[_Path, list[str]] = {}
-    for texts in attributes:
-        for path, text in texts.items():
-            values.setdefault(path, []).append(text)
-    shares = {path: sum(aspect_of(t) is not None for t in texts) / len(attributes) for path, texts in values.items()}
-    # The annotators' vote counts before what a model proposed, even where some votes reject the tail.
-    ranks = {path: (bool({"final", "majority"} & {*path}), share) for path, share in shares.items() if share >= 0.5}
-    if not ranks:
-        fields = (
-            f"{'.'.join(map(str, path))}: {', '.join(dict.fromkeys(texts[:3]))}" for path, texts in values.items()
-        )
-        raise SchemaError(
-            "no field of the attributes names a relation",
-            where=where,
-            expected="a field with characteristic, routine_habit, goal_plan or experience (…_relationship)",
-            hint=f"The fields and some of their values: {'; '.join(fields)[:800] or '(none)'}",
-        )
-    relation = max(ranks, key=lambda path: ranks[path])
-    others = (path for path, texts in values.items() if path != relation and any(map(_is_interactive, texts)))
-    other = next(others, None)
-    log.info("%s: relations are in %s", where, " and ".join(".".join(map(str, p)) for p in (relation, other) if p))
-    return relation, other
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)

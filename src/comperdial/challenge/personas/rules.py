@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import NonNegativeInt, create_model
 
 from comperdial.challenge.personas.graph import head_sentence
 from comperdial.challenge.records import Filled, checked
@@ -24,21 +24,6 @@ _NOT_OWNED = {
     "", "with", "to", "in", "on", "at", "for", "of", "from", "and", "or", "but", "as", "when", "how", "every", "by",
     "a", "the", "about", "into", "up", "out", "through", "before", "after", "during", "each", "again", "home", "while",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Range:
-    """Ages from ``start`` to ``end``, both included, in years."""
-
-    start: int
-    end: int
-
-    def __contains__(self, age: object) -> bool:
-        return isinstance(age, int) and self.start <= age <= self.end
-
-    def __and__(self, other: Range) -> Range | None:
-        start, end = max(self.start, other.start), min(self.end, other.end)
-        return Range(start, end) if start <= end else None
 
 
 @dataclass(frozen=True)
@@ -64,19 +49,19 @@ class Constraints:
     """
 
     names: Mapping[tuple[int, str], list[str]]
-    family: Mapping[str, Range]
-    ages: Mapping[str, Range]
+    family: Mapping[str, range]
+    ages: Mapping[str, range]
     negative: Mapping[str, str]
     neutral: Mapping[str, str]
     opposites: list[tuple[str, str]]
-    default_ages: Range = Range(20, 50)
+    default_ages: range = range(20, 51)
 
     def names_for(self, age: int, gender: str) -> list[str]:
         """Return the names of this age and gender; people older than the oldest generation get its names."""
         oldest = max(generation for generation, _ in self.names)
         return self.names.get((min(age // 10 * 10, oldest), gender), [])
 
-    def ages_of(self, head: str) -> Range:
+    def ages_of(self, head: str) -> range:
         """Return the ages of a head persona, given as "i am …"."""
         return self.ages.get(head, self.default_ages)
 
@@ -133,40 +118,6 @@ class Constraints:
         return [(a, b) for one, two in pairs for a, b in ((one, two), (two, one))]
 
 
-class _Name(BaseModel):
-    generation: int
-    gender: Literal["female", "male"]
-    name: Filled
-
-
-class _Ages(BaseModel):
-    start_age: Annotated[int, Field(ge=0)]
-    end_age: int
-
-
-class _Family(_Ages):
-    family_info: Filled
-
-
-class _Head(_Ages):
-    head: Filled
-
-
-class _Negative(BaseModel):
-    word: Filled
-    kind: str
-
-
-class _Neutral(BaseModel):
-    gendered: Filled
-    neutral: str
-
-
-class _Opposite(BaseModel):
-    one: Filled
-    other: str
-
-
 def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20, 50)) -> Constraints:
     """Read ``names``, ``family``, ``ages``, ``negative``, ``gender_neutral`` and ``opposites`` (CSV) from a folder.
 
@@ -177,34 +128,41 @@ def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20,
     """
     folder = Path(folder)
     names: dict[tuple[int, str], list[str]] = {}
-    for row, _ in _rows(folder / "names.csv", _Name):
-        names.setdefault((row.generation, row.gender), []).append(row.name)
+    for row in _rows(folder / "names.csv", generation=int, gender=Literal[GENDERS], name=Filled):
+        names.setdefault((row["generation"], row["gender"]), []).append(row["name"])
+    if not names:
+        raise SchemaError("no names", where=str(folder / "names.csv"), expected="a row for each name")
     return Constraints(
         names=names,
-        family={row.family_info: _range(row, where) for row, where in _rows(folder / "family.csv", _Family)},
-        ages={head_sentence(row.head): _range(row, where) for row, where in _rows(folder / "ages.csv", _Head)},
-        negative={row.word: row.kind for row, _ in _rows(folder / "negative.csv", _Negative)},
-        neutral={row.gendered: row.neutral for row, _ in _rows(folder / "gender_neutral.csv", _Neutral)},
-        opposites=[(row.one, row.other) for row, _ in _rows(folder / "opposites.csv", _Opposite)],
-        default_ages=Range(*default_ages),
+        family=_ages(folder / "family.csv", "family_info"),
+        ages={head_sentence(head): ages for head, ages in _ages(folder / "ages.csv", "head").items()},
+        negative={row["word"]: row["kind"] for row in _rows(folder / "negative.csv", word=Filled, kind=str)},
+        neutral={
+            row["gendered"]: row["neutral"]
+            for row in _rows(folder / "gender_neutral.csv", gendered=Filled, neutral=str)
+        },
+        opposites=[(row["one"], row["other"]) for row in _rows(folder / "opposites.csv", one=Filled, other=str)],
+        default_ages=range(default_ages[0], default_ages[1] + 1),
     )
 
 
-Row = TypeVar("Row", bound=BaseModel)
+def _ages(path: Path, name: str) -> dict[str, range]:
+    """Return the ages, both ends included, of each sentence or head in a file."""
+    ages = {}
+    for line, row in enumerate(_rows(path, **{name: Filled}, start_age=NonNegativeInt, end_age=int), start=2):
+        if row["start_age"] > row["end_age"]:
+            problem = f"ages {row['start_age']} to {row['end_age']}"
+            raise SchemaError(problem, where=f"{path}, line {line}", expected="start_age <= end_age")
+        ages[row[name]] = range(row["start_age"], row["end_age"] + 1)
+    return ages
 
 
-def _rows(path: Path, kind: type[Row]) -> list[tuple[Row, str]]:
-    records = read_table(path).to_dict("records")
-    rows = [(checked(kind, row, f"{path}, line {n}"), f"{path}, line {n}") for n, row in enumerate(records, start=2)]
-    if not rows and kind is _Name:
-        raise SchemaError("no names", where=str(path), expected="a row for each name")
-    return rows
-
-
-def _range(row: _Ages, where: str) -> Range:
-    if row.start_age > row.end_age:
-        raise SchemaError(f"ages {row.start_age} to {row.end_age}", where=where, expected="start_age <= end_age")
-    return Range(row.start_age, row.end_age)
+def _rows(path: Path, **columns: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
+    """Yield the rows of a CSV, checked: each of these columns holds its type."""
+    fields: dict[str, Any] = {name: (kind, ...) for name, kind in columns.items()}
+    row_type = create_model(path.stem, **fields)
+    for line, row in enumerate(read_table(path).to_dict("records"), start=2):
+        yield checked(row_type, row, f"{path}, line {line}").model_dump()
 
 
 def _any_of(words: Iterable[str]) -> str:
