@@ -117,7 +117,7 @@ def counted(systems: pd.DataFrame, ratings: pd.DataFrame, source: str) -> dict[s
     rated = ratings.loc[ratings["source"] == source, ["level", "item_id", "system_id"]].drop_duplicates()
     reference = rated["system_id"].isin(systems.loc[systems["kind"] == "reference", "system_id"])
     return {
-        **(~reference).groupby(rated["level"]).sum().astype(int).to_dict(),
+        **{str(level): int(own) for level, own in (~reference).groupby(rated["level"]).sum().items()},
         "system": int(rated.loc[~reference, "system_id"].nunique()),
         "references": int((reference & (rated["level"] == "turn")).sum()),
     }

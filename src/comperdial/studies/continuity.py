@@ -76,7 +76,7 @@ def exchanges(inputs: Inputs, study: Study) -> Table:
         dataset = path.name.removesuffix("_exchanges.csv")
         title, frame = titles[dataset], pd.read_csv(path, keep_default_na=False)
         for part, kept in (("all", frame), ("with all six scores", frame[frame["lacks"] == ""])):
-            ours = {"dialogues": kept["dialogue_id"].nunique(), "exchanges": len(kept)}
+            ours: dict[str, float] = {"dialogues": kept["dialogue_id"].nunique(), "exchanges": len(kept)}
             ours |= {name: kept[name].mean() for name in _LENGTHS}
             about = {"dataset": dataset, "part": part}
             records += [

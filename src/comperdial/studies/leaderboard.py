@@ -157,7 +157,8 @@ class Leaderboard:
             seen[key] = place
             if (value := _value(record["value"], where)) is not None:
                 scored.append((*key, value))
-        kept = sorted(row for row in scored if self.items[row[0]][row[1:3]])
+        rated = {(name, *key) for name, items in self.items.items() for key in items.index[items]}
+        kept = sorted(row for row in scored if row[:3] in rated)
         if not kept:
             raise SchemaError("no score of an item that was rated", where=str(path), expected="what --template prints")
         scores = pd.DataFrame(kept, columns=list(COLUMNS))
