@@ -14,7 +14,6 @@ import time
 
 import numpy as np
 import simulated
-from candidates import Resampled
 from few_systems import METRICS
 from simulated import Floats, Metric, demo, draw, table, workers
 
@@ -31,21 +30,16 @@ NAMES: tuple[Coefficient, ...] = ("pearson", "spearman")
 # Equally good whatever the systems: they have no likes and dislikes of whole systems.
 EQUAL = Metric(truth=0.6, system=0.0)
 ZOO = [*METRICS.values(), EQUAL, EQUAL]
-# The default, and others.
-CANDIDATES = (
-    "the default", "fisher-jackknife", "percentile-dialogues", "bca-both",
-)  # fmt: skip
 
 
-def cover(index: int, seed: int, resamples: int, population: int, others: int) -> Floats:
+def cover(index: int, seed: int, resamples: int, population: int) -> Floats:
     """Return coverage, widths and p of one benchmark of each shape.
 
-    Shape (sizes, contexts, 2 + candidates, metrics, coefficients, 2): whether it covers and the width of each candidate;
-    then whether the interval of the difference from the next metric covers, and its width; then its p, twice. NaN for all
-    candidates but the default in all benchmarks but the first ``others``.
+    Shape (sizes, contexts, 3, metrics, coefficients, 2): whether the interval covers, and its width; then whether the
+    interval of the difference from the metric before covers, and its width; then the p of that difference, twice.
     """
     rng = np.random.default_rng([seed, 9, index])
-    found = np.full((len(SIZES), len(CONTEXTS), len(CANDIDATES) + 2, len(ZOO), len(NAMES), 2), np.nan)
+    found = np.full((len(SIZES), len(CONTEXTS), 3, len(ZOO), len(NAMES), 2), np.nan)
     for size, systems in enumerate(SIZES):
         whole = draw(rng, ZOO, *demo(), systems=systems, dialogues=sum(CONTEXTS) + population, turns=1)
         rest = np.s_[:, sum(CONTEXTS) :, 0]
@@ -56,21 +50,16 @@ def cover(index: int, seed: int, resamples: int, population: int, others: int) -
             start += contexts
             x, y, design = _units(whole.scores[(slice(None), *part)], whole.turn[part])
             made = intervals(x, y, design, NAMES, resamples=resamples, seed=index)
-            ends = [(made.low, made.high)]
-            if index < others:
-                alone = Design(np.zeros_like(design.systems), design.dialogues)
-                one = Resampled(x, y, alone, NAMES, resamples, np.random.default_rng(index))
-                ends += [one.ends(name, 0.95) for name in CANDIDATES[1:]]
-            for candidate, (low, high) in enumerate(ends):
-                found[size, at, candidate, ..., 0] = np.where(np.isnan(low), np.nan, (low <= true) & (true <= high))
-                found[size, at, candidate, ..., 1] = high - low
+            covers = (made.low <= true) & (true <= made.high)
+            found[size, at, 0, ..., 0] = np.where(np.isnan(made.low), np.nan, covers)
+            found[size, at, 0, ..., 1] = made.high - made.low
             for column, name in enumerate(NAMES):
                 tested = compare(x, y, design, name, resamples=0, seed=index)
                 low, high = (np.diag(end, 1) for end in tested.ends)
                 apart = -np.diff(true[:, column])
-                found[size, at, -2, 1:, column, 0] = (low <= apart) & (apart <= high)
-                found[size, at, -2, 1:, column, 1] = high - low
-                found[size, at, -1, 1:, column] = np.diag(tested.p, 1)[:, np.newaxis]
+                found[size, at, 1, 1:, column, 0] = (low <= apart) & (apart <= high)
+                found[size, at, 1, 1:, column, 1] = high - low
+                found[size, at, 2, 1:, column] = np.diag(tested.p, 1)[:, np.newaxis]
     return found
 
 
@@ -81,16 +70,11 @@ def _units(scores: Floats, ratings: Floats) -> tuple[Floats, Floats, Design]:
 
 def main() -> None:
     options = simulated.options(
-        __doc__, {"population": "contexts that the truth is of", "others": "of so many, other intervals too"},
-        benchmarks=800, others=0, resamples=300, population=20000, seed=16,
+        __doc__, {"population": "contexts that the truth is of"},
+        benchmarks=800, resamples=300, population=20000, seed=16,
     )  # fmt: skip
     begun = time.perf_counter()
-    settings = {
-        "seed": options.seed,
-        "resamples": options.resamples,
-        "population": options.population,
-        "others": options.others,
-    }
+    settings = {name: getattr(options, name) for name in ("seed", "resamples", "population")}
     with workers(options.processes) as each:
         found = np.stack(list(each(cover, options.benchmarks, **settings)))
     print(
@@ -99,24 +83,18 @@ def main() -> None:
         f"{time.perf_counter() - begun:.0f} s. A cell: coverage of 95 % intervals in %, Pearson / Spearman; least and "
         "most of a metric in brackets; median width for Spearman.\n"
     )
-    shown = range(len(CANDIDATES) if options.others else 1)
-    shapes = [(size, at) for size in range(len(SIZES)) for at in range(len(CONTEXTS))]
-    heads = ["systems", "contexts", *CANDIDATES[: len(shown)], "differences", "equal: rejected at 5 %"]
+    shapes = [
+        (str(systems), str(contexts), found[:, size, at])
+        for size, systems in enumerate(SIZES)
+        for at, contexts in enumerate(CONTEXTS)
+    ]
     rows = []
-    for size, at in shapes:
-        of = found[:, size, at]
-        cells = [_cell(of[:, candidate, :, :, 0], of[:, candidate, :, :, 1]) for candidate in shown]
-        cells.append(_cell(of[:, -2, 1:, :, 0], of[:, -2, 1:, :, 1]))
-        cells.append(
-            " / ".join(f"{100 * (of[:, -1, -1, column, 0] < ALPHA).mean():.1f}" for column in range(len(NAMES)))
-        )
-        rows.append([str(SIZES[size]), str(CONTEXTS[at]), *cells])
-    overall = [_cell(found[:, :, :, c, :, :, 0], found[:, :, :, c, :, :, 1]) for c in shown]
-    overall.append(_cell(found[:, :, :, -2, 1:, :, 0], found[:, :, :, -2, 1:, :, 1]))
-    rejected = found[:, :, :, -1, -1, :, 0] < ALPHA
-    overall.append(" / ".join(f"{100 * share:.1f}" for share in rejected.mean(axis=(0, 1, 2))))
-    table(heads, [*rows, ["all", "all", *overall]])
-    print("The default by metric, all shapes.\n")
+    for systems, contexts, of in [*shapes, ("all", "all", found)]:
+        rejected = (of[..., 2, -1, :, 0] < ALPHA).reshape(-1, len(NAMES)).mean(axis=0)
+        cells = [_cell(of[..., 0, :, :, :]), _cell(of[..., 1, 1:, :, :])]
+        rows.append([systems, contexts, *cells, " / ".join(f"{100 * share:.1f}" for share in rejected)])
+    table(["systems", "contexts", "coverage", "differences", "equal: rejected at 5 %"], rows)
+    print("By metric, all shapes.\n")
     by_metric = 100 * np.nanmean(found[:, :, :, 0, :, :, 0], axis=(0, 1, 2))
     names = [*METRICS, "equal", "equal"]
     table(
@@ -125,8 +103,9 @@ def main() -> None:
     )
 
 
-def _cell(covered: Floats, width: Floats) -> str:
-    """Return coverage by coefficient, with the least and the most of a metric: the last two axes are these."""
+def _cell(found: Floats) -> str:
+    """Return coverage by coefficient, with the least and the most of a metric; metrics are the last axis but two."""
+    covered, width = found[..., 0], found[..., 1]
     axes = tuple(range(covered.ndim - 2))
     by_metric = 100 * np.nanmean(covered, axis=axes)
     shares = " / ".join(

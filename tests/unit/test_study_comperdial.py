@@ -11,7 +11,7 @@ import pytest
 
 from comperdial import schema
 from comperdial.config import load_yaml
-from comperdial.core.errors import ComperdialError, NothingToShowError
+from comperdial.core.errors import NothingToShowError
 from comperdial.report import render
 from comperdial.studies import comperdial as study
 from comperdial.studies.making import make
@@ -118,12 +118,6 @@ def test_references_and_other_raters_are_not_counted(inputs: Any, root: Path) ->
     assert "| One | – | One | – | 2 | – | – | 1 | – | – | 1 | – |" in render.markdown(made)
     assert "One: 4 rated references are not in our count of turns" not in made.notes
     assert "One: 2 rated references are not in our count of turns" in made.notes
-
-
-def test_a_rated_system_must_be_known() -> None:
-    systems = pd.DataFrame({"system_id": ["gold"], "kind": ["reference"]})
-    with pytest.raises(ComperdialError, match="ratings of 'bot', which is no system"):
-        study.counted(systems, pd.DataFrame(RATINGS), "human")
 
 
 def test_an_example_is_shown_in_two_lengths(inputs: Any, root: Path) -> None:

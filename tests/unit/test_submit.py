@@ -235,7 +235,7 @@ def test_dialogues_are_scored_whole(workplace, tmp_path, monkeypatch, capsys, ro
         schema.write(f"data/tables/fed_dial/{name}.parquet", frame, name)
     scores = rng.normal(size=20)
     write_scores(
-        "results/fed_dial/study_scores.parquet",
+        "results/fed_dial/scores/distinct.parquet",
         "fed_dial",
         "distinct",
         "distinct-2",

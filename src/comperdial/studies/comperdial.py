@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from comperdial import schema
@@ -15,14 +17,13 @@ from comperdial.config.registry import completed
 from comperdial.config.studies import read_studies
 from comperdial.core.errors import NothingToShowError, SchemaError
 from comperdial.core.files import read_table
-from comperdial.core.names import RATED_LEVELS
 from comperdial.evaluation.ratings import OVERALL, table13_cases
 from comperdial.metrics import Metric, create
 from comperdial.metrics.named import ABOUT
 from comperdial.report import correlations
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.correlations import COEFFICIENTS, LEVELS, Record, groups, level_title, read_reported
-from comperdial.report.render import Section, Table, described, ending, number, rows_frame
+from comperdial.report.render import Section, Table, described, ending, number, rows_frame, spread
 
 NONE, NOT_APPLICABLE = "–", "N/A"
 CEILING = "One rater against the mean of the others"
@@ -56,95 +57,74 @@ def benchmarks(inputs: Inputs, study: Study) -> Table:
 
 def counts(inputs: Inputs, study: Study) -> Table:
     """Count what of a data set was rated, beside the counts that the paper reports (Table 8)."""
-    one, level_names = About.read(inputs["about"]).only, [*LEVELS]
-    texts = ("source", "place", "benchmark", "dialogue_dataset", "dataset", *LEVELS, "note")
-    reported = read_reported(inputs["reported"], texts, ())
+    one, key = About.read(inputs["about"]).only, ["benchmark", "dialogue_dataset", "dataset", "source", "note"]
+    reported = read_reported(inputs["reported"], (*key, "place", *LEVELS), ())
     mine = counted(
         schema.read(inputs["systems"][0], "systems"), schema.read(inputs["ratings"][0], "ratings"), one["source"]
     )
-    records: list[dict[Any, Any]] = reported.to_dict("records")
+    shown = reported
     if one["dataset"] not in set(reported["dataset"]):
-        blank: dict[Any, Any] = {"source": None, "note": "", "dialogue_dataset": NONE, **dict.fromkeys(LEVELS)}
-        records.append({**blank, "benchmark": one["title"], "dataset": one["dataset"]})
-    rows, tidy, differences = [], [], []
-    for record in records:
-        own = record["dataset"] == one["dataset"]
-        place = f"{record['benchmark']}, {record['dialogue_dataset']}".removesuffix(f", {NONE}")
-        row = [record["benchmark"], record["dialogue_dataset"], one["title"] if own else NONE]
-        for level in level_names:
-            theirs, found = _count(record[level], place), mine[level] if own else None
-            difference = None if theirs is None or found is None else found - theirs
-            row += [
-                NONE if record["source"] is None else _text(theirs),
-                _text(found) if own else NONE,
-                number(difference, digits=0, sign=True),
-            ]
-            if difference:
-                differences.append(f"{place}, {LEVELS[level].lower()}: {found} counted, {theirs} reported")
-            tidy.append(
-                {key: record[key] for key in ("benchmark", "dialogue_dataset", "dataset")}
-                | {"level": level, "reported": theirs, "ours": found, "difference": difference}
-                | {"source": record["source"], "note": record["note"]}
-            )
-        rows.append(row)
-        if own and mine["references"]:
-            differences.append(f"{place}: {mine['references']} rated references are not in our count of turns")
-    columns = [("", "Benchmark"), ("", "Dialogue dataset"), ("", "Our tables")]
-    columns += [(title, name) for title in LEVELS.values() for name in ("reported", "ours", "difference")]
-    frame = pd.DataFrame(tidy).astype(dict.fromkeys(("reported", "ours", "difference"), "Int64"))
-    notes = [
+        row = {"benchmark": one["title"], "dialogue_dataset": NONE, "dataset": one["dataset"], "note": ""}
+        shown = pd.concat([reported, pd.DataFrame([row])], ignore_index=True)
+    frame = shown.melt(key, [*LEVELS], "level", "reported", ignore_index=False).sort_index(kind="stable")
+    own = frame["dataset"] == one["dataset"]
+    ours = frame["level"].map(mine).where(own)
+    frame = frame.assign(reported=pd.to_numeric(frame["reported"], errors="coerce"), ours=ours).astype(
+        {"reported": "Int64", "ours": "Int64"}
+    )
+    frame["difference"] = frame["ours"] - frame["reported"]
+    texts = frame.assign(
+        group=frame["level"].map(LEVELS),
+        table=np.where(own, one["title"], NONE),
+        place=(frame["benchmark"] + ", " + frame["dialogue_dataset"]).str.removesuffix(f", {NONE}"),
+    )
+    cells = {
+        "reported": lambda record: NONE if pd.isna(record["source"]) else _text(record["reported"]),
+        "ours": lambda record: NONE if record["table"] == NONE else _text(record["ours"]),
+        "difference": lambda record: number(record["difference"], digits=0, sign=True),
+    }
+    labels = {"benchmark": "Benchmark", "dialogue_dataset": "Dialogue dataset", "table": "Our tables"}
+    differences = [
+        f"{row['place']}, {LEVELS[row['level']].lower()}: {row['ours']} counted, {row['reported']} reported"
+        for row in texts[texts["difference"].fillna(0) != 0].to_dict("records")
+    ]
+    if mine["references"]:
+        place = texts.loc[own, "place"].iloc[0]
+        differences.append(f"{place}: {mine['references']} rated references are not in our count of turns")
+    made = described(
+        study,
+        frame[
+            ["benchmark", "dialogue_dataset", "dataset", "level", "reported", "ours", "difference", "source", "note"]
+        ],
+        [Section("Annotation counts", spread(texts, labels, "group", cells))],
         "N/A: not rated at this level. A dash: we have no tables of the data set, or nothing to compare with. Difference is ours "
         "minus reported",
         *differences,
         *_noted(reported, ["benchmark", "dialogue_dataset"]),
-    ]
-    caption = f"{study['entry']['caption']} {ending(one['source'])}".strip()
-    return Table(
-        study["entry"]["title"], caption, frame, [Section("Annotation counts", rows_frame(columns, rows))], notes
     )
+    return replace(made, caption=f"{made.caption} {ending(one['source'])}".strip())
 
 
-def counted(systems: pd.DataFrame, ratings: pd.DataFrame, source: str) -> dict[str, Any]:
+def counted(systems: pd.DataFrame, ratings: pd.DataFrame, source: str) -> dict[str, int]:
     """Count what a data set's tables hold, as Table 8 counts it.
 
     Returns
     -------
     dict
         ``turn``: rated responses; ``dialogue``: rated pairs of a dialogue and a system; ``system``: rated systems. None of
-        them takes in references: ``references`` counts the rated responses that are one. A level without ratings is None.
-
-    Raises
-    ------
-    SchemaError
-        When a rated system is not in the table of systems.
+        them takes in references: ``references`` counts the rated responses that are one. A level without ratings is absent.
     """
-    kinds = systems.set_index("system_id")["kind"]
     rated = ratings.loc[ratings["source"] == source, ["level", "item_id", "system_id"]].drop_duplicates()
-    rated = rated.assign(kind=rated["system_id"].map(kinds))
-    if rated["kind"].isna().any():
-        unknown = rated.loc[rated["kind"].isna(), "system_id"].iloc[0]
-        raise SchemaError(f"ratings of {unknown!r}, which is no system", where="ratings", expected="a known system")
-    reference = rated["kind"] == "reference"
-    by_level = rated.assign(own=~reference).groupby("level")["own"].sum()
+    reference = rated["system_id"].isin(systems.loc[systems["kind"] == "reference", "system_id"])
     return {
-        **{level: int(by_level[level]) if level in by_level.index else None for level in RATED_LEVELS},
+        **{str(level): int(own) for level, own in (~reference).groupby(rated["level"]).sum().items()},
         "system": int(rated.loc[~reference, "system_id"].nunique()),
         "references": int((reference & (rated["level"] == "turn")).sum()),
     }
 
 
-def _count(value: Any, where: str) -> int | None:  # noqa: ANN401
-    """Return a count, or None for ``N/A`` and for a missing value."""
-    if value is None or pd.isna(value) or value in ("", NOT_APPLICABLE):
-        return None
-    found = pd.to_numeric(value, errors="coerce")
-    if pd.isna(found) or found < 0 or found != int(found):
-        raise SchemaError(f"the count is {value!r}", where=where, expected=f"a whole number or {NOT_APPLICABLE}")
-    return int(found)
-
-
 def _text(count: int | None) -> str:
-    return NOT_APPLICABLE if count is None else str(count)
+    return NOT_APPLICABLE if pd.isna(count) else str(count)
 
 
 def _noted(frame: pd.DataFrame, names: list[str]) -> list[str]:

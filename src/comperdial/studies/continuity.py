@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +15,15 @@ from comperdial.evaluation.perspective import DIFFERENCE, INTERLOCUTOR, OTHER_EY
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.plots.style import INK, QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
 from comperdial.report.preferences import probability, with_interval
-from comperdial.report.render import Section, Table, count, number
+from comperdial.report.render import Section, Table, count, described, number, spread
 from comperdial.training.continuity_tasks import ENCODERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NOT_OBTAINABLE = "data not obtainable"
-_OF_X = "The paper's conversations are of X (Twitter), published as post ids only: their rows have no value of ours"
 _CHATS: Mapping[Any, str] = {"chitchat": "Chit-Chat", "convai2": "ConvAI2", "topical_chat": "Topical-Chat"}
+_LENGTHS = {"wizard_characters": "Wizard's characters", "participant_characters": "Participant's characters"}
 _LACKING = {
     "interlocutor": "no score of the interlocutor",
     "outsider": "no score of an outsider",
@@ -70,49 +71,39 @@ def exchanges(inputs: Inputs, study: Study) -> Table:
     """Show what Hazumi holds, next to what the paper used of it."""
     titles = About.read(inputs["about"]).titles
     known = _paper(inputs, 1).set_index(["row", "column"])["value"]
-    heads = {
-        "dialogues": "Dialogues",
-        "exchanges": "Exchanges",
-        "wizard_characters": "Wizard's characters",
-        "participant_characters": "Participant's characters",
-    }
-    rows: dict[str, dict[tuple[str, str], str]] = {}
-    dropped, tidy = [], []
+    records, dropped = [], []
     for path in inputs["exchanges"]:
         dataset = path.name.removesuffix("_exchanges.csv")
         title, frame = titles[dataset], pd.read_csv(path, keep_default_na=False)
         for part, kept in (("all", frame), ("with all six scores", frame[frame["lacks"] == ""])):
-            counts = {"dialogues": kept["dialogue_id"].nunique(), "exchanges": len(kept)}
-            ours = counts | {name: kept[name].mean() for name in (*heads,)[2:]}
-            row = rows[f"{title}, {part}"] = {}
-            for name, value in ours.items():
-                digits, theirs = 0 if name in counts else 1, known[title, name]
-                row |= {
-                    (heads[name], "ours"): number(value, digits=digits),
-                    (heads[name], "paper"): number(theirs, digits=digits),
-                }
-                tidy.append({"dataset": dataset, "part": part, "quantity": name, "value": value, "reported": theirs})
+            ours: dict[str, float] = {"dialogues": kept["dialogue_id"].nunique(), "exchanges": len(kept)}
+            ours |= {name: kept[name].mean() for name in _LENGTHS}
+            about = {"dataset": dataset, "part": part}
+            records += [
+                about | {"quantity": name, "value": value, "reported": known[title, name]}
+                for name, value in ours.items()
+            ]
         for lacks, some in frame.loc[frame["lacks"] != "", "lacks"].value_counts().sort_index().items():
             dropped.append((title, _LACKING[str(lacks)], str(some)))
-            tidy.append({"dataset": dataset, "part": f"left out: {lacks}", "quantity": "exchanges", "value": some})
+            records.append({"dataset": dataset, "part": f"left out: {lacks}", "quantity": "exchanges", "value": some})
         dropped.append((title, "kept: the participant says nothing", str((frame["participant_characters"] == 0).sum())))
-    left = pd.DataFrame(dropped, columns=["Hazumi", "Why", "Exchanges left out"])
-    return Table(
-        "Hazumi: exchanges and lengths",
-        "Dialogues of a wizard in a system's place with a participant, as the files have them and as they are evaluated, next to "
-        "Table 1 of Tsuta et al. 2023.",
-        pd.DataFrame(tidy).astype({"value": float}),
-        [
-            Section("Exchanges", pd.DataFrame(rows).T.rename_axis("Hazumi")),
-            Section("Left out, by reason", left.set_index(["Hazumi", "Why"])),
-        ],
-        [
-            "The paper leaves out 37 and 35 exchanges and says that none has an empty utterance; leaving out every exchange "
-            "in which the participant says nothing would leave 2,209 and 2,538, and lengths unlike the reported ones. "
-            "Requiring all six scores leaves 3 and 4 exchanges more than the paper has; what these lack is not known",
-            "Lengths are mean characters of an utterance, without the transcript's marks",
-        ],
+    tidy = pd.DataFrame(records).astype({"value": float})
+    counted = tidy[tidy["reported"].notna()]
+    shown = counted.assign(
+        row=counted["dataset"].map(titles) + ", " + counted["part"],
+        head=counted["quantity"].map(_LENGTHS).fillna(counted["quantity"].str.capitalize()),
+        digits=counted["quantity"].isin([*_LENGTHS]).astype(int),
     )
+    cells = {
+        "ours": lambda record: number(record["value"], digits=record["digits"]),
+        "paper": lambda record: number(record["reported"], digits=record["digits"]),
+    }
+    left = pd.DataFrame(dropped, columns=["Hazumi", "Why", "Exchanges left out"])
+    sections = [
+        Section("Exchanges", spread(shown, {"row": "Hazumi"}, "head", cells)),
+        Section("Left out, by reason", left.set_index(["Hazumi", "Why"])),
+    ]
+    return described(study, tidy, sections)
 
 
 def prediction(inputs: Inputs, study: Study) -> Table:
@@ -125,52 +116,23 @@ def prediction(inputs: Inputs, study: Study) -> Table:
     body = pd.concat({"Pearson": shown}, axis=1)
     body["Ridge", "penalty"] = pooled["penalty"].map("{:g}".format, na_action="ignore")
     labels = [rows["label"], rows["person"].fillna("–")]
+    body = body.set_index(pd.MultiIndex.from_arrays(labels, names=["Trained on", "Knows who"]))
     compared = pd.DataFrame(entry["compared"], columns=["prediction", "other"])
     apart = compared.merge(pd.read_csv(inputs["differences"][0]), on=["prediction", "other"])
-    written = [
-        _wide(apart, ["prediction", "other"], "measure", {POOLED: head, WITHIN: head}, write)
-        for head, write in (
-            ("difference", lambda record: with_interval(record, "difference", sign=True)),
-            ("p", lambda record: probability(record["p"])),
-        )
-    ]
-    differences = pd.DataFrame(
-        {
-            (group, head): part.iloc[:, at]
-            for at, group in enumerate(("Pooled", "Within persons"))
-            for head, part in zip(("difference", "p"), written, strict=True)
-        }
-    )
     named = _labels(entry["rows"])
-    differences.index = pd.MultiIndex.from_tuples(
-        [(named[one], named[other]) for one, other in differences.index], names=["Prediction", "minus"]
+    apart = apart.assign(
+        one=apart["prediction"].map(named),
+        minus=apart["other"].map(named),
+        group=apart["measure"].map({POOLED: "Pooled", WITHIN: "Within persons"}),
     )
-    first = values.iloc[0]
-    models = rows["person"].notna().sum()
-    return Table(
-        "Predicting the interlocutor's score on Hazumi",
-        f"Pearson's r with the interlocutor's own score over {first['n']:,.0f} test exchanges of {first['persons']:.0f} persons "
-        f"(trained on {first['train']:,.0f}, penalty chosen on {first['validation']:,.0f}), next to Table 2 of Tsuta et al. "
-        "2023.",
-        values,
-        [
-            Section(
-                "Pearson's r", body.set_index(pd.MultiIndex.from_arrays(labels, names=["Trained on", "Knows who"]))
-            ),
-            Section("Differences", differences),
-        ],
-        [
-            "Ours is ridge regression on TF-IDF of characters; the paper fine-tuned a Japanese BERT, on a split of the same "
-            "shares whose exact items are not known. The differences from its values are therefore not one of metrics alone",
-            "Within persons: both sides minus the person's mean over their test exchanges. A prediction that is the same for all "
-            "exchanges of a person has no such correlation",
-            "In brackets the 95 % interval, persons resampled; missing where a side does not vary",
-            "p is two-sided, of Student's t with persons left out one by one, not corrected for the number of differences",
-            f"Variants tried: {models} models, 7 penalties each; the protocol was fixed before test results were seen "
-            "(docs/continuity.md)",
-            "The paper's text does not mark which rows know who the interlocutor is; it follows from the context",
-        ],
-    )
+    cells = {
+        "difference": lambda record: with_interval(record, "difference", sign=True),
+        "p": lambda record: probability(record["p"]),
+    }
+    differences = spread(apart, {"one": "Prediction", "minus": "minus"}, "group", cells)
+    sizes = {name: f"{values[name].iloc[0]:,.0f}" for name in ("n", "persons", "train", "validation")}
+    sections = [Section("Pearson's r", body), Section("Differences", differences)]
+    return described(study, values, sections, models=rows["person"].notna().sum(), **sizes)
 
 
 def _with_reported(inputs: Inputs) -> pd.DataFrame:
@@ -219,13 +181,8 @@ def conversations(inputs: Inputs, study: Study) -> Table:
     """Show the paper's statistics of its conversations on X."""
     paper = _paper(inputs, 3)
     names = {name: name for name in ("train", "validation", "test")}
-    return Table(
-        "The paper's conversations on X",
-        "Table 3 of Tsuta et al. 2023. The data are not available; docs/continuity-prediction.md says what replaces them.",
-        paper,
-        [Section("Conversations", _of_paper(paper, "Conversations on X", names, "{:,.10g}".format))],
-        [_OF_X],
-    )
+    shown = _of_paper(paper, "Conversations on X", names, "{:,.10g}".format)
+    return described(study, paper, [Section("Conversations", shown)])
 
 
 def continuing(inputs: Inputs, study: Study) -> Table:
@@ -249,21 +206,10 @@ def continuing(inputs: Inputs, study: Study) -> Table:
         wide["Of", "users"] = first["users"].map(count)
         wide = wide.rename_axis(["Model", "User"])
         sections.append(Section(f"{_CHATS[chat]}, split by {split}, {rate} rate", wide))
-    missing = [f"{_CHATS[dataset]}: no results" for dataset in entry["chats"] if dataset not in {*measures["dataset"]}]
-    return Table(
-        "Dialogue continuity prediction",
-        "Will the user go on? Table 4 of Tsuta et al. 2023 on X, and ours on chats that are available.",
-        _tidy(paper, shown, model="row", measure="column"),
-        sections,
-        [
-            _OF_X,
-            *missing,
-            *(f"{_CHATS[row['dataset']]}, {row['model']}: {row['note']}" for row in absent),
-            "Ours are of other people, in English: our row of the same kind as one of the paper names it, and no difference "
-            "is shown",
-            "In brackets the 95 % interval, users resampled; more in docs/continuity-prediction.md",
-        ],
-    )
+    notes = [f"{_CHATS[dataset]}: no results" for dataset in entry["chats"] if dataset not in {*measures["dataset"]}]
+    notes += [f"{_CHATS[row['dataset']]}, {row['model']}: {row['note']}" for row in absent]
+    made = described(study, _tidy(paper, shown, model="row", measure="column"), sections)
+    return replace(made, notes=[made.notes[0], *notes, *made.notes[1:]])
 
 
 def _tidy(paper: pd.DataFrame, ours: pd.DataFrame, **names: str) -> pd.DataFrame:
@@ -282,70 +228,36 @@ def liking(inputs: Inputs, study: Study) -> Table:
         wide = pd.concat({"Ours": _wide(part, ["predictor"], "measure", measures)}, axis=1).rename_axis("Predictor")
         wide["Ours", "items"] = part.drop_duplicates("predictor").set_index("predictor")["n"].map(count)
         sections.append(Section(f"{_CHATS[dataset]}, replies of a {replies}, {of}", wide))
-    return Table(
-        "Does continuing mean liking?",
-        "Agreement of predicted continuing with what the interlocutor said of replies: Table 5 of Tsuta et al. 2023 on X (two "
-        "people), and ours on chats that are available.",
-        _tidy(paper, ours, predictor="row", measure="column"),
-        sections,
-        [
-            _OF_X,
-            "Area: the chance that of two replies the one that was liked has the higher score; .5 is chance",
-            "Every predictor that was made is shown; nothing is corrected for their number",
-            "Within: within the person who rated (r), within one dialogue (area of thumbs). In brackets the 95 % interval, users "
-            "resampled; of Topical-Chat conversations",
-        ],
-    )
+    return described(study, _tidy(paper, ours, predictor="row", measure="column"), sections)
 
 
 def perspective(inputs: Inputs, study: Study) -> Table:
     """Show how metrics that need no model rank by the interlocutor's ratings and by outsiders'."""
     titles: Mapping[Any, str] = About.read(inputs["about"]).titles
     values = _read(inputs["values"])
+    rows = pd.Index(SIMPLE.values(), name="Metric")
     sections, notes = [], []
     for dataset, part in values.groupby("dataset", sort=False):
-        other = part[part["metric"] == OTHER_EYE]
-        part = part[part["metric"] != OTHER_EYE]
-        texts = {
-            "Spearman": _wide(part, ["metric"], "role", {r: r for r in (INTERLOCUTOR, OUTSIDERS)}),
-            "rank": _wide(
-                part,
-                ["metric"],
-                "role",
-                {r: r for r in (INTERLOCUTOR, OUTSIDERS)},
-                lambda row: number(row["rank"], digits=0),
-            ),
-        }
-        roles = [role for role in (INTERLOCUTOR, OUTSIDERS) if role in {*part["role"]}]
-        columns = {(role.capitalize(), head): wide[role] for role in roles for head, wide in texts.items()}
-        if len(roles) == 2:
-            apart = part[part["role"] == DIFFERENCE].set_index("metric")
-            columns["Difference", "Spearman"] = pd.Series(
-                {name: with_interval(row, sign=True) for name, row in apart.to_dict("index").items()}, dtype=object
-            )
-            columns["Difference", "p"] = apart["p"].map(probability)
-        wide = pd.DataFrame(columns).reindex(list(SIMPLE)).rename(index=SIMPLE).rename_axis("Metric")
+        shown = part[part["metric"] != OTHER_EYE]
+        shown = shown.assign(label=shown["metric"].map(SIMPLE), group=shown["role"].str.capitalize())
+        by_role = shown.sort_values("role", key=lambda role: role.map([INTERLOCUTOR, OUTSIDERS, DIFFERENCE].index))
+        roles, apart = (by_role[(by_role["role"] == DIFFERENCE) == is_apart] for is_apart in (False, True))
+        cells = {"Spearman": with_interval, "rank": lambda record: number(record["rank"], digits=0)}
+        wide = spread(roles, {"label": "Metric"}, "group", cells).reindex(rows)
+        if roles["role"].nunique() == 2:
+            tests = {
+                "Spearman": lambda record: with_interval(record, sign=True),
+                "p": lambda record: probability(record["p"]),
+            }
+            wide = wide.join(spread(apart, {"label": "Metric"}, "group", tests))
         items = "responses" if part["level"].iloc[0] == "turn" else "dialogues"
-        sections.append(Section(f"{titles[dataset]}: {count(part['n'].max())} {items}", wide))
+        sections.append(Section(f"{titles[dataset]}: {count(shown['n'].max())} {items}", wide))
         notes += [
             f"{titles[dataset]}: the interlocutor's rating and the outsiders' mean correlate by {with_interval(row)}"
-            for row in other.to_dict("records")
+            for row in part[part["metric"] == OTHER_EYE].to_dict("records")
         ]
-    return Table(
-        "Whose eye",
-        "Spearman's correlation of metrics that need no model and no reference with the rating of the interlocutor and with that "
-        "of outsiders, and their ranks for each (1: the highest correlation).",
-        values,
-        sections,
-        [
-            *notes,
-            "Where both roles rated the same items the difference is one of perspective; data sets differ in more than that",
-            "Outsiders of Hazumi are five people, of FED five people; of iEval GPT-4, as Zhang et al. 2024 recorded it",
-            "Hazumi's interlocutor scored how the exchange felt, its answer included; a metric sees only what the wizard said",
-            "In brackets the 95 % interval, interlocutors resampled (of FED: dialogues); p is two-sided, of Student's t, not "
-            "corrected for the number of metrics",
-        ],
-    )
+    made = described(study, values, sections)
+    return replace(made, notes=[*notes, *made.notes])
 
 
 # Users' conversations in training; those of none are cold. Groups of fewer replies are not drawn.

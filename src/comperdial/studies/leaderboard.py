@@ -35,14 +35,6 @@ _MAKE = '`snakemake overall` makes all of them, `make reproduce DATASETS="usr_pe
 
 
 @dataclass(frozen=True)
-class Items:
-    """The (item, system) pairs of a data set: of all answers, and of those that count."""
-
-    answered: frozenset[tuple[str, str]]
-    rated: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
 class Leaderboard:
     """A board, those of its data sets that are here, and the metrics that were submitted to it.
 
@@ -83,8 +75,8 @@ class Leaderboard:
         return Board.of(self.name, self.board["tasks"]).datasets
 
     @cached_property
-    def items(self) -> dict[str, Items]:
-        """Return what can be scored of each data set that is here.
+    def items(self) -> dict[str, pd.Series]:
+        """Return what can be scored of each data set that is here: whether it was rated, by item and system.
 
         Raises
         ------
@@ -101,7 +93,7 @@ class Leaderboard:
             )
         return found
 
-    def _items(self, dataset: str) -> Items | None:
+    def _items(self, dataset: str) -> pd.Series | None:
         folder, source = self.tables / dataset, self.board["source"]
         if not folder.is_dir():
             return None
@@ -110,9 +102,9 @@ class Leaderboard:
         if found.empty:
             return None
         target = chosen_dimension(self._targets.get(dataset), None, found["dimension"])
-        rated, answers = tables.rated(self.level, [target]), self._answers(dataset)
-        keys = [sorted({*frame[KEY[1:]].itertuples(index=False, name=None)}) for frame in (rated, answers)]
-        return Items(frozenset(keys[0] + keys[1]), tuple(keys[0]))
+        rated = tables.rated(self.level, [target]).assign(rated=True)
+        both = pd.concat([rated, self._answers(dataset).assign(rated=False)])
+        return both.drop_duplicates(KEY).set_index(KEY[1:])["rated"].sort_index()
 
     @property
     def _targets(self) -> dict[str, str | None]:
@@ -120,8 +112,8 @@ class Leaderboard:
 
     def template(self) -> pd.DataFrame:
         """Return the records of a submission, without values: every rated item of every data set that is here."""
-        rows = [(name, *key, None) for name, items in self.items.items() for key in items.rated]
-        return pd.DataFrame(rows, columns=list(COLUMNS))
+        rated = pd.concat({name: items[items] for name, items in self.items.items()}, names=["dataset"])
+        return rated.index.to_frame(index=False).assign(value=None)
 
     def texts(self) -> pd.DataFrame:
         """Return what there is to score: of dialogues, a record for each response."""
@@ -165,7 +157,7 @@ class Leaderboard:
             seen[key] = place
             if (value := _value(record["value"], where)) is not None:
                 scored.append((*key, value))
-        rated = {(dataset, *key) for dataset, items in self.items.items() for key in items.rated}
+        rated = {(name, *key) for name, items in self.items.items() for key in items.index[items]}
         kept = sorted(row for row in scored if row[:3] in rated)
         if not kept:
             raise SchemaError("no score of an item that was rated", where=str(path), expected="what --template prints")
@@ -202,15 +194,15 @@ class Leaderboard:
                 expected=f"one of {', '.join(self.items)}, or its tables in {self.tables}",
                 hint=f"In the repository's root, {_MAKE}",
             )
-        known = self.items[dataset].answered
+        known = self.items[dataset].index
         if (item, system) in known:
             return
-        for at, (column, name) in enumerate((("item_id", item), ("system_id", system))):
-            if name not in (names := {key[at] for key in known}):
-                near = difflib.get_close_matches(name, names, n=1, cutoff=0)
+        for column, name in (("item_id", item), ("system_id", system)):
+            if name not in (names := known.get_level_values(column)):
+                near = difflib.get_close_matches(name, names.unique(), n=1, cutoff=0)
                 text = f"{column} {name!r} is not in {dataset!r}"
                 raise SchemaError(text, where=where, hint=f"The nearest is {near[0]!r}")
-        answered = ", ".join(sorted(key[1] for key in known if key[0] == item))
+        answered = ", ".join(known[known.get_level_values("item_id") == item].get_level_values("system_id"))
         raise SchemaError(f"{system!r} has no response in {item!r}", where=where, expected=f"one of {answered}")
 
     def coverage(self, scores: pd.DataFrame) -> tuple[Section, bool]:
@@ -225,7 +217,7 @@ class Leaderboard:
             ]
             cells = ("not here", "", "")
             if name in self.items:
-                scored, rated = int(counts.get(name, 0)), len(self.items[name].rated)
+                scored, rated = int(counts.get(name, 0)), int(self.items[name].sum())
                 whole &= scored == rated
                 # Rounded down: never "100 %" for less than all.
                 cells = f"{rated:,}", f"{scored:,}", f"{100 * scored // rated} %" if scored else "missing"
@@ -321,9 +313,7 @@ class Leaderboard:
     def _scores(self, dataset: str) -> list[Path]:
         metrics = dict.fromkeys(row["metric"] for row in self.board["outputs"])
         paths = [self.results / dataset / "scores" / f"{metric}.parquet" for metric in metrics]
-        # Of older runs: what a study scored is in one file.
-        joint = self.results / dataset / "study_scores.parquet"
-        return [joint] if self.level == "dialogue" and joint.is_file() else [path for path in paths if path.is_file()]
+        return [path for path in paths if path.is_file()]
 
 
 def _value(cell: object, where: str) -> float | None:

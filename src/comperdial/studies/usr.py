@@ -14,13 +14,13 @@ from comperdial.evaluation import aggregate
 from comperdial.report import correlations
 from comperdial.report.about import About, Inputs
 from comperdial.report.correlations import COEFFICIENTS, FEW
-from comperdial.report.plots.style import drawing, titled
+from comperdial.report.plots.style import SERIES, drawing, figure_and_axes, titled
 from comperdial.report.render import Section, Table, described, number, spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MARKERS = {"pearson": ("o", "#0072b2"), "spearman": ("s", "#d55e00")}
+_SHOWN = ("pearson", "spearman")
 _LEVELS = {"turn": "responses", "system": "systems"}
 # More rows in a panel cannot be read on a phone; the table has them.
 _MOST_ROWS = 25
@@ -58,10 +58,6 @@ def figure(inputs: Inputs, study: Mapping[str, Any]) -> tuple[Figure, pd.DataFra
 
     A data set has the rows with an interval or a reported value, at most 25, the highest Spearman over responses first.
     """
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    import matplotlib.pyplot as plt
     from matplotlib.lines import Line2D
 
     titles = About.read(inputs["about"]).titles
@@ -71,17 +67,15 @@ def figure(inputs: Inputs, study: Mapping[str, Any]) -> tuple[Figure, pd.DataFra
     rows = {str(dataset): _rows(of_set) for dataset, of_set in run.groupby("dataset", sort=False)}
     counts = [len(labels) for labels in rows.values()]
     with drawing():
-        drawn, axes = plt.subplots(
-            len(rows), 2, figsize=(6.6, 0.235 * sum(counts) + 0.6 * len(rows) + 0.7), sharex="col",
-            sharey="row", squeeze=False, layout="constrained", height_ratios=counts,
-        )  # fmt: skip
+        size = (6.6, 0.235 * sum(counts) + 0.6 * len(rows) + 0.7)
+        drawn, axes = figure_and_axes(len(rows), 2, size, sharex="col", sharey="row", height_ratios=counts)
         for line, (dataset, labels) in enumerate(rows.items()):
             height = {label: len(labels) - 1 - row for row, label in enumerate(labels)}
             for ax, level in zip(axes[line], _LEVELS, strict=True):
                 cells = run[(run["dataset"] == dataset) & (run["level"] == level) & run["label"].isin(labels)]
                 n = cells["n"].max()
                 hollow = pd.notna(n) and n <= FEW
-                for shift, (coefficient, (marker, colour)) in zip((0.18, -0.18), _MARKERS.items(), strict=True):
+                for shift, coefficient, (colour, marker, _) in zip((0.18, -0.18), _SHOWN, SERIES, strict=False):
                     points = cells[cells["coefficient"] == coefficient]
                     y = points["label"].map(height).to_numpy(dtype=float) + shift
                     known = points["low"].notna().to_numpy()
@@ -99,8 +93,8 @@ def figure(inputs: Inputs, study: Mapping[str, Any]) -> tuple[Figure, pd.DataFra
                 if line == len(rows) - 1:
                     ax.set_xlabel("Correlation")
         handles = [
-            Line2D([], [], marker=mark, color=colour, ms=4.2, lw=1, label=f"{name.title()}, ours")
-            for name, (mark, colour) in _MARKERS.items()
+            Line2D([], [], marker=mark, color=colour, ms=4.2, lw=1, label=f"{COEFFICIENTS[name]}, ours")
+            for name, (colour, mark, _) in zip(_SHOWN, SERIES, strict=False)
         ]
         handles += [
             Line2D([], [], marker="|", color="black", ms=7, mew=1.6, ls="", label="Reported"),
