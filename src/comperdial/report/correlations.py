@@ -352,28 +352,18 @@ def table(
     about: About,
     *,
     sources: pd.DataFrame | None = None,
-    ours: Callable[[Record], str] | None = None,
+    ours: Callable[[Record], str] = with_interval,
 ) -> Table:
-    """Return the table of a :func:`frame`: sections, caption, notes.
+    """Return the table of a :func:`frame`; beside simulated ratings without reported values.
 
-    Parameters
-    ----------
-    frame
-        The records. Beside simulated ratings, reported values are left out.
-    study, about
-        As :func:`correlations` has them.
-    sources
-        The papers that values are reported in, by their key: short, citation, read_from.
-    ours
-        What writes our values; default: :func:`with_interval`.
+    ``sources`` has the papers that values are reported in, by their key: short, citation, read_from. ``ours`` writes our
+    values.
     """
     entry, simulated = study["entry"], about.simulated
     if simulated:
         frame, sources = frame.drop(columns=_THEIRS), None
     compares = not simulated and bool(frame["reported"].notna().any())
-    cells: dict[str, Callable[[Record], str]] = {"ours" if compares else "value": ours or with_interval}
-    if entry.get("lowest"):
-        cells["without one system"] = lowest
+    cells: dict[str, Callable[[Record], str]] = {"ours" if compares else "value": ours}
     if compares:
         cells |= {"reported": reported} | ({"difference": difference} if frame["difference"].notna().any() else {})
     if sources is not None and (unknown := sorted({*frame["source"].dropna()} - {*sources.index})):

@@ -55,18 +55,10 @@ def preferences_table(
     resamples: int = 1000,
     seed: int = 2024,
 ) -> tuple[Table, Analysis]:
-    """Return the table of votes on one question, and the analysis that it shows.
+    """Return the table of votes on one question, by one source, and the analysis that it shows.
 
-    Parameters
-    ----------
-    votes
-        On one question, by one source.
-    title
-        The data set's title.
-    by, resamples, seed
-        As in :func:`comperdial.evaluation.preferences.analyse`.
-    metrics
-        As :func:`comperdial.evaluation.preferences.metric_choices` returns it.
+    ``title`` is the data set's; ``metrics`` is what :func:`comperdial.evaluation.preferences.metric_choices` returns; the rest
+    is :func:`comperdial.evaluation.preferences.analyse`'s.
     """
     whole = analyse(votes, by=by, resamples=resamples, seed=seed)
     analyses = {"All": whole}

@@ -61,7 +61,7 @@ def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Corr
         As in :func:`corrected`.
     """
     rows = correlations.reset_index(drop=True)
-    made = pd.DataFrame(pd.NA, index=rows.index, columns=["rank", "rank_wmt", "tests"], dtype="Int32")
+    made = pd.DataFrame(index=rows.index, columns=["rank", "rank_wmt", "tests"], dtype="Int32")
     pairs = pairs.assign(a=_names(pairs, "_a"), b=_names(pairs, "_b"))
     groups = dict(iter(pairs.groupby(OF, sort=False, observed=True)))
     for key, group in rows.groupby(OF, sort=False, observed=True):
