@@ -266,11 +266,11 @@ def why_no_scores(rows: pd.DataFrame) -> str | None:
 # Cells
 
 
-def is_halved(record: Record, value: str = "value") -> bool | None:
+def is_halved(record: Record) -> bool | None:
     """Return whether a correlation falls by more than half without some system; None if none could be left out."""
     if not isinstance(record.get("loso_system"), str):
         return None
-    full: float = record[value]
+    full: float = record["value"]
     left: float = record["loso_value"]
     # Towards 0 and beyond, whatever the sign.
     return bool(pd.isna(left) or (left < full / 2 if full > 0 else left > full / 2))

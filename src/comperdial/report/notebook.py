@@ -30,11 +30,13 @@ $style</style></head><body><main>
 $body
 </main></body></html>
 """
+# Seconds that one cell may take.
+_SECONDS = 600
 # Marks of code that the style below says nothing of; they hold no others.
 _PLAIN = re.compile(r'<span(?: class="(?:n|o|p|w|nb|nn|nf|bp)")?>([^<]*)</span>')
 
 
-def execute(source: str | Path, *, folder: str | Path = ".", timeout: int = 600) -> str:
+def execute(source: str | Path, *, folder: str | Path = ".") -> str:
     """Execute a notebook and return it as HTML.
 
     Parameters
@@ -43,8 +45,6 @@ def execute(source: str | Path, *, folder: str | Path = ".", timeout: int = 600)
         A jupytext file (``py:percent``).
     folder
         Where the notebook runs: the repository's root, whose ``results/`` it reads.
-    timeout
-        Seconds that one cell may take.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def execute(source: str | Path, *, folder: str | Path = ".", timeout: int = 600)
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     client = NotebookClient(
         notebook,
-        timeout=timeout,
+        timeout=_SECONDS,
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,

@@ -194,8 +194,9 @@ def _notes(analysis: Analysis, with_stars: bool) -> list[str]:
     return [*notes, f"{controls:,} votes on control pairs are left out"] if controls else notes
 
 
-def planner_sentence(matrix: pd.DataFrame, *, win_rate: float = 0.6, wanted: float = 0.8) -> str:
-    """Return how many votes a win rate needs, and which one the pairs of a win matrix were enough for."""
+def planner_sentence(matrix: pd.DataFrame) -> str:
+    """Return how many votes a win rate of 0.6 needs, and which one the pairs of a win matrix were enough for."""
+    win_rate, wanted = 0.6, 0.8
     needed = votes_needed(win_rate, power_wanted=wanted)
     ties = matrix["ties"].sum() / matrix["votes"].sum()
     if ties == 1:

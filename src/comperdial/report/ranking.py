@@ -83,7 +83,7 @@ def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Corr
             made.loc[ranked, column] = ranks[ranks > 0]
             if column == "rank":
                 made.loc[ranked, "tests"] = int(tested[of].notna().sum())
-    return correlations.assign(**{name: made[name].array for name in made})
+    return correlations.assign(**{str(name): made[name].array for name in made})
 
 
 def signed(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
