@@ -48,16 +48,8 @@ def _describe(options: argparse.Namespace) -> None:
 
 
 def _readme(options: argparse.Namespace) -> None:
-    from comperdial.core.files import read_table
     from comperdial.data.catalogue import load_catalogue
     from comperdial.report import readme
-    from comperdial.report.correlations import read_reported
 
     titles = {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
-    texts = ("level", "label", "dataset", "coefficient")
-    if "seconds" in read_table(options.table):
-        found = read_reported([options.table], (*texts, "figure"), ("value", "seconds", "usd"))
-        readme.update_local(options.output, found, titles)
-        return
-    found = read_reported([options.table], (*texts, "reported_starred"), ("ours", "p", "reported"))
-    readme.update(options.output, found, titles)
+    readme.update(options.output, options.table, titles)

@@ -55,24 +55,11 @@ def comparison_document(
     correction: str = "holm",
     contrasted: Name | None = None,
 ) -> Table:
-    """Render how well metrics correlate with ratings and which of them differ.
+    """Return how well metrics correlate with ratings, and which of them differ.
 
-    Parameters
-    ----------
-    correlations, ceilings
-        Tables of these names.
-    differences
-        As :func:`comperdial.evaluation.differences` gives them.
-    labels
-        What to call each (metric, output), in the order of the table.
-    coefficients
-        Which coefficients; those of pairs of systems exist at system level only.
-    caption, notes
-        What to say above the tables; what was left out, below.
-    correction
-        What made ``p_adjusted`` of the differences, and the ranks: ``holm``, ``fdr`` or ``none``.
-    contrasted
-        The one that the others are compared with; ``differences`` has no other pairs then.
+    Takes tables ``correlations``, with ranks, and ``ceilings``, and the corrected :func:`comperdial.evaluation.differences`.
+    ``labels`` has what to call each (metric, output), in the order of the table. If one is ``contrasted``, the differences are
+    those from it. The notes begin with ``notes``: what was left out.
     """
     pooled = correlations[correlations["grouping"] == "pooled"]
     several, pairwise = pooled["dataset"].nunique() > 1, len(labels) > 1
@@ -144,29 +131,25 @@ def _metrics(
     # Two metrics are one pair, which a sentence says all of.
     ranked = len(labels) > 2 and found["rank"].notna().any()
     means = ceilings[ceilings["grouping"] == "pooled"].groupby("coefficient")["value"].mean()
-    rows: dict[str, dict[tuple[str, str], str]] = {label: {} for label in (*labels.values(), "(one rater)")}
+    texts: dict[tuple[str, str], list[str]] = {}
     for coefficient in coefficients:
         columns: dict[str, Callable[[Mapping[str, Any]], str]] = {"value": _value}
         # Of pairs of systems there is neither an interval nor a p of the value.
         if coefficient in COEFFICIENTS:
             columns |= {"95 % interval": _interval, **({"without one system": lowest} if robust else {}), "p": _known_p}
         columns |= {f"rank ({_CORRECTED.get(correction, 'not corrected')})": _rank} if ranked else {}
-        for name, label in labels.items():
-            cell = cells.get((*name, coefficient))
-            rows[label] |= {
-                (MEASURES[coefficient], head): write(cell) if cell else "–" for head, write in columns.items()
-            }
-        rows["(one rater)"] |= {(MEASURES[coefficient], head): "–" for head in columns}
-        rows["(one rater)"][MEASURES[coefficient], "value"] = number(means.get(coefficient))
-    for name, label in labels.items():
-        some = next((cell for one in coefficients if (cell := cells.get((*name, one)))), None)
-        rows[label]["", "n"] = str(some["n"]) if some else "0"
-        if partial:
-            rows[label]["", "scored"] = f"{some['coverage']:.0%}" if some else "0%"
-    if means.reindex(list(coefficients)).isna().all():
-        del rows["(one rater)"]
-    made = pd.DataFrame(rows.values(), index=pd.Index(rows, name="Metric"), dtype=object)
-    return made.set_axis(pd.MultiIndex.from_tuples([*made.columns]), axis=1)
+        own = [cells.get((*name, coefficient)) for name in labels]
+        for head, write in columns.items():
+            texts[MEASURES[coefficient], head] = [write(cell) if cell else "–" for cell in own]
+    some = [next((cells[*name, one] for one in coefficients if (*name, one) in cells), None) for name in labels]
+    texts["", "n"] = [str(cell["n"]) if cell else "0" for cell in some]
+    if partial:
+        texts["", "scored"] = [f"{cell['coverage']:.0%}" if cell else "0%" for cell in some]
+    made = pd.DataFrame(texts, index=[*labels.values()], dtype=object)
+    known = {(MEASURES[one], "value"): number(means[one]) for one in coefficients if pd.notna(means.get(one))}
+    if known:
+        made = pd.concat([made, pd.DataFrame(known, index=["(one rater)"], dtype=object)])
+    return made.rename_axis(index="Metric")
 
 
 def _value(cell: Mapping[str, Any]) -> str:

@@ -266,11 +266,11 @@ def why_no_scores(rows: pd.DataFrame) -> str | None:
 # Cells
 
 
-def is_halved(record: Record, value: str = "value") -> bool | None:
+def is_halved(record: Record) -> bool | None:
     """Return whether a correlation falls by more than half without some system; None if none could be left out."""
     if not isinstance(record.get("loso_system"), str):
         return None
-    full: float = record[value]
+    full: float = record["value"]
     left: float = record["loso_value"]
     # Towards 0 and beyond, whatever the sign.
     return bool(pd.isna(left) or (left < full / 2 if full > 0 else left > full / 2))
@@ -352,28 +352,18 @@ def table(
     about: About,
     *,
     sources: pd.DataFrame | None = None,
-    ours: Callable[[Record], str] | None = None,
+    ours: Callable[[Record], str] = with_interval,
 ) -> Table:
-    """Return the table of a :func:`frame`: sections, caption, notes.
+    """Return the table of a :func:`frame`; beside simulated ratings without reported values.
 
-    Parameters
-    ----------
-    frame
-        The records. Beside simulated ratings, reported values are left out.
-    study, about
-        As :func:`correlations` has them.
-    sources
-        The papers that values are reported in, by their key: short, citation, read_from.
-    ours
-        What writes our values; default: :func:`with_interval`.
+    ``sources`` has the papers that values are reported in, by their key: short, citation, read_from. ``ours`` writes our
+    values.
     """
     entry, simulated = study["entry"], about.simulated
     if simulated:
         frame, sources = frame.drop(columns=_THEIRS), None
     compares = not simulated and bool(frame["reported"].notna().any())
-    cells: dict[str, Callable[[Record], str]] = {"ours" if compares else "value": ours or with_interval}
-    if entry.get("lowest"):
-        cells["without one system"] = lowest
+    cells: dict[str, Callable[[Record], str]] = {"ours" if compares else "value": ours}
     if compares:
         cells |= {"reported": reported} | ({"difference": difference} if frame["difference"].notna().any() else {})
     if sources is not None and (unknown := sorted({*frame["source"].dropna()} - {*sources.index})):

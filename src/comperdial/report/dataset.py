@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import NothingToShowError, SchemaError
 from comperdial.core.files import read_json
-from comperdial.core.names import RATED_LEVELS, output_name
+from comperdial.core.names import RATED_LEVELS, Output, output_name
 from comperdial.evaluation import aggregate
 from comperdial.evaluation.ratings import OVERALL, alphas, annotator_bias
 from comperdial.report import correlations as of_correlations
@@ -155,22 +155,10 @@ def systems_frame(
     outputs: Sequence[str],
     dimension: str,
 ) -> pd.DataFrame:
-    """Average ratings and scores over a system's turns and dialogues.
+    """Average ratings, of one source, and scores of some outputs over a system's turns and dialogues.
 
-    Parameters
-    ----------
-    systems, responses, scores, ratings
-        The tables of one data set; the ratings of one source.
-    outputs
-        Which scores, as ``metric:output``; one without any is left out.
-    dimension
-        Which ratings.
-
-    Returns
-    -------
-    DataFrame
-        One row per system, references left out: kind, track, description, responses, ratings of turns and dialogues, then
-        one column per output. The best rated first; without ratings, by name.
+    One row per system, the best rated first, references left out: kind, track, description, responses, ratings of turns and
+    dialogues in the dimension, then one column per output (``metric:output``) that has scores.
     """
     frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
     if frame.empty:
@@ -270,21 +258,23 @@ def _results(inputs: Inputs) -> pd.DataFrame:
     about = About.read(inputs["about"])
     found = of_correlations.results(inputs, about)
     found = found[~found["metric"].isin(about.only["apart"])]
-    names = zip(found["metric"], found["output"], strict=True)
-    return found.assign(label=[label(name, about.labels) for name in names])
+    names = list(zip(found["metric"], found["output"], strict=True))
+    called = _called(names, about.labels)
+    return found.assign(label=[called[name] for name in names])
+
+
+def _called(names: Iterable[Output], labels: Mapping[str, str]) -> dict[Output, str]:
+    """Return what outputs are called: those with the same label also by their names."""
+    called = {name: label(name, labels) for name in names}
+    several = Counter(called.values())
+    return {name: f"{text} ({':'.join(name)})" if several[text] > 1 else text for name, text in called.items()}
 
 
 def _best_first(frame: pd.DataFrame, first: pd.Series) -> pd.DataFrame:
-    """Sort records by the value that their output has where ``first`` holds, the highest first, those without one last.
-
-    Outputs with the same label also show their names.
-    """
-    several = frame.groupby("label")[["metric", "output"]].transform("nunique").max(axis=1) > 1
-    names = frame["label"] + " (" + frame["metric"] + ":" + frame["output"] + ")"
+    """Sort records by the value that their output has where ``first`` holds, the highest first, those without one last."""
     values = frame[first].drop_duplicates(["metric", "output"]).set_index(["metric", "output"])["value"]
     place = -values.reindex(pd.MultiIndex.from_frame(frame[["metric", "output"]])).to_numpy()
-    made = frame.assign(label=frame["label"].where(~several, names), place=place)
-    return made.sort_values(["place", "metric", "output"], kind="stable")
+    return frame.assign(place=place).sort_values(["place", "metric", "output"], kind="stable")
 
 
 def correlations(inputs: Inputs, study: Study) -> Table:
@@ -410,9 +400,7 @@ def _named(pairs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     grouped = pairs["grouping"] != "pooled"
     names = pairs["coefficient"].where(~grouped, pairs["coefficient"] + "_" + pairs["grouping"])
     sides = {side: list(zip(pairs[f"metric_{side}"], pairs[f"output_{side}"], strict=True)) for side in "ab"}
-    called = {name: label(name, labels) for of in sides.values() for name in of}
-    several = Counter(called.values())
-    called = {name: f"{text} ({':'.join(name)})" if several[text] > 1 else text for name, text in called.items()}
+    called = _called([*sides["a"], *sides["b"]], labels)
     return pairs.assign(coefficient=names, **{side: [called[name] for name in of] for side, of in sides.items()})
 
 
@@ -611,13 +599,9 @@ def judges(inputs: Inputs, study: Study) -> Table:
 def judged(table: pd.DataFrame) -> dict[str, Any]:
     """Count a table ``judgements`` of one metric.
 
-    Returns
-    -------
-    dict
-        dataset, level, metric; judgements; answers (distinct ones: equal responses of two systems are judged once);
-        failed (judgements that could not be read, fresh samples included); fresh (judgements that a first answer did not
-        give); items, scored (those with at least one judgement); rationales; input_tokens, output_tokens and cost of the
-        distinct answers (US dollars; missing if it is not known); failures (the five most frequent kinds).
+    answers: distinct ones, as equal responses of two systems are judged once; failed: judgements that could not be read, fresh
+    samples included; fresh: judgements that a first answer did not give; scored: items with at least one judgement; tokens and
+    cost of the distinct answers (US dollars; missing if it is not known); failures: the five most frequent kinds.
     """
     once, items = table.drop_duplicates("key"), table.groupby(["item_id", "system_id"])["value"].count()
     # A sum of what is known would look like the whole.

@@ -7,13 +7,11 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from string import Template
+from typing import Any
 
 from comperdial.core.errors import ComperdialError
 from comperdial.core.files import read_text
-
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
 
 # Code is folded away: the page is for who reads the text and the tables.
 _TEMPLATE = """
@@ -24,11 +22,21 @@ _TEMPLATE = """
 {%- endblock input_group %}
 """
 
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title><style>
+$style</style></head><body><main>
+$body
+</main></body></html>
+"""
+# Seconds that one cell may take.
+_SECONDS = 600
 # Marks of code that the style below says nothing of; they hold no others.
 _PLAIN = re.compile(r'<span(?: class="(?:n|o|p|w|nb|nn|nf|bp)")?>([^<]*)</span>')
 
 
-def execute(source: str | Path, *, folder: str | Path = ".", timeout: int = 600) -> str:
+def execute(source: str | Path, *, folder: str | Path = ".") -> str:
     """Execute a notebook and return it as HTML.
 
     Parameters
@@ -37,8 +45,6 @@ def execute(source: str | Path, *, folder: str | Path = ".", timeout: int = 600)
         A jupytext file (``py:percent``).
     folder
         Where the notebook runs: the repository's root, whose ``results/`` it reads.
-    timeout
-        Seconds that one cell may take.
 
     Raises
     ------
@@ -49,6 +55,7 @@ def execute(source: str | Path, *, folder: str | Path = ".", timeout: int = 600)
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
+    from nbconvert import HTMLExporter
 
     notebook = jupytext.read(source)
     nbformat.validator.normalize(notebook)
@@ -58,7 +65,7 @@ def execute(source: str | Path, *, folder: str | Path = ".", timeout: int = 600)
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     client = NotebookClient(
         notebook,
-        timeout=timeout,
+        timeout=_SECONDS,
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,
@@ -74,51 +81,24 @@ def execute(source: str | Path, *, folder: str | Path = ".", timeout: int = 600)
         ) from error
     # The kernel's version would make the page differ between machines that compute the same.
     notebook.metadata.pop("language_info", None)
-    _take_warnings_out(notebook)
-    return page(notebook, Path(source).stem)
-
-
-def _take_warnings_out(notebook: NotebookNode) -> None:
-    """Pass on what cells wrote to standard error: it is for who runs them, and names files of this machine."""
     for cell in notebook.cells:
-        kept = []
-        for output in cell.get("outputs", []):
+        outputs = cell.get("outputs", [])
+        for output in outputs:
             if output.get("name") == "stderr":
+                # For who runs the notebook: it names files of this machine.
                 sys.stderr.write(output["text"])
-            else:
-                kept.append(output)
-        if "outputs" in cell:
-            cell["outputs"] = kept
-
-
-def page(notebook: NotebookNode, name: str) -> str:
-    """Return an executed notebook as a page with a style of its own, a tenth of the size of nbconvert's.
-
-    Parameters
-    ----------
-    notebook
-        The notebook.
-    name
-        What to call it when it has no heading.
-    """
-    from nbconvert import HTMLExporter
-
-    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
-        found = output.get("data", {})
-        if "text/html" in found:
-            # pandas puts a style sheet before every table.
-            found["text/html"] = re.sub(r"<style scoped>.*?</style>\s*", "", found["text/html"], flags=re.DOTALL)
+            elif "text/html" in (found := output.get("data", {})):
+                # pandas puts a style sheet before every table.
+                found["text/html"] = re.sub(r"<style scoped>.*?</style>\s*", "", found["text/html"], flags=re.DOTALL)
+        if outputs:
+            cell["outputs"] = [output for output in outputs if output.get("name") != "stderr"]
+    name = Path(source).stem
     exporter: Any = HTMLExporter(raw_template=_TEMPLATE, exclude_input_prompt=True, exclude_output_prompt=True)
     body, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": name}})
     heading = re.search(r"^# (.+)$", "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown"), re.M)
-    style = read_text(Path(__file__).with_name("notebook.css"))
-    lines = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{html.escape(heading[1] if heading else name)}</title><style>\n{style}</style></head><body><main>",
-        _PLAIN.sub(r"\1", body).strip(),
-        "</main></body></html>",
-        "",
-    ]
-    return "\n".join(lines)
+    return Template(_PAGE).substitute(
+        title=html.escape(heading[1] if heading else name),
+        # A tenth of the size of nbconvert's own.
+        style=read_text(Path(__file__).with_name("notebook.css")),
+        body=_PLAIN.sub(r"\1", body).strip(),
+    )

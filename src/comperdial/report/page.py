@@ -8,10 +8,8 @@ import html
 import json
 import math
 import os
-import re
 import zlib
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -20,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import FileError
 from comperdial.core.files import read_table
 from comperdial.core.names import RATED_LEVELS
 from comperdial.report.about import About
@@ -37,7 +34,6 @@ MOST_CHARACTERS = 1_500_000
 _CUTS = (400, 200, 100, 0)
 # Samples of a judgement whose texts are shown.
 _SAMPLES = 3
-_DATA = re.compile(r'<script type="text/plain" id="data">([^<]*)</script>')
 _CELL = ["level", "against", "target", "grouping", "coefficient"]
 
 
@@ -61,22 +57,8 @@ def page(dataset: str, output: str | Path) -> str:
     )
 
 
-def data_of(text: str) -> dict[str, Any]:
-    """Return the data in a page: what :func:`contents` returned.
-
-    Raises
-    ------
-    FileError
-        If there are none.
-    """
-    if not (found := _DATA.search(text)):
-        raise FileError("no data in the page", expected="a page that `comperdial page` wrote")
-    data: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(found[1])))
-    return data
-
-
 def _part(name: str) -> str:
-    return files("comperdial.report").joinpath("site", name).read_text(encoding="utf-8")
+    return (Path(__file__).parent / "site" / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
@@ -189,17 +171,8 @@ def _correlations(frame: pd.DataFrame) -> list[dict[Any, Any]]:
     # A p that is shown rounded could not say on which side of the limit it is.
     rows = frame.assign(starred=frame["p"].map(is_starred), loso_halved=halved(frame).fillna(False).astype(bool))
     texts = [*_CELL, "metric", "output", "loso_system", "starred", "loso_halved"]
-    digits = {
-        "value": 3,
-        "low": 3,
-        "high": 3,
-        "loso_value": 3,
-        "p_exact": 3,
-        "coverage": 3,
-        "rank": 0,
-        "n": 0,
-        "cut": 0,
-    }
+    digits = dict.fromkeys(("value", "low", "high", "loso_value", "p_exact", "coverage"), 3)
+    digits |= dict.fromkeys(("rank", "n", "cut"), 0)
     return records(rows.sort_values([*_CELL, "metric", "output"])[[*texts, *digits]], digits)
 
 

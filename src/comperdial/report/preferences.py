@@ -55,18 +55,10 @@ def preferences_table(
     resamples: int = 1000,
     seed: int = 2024,
 ) -> tuple[Table, Analysis]:
-    """Return the table of votes on one question, and the analysis that it shows.
+    """Return the table of votes on one question, by one source, and the analysis that it shows.
 
-    Parameters
-    ----------
-    votes
-        On one question, by one source.
-    title
-        The data set's title.
-    by, resamples, seed
-        As in :func:`comperdial.evaluation.preferences.analyse`.
-    metrics
-        As :func:`comperdial.evaluation.preferences.metric_choices` returns it.
+    ``title`` is the data set's; ``metrics`` is what :func:`comperdial.evaluation.preferences.metric_choices` returns; the rest
+    is :func:`comperdial.evaluation.preferences.analyse`'s.
     """
     whole = analyse(votes, by=by, resamples=resamples, seed=seed)
     analyses = {"All": whole}
@@ -202,8 +194,9 @@ def _notes(analysis: Analysis, with_stars: bool) -> list[str]:
     return [*notes, f"{controls:,} votes on control pairs are left out"] if controls else notes
 
 
-def planner_sentence(matrix: pd.DataFrame, *, win_rate: float = 0.6, wanted: float = 0.8) -> str:
-    """Return how many votes a win rate needs, and which one the pairs of a win matrix were enough for."""
+def planner_sentence(matrix: pd.DataFrame) -> str:
+    """Return how many votes a win rate of 0.6 needs, and which one the pairs of a win matrix were enough for."""
+    win_rate, wanted = 0.6, 0.8
     needed = votes_needed(win_rate, power_wanted=wanted)
     ties = matrix["ties"].sum() / matrix["votes"].sum()
     if ties == 1:

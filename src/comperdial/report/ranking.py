@@ -21,13 +21,15 @@ OF = ["dataset", "level", "against", "target", "grouping", "coefficient"]
 _NAME = ["metric", "output"]
 
 
+def _names(frame: pd.DataFrame, side: str = "") -> pd.Series[str]:
+    """Return METRIC:OUTPUT of each row."""
+    return frame[f"metric{side}"] + ":" + frame[f"output{side}"]
+
+
 def of_outputs(frame: pd.DataFrame, outputs: Collection[str]) -> pd.DataFrame:
     """Return the rows of table ``correlations`` or ``pairs`` about some outputs (METRIC:OUTPUT), of pairs both."""
     sides = ("",) if "metric" in frame else ("_a", "_b")
-    kept = np.ones(len(frame), dtype=np.bool_)
-    for side in sides:
-        kept &= (frame[f"metric{side}"] + ":" + frame[f"output{side}"]).isin(list(outputs)).to_numpy(np.bool_)
-    return frame[kept]
+    return frame[np.all([_names(frame, side).isin(list(outputs)) for side in sides], axis=0)]
 
 
 def corrected(pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFrame:
@@ -37,14 +39,11 @@ def corrected(pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFr
     the share of false ones among the findings; ``none`` leaves p as it is.
     """
     rules = {"holm": holm, "fdr": benjamini_hochberg, "none": np.asarray}
-    by = pairs.groupby(OF, sort=False, observed=True)["p"]
     wanted = {"p_adjusted": rules[correction], "p_fdr": benjamini_hochberg}
-    return pairs.assign(
-        **{
-            name: by.transform(lambda p, rule=rule: rule(p.to_numpy(np.float64))) if len(pairs) else np.empty(0)
-            for name, rule in wanted.items()
-        }
-    )
+    if pairs.empty:
+        return pairs.assign(**dict.fromkeys(wanted, np.empty(0)))
+    by = pairs.groupby(OF, sort=False, observed=True)["p"]
+    return pairs.assign(**{n: by.transform(lambda p, of=of: of(p.to_numpy(np.float64))) for n, of in wanted.items()})
 
 
 def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFrame:
@@ -61,39 +60,35 @@ def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Corr
     correction
         As in :func:`corrected`.
     """
-    known = pd.MultiIndex.from_frame(correlations[[*OF, *_NAME]])
-    kept = np.ones(len(pairs), dtype=np.bool_)
-    for side in "ab":
-        columns = [*OF, *(f"{name}_{side}" for name in _NAME)]
-        kept &= pd.MultiIndex.from_frame(pairs[columns]).isin(known)
-    tests = dict(iter(corrected(pairs[kept], correction).groupby(OF, sort=False, observed=True)))
     rows = correlations.reset_index(drop=True)
-    rank = pd.Series(pd.NA, index=rows.index, dtype="Int32")
-    wmt, count = rank.copy(), rank.copy()
+    made = pd.DataFrame(index=rows.index, columns=["rank", "rank_wmt", "tests"], dtype="Int32")
+    pairs = pairs.assign(a=_names(pairs, "_a"), b=_names(pairs, "_b"))
+    groups = dict(iter(pairs.groupby(OF, sort=False, observed=True)))
     for key, group in rows.groupby(OF, sort=False, observed=True):
-        if key not in tests or (tested := tests[key])["p_adjusted"].isna().all():
+        if key not in groups:
             continue
-        ends = [pd.MultiIndex.from_frame(tested[[f"metric_{side}", f"output_{side}"]]) for side in "ab"]
-        compared = group[pd.MultiIndex.from_frame(group[_NAME]).isin(ends[0].append(ends[1]))]
-        place = {name: at for at, name in enumerate(compared[_NAME].itertuples(index=False, name=None))}
-        one, other = ([place[name] for name in side] for side in ends)
+        names = _names(group)
+        tested = corrected(groups[key][groups[key][["a", "b"]].isin([*names]).all(axis=1)], correction)
+        compared = group[names.isin([*tested["a"], *tested["b"]])]
+        place = {name: at for at, name in enumerate(_names(compared))}
+        one, other = tested["a"].map(place), tested["b"].map(place)
         values = compared["value"].to_numpy(np.float64, na_value=np.nan)
-        for clusters, column in ((rank, "p_adjusted"), (wmt, "p_wmt")):
-            if tested[column].isna().all():
+        for column, of in (("rank", "p_adjusted"), ("rank_wmt", "p_wmt")):
+            if tested["p_adjusted"].isna().all() or tested[of].isna().all():
                 continue
             p = np.full((len(compared), len(compared)), np.nan)
-            p[one, other] = p[other, one] = tested[column].to_numpy(np.float64)
+            p[one, other] = p[other, one] = tested[of].to_numpy(np.float64)
             ranks = rank_clusters(values, p)
             ranked = compared.index[ranks > 0]
-            clusters[ranked] = ranks[ranks > 0]
-            if column == "p_adjusted":
-                count[ranked] = int(tested[column].notna().sum())
-    return correlations.assign(rank=rank.array, rank_wmt=wmt.array, tests=count.array)
+            made.loc[ranked, column] = ranks[ranks > 0]
+            if column == "rank":
+                made.loc[ranked, "tests"] = int(tested[of].notna().sum())
+    return correlations.assign(**{str(name): made[name].array for name in made})
 
 
 def signed(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
     """Return the pairs of one output, as its difference from the other: metric_a and output_a are it everywhere."""
-    sides = {side: (pairs[f"metric_{side}"] == output[0]) & (pairs[f"output_{side}"] == output[1]) for side in "ab"}
+    sides = {side: _names(pairs, f"_{side}") == ":".join(output) for side in "ab"}
     turned = pairs[sides["b"]]
     ends = {f"{name}_{one}": turned[f"{name}_{other}"] for name in _NAME for one, other in ("ab", "ba")}
     turned = turned.assign(**ends, difference=-turned["difference"], low=-turned["high"], high=-turned["low"])
@@ -102,10 +97,7 @@ def signed(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
 
 def against(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
     """Return the pairs of one output with each other one: planned contrasts, which are corrected by themselves."""
-    kept = np.zeros(len(pairs), dtype=np.bool_)
-    for side in "ab":
-        kept |= ((pairs[f"metric_{side}"] == output[0]) & (pairs[f"output_{side}"] == output[1])).to_numpy(np.bool_)
-    return pairs[kept]
+    return pairs[np.any([_names(pairs, side) == ":".join(output) for side in ("_a", "_b")], axis=0)]
 
 
 def contrasts(pairs: pd.DataFrame, planned: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -124,24 +116,18 @@ def contrasts(pairs: pd.DataFrame, planned: Sequence[Mapping[str, Any]]) -> pd.D
         metric, against, dataset, coefficient, difference (metric's correlation minus that of ``against``), low, high, p,
         p_adjusted, tests, n, test. A contrast that could not be tested has no p, and counts as no test.
     """
-    found = {}
-    for entry in planned:
-        one, other = output_name(entry["metric"]), output_name(entry["against"])
-        own = signed(pairs[pairs["grouping"] == "pooled"], one)
-        for row in own[(own["metric_b"] == other[0]) & (own["output_b"] == other[1])].to_dict("records"):
-            found[entry["metric"], entry["against"], row["dataset"], row["coefficient"]] = row
-    coefficients = [name for name in ("pearson", "spearman", "kendall") if name in {key[3] for key in found}]
-    rows = [
-        {"metric": entry["metric"], "against": entry["against"], "dataset": dataset, "coefficient": coefficient}
-        | {
-            name: found.get((entry["metric"], entry["against"], dataset, coefficient), {}).get(name)
-            for name in ("difference", "low", "high", "p", "n", "test")
-        }
-        for entry in planned
-        for dataset in entry["datasets"]
-        for coefficient in coefficients or ("pearson", "spearman")
-    ]
-    frame = pd.DataFrame(rows).astype(dict.fromkeys(("difference", "low", "high", "p"), "float64") | {"n": "Int32"})
+    plan = pd.DataFrame(list(planned))[["metric", "against", "datasets"]].explode("datasets", ignore_index=True)
+    plan = plan.rename(columns={"datasets": "dataset"})
+    pooled = pairs[pairs["grouping"] == "pooled"]
+    own = pd.concat([signed(pooled, output_name(name)) for name in plan["metric"].unique()])
+    own = own.drop(columns="against").assign(metric=_names(own, "_a"), against=_names(own, "_b"))
+    key = ["metric", "against", "dataset"]
+    there = {*plan.merge(own, on=key)["coefficient"]}
+    coefficients = [name for name in ("pearson", "spearman", "kendall") if name in there] or ["pearson", "spearman"]
+    frame = plan.merge(pd.DataFrame({"coefficient": coefficients}), how="cross")
+    columns = ["difference", "low", "high", "p", "n", "test"]
+    frame = frame.merge(own[[*key, "coefficient", *columns]], on=[*key, "coefficient"], how="left")
+    frame = frame.astype(dict.fromkeys(columns[:4], "float64") | {"n": "Int32"})
     p = frame.groupby("coefficient", sort=False)["p"]
     frame.insert(7, "p_adjusted", p.transform(lambda one: holm(one.to_numpy(np.float64))))
     frame.insert(8, "tests", p.transform("count"))

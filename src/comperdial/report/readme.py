@@ -9,27 +9,35 @@ from typing import Any
 import pandas as pd
 
 from comperdial.core.errors import FileError
-from comperdial.core.files import read_text, write_text
-from comperdial.report.correlations import MARK
+from comperdial.core.files import read_table, read_text, write_text
+from comperdial.report.correlations import MARK, read_reported
 from comperdial.report.render import number, records_by
 from comperdial.stats.correlation import is_starred
 
-MARKS = ("<!-- usr-table -->", "<!-- /usr-table -->")
-LOCAL_MARKS = ("<!-- local-metrics-table -->", "<!-- /local-metrics-table -->")
 
-
-def update(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> None:
-    """Put the turn-level values of the USR table between the marks of a page; rows that were not run stay out.
+def update(page: str | Path, table: str | Path, titles: Mapping[str, str]) -> None:
+    """Put a study's table between its marks in a page.
 
     Parameters
     ----------
     page
-        A Markdown file with both marks.
-    frame
-        ``results/studies/usr/tables/usr.csv``.
+        A Markdown file with a pair of marks.
+    table
+        ``results/studies/usr/tables/usr.csv``, of which the values of turns are shown, without rows that were not run; or
+        ``results/studies/local_metrics/tables/local_metrics.csv``, of which Spearman's are shown, of the figure's rows.
     titles
         A title for each data set.
     """
+    texts = ("level", "label", "dataset", "coefficient")
+    if "seconds" in read_table(table):
+        frame = read_reported([table], (*texts, "figure"), ("value", "seconds", "usd"))
+        _put(page, "local-metrics-table", *_local(frame, titles))
+    else:
+        frame = read_reported([table], (*texts, "reported_starred"), ("ours", "p", "reported"))
+        _put(page, "usr-table", *_usr(frame, titles))
+
+
+def _usr(frame: pd.DataFrame, titles: Mapping[str, str]) -> tuple[list[str], dict[str, list[str]]]:
     cells = records_by(frame[frame["level"] == "turn"], ["label", "dataset", "coefficient"])
     columns = {
         f"{titles.get(dataset, dataset)} {coefficient.title()}": (dataset, coefficient)
@@ -40,21 +48,10 @@ def update(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> 
         label: [_beside(cells[label, *key]) for key in columns.values()]
         for label in dict.fromkeys(frame.loc[frame["ours"].notna(), "label"])
     }
-    _put(page, MARKS, ["Turn level: ours (reported)", *columns], rows)
+    return ["Turn level: ours (reported)", *columns], rows
 
 
-def update_local(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str]) -> None:
-    """Put Spearman's coefficients of the rows of local metrics that the figure shows between the marks of a page.
-
-    Parameters
-    ----------
-    page
-        A Markdown file with both marks.
-    frame
-        ``results/studies/local_metrics/tables/local_metrics.csv``.
-    titles
-        A title for each data set.
-    """
+def _local(frame: pd.DataFrame, titles: Mapping[str, str]) -> tuple[list[str], dict[str, list[str]]]:
     shown = frame[(frame["coefficient"] == "spearman") & (frame["figure"].astype(str) == "True")]
     datasets, cells = dict.fromkeys(frame["dataset"]), records_by(shown, ["label", "dataset"])
     rows = {}
@@ -62,7 +59,7 @@ def update_local(page: str | Path, frame: pd.DataFrame, titles: Mapping[str, str
         values = [_marked(cells.get((str(label), dataset)), "value") for dataset in datasets]
         rows[str(label)] = [*values, number(own["seconds"], digits=1), number(own["usd"], digits=2)]
     names = [titles.get(dataset, dataset) for dataset in datasets]
-    _put(page, LOCAL_MARKS, ["Spearman, turn level", *names, "s / 1,000", "$ / 1,000"], rows)
+    return ["Spearman, turn level", *names, "s / 1,000", "$ / 1,000"], rows
 
 
 def _beside(cell: Mapping[str, Any]) -> str:
@@ -78,9 +75,9 @@ def _marked(cell: Mapping[str, Any] | None, value: str, star: str = "") -> str:
     )
 
 
-def _put(page: str | Path, marks: tuple[str, str], heads: list[str], rows: Mapping[str, list[str]]) -> None:
+def _put(page: str | Path, name: str, heads: list[str], rows: Mapping[str, list[str]]) -> None:
     """Write a table between two marks, in place of what is there."""
-    text = read_text(page)
+    text, marks = read_text(page), (f"<!-- {name} -->", f"<!-- /{name} -->")
     if any(text.count(mark) != 1 for mark in marks):
         raise FileError("the marks of the table are not there once each", where=str(page), expected=" and ".join(marks))
     before, rest = text.split(marks[0])

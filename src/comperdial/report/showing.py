@@ -60,19 +60,15 @@ def show(frame: pd.DataFrame, *, digits: int = 2, index: bool = True, escape: bo
     columns for HTML.
     """
     made = frame.reset_index() if index else frame
-    columns = [made.iloc[:, at] for at in range(made.shape[1])]
-    texts = [not pd.api.types.is_numeric_dtype(column) for column in columns]
-    head = "".join(_cell("th", html.escape(str(name)), text) for name, text in zip(made.columns, texts, strict=True))
-    rows = [
-        "".join(_cell("td", _written(value, digits, escape), text) for value, text in zip(row, texts, strict=True))
-        for row in zip(*columns, strict=True)
-    ]
+    columns = []
+    for at, name in enumerate(made.columns):
+        column = made.iloc[:, at]
+        kind = "" if pd.api.types.is_numeric_dtype(column) else ' class="text"'
+        cells = [f"<td{kind}>{_written(value, digits, escape)}</td>" for value in column]
+        columns.append([f"<th{kind}>{html.escape(str(name))}</th>", *cells])
+    head, *rows = map("".join, zip(*columns, strict=True))
     body = "".join(f"<tr>{row}</tr>\n" for row in rows)
     return Page(f'{_STYLE}<table class="dataframe"><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>')
-
-
-def _cell(tag: str, content: str, text: bool) -> str:
-    return f'<{tag} class="text">{content}</{tag}>' if text else f"<{tag}>{content}</{tag}>"
 
 
 def _written(value: Any, digits: int, escape: bool) -> str:  # noqa: ANN401 - what a frame holds

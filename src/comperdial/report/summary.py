@@ -18,18 +18,9 @@ DIGITS = 4
 
 
 def summarise(correlations: pd.DataFrame, target: str, folder: str | Path, *, simulated: bool = False) -> None:
-    """Write ``metrics.json`` (by dataset, level, metric, output), ``plot.json`` and ``environment.json``.
+    """Write ``metrics.json`` (by dataset, level, metric, output), ``plot.json`` and ``environment.json`` into a folder.
 
-    Parameters
-    ----------
-    correlations
-        Table ``correlations``.
-    target
-        The rated dimension.
-    folder
-        Where to write.
-    simulated
-        Name the data set so that nobody takes its numbers for findings.
+    ``target`` is the rated dimension; ``simulated`` names the data set so that nobody takes its numbers for findings.
     """
     nested: dict[str, Any] = {}
     points = []

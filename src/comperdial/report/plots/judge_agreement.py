@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet
 
 from comperdial import schema
 from comperdial.core.errors import NothingToShowError, SchemaError
@@ -44,18 +43,13 @@ def judge_agreement(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]
     if not samples:
         raise NothingToShowError("no score belongs to a rated turn")
     frame = judge_agreement_frame(samples, judges, metrics)
-    paths = [path for path in inputs["judgements"] if path.stem in asked]
-    contexts = schema.read(inputs["contexts"][0], "contexts")
-    drawn = {"resamples": shown.about["resamples"], "seed": shown.about["seed"]}
-    alphas = alpha_frame(samples, read_answers(paths, contexts), judges, **drawn)
-    itself = pd.DataFrame({f"{name}_{side}": alphas[name] for side in "ab" for name in _NAME}).assign(
-        value=alphas["value"],
-        n=alphas["items"],
-        low=alphas["low"],
-        high=alphas["high"],
-        raters=alphas["raters"],
-        measure="alpha",
+    answers = read_answers(
+        [path for path in inputs["judgements"] if path.stem in asked], schema.read(inputs["contexts"][0], "contexts")
     )
+    alphas = alpha_frame(samples, answers, judges, resamples=shown.about["resamples"], seed=shown.about["seed"])
+    sides = [alphas[_NAME].add_suffix(f"_{side}") for side in "ab"]
+    rest = alphas.drop(columns=_NAME).rename(columns={"items": "n"})
+    itself = pd.concat([*sides, rest], axis=1).assign(measure="alpha")
     both = pd.concat([frame.assign(measure="spearman"), itself], ignore_index=True)
     return _draw(frame, alphas, shown), both[["measure", *both.columns.drop("measure")]]
 
@@ -63,72 +57,41 @@ def judge_agreement(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]
 def judge_agreement_frame(
     samples: Sequence[Sample], judges: Sequence[Output], metrics: Sequence[Output]
 ) -> pd.DataFrame:
-    """Correlate people, judges and metrics with each other (Spearman, over responses).
+    """Correlate people, judges and metrics with each other (Spearman, over responses): each pair once.
 
-    Parameters
-    ----------
-    samples
-        Scores and ratings of turns, one sample a rated dimension; the dimensions need not be rated of the same turns.
-    judges, metrics
-        Which outputs; those without scores are left out.
-
-    Returns
-    -------
-    DataFrame
-        Each pair once, in the order of people (one output a dimension: the mean rating), judges, metrics: metric_a,
-        output_a, group_a, metric_b, output_b, group_b, value, n (responses with both).
-
-    Raises
-    ------
-    SchemaError
-        If no judge has scores.
+    One sample a rated dimension, whose turns need not be those of another; people are one output a dimension, the mean
+    rating. Judges and metrics without scores are left out; ``n`` counts responses with both.
     """
     there = {name for sample in samples for name in sample.names}
     if there.isdisjoint(judges):
         raise SchemaError("no judge has scores of rated turns", expected="scores of at least one judge")
     columns: dict[tuple[str, str, str], pd.Series] = {}
-    for sample in samples:
-        columns[PEOPLE, sample.target, "people"] = pd.Series(
-            sample.ratings, index=pd.MultiIndex.from_tuples(sample.units)
-        )
+    units = [pd.MultiIndex.from_tuples(sample.units) for sample in samples]
+    for sample, index in zip(samples, units, strict=True):
+        columns[PEOPLE, sample.target, "people"] = pd.Series(sample.ratings, index=index)
     for group, names in (("judge", judges), ("metric", [name for name in metrics if name not in judges])):
         for name in (name for name in names if name in there):
-            parts = [
-                pd.Series(sample.scores[sample.names.index(name)], index=pd.MultiIndex.from_tuples(sample.units))
-                for sample in samples
-                if name in sample.names
-            ]
-            joined = pd.concat(parts)
+            joined = pd.concat(
+                [
+                    pd.Series(sample.scores[sample.names.index(name)], index=index)
+                    for sample, index in zip(samples, units, strict=True)
+                    if name in sample.names
+                ]
+            )
             columns[(*name, group)] = joined[~joined.index.duplicated()]
     table = pd.DataFrame(dict(enumerate(columns.values())))
     values, counts = table.corr("spearman").to_numpy(), table.notna().astype(int)
     n, keys = (counts.T @ counts).to_numpy(), list(columns)
     rows = [(*keys[a], *keys[b], values[a, b], n[a, b]) for a, b in zip(*np.triu_indices(len(keys), 1), strict=True)]
-    return pd.DataFrame(
-        rows, columns=[*(f"{name}_a" for name in _NAME), *(f"{name}_b" for name in _NAME), "value", "n"]
-    )
+    return pd.DataFrame(rows, columns=[*(f"{name}_{side}" for side in "ab" for name in _NAME), "value", "n"])
 
 
 def alpha_frame(
     samples: Sequence[Sample], answers: pd.DataFrame, judges: Sequence[Output], *, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Return Krippendorff's alpha (ordinal) among people, and among a judge's answers to one question.
+    """Return Krippendorff's alpha (ordinal) among people, and among the answers of each judge that was asked several times.
 
-    Parameters
-    ----------
-    samples
-        As for :func:`judge_agreement_frame`.
-    answers
-        As :func:`read_answers` returns them. A judge with one sample is left out.
-    judges
-        Which outputs.
-    resamples, seed
-        Of the intervals: dialogues are drawn.
-
-    Returns
-    -------
-    DataFrame
-        metric, output, group (people, judge), value, low, high, raters, items.
+    Intervals draw dialogues; ``raters`` is the most of an item.
     """
     rng = np.random.default_rng(seed)
     rows: list[tuple[Any, ...]] = []
@@ -149,9 +112,8 @@ def alpha_frame(
 
 
 def read_answers(paths: Sequence[Path], contexts: pd.DataFrame) -> pd.DataFrame:
-    """Read single answers about turns of judges that were asked several times: one row an answer, ``cluster`` its dialogue."""
-    several = [p for p in paths if any(pyarrow.parquet.read_table(p, columns=["sample"])["sample"].to_pylist())]
-    found = pd.concat([schema.empty("judgements"), *(schema.read(path, "judgements") for path in several)])
+    """Read single answers of judges about turns: one row an answer, ``cluster`` its dialogue."""
+    found = pd.concat([schema.empty("judgements"), *(schema.read(path, "judgements") for path in paths)])
     found = found[(found["level"] == "turn") & found["value"].notna()]
     dialogues = contexts.set_index("context_id")["dialogue_id"]
     found = found.assign(cluster=found["item_id"].map(dialogues).fillna(found["item_id"]))

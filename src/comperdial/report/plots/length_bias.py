@@ -52,21 +52,8 @@ def with_lengths(scores: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
 def length_bias_frame(sample: Sample, outputs: list[tuple[str, str]], *, resamples: int, seed: int) -> pd.DataFrame:
     """Correlate scores with length, with ratings, and with ratings given length (Spearman, over responses).
 
-    Parameters
-    ----------
-    sample
-        Scores and ratings of turns, with the lengths of :func:`with_lengths`.
-    outputs
-        Which outputs.
-    resamples, seed
-        Of the intervals.
-
-    Returns
-    -------
-    DataFrame
-        One row an output and measure: metric, output, measure (``length``, ``ratings``, or ``ratings given length``, the
-        partial correlation), value, low, high, n. The first row is that of people: mean rating and length. The interval of
-        a partial correlation takes the ranks' dependence on length as fixed. The strongest dependence on length first.
+    The first row is that of people: mean rating and length; then the output that depends most on length. The interval of the
+    partial correlation takes the ranks' dependence on length as fixed.
     """
     length, scores = sample.scores[sample.names.index(LENGTH)], dict(zip(sample.names, sample.scores, strict=True))
 
@@ -127,17 +114,11 @@ def _draw(frame: pd.DataFrame, shown: Shown, target: str) -> Figure:
     with drawing():
         figure, axes = figure_and_axes(1, 2, (7.6, 0.24 * len(names) + 1.1), sharey=True)
         left, right = axes[0]
+        of = dict(iter(metrics.groupby("measure")))
         handles = [
-            _dots(left, metrics[metrics["measure"] == _LENGTH], "o", "#0072b2", 0.0, "Score and length"),
-            _dots(right, metrics[metrics["measure"] == _RATINGS], "s", "#d55e00", 0.17, "Score and rating"),
-            _dots(
-                right,
-                metrics[metrics["measure"] == _PARTIAL],
-                "^",
-                "#ffffff",
-                -0.17,
-                "Score and rating, length held fixed",
-            ),
+            _dots(left, of[_LENGTH], "o", "#0072b2", 0.0, "Score and length"),
+            _dots(right, of[_RATINGS], "s", "#d55e00", 0.17, "Score and rating"),
+            _dots(right, of[_PARTIAL], "^", "#ffffff", -0.17, "Score and rating, length held fixed"),
             _dots(left, people, "D", "#000000", 0.0, "Mean rating and length"),
         ]
         left.axvline(float(people["value"].iloc[0]), color="black", lw=0.8, ls=(0, (4, 2)), zorder=1)
