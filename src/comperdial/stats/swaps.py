@@ -263,9 +263,7 @@ def swap_systems_of_pairs(
     if measure != "spa":
         return swap_systems(means, rated[0], measure, resamples, seed, most)[0]
     signs = sign_flips(int(items.max()) + 1, resamples, seed)
-    *sides, of_ratings = (
-        system_matrix(row, design.systems, items) for row in (*_standardised(table[usable]), human)
-    )
+    *sides, of_ratings = (system_matrix(row, design.systems, items) for row in (*_standardised(table[usable]), human))
     known = p_better(of_ratings, of_ratings, signs)
     linear = []
     for pair in combinations(sides, 2):
