@@ -83,12 +83,16 @@ def _square(count: int, rows: Integers, values: npt.ArrayLike, own: float) -> Fl
 # Linear terms
 
 
-def _of_ranks(a: Floats, b: Floats, y: Floats) -> Floats:
-    """Return what the sign of each unit adds to half the difference of two metrics' sums of products of ranks, (n,) each.
+def _places(a: Floats, b: Floats) -> Integers:
+    """Return the places of two metrics' scores, one's after the other's, among all that are different: shape (2 n,)."""
+    return np.unique(np.concatenate([a, b]), return_inverse=True)[1]
 
-    ``y`` are the ratings' ranks, less their mean.
+
+def _of_ranks(group: Integers, y: Floats) -> Floats:
+    """Return what the sign of each unit adds to half the difference of two metrics' sums of products of ranks: shape (n,).
+
+    ``group`` is as :func:`_places` returns it; ``y`` are the ratings' ranks, less their mean.
     """
-    group = np.unique(np.concatenate([a, b]), return_inverse=True)[1]
     sizes, total = np.bincount(group), np.bincount(group, np.tile(y, 2))
     # What a score adds to the sum of products of ranks: itself, and one rank of each that lies above.
     below, above = np.cumsum(sizes) - sizes / 2, np.cumsum(total[::-1])[::-1] - total / 2
@@ -118,9 +122,10 @@ def _of_means(a: Floats, b: Floats, y: Floats, measure: Measure) -> Floats:
     n = len(y)
     # Standardised values lie about 0, and were rounded at 1.
     both = merge_ties(np.concatenate([a, b]), 1.0)
+    a, b = both[:n], both[n:]
     if measure == "spearman":
         ranks = _ranked(y)
-        return 2 * _of_ranks(both[:n], both[n:], ranks) / np.sqrt(ranks @ ranks * (n**3 - n) / 12)
+        return 2 * _of_ranks(_places(a, b), ranks) / np.sqrt(ranks @ ranks * (n**3 - n) / 12)
     epsilon = 0.0
     if measure == "acc_eq":
         # One threshold for both, of all their scores: it is the same after each swap.
@@ -310,13 +315,16 @@ def swap_units(
     chosen = _standardised(scores[usable])
     found = np.zeros((len(usable), len(usable)))
     step = max(1, _AT_ONCE // len(ratings))
-    for start in range(0, resamples if len(usable) else 0, step):
-        signs = draw(min(step, resamples - start))
+    starts = range(0, resamples if len(usable) else 0, step)
+    ranked = name == "spearman" and not design.average
+    # The places of scores, which take long to find, serve several parts.
+    together = 4 if ranked else 1
+    for first in range(0, len(starts), together):
+        signs = np.concatenate([draw(min(step, resamples - start)) for start in starts[first : first + together]])
         if design.average:
             found += _far_by_means(chosen, ratings, design, signs, name)
         else:
-            far = _far_by_ranks if name == "spearman" else _far_by_units
-            found += far(chosen, ratings, signs)
+            found += (_far_by_ranks if ranked else _far_by_units)(chosen, ratings, signs)
     p = (1 + found[np.triu_indices(len(usable), 1)]) / (1 + resamples)
     return _square(len(scores), usable, p, 1.0)
 
@@ -351,26 +359,26 @@ def _far_by_ranks(scores: Floats, ratings: Floats, signs: Floats) -> Floats:
     """
     y, by_unit = _ranked(ratings), np.ascontiguousarray(signs.T)
     pairs = list(combinations(range(len(scores)), 2))
-    odd = np.array([_of_ranks(scores[a], scores[b], y) for a, b in pairs]).reshape(-1, len(y)) @ by_unit
+    groups = [_places(scores[a], scores[b]) for a, b in pairs]
+    odd = np.array([_of_ranks(group, y) for group in groups]).reshape(-1, len(y)) @ by_unit
     counts = np.zeros((len(scores), len(scores)))
     once = np.ones((len(y), 1))
-    for (a, b), moved in zip(pairs, odd, strict=True):
-        one, other = _spreads(scores[a], scores[b], by_unit) * np.sqrt(y @ y)
-        observed = float(_rank_swaps(scores[a], scores[b], y, once)[0])
+    for (a, b), group, moved in zip(pairs, groups, odd, strict=True):
+        one, other = _spreads(group, by_unit) * np.sqrt(y @ y)
+        observed = float(_rank_swaps(group, y, once)[0])
         with np.errstate(divide="ignore", invalid="ignore"):
             drawn = np.abs(moved / one + moved / other)
             # A coefficient is at most 1, which bounds what the quadratic terms add.
             slack = (one + other) * np.abs(one - other) / (2 * one * other)
         unsure = (slack > 0) & (np.abs(drawn - observed) <= slack + CLOSE)
-        drawn[unsure] = _rank_swaps(scores[a], scores[b], y, by_unit[:, unsure]) if unsure.any() else 0.0
+        drawn[unsure] = _rank_swaps(group, y, by_unit[:, unsure]) if unsure.any() else 0.0
         counts[a, b] = _as_far(drawn, observed)
     return counts
 
 
-def _spreads(a: Floats, b: Floats, signs: Floats) -> Floats:
+def _spreads(group: Integers, signs: Floats) -> Floats:
     """Return the roots of the sums of squares of both metrics' ranks after each swap: shape (2, swaps)."""
-    n = len(a)
-    group, sizes = np.unique(np.concatenate([a, b]), return_inverse=True, return_counts=True)[1:]
+    n, sizes = len(signs), np.bincount(group)
     inside = (sizes > 1)[group]
     row = (np.cumsum(sizes > 1) - 1)[group[inside]]
     halves = np.repeat([0.5, -0.5], n)[inside], (row, np.tile(np.arange(n), 2)[inside])
@@ -513,7 +521,7 @@ def swapped_differences(
     if grouping is None and measure == "spearman":
         return np.concatenate(
             [
-                _rank_swaps(*_standardised(sides), _ranked(human), draw_signs(rng, size, len(human)).T)
+                _rank_swaps(_places(*_standardised(sides)), _ranked(human), draw_signs(rng, size, len(human)).T)
                 for size in _sizes(resamples, len(human))
             ]
         )
@@ -544,13 +552,12 @@ def _sizes(resamples: int, width: int) -> list[int]:
     return [min(step, resamples - start) for start in range(0, resamples, step)]
 
 
-def _rank_swaps(a: Floats, b: Floats, y: Floats, signs: Floats) -> Floats:
+def _rank_swaps(group: Integers, y: Floats, signs: Floats) -> Floats:
     """Return the absolute differences of Spearman's coefficients after swaps, signs being (n, swaps), y the ratings' ranks.
 
     Not by ranking each swapped sample: how many and which values of a group of ties are chosen is counted.
     """
     n = len(y)
-    group = np.unique(np.concatenate([a, b]), return_inverse=True)[1]
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
     unit, of_first = order % n, order[:, np.newaxis] < n
