@@ -47,7 +47,7 @@ _AT_ONCE = 2**22
 # Numbers in a step of the slower statistics.
 _STEP = 2**19
 # The share of the spread of ranks that ties may change without being counted for each swap.
-_IGNORED = 1e-6
+_IGNORED = 1e-5
 
 
 def draw_signs(rng: np.random.Generator, count: int, width: int) -> Floats:
@@ -382,7 +382,7 @@ def _far_by_ranks(scores: Floats, ratings: Floats, signs: Floats) -> Floats:
 def _spreads(group: Integers, signs: Floats) -> tuple[Floats, float]:
     """Return the sums of squares of both metrics' ranks after each swap, (2, swaps), and by how much they may be too large.
 
-    Thousands of ties of two or three among thousands of units change them by less than a millionth, and are left out.
+    Thousands of ties of two or three among thousands of units change them by less than 1e-5 of what they are, and are left out.
     """
     n, sizes = len(signs), np.bincount(group)
     whole = (n**3 - n) / 12
