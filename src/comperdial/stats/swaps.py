@@ -116,7 +116,8 @@ def _of_pairs(pairs: Floats) -> Floats:
     i, j = np.triu_indices(count, 1)
     own = pairs[0, 0, i, j] - pairs[1, 1, i, j]
     across = pairs[0, 1, i, j] - pairs[1, 0, i, j]
-    return np.bincount(i, (own + across) / 2, count) + np.bincount(j, (own - across) / 2, count)
+    summed = np.bincount(i, (own + across) / 2, count) + np.bincount(j, (own - across) / 2, count)
+    return np.asarray(summed, dtype=np.float64)
 
 
 def _of_means(a: Floats, b: Floats, y: Floats, measure: Measure) -> Floats:
