@@ -62,7 +62,7 @@ def count(
         for setting, part in parts().items():
             if tested is None:
                 swaps = {"resamples": SWAPS, "seed": benchmark, "most": SWAPS}
-                p = swap_systems_of_pairs(scores[part], ratings, design, items, measure, **swaps)[0]
+                p = swap_systems_of_pairs(scores[part], ratings, design, items, measure, **swaps)
             else:
                 p = tested[part, part]
             pairs = p[np.triu_indices(len(p), 1)]

@@ -279,15 +279,21 @@ def test_likes_of_systems_and_dialogues_mislead_perm_both_and_not_the_default(na
 
 
 def plain_swap(a, b, y, name, signs):
-    values = [correlate(np.where(z > 0, a, b), y, name).value - correlate(np.where(z > 0, b, a), y, name).value
-              for z in (np.ones(len(y)), *signs)]  # fmt: skip
-    return int(np.sum(~(np.abs(values[1:]) < abs(values[0]) - 1e-12)))
+    """Differences of numerators: what the coefficients are divided by is kept."""
+
+    def value(x):
+        if name == "spearman":
+            return sum(np.sign(x[:, None] - x).sum(axis=1) * stats.rankdata(y))
+        return (np.sign(x[:, None] - x) * np.sign(y[:, None] - y)).sum()
+
+    values = [value(np.where(z > 0, a, b)) - value(np.where(z > 0, b, a)) for z in (np.ones(len(y)), *signs)]
+    return int(np.sum(np.abs(values[1:]) >= abs(values[0]) - 1e-9))
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["spearman", "kendall"]), st.integers(1, 6), st.integers(4, 12))
 @settings(max_examples=30, deadline=None)
 def test_swaps_of_systems_by_products_are_the_plain_loop(seed, name, coarse, systems):
-    # Few values: ties within metrics, between the first two, and in the ratings; after some swaps nothing varies.
+    # Few values: ties within metrics, between the first two, and in the ratings.
     rng = np.random.default_rng(seed)
     scores = np.round(rng.normal(size=(3, systems)) * coarse) / coarse
     scores[1] = rng.permutation(scores[0])
@@ -302,6 +308,21 @@ def test_swaps_of_systems_by_products_are_the_plain_loop(seed, name, coarse, sys
         plain = plain_swap(standard[one], standard[other], ratings, name, signs)
         assert p[one, other] == pytest.approx((1 + plain) / 41)
         assert p[other, one] == p[one, other]
+
+
+def test_swaps_of_systems_without_ties_are_of_the_coefficients():
+    rng = np.random.default_rng(3)
+    scores, ratings = rng.normal(size=(2, 9)), np.round(rng.normal(size=9))
+    signs = draw_signs(np.random.default_rng(3), 99, 9) > 0
+    a, b = stats.zscore(scores, axis=1)
+    for name in ("spearman", "kendall"):
+        observed = abs(correlate(a, ratings, name).value - correlate(b, ratings, name).value)
+        values = [
+            correlate(np.where(z, a, b), ratings, name).value - correlate(np.where(z, b, a), ratings, name).value
+            for z in signs
+        ]
+        far = np.sum(np.abs(values) >= observed - 1e-12)
+        assert swap_systems(scores, ratings, name, 99, 3, 99)[0][0, 1] == pytest.approx((1 + far) / 100)
 
 
 @pytest.mark.parametrize("name", ["spearman", "kendall"])

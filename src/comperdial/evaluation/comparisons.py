@@ -26,7 +26,7 @@ from comperdial.stats.design import Design
 from comperdial.stats.jackknife import CLOSE, Replicates, variances
 from comperdial.stats.means import system_means
 from comperdial.stats.pairs import Grouping, replicates
-from comperdial.stats.swaps import swap_pairs, swap_systems_of_pairs
+from comperdial.stats.swaps import SWAPS, swap_pairs, swap_systems_of_pairs
 
 log = logging.getLogger(__name__)
 
@@ -204,8 +204,8 @@ def _of_measure(
             tested = below = swapped
             tests["none: systems are given"] = None
         elif grouping == "pooled":
-            tested, most = swap_systems_of_pairs(*arrays, measure, resamples=detail.resamples, seed=detail.seed)
-            tests[f"swap_systems|swaps:{most}"] = None
+            tested = swap_systems_of_pairs(*arrays, measure, resamples=detail.resamples, seed=detail.seed)
+            tests[f"swap_systems|swaps:{SWAPS}"] = None
             # At system level PERM-BOTH swaps means, as this does; soft accuracies alone need the units.
             swapped = tested if measure != "spa" else swapped
             below = swapped / 2

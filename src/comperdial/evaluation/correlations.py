@@ -164,7 +164,7 @@ def correlations(
     return schema.validate(pd.DataFrame(rows, columns=schema.table("correlations").columns), "correlations")
 
 
-def _rows(
+def rows_of(
     sample: Sample,
     grouping: str,
     coefficient: str,
@@ -172,6 +172,7 @@ def _rows(
     counts: npt.NDArray[np.intp],
     **more: npt.NDArray[Any],
 ) -> list[dict[str, Any]]:
+    """Return a row of table ``correlations`` for each output, given a value and a count of each."""
     rows = []
     for row, (metric, output) in enumerate(sample.names):
         rows.append(
@@ -197,7 +198,7 @@ def _pooled(sample: Sample, detail: Detail | None) -> list[dict[str, Any]]:
         p = np.where(few, np.nan, [one.p for one in found])
         exactly = [exact_p(x, y, name) if exact and len(x) <= MOST_EXACT else np.nan for x, y in pairs]
         more = {"p": p, "p_exact": np.array(exactly), **leave_one_system_out(sample, name, values)}
-        rows += _rows(sample, "pooled", name, values, counts, **more)
+        rows += rows_of(sample, "pooled", name, values, counts, **more)
     return rows
 
 
@@ -291,5 +292,5 @@ def _grouped(sample: Sample, detail: Detail, known: Known | None) -> list[dict[s
             known[*sample.key.values(), grouping] = sample.names, found
         for measure, one in found.items():
             few = (one.n < FEWEST_SYSTEMS) & sample.design.average
-            rows += _rows(sample, grouping, measure, np.where(few, np.nan, one.values), one.n)
+            rows += rows_of(sample, grouping, measure, np.where(few, np.nan, one.values), one.n)
     return rows

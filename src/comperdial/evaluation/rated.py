@@ -8,15 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from comperdial import schema
 from comperdial.core.errors import FileError, SchemaError
-from comperdial.evaluation.aggregate import read_contexts
-from comperdial.evaluation.samples import Sample, samples, single_ratings
-from comperdial.stats.design import Design
-
-# A quantile of Student's t with fewer degrees of freedom makes intervals that say nothing: such a set's result is one
-# about its systems, and only dialogues are resampled.
-_FEWEST_SYSTEMS = 4
+from comperdial.evaluation.options import Tables
+from comperdial.evaluation.samples import Sample, single_ratings
+from comperdial.stats.design import FEWEST_SAMPLED, Design
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,7 @@ class RatedSet:
     dataset: str
     level: str
     ratings: pd.DataFrame
-    contexts: pd.DataFrame
+    contexts: pd.DataFrame | None
     systems: pd.DataFrame | None = None
 
     @classmethod
@@ -57,21 +52,16 @@ class RatedSet:
         folder = Path(folder)
         if not folder.is_dir():
             raise FileError("no such folder", where=str(folder), expected="a folder of one data set's tables")
-        contexts = read_contexts(folder / "contexts.parquet")
-        ratings = schema.ratings_in(folder)
-        levels = ratings["level"].unique()
-        if len(levels) != 1:
+        tables = Tables.read(folder, ())
+        levels, names = tables.ratings["level"].unique(), tables.ratings["dataset"].unique()
+        if len(levels) != 1 or len(names) != 1:
+            found = ", ".join(sorted({*levels, *names}))
             raise SchemaError(
-                "ratings of turns and of dialogues" if len(levels) else "no ratings",
+                f"ratings of {found}" if found else "no ratings",
                 where=str(folder),
-                expected="ratings of one level",
+                expected="ratings of one level and one data set",
             )
-        level = str(levels[0])
-        path = folder / "systems.parquet"
-        return cls(
-            dataset_of(folder, contexts, ratings), level, ratings, contexts,
-            schema.read(path, "systems") if path.is_file() else None,
-        )  # fmt: skip
+        return cls(str(names[0]), str(levels[0]), tables.ratings, tables.contexts, tables.systems)
 
     @property
     def sources(self) -> list[str]:
@@ -91,27 +81,15 @@ class RatedSet:
         vary is in the systems then, and 98 % of intervals of both would cover; dialogues, where there are fewer than
         four systems or it is not known which system a dialogue is of. Items of one dialogue are drawn together.
         """
-        found = samples(
-            scores, self.ratings, contexts=self.contexts, systems=self.systems, source=source, levels=(self.level,)
-        )
-        return [_for_study(sample) for sample in found]
+        tables = Tables(scores, self.ratings, self.contexts, self.systems, source)
+        return [_for_study(sample) for sample in tables.samples((self.level,))]
 
 
 def _for_study(sample: Sample) -> Sample:
     design = sample.design
-    if len(sample.systems) < _FEWEST_SYSTEMS:
+    if len(sample.systems) < FEWEST_SAMPLED:
         design = Design(np.zeros_like(design.systems), design.dialogues)
     elif len(np.unique(np.stack([design.systems, design.dialogues]), axis=1).T) == design.dialogues.max() + 1:
         design = Design(design.systems, np.zeros_like(design.dialogues))
     coverage = tuple(float(share) for share in (~np.isnan(sample.scores)).mean(axis=1))
     return replace(sample, design=design, coverage=coverage)
-
-
-def dataset_of(folder: Path, *tables: pd.DataFrame) -> str:
-    """Return the one data set that a folder's tables are of."""
-    names = sorted({str(name) for table in tables for name in table["dataset"].unique()})
-    if len(names) != 1:
-        raise SchemaError(
-            f"tables of {len(names)} data sets: {', '.join(names)}", where=str(folder), expected="one data set a folder"
-        )
-    return names[0]

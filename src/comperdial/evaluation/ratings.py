@@ -128,22 +128,19 @@ def level_differences(
     ratings: pd.DataFrame,
     contexts: pd.DataFrame,
     *,
-    count: int | None = 3,
     systems: pd.DataFrame | None = None,
     dimension: str = OVERALL,
     source: str = "human",
 ) -> pd.DataFrame:
-    """Return the dialogues that raters of dialogues rate lowest relative to raters of their turns.
+    """Return by how much raters of dialogues differ from raters of their turns.
 
-    ComperDial, appendix A.8, tells of such dialogues; the rule is ours. The difference is the mean dialogue rating
-    minus the mean over turns of the mean turn rating, with nothing standardised.
+    ComperDial, appendix A.8, shows such dialogues; the rule is ours. The difference is the mean dialogue rating minus the
+    mean over turns of the mean turn rating, with nothing standardised.
 
     Parameters
     ----------
     ratings, contexts
         Tables of these names; a dialogue of a system counts if it was rated at both levels.
-    count
-        How many; None: all.
     systems
         Table ``systems``: with it, only those of kind ``agent`` count.
     dimension, source
@@ -156,18 +153,14 @@ def level_differences(
         difference first, ties (to 9 digits) by the names.
     """
     turns, dialogues = (_of_dimension(ratings, level, dimension, source) for level in RATED_LEVELS)
-    if systems is not None:
-        agents = pd.MultiIndex.from_frame(systems.loc[systems["kind"] == "agent", ["dataset", "system_id"]])
-        turns, dialogues = (
-            frame[pd.MultiIndex.from_frame(frame[["dataset", "system_id"]]).isin(agents)]
-            for frame in (turns, dialogues)
-        )
     means = turns.groupby(["dataset", "item_id", "system_id"], as_index=False)["rating"].mean()
     means["dialogue_id"] = _dialogue_ids(means["dataset"], means["item_id"], contexts)
     frame = means.groupby(_DIALOGUE)["rating"].agg(turns="size", turn_rating="mean")
     of_dialogues = dialogues.rename(columns={"item_id": "dialogue_id"}).groupby(_DIALOGUE)["rating"]
     frame["dialogue_rating"] = of_dialogues.mean()
     frame = frame[frame["dialogue_rating"].notna()].reset_index()
+    if systems is not None:
+        frame = frame.merge(systems.loc[systems["kind"] == "agent", ["dataset", "system_id"]])
     if frame.empty:
         raise SchemaError(
             "no dialogue of a system has ratings at both levels",
@@ -175,8 +168,7 @@ def level_differences(
             expected=f"ratings of dimension {dimension!r} at both levels of the same dialogues and agents",
         )
     frame["difference"] = (frame["dialogue_rating"] - frame["turn_rating"]).round(9)
-    frame = frame.sort_values(["difference", *_DIALOGUE], ignore_index=True)
-    return frame if count is None else frame.head(count)
+    return frame.sort_values(["difference", *_DIALOGUE], ignore_index=True)
 
 
 def table13_cases(
@@ -185,7 +177,6 @@ def table13_cases(
     *,
     count: int = 3,
     systems: pd.DataFrame | None = None,
-    dimension: str = OVERALL,
     source: str = "human",
 ) -> pd.DataFrame:
     """Choose one dialogue and at most ``count`` systems in it, to be shown side by side as in ComperDial's Table 13.
@@ -198,15 +189,9 @@ def table13_cases(
     DataFrame
         As :func:`level_differences`; lowest difference first.
     """
-    found = level_differences(ratings, contexts, count=None, systems=systems, dimension=dimension, source=source)
+    found = level_differences(ratings, contexts, systems=systems, source=source)
     lowest = found.groupby(["dataset", "dialogue_id"]).head(count)
     of_dialogue = lowest.groupby(["dataset", "dialogue_id"])["difference"].agg(["size", "mean"])
-    if of_dialogue.empty:
-        raise SchemaError(
-            "no dialogue has a system with ratings at both levels",
-            where="table ratings",
-            expected="at least one",
-        )
     # Small sets may have fewer systems than are to be shown: then as many as there are.
     means = of_dialogue.loc[of_dialogue["size"] == of_dialogue["size"].max(), "mean"].round(9)
     # The index is sorted, and the first of equal means is taken.

@@ -14,7 +14,7 @@ from comperdial.core.errors import FileError
 from comperdial.core.names import LEVELS, output_name
 from comperdial.evaluation.ceilings import ceilings
 from comperdial.evaluation.comparisons import pairs
-from comperdial.evaluation.correlations import SHOWN, Detail, Known, correlations
+from comperdial.evaluation.correlations import SHOWN, Detail, Known, correlations, rows_of
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.options import Tables
 from comperdial.evaluation.samples import Sample
@@ -148,21 +148,14 @@ def _within_systems(
     has = found[found["grouping"] == "system"]
     known = set((has["metric"] + ":" + has["output"]).unique())
     wanted = [output_name(name) for name in names if name not in known]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for sample in samples:
         if sample.level != "turn" or sample.target not in (detail.targets or ()) or len(sample.systems) < 2:
             continue
         part = sample.only(wanted)
         for coefficient in SHOWN:
             values, counts = within_items(part.scores, part.ratings, part.design.systems, coefficient)
-            rows += [
-                {
-                    **part.key, "metric": metric, "output": output, "grouping": "system", "coefficient": coefficient,
-                    "value": values[place], "n": counts[place], "coverage": part.coverage[place],
-                    "cut": part.cut[place], "signature": part.signatures[place],
-                }
-                for place, (metric, output) in enumerate(part.names)
-            ]  # fmt: skip
+            rows += rows_of(part, "system", coefficient, values, counts)
     return pd.DataFrame(rows)
 
 

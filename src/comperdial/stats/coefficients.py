@@ -234,42 +234,6 @@ def _pearson_of_units(x: Floats, y: Floats, times: Floats) -> float:
     return float(ratio(times @ (a * b), times @ (a * a), times @ (b * b)))
 
 
-class _Column:
-    """A column in order of its values.
-
-    Attributes
-    ----------
-    order, codes
-        Which unit is in each place, and its cluster.
-    starts, group
-        Where groups of equal values begin, and the group of each unit.
-    several, alone
-        Groups of more than one unit, and how many units of each cluster are in none of them.
-    """
-
-    def __init__(self, values: Floats, codes: Integers, clusters: int) -> None:
-        self.order = np.argsort(values, kind="stable")
-        self.codes = codes[self.order]
-        new = np.diff(values[self.order], prepend=-np.inf) > 0
-        self.starts, place = np.flatnonzero(new), np.cumsum(new) - 1
-        self.group = np.empty(len(values), dtype=np.intp)
-        self.group[self.order] = place
-        sizes = np.bincount(place)
-        self.several = np.flatnonzero(sizes > 1)
-        self.alone = np.bincount(self.codes[sizes[place] == 1], minlength=clusters).astype(np.float64)
-
-    def grouped(self, by_unit: Floats) -> Floats:
-        """Sum what is given in this order, (n, resamples), over groups of equal values."""
-        return np.asarray(np.add.reduceat(by_unit, self.starts, axis=0)) if len(self.several) else by_unit
-
-    def powers(self, tied: Floats, times: Floats) -> tuple[Floats, Floats]:
-        """Return the sums over groups of the squares and of the cubes of their weights."""
-        tied, squares = tied[self.several], times * times
-        squared = tied * tied
-        of_groups = squared.sum(axis=0), np.einsum("gr,gr->r", squared, tied)
-        return of_groups[0] + self.alone @ squares, of_groups[1] + self.alone @ (squares * times)
-
-
 def _ranked_by_cluster(x: Floats, y: Floats, codes: Integers, weights: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
     """Do what :func:`_ranked` does where there are few clusters.
 
@@ -317,27 +281,28 @@ def _ranked_by_cluster(x: Floats, y: Floats, codes: Integers, weights: Floats) -
 def _ranked(x: Floats, y: Floats, codes: Integers, weights: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
     """Return Spearman's coefficients, (resamples, metrics), and how many pairs are untied in either side."""
     found, untied_x, untied_y = (np.empty((len(weights), len(x))) for _ in range(3))
-    clusters = weights.shape[1]
-    rated, columns = _Column(y, codes, clusters), [_Column(row, codes, clusters) for row in x]
+    groups = [np.unique(side, return_inverse=True)[1] for side in (*x, y)]
+    orders = [np.argsort(group, kind="stable") for group in groups]
+    starts = [np.flatnonzero(np.diff(group[order], prepend=-1)) for group, order in zip(groups, orders, strict=True)]
     for part in blocks(len(weights), len(y)):
         # Units come first here: numpy adds whole rows of resamples at a time.
-        times = np.ascontiguousarray(weights[part].T)
-        tied = rated.grouped(times[rated.codes])
-        total = tied.sum(axis=0)
-        # The middle rank of each rating less the mean rank.
-        ranks = np.cumsum(tied, axis=0) - tied / 2 - total / 2
-        squares_y, cubes_y = rated.powers(tied, times)
-        for row, column in enumerate(columns):
-            by_unit = times[column.codes]
-            tied = column.grouped(by_unit)
-            of_rating = column.grouped(by_unit * ranks[rated.group[column.order]])
-            # Ranks of ratings sum to 0, so that those of scores need not be centred.
-            of_scores = np.cumsum(tied, axis=0)
-            of_scores -= tied / 2
-            squares_x, cubes_x = column.powers(tied, times)
-            product = np.einsum("gr,gr->r", of_scores, of_rating)
-            found[part, row] = ratio(product, (total**3 - cubes_x) / 12, (total**3 - cubes_y) / 12)
-            untied_x[part, row], untied_y[part, row] = total**2 - squares_x, total**2 - squares_y
+        times = np.ascontiguousarray(weights[part].T)[codes]
+
+        def ranks(side: int, times: Floats = times) -> tuple[Floats, Floats, Floats]:
+            """Return middle ranks less their mean of a side's values, their sum of squares, and the pairs that are untied."""
+            tied = np.add.reduceat(times[orders[side]], starts[side], axis=0)
+            total = tied.sum(axis=0)
+            rank = np.cumsum(tied, axis=0) - tied / 2 - total / 2
+            squares = np.einsum("gr,gr->r", tied, tied)
+            return rank, np.einsum("gr,gr,gr->r", tied, rank, rank), total**2 - squares
+
+        rated, square_y, untied = ranks(-1)
+        by_unit = times * rated[groups[-1]]
+        for row in range(len(x)):
+            rank, square_x, untied_x[part, row] = ranks(row)
+            sums = np.add.reduceat(by_unit[orders[row]], starts[row], axis=0)
+            found[part, row] = ratio(np.einsum("gr,gr->r", rank, sums), square_x, square_y)
+            untied_y[part, row] = untied
     return found, (untied_x, untied_y)
 
 

@@ -17,6 +17,7 @@ from scipy import stats
 
 from comperdial.stats import Coefficient
 from comperdial.stats.coefficients import checked, coefficients, over_means
+from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import FEWEST_SAMPLED, Design, Flags, Floats, Integers, patterns_of
 from comperdial.stats.intervals import bootstrap
 from comperdial.stats.jackknife import CLOSE, Variances, over_units, variances
@@ -188,7 +189,11 @@ def _tested(
     values = coefficients(scores, ratings, replace(design, average=False), [name])[:, 0]
     if not resamples:
         return values, *np.full((2, len(scores), len(scores)), np.nan)
-    return values, *swap_systems(scores, ratings, name, resamples, seed, intervals=intervals)
+    p, reach = swap_systems(scores, ratings, name, resamples, seed, intervals=intervals)
+    # The swaps are of numerators: where scores are tied, an interval might leave out 0 and p be above 0.05, or the reverse.
+    apart = np.abs(values[:, None] - values)
+    reach = np.where(p < ALPHA, np.minimum(reach, apart - CLOSE), np.maximum(reach, apart + CLOSE))
+    return values, p, reach
 
 
 def averaged(scores: Floats, ratings: Floats, design: Design) -> tuple[Floats, Floats, Design]:

@@ -208,26 +208,16 @@ def _counted(x: Floats, y: Floats, groups: Groups, epsilon: float = 0.0) -> _Sum
 
 
 def _tau_c(x: Floats, y: Floats, groups: Groups, sums: _Sums) -> _Sums:
-    """Return tau_c, which asks how many values each side has: without a cluster, less those that only its units have."""
-    both = np.isfinite(x) & np.isfinite(y)
-    rows, columns = np.nonzero(both)
-    member = groups.member[rows, columns]
-    fewest = []
-    for side in (x, y):
-        level = codes_of(side[both])
-        group_level = codes_of(rows * (int(level.max(initial=0)) + 1) + level)
-        cell, inside = np.unique(group_level * groups.members + member, return_counts=True)
-        alone = inside == np.bincount(group_level)[cell // groups.members]
-        group = np.zeros(int(group_level.max(initial=-1)) + 1, dtype=np.intp)
-        group[group_level] = rows
-        at = group[cell // groups.members] * groups.members + cell % groups.members
-        lost = np.bincount(at, alone, len(x) * groups.members).reshape(len(x), groups.members)
-        values = distinct(np.where(both, side, np.nan))
-        fewest.append((values, values[:, np.newaxis] - lost))
-    own = np.bincount(rows * groups.members + member, minlength=len(x) * groups.members).reshape(len(x), -1)
-    size = both.sum(axis=1)
-    least, least_without = (np.minimum(*sides) for sides in zip(*fewest, strict=True))
-    return _Sums(stuart(sums.whole[0], size, least), stuart(sums.without[0], size[:, np.newaxis] - own, least_without))
+    """Return tau_c, which asks how many values each side has: these are counted anew without each cluster."""
+
+    def of(agree: Floats, scores: Floats) -> Floats:
+        both = np.isfinite(scores) & np.isfinite(y)
+        fewest = np.minimum(*(distinct(np.where(both, side, np.nan)) for side in (scores, y)))
+        return stuart(agree, both.sum(axis=1), fewest)
+
+    clusters = range(groups.members)
+    without = [of(sums.without[0, :, one], np.where(groups.member == one, np.nan, x)) for one in clusters]
+    return _Sums(of(sums.whole[0], x), np.stack(without, axis=-1))
 
 
 def _deviations(x: Floats, y: Floats) -> Floats:
