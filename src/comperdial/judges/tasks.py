@@ -8,19 +8,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from comperdial.config import parameters
 from comperdial.config.checking import Lines, checked
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.names import PERTURBATIONS, perturbed, unperturbed
-from comperdial.judges import prompting
+from comperdial.judges import prompting, services
 from comperdial.judges.answers import AnswerFile
 from comperdial.judges.parsing import PARSER_VERSION, Form
 from comperdial.judges.probabilities import check_labels, scale_labels
 from comperdial.judges.prompting import Prompt
 from comperdial.judges.requests import canonical, digest
-from comperdial.judges.services import Service, address, check_service, find
+from comperdial.judges.services import Service, address, find
 
 DEFAULT = "default"
 """The entry of all data sets that have none of their own."""
@@ -112,7 +112,7 @@ class Judging:
         paired = dataset in PERTURBATIONS or unperturbed(dataset) != dataset
         judges = [self.judges[name] for name in self.by_dataset.get(dataset, self.by_dataset[DEFAULT])]
         asked = self.asks.get(dataset, self.asks.get(DEFAULT, tuple(self.variants)))
-        found = [
+        tasks = [
             Task(self, judge, variant, count)
             for judge in judges
             if not (paired and judge.items)
@@ -121,11 +121,17 @@ class Judging:
             if (turns or variant.turns is None) and variant.unasked(judge) is None
             for count in variant.counts(judge)
         ]
-        return {task.name: task for task in found}
+        return {task.name: task for task in tasks}
 
-    def with_judge(self, judge: Judge) -> Self:
-        """Return the same with one more judge."""
-        return dataclasses.replace(self, judges={**self.judges, judge.name: judge})
+    def every_task(self) -> dict[str, Task]:
+        """Return what each variant with each judge makes, whatever is asked of which data set."""
+        tasks = [
+            Task(self, judge, variant, count)
+            for judge in self.judges.values()
+            for variant in self.variants.values()
+            for count in variant.counts(judge)
+        ]
+        return {task.name: task for task in tasks}
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +241,7 @@ class Task:
             name: ",".join(map(str, value)) if isinstance(value, list) else value
             for name, value in sorted(self.parameters.items())
         }
-        parts = {
+        parts: dict[str, Any] = {
             "prompt": f"{prompt.name}@{prompt.hash[:12]}",
             "from": prompt.source,
             "judge": judge.name,
@@ -270,21 +276,17 @@ class Task:
         return f"{self.judge.model} costs money, and the budget is 0"
 
     @property
-    def to_pay(self) -> str:
-        """Return what to do so that a judge that costs money, or seems to, is asked."""
-        model, url = self.judge.model, self.judge.base_url
-        priced = f"a price of {model} in {self.judging.prices} and a budget (`judging.budget`, --budget)"
-        if url is None or self.judge.free is not None:
-            return f"It needs {priced}"
-        return (
-            f"{address(url)} is not on this machine, and may charge: if it is free, say so (`--free` on the command "
-            f"line, `free: true` in params.yaml); if not, it needs {priced}"
-        )
-
-    @property
     def silent(self) -> str | None:
         """Return why the judge cannot be asked here, with what to do about it; None if it can."""
-        return f"{self.unpaid}. {self.to_pay}" if self.unpaid else self.service.unavailable()
+        if self.unpaid is None:
+            return self.service.unavailable()
+        priced = f"a price of {self.judge.model} in {self.judging.prices} and a budget (`judging.budget`, --budget)"
+        if self.judge.base_url is None or self.judge.free is not None:
+            return f"{self.unpaid}. It needs {priced}"
+        return (
+            f"{self.unpaid}. {address(self.judge.base_url)} is not on this machine, and may charge: if it is free, say "
+            f"so (`--free` on the command line, `free: true` in params.yaml); if not, it needs {priced}"
+        )
 
     def unavailable(self, dataset: str) -> str | None:
         """Return why there can be no scores here, in a few words; None if the judge can be asked or answers are there."""
@@ -345,7 +347,9 @@ def read_judging(
             where = place("judging", "judges" if name in section.judges else "asks")
             raise UnknownNameError("dataset", name, (*datasets, *groups), where=where)
     for name, judge in sections.judges.items():
-        check_service(judge.service, place("judges", name, "service"))
+        if judge.service not in services.NAMES:
+            where = place("judges", name, "service")
+            raise UnknownNameError("service", judge.service, services.NAMES, where=where)
         if judge.base_url is not None:
             address(judge.base_url, where=place("judges", name))
     # They are checked already; a key that was left out must not come back as null.

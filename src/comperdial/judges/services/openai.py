@@ -14,7 +14,6 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -77,8 +76,7 @@ class OpenAI(Service):
         self.paid = not (is_loopback(self.url) if judge.free is None else judge.free)
         self._timeout: float = judge.timeout or 60.0
         self._variable = judge.key or (None if judge.base_url else OPENAI_KEY)
-        self._clients: list[openai.AsyncOpenAI] = []
-        self._free: list[openai.AsyncOpenAI] = []
+        self._client: openai.AsyncOpenAI | None = None
 
     @property
     def _key(self) -> str:
@@ -102,12 +100,9 @@ class OpenAI(Service):
         return None
 
     def _connected(self) -> openai.AsyncOpenAI:
-        """Return a client with a connection of its own, made late: only asking needs a key.
-
-        One client with many connections looks at each of them before every call, which takes a quarter of the time.
-        """
-        if self._free:
-            return self._free.pop()
+        """Return the client, made late: only asking needs a key."""
+        if self._client is not None:
+            return self._client
         if why := self.unavailable():
             raise JudgeError(f"{self.judge.name} cannot be asked: {why}")
         key = self._key or "none"
@@ -116,17 +111,10 @@ class OpenAI(Service):
         # Read from the environment otherwise, and of no concern to another service.
         names = ("OpenAI-Organization", "OpenAI-Project") if self.judge.base_url else ()
         headers: dict[str, Any] = {"Authorization": f"Bearer {key}", **dict.fromkeys(names, openai.omit)}
-        http = httpx2.AsyncClient(timeout=self._timeout, verify=self._certificates)
-        client = openai.AsyncOpenAI(
-            base_url=self.url, api_key=key, max_retries=0, http_client=http, default_headers=headers
+        self._client = openai.AsyncOpenAI(
+            base_url=self.url, api_key=key, max_retries=0, timeout=self._timeout, default_headers=headers
         )
-        self._clients.append(client)
-        return client
-
-    @cached_property
-    def _certificates(self) -> Any:  # noqa: ANN401 - httpx2's
-        """Return the certificates: reading them takes longer than many a call."""
-        return httpx2.create_ssl_context() if self.url.lower().startswith("https:") else False
+        return self._client
 
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
         """Send a request once."""
@@ -147,8 +135,6 @@ class OpenAI(Service):
             raise self._failure(error) from None
         except UnicodeEncodeError:
             raise RefusedError("the prompt holds half of a character") from None
-        finally:
-            self._free.append(client)
         content = response.content
         if len(self._key) > 7:
             # Answers are kept, and shared.
@@ -157,9 +143,9 @@ class OpenAI(Service):
 
     async def close(self) -> None:
         """Close the connections."""
-        for client in self._clients:
-            await client.close()
-        self._clients, self._free = [], []
+        if self._client is not None:
+            await self._client.close()
+        self._client = None
 
     def _failure(self, error: openai.APIStatusError) -> Exception:
         """Return what an answer with an error status means."""
