@@ -79,17 +79,36 @@ def origin(file: Source | Path) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """Scores computed elsewhere: of which data set, in which format, whose, in which file."""
+    """What others computed: scores (an entry of ``recorded``), or a judge's answers (of ``recorded_judges``).
+
+    Attributes
+    ----------
+    dataset, format
+        Of which data set, in which format.
+    files
+        The files by the names that the entry gives them; one of scores is called ``scores``.
+    about
+        Who computed the scores, with what.
+    model, prompt
+        Of a judge.
+    """
 
     name: str
     dataset: str
     format: str
-    about: str
-    file: Source | Path
+    files: Mapping[str, Source | Path]
+    about: str = ""
+    model: str = ""
+    prompt: str = ""
+
+    @property
+    def file(self) -> Source | Path:
+        """Return the file of scores."""
+        return self.files["scores"]
 
     @property
     def origin(self) -> str:
-        """Return where the file comes from, for a signature."""
+        """Return where the file of scores comes from, for a signature."""
         return origin(self.file)
 
 
@@ -99,19 +118,25 @@ def read_entries(
     taken: Collection[str],
     datasets: Collection[str],
     catalogue: Catalogue,
+    formats: Collection[str] | None = None,
+    key: str = "recorded",
 ) -> dict[str, Entry]:
-    """Check the section and return its entries by name.
+    """Check the section ``recorded`` or ``recorded_judges`` of ``params.yaml`` and return its entries by name.
 
     Parameters
     ----------
     section
         As :class:`comperdial.config.parameters.Parameters` has it; None for no such section.
     taken
-        Names that scores made elsewhere may not have: those of the configured metrics, and of all kinds of metric.
+        Names that entries may not have: those of other metrics.
     datasets
         The names of all data sets there can be.
     catalogue
-        Where ``source`` is looked up.
+        Where sources are looked up.
+    formats
+        The names of formats; default: of :data:`FORMATS`.
+    key
+        The section's name.
 
     Raises
     ------
@@ -120,9 +145,9 @@ def read_entries(
     UnknownNameError
         When there is no such data set, format or source.
     """
-    found = {}
+    entries = {}
     for name, entry in (section or {}).items():
-        where = f"params.yaml, recorded.{name}"
+        where = f"params.yaml, {key}.{name}"
         if name in taken:
             raise ConfigError(
                 f"{name!r} is the name of a metric that is computed here",
@@ -130,12 +155,14 @@ def read_entries(
                 expected="another name, so that nobody takes recorded scores for computed ones",
                 hint=f"Call it {name}_recorded",
             )
-        for kind, known in (("dataset", datasets), ("format", FORMATS)):
+        for kind, known in (("dataset", datasets), ("format", formats or FORMATS)):
             if entry[kind] not in known:
                 raise UnknownNameError(kind, entry[kind], known, where=where)
-        file = catalogue.file(entry["source"]) if "source" in entry else Path(entry["path"])
-        found[name] = Entry(name, entry["dataset"], entry["format"], entry["about"], file)
-    return found
+        sources = entry.get("sources") or ({"scores": entry["source"]} if "source" in entry else {})
+        files = {file: catalogue.file(source) for file, source in sources.items()} or {"scores": Path(entry["path"])}
+        details = {part: entry[part] for part in ("about", "model", "prompt") if part in entry}
+        entries[name] = Entry(name, entry["dataset"], entry["format"], files, **details)
+    return entries
 
 
 # From a file to table `scores`

@@ -37,7 +37,7 @@ class Judge(parameters.Judge):
         Whether it has no entry in ``params.yaml``: its URL is then part of what its answers depend on.
     """
 
-    name: str
+    name: parameters.JudgeName
     own_server: bool = False
 
     @property
@@ -392,12 +392,6 @@ def server_judge(base_url: str, model: str, *, name: str | None = None, **settin
         expected = f"{url}, and a key in the variable that --key names"
         raise ConfigError("base_url has a user, a query or a fragment", expected=expected)
     made = name or re.sub("[^a-z0-9.-]+", "-", model.lower()).strip(".-")
-    if not re.fullmatch("[a-z0-9][a-z0-9.-]*", made):
-        raise ConfigError(
-            f"{made!r} cannot name a judge" if name else f"no name can be made of the model's, {model!r}",
-            where="--name",
-            expected="lower-case letters, digits, dots and hyphens, beginning with a letter or a digit",
-        )
     entry = {"name": made, "service": "openai", "model": model, "base_url": url, "own_server": True, **settings}
     return checked(Judge, entry, "--model")
 
