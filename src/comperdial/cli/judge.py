@@ -438,14 +438,14 @@ def _pairs_outcome(choices: Choices, pairs: Pairs, question: str) -> list[str]:
     if pairs.votes is not None:
         for (asked, source), votes in pairs.votes.groupby(["question", "source"]):
             if asked == question or pairs.votes["question"].nunique() == 1:
-                found = agreement(choices.preferences, votes)
-                text = f"agreement with {source} on {asked!r}, a tie of the judge counted as half: {_percent(found)}"
-                lines.append(f"{text} of {found.n:,} choices")
+                agreed = agreement(choices.preferences, votes)
+                text = f"agreement with {source} on {asked!r}, a tie of the judge counted as half: {_percent(agreed)}"
+                lines.append(f"{text} of {agreed.n:,} choices")
     return lines
 
 
-def _percent(found: Share) -> str:
-    return f"{found.value:.1%} [{found.low:.1%}, {found.high:.1%}]" if found.n else "not known"
+def _percent(share: Share) -> str:
+    return f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]" if share.n else "not known"
 
 
 def _import(options: argparse.Namespace) -> None:

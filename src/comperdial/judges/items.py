@@ -115,14 +115,14 @@ def _rated_dialogues(
 ) -> Iterator[Item]:
     """Yield each dialogue of each system with the scores of its turns, if all of them have one."""
     for names, group in _by_dialogue(rows):
-        found = [scores.get((names[0], context, names[2])) for context in group["context_id"]]
-        known = [score is not None for score in found]
+        values = [scores.get((names[0], context, names[2])) for context in group["context_id"]]
+        known = [score is not None for score in values]
         # A turn has several contexts if the system answered it several times.
         scored = set(group["turn"][known]) - set(group["turn"][[not one for one in known]])
         if missing := turns[names[1]] - len(scored):
             yield Item(*names, None, f"{missing} turns without a score")
             continue
-        texts = [f"{score:.2f}".rstrip("0").rstrip(".") for score in found if score is not None]
+        texts = [f"{score:.2f}".rstrip("0").rstrip(".") for score in values if score is not None]
         yield Item(*names, message(prompt.render({"turn_scores": texts, "responses": list(group["response"])})))
 
 

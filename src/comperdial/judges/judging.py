@@ -363,11 +363,11 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(known) if len(known) == len(values) else None
 
 
-def _means(found: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
-    if len(found) == 1:
-        return found[0]
-    names = dict.fromkeys(name for values in found for name in values)
-    return {name: float(np.mean([values[name] for values in found if name in values])) for name in names}
+def _means(ratings: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+    if len(ratings) == 1:
+        return ratings[0]
+    names = dict.fromkeys(name for values in ratings for name in values)
+    return {name: float(np.mean([values[name] for values in ratings if name in values])) for name in names}
 
 
 def _checked(frame: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -84,8 +84,8 @@ def read_pairs(path: str | Path) -> Pairs:
     numbers = [str(number) for number in range(1, len(frame) + 1)]
     filled = frame[list(PAIR)].assign(dataset=names, annotator_id=numbers, question="-", choice="first", source="-")
     empty = dict.fromkeys(name for name in known if name not in filled)
-    found = of_votes(schema.validate(filled.assign(**empty), "preferences", where=str(path)), str(path))
-    return replace(found, votes=None)
+    checked = schema.validate(filled.assign(**empty), "preferences", where=str(path))
+    return replace(of_votes(checked, str(path)), votes=None)
 
 
 def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
@@ -177,9 +177,7 @@ def judge_pairs(
     dialogues: Dialogues,
     pairs: Pairs,
     question: str,
-    *,
-    ask_again: Collection[str] = (),
-    accept_refused: bool = False,
+    **asking: Any,  # noqa: ANN401
 ) -> Choices:
     """Ask a judge which dialogue of each pair is better, either one first; what has an answer is not asked again.
 
@@ -192,6 +190,8 @@ def judge_pairs(
     question
         The name of one of :func:`comperdial.challenge.pairs.questions.read_questions`, or a text of your own, known by its
         spaces. The table has it as it is given.
+    asking
+        Options of :func:`comperdial.judges.judging.judge_items`.
 
     Raises
     ------
@@ -206,8 +206,8 @@ def judge_pairs(
     task = _task(judging, judge)
     wanted = _sample(pairs.pairs, judging.judges[judge].items)
     items = list(_items(pairs.dataset, wanted, dialogues, text))
-    found = judge_items(task, items, dataset=pairs.dataset, ask_again=ask_again, accept_refused=accept_refused)
-    judgements, failures = found.judgements, Counter(found.failures)
+    judged = judge_items(task, items, dataset=pairs.dataset, **asking)
+    judgements, failures = judged.judgements, Counter(judged.failures)
     values = judgements["value"].astype(float)
     if not task.variant.labels:
         between = values.notna() & ~values.isin([1, 2])
@@ -218,7 +218,7 @@ def judge_pairs(
     choice = judgements["system_id"].where(values < 1.5, other).mask(values == 1.5, "tie").mask(values.isna(), None)
     answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": judgements["system_id"], "choice": choice})
     combined = combine(pairs.dataset, wanted, answers, judge=judge, question=question)
-    return replace(combined, failures=failures, report=found.report)
+    return replace(combined, failures=failures, report=judged.report)
 
 
 def combine(dataset: str, pairs: pd.DataFrame, answers: pd.DataFrame, *, judge: str, question: str) -> Choices:
@@ -317,8 +317,8 @@ def agreement(preferences: pd.DataFrame, votes: pd.DataFrame) -> Share:
     # Each vote is looked at twice, so that a tie is right once and wrong once.
     tie, right = both["choice_judge"] == "tie", both["choice_judge"] == both["choice"]
     hits = pd.concat([right | tie, right]).to_numpy(dtype=bool)
-    found = share(hits, pd.concat([both["pair_id"]] * 2).to_numpy())
-    return replace(found, n=len(both))
+    agreed = share(hits, pd.concat([both["pair_id"]] * 2).to_numpy())
+    return replace(agreed, n=len(both))
 
 
 def majority(votes: pd.DataFrame) -> pd.DataFrame:

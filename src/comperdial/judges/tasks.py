@@ -219,8 +219,8 @@ class Task:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """Return what answers depend on beside model and prompt."""
-        found = {**self.judge.parameters, **self.service.identity()}
-        return found | (self.service.weighting([*self.labels]) if self.judge.mode == "probabilities" else {})
+        parameters = {**self.judge.parameters, **self.service.identity()}
+        return parameters | (self.service.weighting([*self.labels]) if self.judge.mode == "probabilities" else {})
 
     @cached_property
     def family(self) -> str:
@@ -420,17 +420,17 @@ def _by_dataset(
     entries: Mapping[str, Collection[str]], groups: Mapping[str, Collection[str]], where: str
 ) -> dict[str, tuple[str, ...]]:
     """Return lists by data set, of entries by data set, by group, and for all others; a data set's own goes first."""
-    found: dict[str, tuple[str, ...]] = {}
+    lists: dict[str, tuple[str, ...]] = {}
     by: dict[str, str] = {}
     for group in (name for name in entries if name in groups and name != DEFAULT):
         for dataset in groups[group]:
             if dataset in entries:
                 continue
-            if dataset in by and found[dataset] != tuple(entries[group]):
+            if dataset in by and lists[dataset] != tuple(entries[group]):
                 raise ConfigError(
                     f"{dataset} is of {by[dataset]} and of {group}, whose entries differ",
                     where=where,
                     expected=f"an entry `{dataset}` that settles it",
                 )
-            found[dataset], by[dataset] = tuple(entries[group]), group
-    return found | {name: tuple(names) for name, names in entries.items() if name not in groups}
+            lists[dataset], by[dataset] = tuple(entries[group]), group
+    return lists | {name: tuple(names) for name, names in entries.items() if name not in groups}

@@ -132,8 +132,8 @@ def _first_digit(answer: str) -> float | None:
 
     It takes 0 of 0.5, 2 of 2.5 and the number of a list's item for a rating: see docs/judges.md.
     """
-    found = re.search(r"\d", answer.lower().replace("1-3", " ").rpartition("rating:")[2])
-    return float(found[0]) if found else None
+    digit = re.search(r"\d", answer.lower().replace("1-3", " ").rpartition("rating:")[2])
+    return float(digit[0]) if digit else None
 
 
 # The scale is the prompts': 1 to 3, and 0 to 1 for groundedness.
@@ -159,11 +159,11 @@ def _gpt4_rounds(paths: Paths, rated: Rated) -> Iterator[Row]:
     ``comp_dialogues``) likewise; the system is the one whose responses the dialogue holds.
     """
     path = paths["rounds"]
-    found = read_rounds(path)
+    rounds = read_rounds(path)
     joined = rated.responses.merge(rated.contexts[["context_id", "dialogue_id"]], on="context_id")
     systems = joined.groupby("dialogue_id")["system_id"].unique()
     names = []
-    for place, line in enumerate(found.lines):
+    for place, line in enumerate(rounds.lines):
         dialogue = numbered(rated.dataset, line)
         known = [*systems.get(dialogue, [])]
         if len(known) != 1:
@@ -173,7 +173,7 @@ def _gpt4_rounds(paths: Paths, rated: Rated) -> Iterator[Row]:
                 expected=f"a dialogue of {rated.dataset!r} with one system",
             )
         names.append((dialogue, known[0]))
-    for (dimension, number), values in found.numbers.items():
+    for (dimension, number), values in rounds.numbers.items():
         for place, ((dialogue, system), value) in enumerate(zip(names, values, strict=True)):
             yield f"{SHORT[dimension]}, entry {place}", dialogue, system, dimension, number, repr(value)
 
@@ -306,8 +306,8 @@ class Recorded:
 
 def _within(pairs: pd.DataFrame, column: str) -> float:
     """Return tau-b within each context, averaged over the contexts where it is defined."""
-    found = [correlate(part[column], part["people"], "kendall").value for _, part in pairs.groupby("item_id")]
-    return float(pd.Series(found, dtype="float64").mean())
+    values = [correlate(part[column], part["people"], "kendall").value for _, part in pairs.groupby("item_id")]
+    return float(pd.Series(values, dtype="float64").mean())
 
 
 def signature(entry: Mapping[str, str], paths: Paths, origins: Mapping[str, str]) -> str:

@@ -79,8 +79,8 @@ class Service:
 
 def find(name: str) -> type[Service]:
     """Return a service by name."""
-    found: type[Service] = getattr(import_module(f"{__name__}.{name.removesuffix('_pairs')}"), _CLASSES[name])
-    return found
+    service: type[Service] = getattr(import_module(f"{__name__}.{name.removesuffix('_pairs')}"), _CLASSES[name])
+    return service
 
 
 def address(url: str, *, where: str | None = None) -> str:

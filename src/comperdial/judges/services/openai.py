@@ -242,13 +242,13 @@ def _whole(text: str) -> str:
 
 def _first_token(logprobs: Any) -> dict[str, float] | None:  # noqa: ANN401 - whatever a server sends
     """Return the most probable first tokens with their log probabilities; of tokens with the same text, the sum."""
-    found: dict[str, float] = {}
+    logs: dict[str, float] = {}
     try:
         for top in logprobs["content"][0]["top_logprobs"]:
             token, log = _whole(top["token"]), max(float(top["logprob"]), -9999.0)
-            if (known := found.get(token)) is not None:
+            if (known := logs.get(token)) is not None:
                 log = max(log, known) + math.log1p(math.exp(-abs(log - known)))
-            found[token] = log
+            logs[token] = log
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError):
         return None
-    return found or None
+    return logs or None
