@@ -76,12 +76,14 @@ def sample(items: Iterable[Item], count: int | None) -> list[Item]:
     """
     if count is None:
         return list(items)
-    ranked = [
-        (hashlib.sha256(f"{item.item_id}\0{item.system_id}".encode()).digest(), place, item)
-        for place, item in enumerate(item for item in items if item.messages is not None)
-    ]
-    chosen = sorted(ranked, key=lambda one: one[:2])[:count]
-    return [item for _, _, item in sorted(chosen, key=lambda one: one[1])]
+    known = [item for item in items if item.messages is not None]
+    return [known[place] for place in sampled([f"{item.item_id}\0{item.system_id}" for item in known], count)]
+
+
+def sampled(names: Sequence[str], count: int | None) -> list[int]:
+    """Return the places of so many names, in their order: of those with the smallest SHA-256 hash; None: of all."""
+    places = sorted(range(len(names)), key=lambda place: hashlib.sha256(names[place].encode()).digest())
+    return sorted(places[:count])
 
 
 def turn_item(

@@ -6,7 +6,6 @@ either dialogue first. A choice that stays with the dialogue is a preference; on
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from comperdial.challenge.pairs.questions import chosen, read_questions
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import check_columns, read_table
 from comperdial.judges.asking import Report
-from comperdial.judges.items import Item, message
+from comperdial.judges.items import Item, message, sampled
 from comperdial.judges.judging import judge_items
 from comperdial.judges.prompting import load
 from comperdial.judges.tasks import Judging, Task, Variant
@@ -204,7 +203,8 @@ def judge_pairs(
     """
     text = question if len(question.split()) > 1 else chosen(read_questions(), [question])[0].text
     task = _task(judging, judge)
-    wanted = _sample(pairs.pairs, judging.judges[judge].items)
+    chosen_pairs = sampled(list(pairs.pairs["pair_id"]), judging.judges[judge].items)
+    wanted = pairs.pairs.iloc[chosen_pairs].reset_index(drop=True)
     items = list(_items(pairs.dataset, wanted, dialogues, text))
     judged = judge_items(task, items, dataset=pairs.dataset, **asking)
     judgements, failures = judged.judgements, Counter(judged.failures)
@@ -272,13 +272,6 @@ def _task(judging: Judging, name: str) -> Task:
     )
     service = _OF_PAIRS.get(judge.service, judge.service)
     return Task(judging, judge.model_copy(update={"service": service, "items": None, "explain": None}), variant, 1)
-
-
-def _sample(pairs: pd.DataFrame, count: int | None) -> pd.DataFrame:
-    if count is None or count >= len(pairs):
-        return pairs
-    hashes = pairs["pair_id"].map(lambda name: hashlib.sha256(name.encode()).hexdigest())
-    return pairs.loc[hashes.sort_values(kind="stable").index[:count].sort_values()].reset_index(drop=True)
 
 
 def _items(dataset: str, pairs: pd.DataFrame, dialogues: Dialogues, question: str) -> Iterator[Item]:
