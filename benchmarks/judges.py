@@ -74,8 +74,8 @@ def judge(folder: str, port: str, items: str, concurrency: str, budget: str) -> 
     judging = judging_of(server, Path(folder), budget=float(budget), prices=f"{folder}/prices.yaml")
     task = Task(judging, judging.judges["server"], judging.variants["cpds-d"], 1)
     asked = [Item("mine", f"c{n}", "bot", message(f"{n} {WORDS}")) for n in range(int(items))]
-    found = judge_items(task, asked, dataset="mine")
-    print(f"{len(found.scores)} scores; {found.report}")
+    judged = judge_items(task, asked, dataset="mine")
+    print(f"{len(judged.scores)} scores; {judged.report}")
 
 
 def kept(file: Path) -> int:
