@@ -6,11 +6,10 @@ import asyncio
 import logging
 import random
 import signal
-import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +20,6 @@ from comperdial.judges.prices import FREE, Price, is_impossible, least_input
 from comperdial.judges.requests import (
     REFUSED,
     Answer,
-    InterruptedRunError,
     JudgeError,
     Message,
     RefusedError,
@@ -134,8 +132,11 @@ class Asker:
         self._settled = asyncio.Event()
 
     async def run(self, jobs: Iterable[Job]) -> None:
-        """Do jobs, many at a time."""
+        """Do jobs, many at a time; SIGTERM ends the run as Ctrl-C does."""
         start, again = time.monotonic(), list[Job]()
+        if task := asyncio.current_task():
+            with suppress(RuntimeError):  # outside of the main thread
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
         async def do(job: Job) -> None:
             try:
@@ -325,17 +326,3 @@ class Asker:
 def _backoff(attempt: int) -> float:
     """Return the seconds to wait after an attempt, counted from 0: random and growing."""
     return random.uniform(0, min(60.0, 0.5 * 2**attempt))  # noqa: S311
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Turn Ctrl-C and SIGTERM into an error that says that answers are kept."""
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if main else None
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise InterruptedRunError("interrupted", hint="All answers so far were kept: run it again to go on") from None
-    finally:
-        if main:
-            signal.signal(signal.SIGTERM, before)

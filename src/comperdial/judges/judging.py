@@ -17,12 +17,12 @@ from tqdm import tqdm
 from comperdial import schema
 from comperdial.core.errors import ComperdialError, ConfigError
 from comperdial.judges.answers import AnswerFile
-from comperdial.judges.asking import Asker, Job, Report, interruptible
+from comperdial.judges.asking import Asker, Job, Report
 from comperdial.judges.items import Item, Turns, items_of
 from comperdial.judges.parsing import Parsed, parse, without_thoughts
 from comperdial.judges.prices import FREE, find_price, most_output
 from comperdial.judges.probabilities import expected_value
-from comperdial.judges.requests import CUT, Answer, MissingAnswersError, RefusedError, Request
+from comperdial.judges.requests import CUT, Answer, InterruptedRunError, MissingAnswersError, RefusedError, Request
 from comperdial.judges.tasks import Task, slug
 
 OUTSIDE = "outside"
@@ -197,8 +197,12 @@ def ask(
             await asker.run(jobs)
         return asker.report
 
-    with answers.asking(), interruptible():
-        report = asyncio.run(run())
+    with answers.asking():
+        try:
+            report = asyncio.run(run())
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            hint = "All answers so far were kept: run it again to go on"
+            raise InterruptedRunError("interrupted", hint=hint) from None
     report.check(task.name)
     return report
 
