@@ -158,8 +158,9 @@ def read_entries(
         for kind, known in (("dataset", datasets), ("format", formats or FORMATS)):
             if entry[kind] not in known:
                 raise UnknownNameError(kind, entry[kind], known, where=where)
+        files: dict[str, Source | Path] = {"scores": Path(entry["path"])} if "path" in entry else {}
         sources = entry.get("sources") or ({"scores": entry["source"]} if "source" in entry else {})
-        files = {file: catalogue.file(source) for file, source in sources.items()} or {"scores": Path(entry["path"])}
+        files |= {file: catalogue.file(source) for file, source in sources.items()}
         details = {part: entry[part] for part in ("about", "model", "prompt") if part in entry}
         entries[name] = Entry(name, entry["dataset"], entry["format"], files, **details)
     return entries
