@@ -28,8 +28,7 @@ from comperdial.data.catalogue import Catalogue, load_catalogue
 from comperdial.data.export import published_files
 from comperdial.data.readers.table import rated, texts
 from comperdial.data.recorded import read_entries
-from comperdial.judges.recorded import find as answer_format
-from comperdial.judges.recorded import read_recorded_judges
+from comperdial.judges.recorded import FORMATS as ANSWER_FORMATS
 from comperdial.judges.tasks import DEFAULT, Task, groups_of, judged_levels, read_judging, slug
 from comperdial.metrics import create, kinds
 from comperdial.metrics.base import Metric
@@ -358,8 +357,10 @@ class Selection:
         judged = {name for tasks in self.tasks.values() for name in tasks}
         if both := judged & {*self.metrics, *self.recorded}:
             raise ConfigError(f"{', '.join(sorted(both))}: both a metric and a judge's variant", where="params.yaml")
-        self.recorded_judges = read_recorded_judges(
+        self.recorded_judges = read_entries(
             config.get("recorded_judges"),
+            key="recorded_judges",
+            formats=ANSWER_FORMATS,
             taken={*self.metrics, *self.recorded, *judged},
             datasets=[*config["challenges"], *self.catalogue.datasets],
             catalogue=self.catalogue,
@@ -493,7 +494,7 @@ class Selection:
             f"{task.name}:{slug(task.variant.form.main)}" for task in self.judged_by(dataset) if not task.variant.turns
         ]
         entries = [self.recorded_judges[name] for name in self.recorded_judges_of(dataset)]
-        entries = [entry for entry in entries if answer_format(entry.format).level == "turn"]
+        entries = [entry for entry in entries if ANSWER_FORMATS[entry.format].level == "turn"]
         return asked + [f"{entry.name}:{dimension}" for entry in entries for dimension in entry.files]
 
     def judge_metrics(self, dataset: str) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from scipy import stats
 
 from comperdial.data.recorded import DIMENSIONS, Rated
 from comperdial.judges.parsing import parse
-from comperdial.judges.recorded import Recorded, find
+from comperdial.judges.recorded import FORMATS, Recorded
 
 PROMPTS = ("geval", "geval_no_auto_cot", "rate_explain", "analyze_rate")
 QUALITIES = ("naturalness", "coherence", "engagingness", "groundedness")
@@ -100,7 +100,7 @@ def test_coverage_and_correlation(read, rated, prompt, quality):
 
 def first_digit(answer):
     """Read an answer as its owners did: the first digit of what follows the last "rating:", or nothing."""
-    found = find("chiang2023").owners_reading(answer)
+    found = FORMATS["chiang2023"].owners_reading(answer)
     return np.nan if found is None else found
 
 
@@ -136,7 +136,7 @@ def test_the_published_numbers_come_of_the_first_digit(files, prompt, quality):
 )
 def test_what_the_first_digit_misreads(files, read, prompt, quality, differing):
     """Every answer that is read otherwise has a fraction, a list's number, a number elsewhere, or no rating at all."""
-    form = find("chiang2023").forms[quality]
+    form = FORMATS["chiang2023"].forms[quality]
     found = 0
     for item in files[prompt][quality]:
         for answer in item["all_responses"]:
@@ -158,7 +158,7 @@ def test_nobody_could_read_what_is_left(files, read):
         ].itertuples(index=False, name=None):
             item = files[prompt][dimension][int(place.rpartition(" ")[2])]
             answer = item["all_responses"][sample % 20]
-            form = find("chiang2023").forms[dimension]
+            form = FORMATS["chiang2023"].forms[dimension]
             inside = [n for n in re.findall(r"(?<![\w.,])\d(?![\w%])", answer) if form.low <= float(n) <= form.high]
             if failure.startswith("different ratings"):
                 kinds["several"] += 1

@@ -30,7 +30,7 @@ WORST = (68 + len("How human is number 0?") + 2 * 20) / 1_000_000
 def judge(tmp_path, monkeypatch):
     """Return a function that has items judged by a server."""
     monkeypatch.setenv("TEST_KEY", KEY)
-    monkeypatch.setattr("comperdial.judges.asking._BACKOFF", lambda state: 0.005)
+    monkeypatch.setattr("comperdial.judges.asking._backoff", lambda attempt: 0.005)
     (tmp_path / "prices.yaml").write_text(PRICES)
 
     def run(server, count=30, *, variant="cpds-d", items=None, budget=0, ask_again=(), accept_refused=False, **entry):

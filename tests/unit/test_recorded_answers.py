@@ -10,7 +10,7 @@ from comperdial.core.files import sha256
 from comperdial.data import readers
 from comperdial.data.recorded import Rated
 from comperdial.judges.parsing import PARSER_VERSION
-from comperdial.judges.recorded import Recorded, find, signature
+from comperdial.judges.recorded import Recorded, signature
 from minidata import mini_items
 
 REFERENCE = "Original Ground Truth"
@@ -124,8 +124,6 @@ def test_what_is_not_such_a_file_is_refused(tmp_path, rated, change, message):
 
 
 def test_names_that_do_not_exist(tmp_path, rated):
-    with pytest.raises(UnknownNameError, match=r"unknown answer format 'chiang'.* Did you mean 'chiang2023'"):
-        find("chiang")
     with pytest.raises(UnknownNameError, match="unknown file of recorded answers 'humour'"):
         recorded(tmp_path, rated, file="humour")
 

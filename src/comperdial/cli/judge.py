@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
     from comperdial.stats.proportions import Share
 
 _TABLES = Path("data/tables")
-_CONNECTION = ("key", "free", "concurrency", "timeout")
-# Either may limit an answer; models that think take the second one alone.
-_LIMITS = ("max_tokens", "max_completion_tokens")
+_PARAMETERS, _CONNECTION = ("temperature", "max_tokens"), ("key", "free", "concurrency", "timeout")
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -158,18 +155,13 @@ def _from_zero(text: str) -> float:
 
 def _parameter(text: str) -> tuple[str, Any]:
     """Return a name and a value; what is JSON is read as such, anything else is a text."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier() or not value:
+    name, _, value = text.partition("=")
+    if not name or not value:
         raise argparse.ArgumentTypeError(f"{text!r}; expected NAME=VALUE, such as max_completion_tokens=4000")
     try:
-        found = json.loads(value)
-        # Infinity and NaN, which Python reads, are no JSON.
-        json.dumps(found, allow_nan=False)
-    except (ValueError, RecursionError):
-        found = value
-    if name in _LIMITS and (type(found) is not int or found < 1):
-        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 up")
-    return name, found
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 # --- who is asked what -----------------------------------------------------------------------------------------------
@@ -200,53 +192,41 @@ def _read_config(options: argparse.Namespace) -> tuple[Judging, dict[str, Any]]:
 
 def _chosen(options: argparse.Namespace) -> tuple[Judging, list[tuple[Path, Task]]]:
     """Return the configuration, and the tasks that are chosen, each with its folder of tables."""
-    from comperdial.core.errors import ConfigError, FileError
+    from comperdial.core.errors import ConfigError, FileError, UnknownNameError
 
     judging, config = _read_config(options)
     folders = options.tables or [_TABLES / name for name in config.get("datasets") or []]
     if not folders:
         raise ConfigError("no data set is named", where="judge", expected="folders of tables, such as data/tables/demo")
-    found: list[tuple[Path, Task]] = []
     for folder in folders:
         if not (folder / "responses.parquet").is_file():
             hint = f"Make them: snakemake {folder}/responses.parquet --config 'datasets=[{folder.name}]'"
             raise FileError("no tables of a data set", where=str(folder), expected="responses.parquet", hint=hint)
-        found += [(folder, task) for task in _tasks(options, judging, config, folder)]
-    return judging, found
-
-
-def _tasks(options: argparse.Namespace, judging: Judging, config: dict[str, Any], folder: Path) -> Iterator[Task]:
-    """Yield the tasks that are chosen of a data set, turns before dialogues."""
-    from comperdial import schema
-    from comperdial.core.errors import UnknownNameError
-    from comperdial.data.catalogue import load_catalogue
-    from comperdial.judges.tasks import Task, judged_levels
-
-    dataset = folder.name
+    every = judging.every_task()
     for kind, given, known in (
         ("judge", options.judges, judging.judges),
         ("variant", options.variants, judging.variants),
+        ("metric of a judge", options.metric, every),
     ):
         for name in given or ():
             if name not in known:
                 raise UnknownNameError(kind, name, known)
     if options.metric:
-        tasks = [
-            Task(judging, judge, variant, count)
-            for judge in judging.judges.values()
-            for variant in judging.variants.values()
-            for count in variant.counts(judge)
-        ]
-        every = {task.name: task for task in tasks}
-        for name in options.metric:
-            if name not in every:
-                raise UnknownNameError("metric of a judge", name, every)
-            yield every[name]
-        return
+        return judging, [(folder, every[name]) for folder in folders for name in options.metric]
+    return judging, [(folder, task) for folder in folders for task in _tasks(options, judging, config, folder)]
+
+
+def _tasks(options: argparse.Namespace, judging: Judging, config: dict[str, Any], folder: Path) -> list[Task]:
+    """Return what is asked about a data set, turns before dialogues."""
+    from comperdial import schema
+    from comperdial.data.catalogue import load_catalogue
+    from comperdial.judges.tasks import judged_levels
+
+    dataset = folder.name
     # A judge or a variant that is named is asked, whatever the configuration says of the data set.
-    given = {dataset: tuple(options.judges)} if options.judges else {}
+    judges = {dataset: tuple(options.judges)} if options.judges else {}
     asks = {dataset: tuple(options.variants)} if options.variants else {}
-    judging = dataclasses.replace(judging, by_dataset={**judging.by_dataset, **given}, asks={**judging.asks, **asks})
+    judging = dataclasses.replace(judging, by_dataset={**judging.by_dataset, **judges}, asks={**judging.asks, **asks})
     catalogue = Path(config.get("catalogue") or "")
     entry = load_catalogue(catalogue).datasets.get(dataset) if catalogue.is_file() else None
     levels = judged_levels(dataset, entry.levels if entry else None)
@@ -254,8 +234,8 @@ def _tasks(options: argparse.Namespace, judging: Judging, config: dict[str, Any]
         contexts = schema.read(folder / "contexts.parquet", "contexts")
         levels = {"turns": True, "dialogues": bool(contexts["dialogue_id"].duplicated().any())}
     # Scores of fewer samples are made of the same answers.
-    whole_tasks = [task for task in judging.tasks(dataset, **levels).values() if task.samples == task.wanted[0]]
-    yield from sorted(whole_tasks, key=lambda task: task.variant.level == "dialogue")
+    tasks = [task for task in judging.tasks(dataset, **levels).values() if task.samples == task.wanted[0]]
+    return sorted(tasks, key=lambda task: task.variant.level == "dialogue")
 
 
 def _chosen_judge(options: argparse.Namespace) -> tuple[Judging, str]:
@@ -263,16 +243,16 @@ def _chosen_judge(options: argparse.Namespace) -> tuple[Judging, str]:
     from comperdial.core.errors import ConfigError
 
     judging, _ = _read_config(options)
-    server = ("base_url", "name", "temperature", "max_tokens", "parameter", *_CONNECTION)
     if options.judge:
-        if given := [name for name in server if getattr(options, name) is not None]:
-            expected = "--model, for a server without an entry in params.yaml"
-            raise ConfigError("given with --judge", where=f"--{given[0].replace('_', '-')}", expected=expected)
+        for name in ("base_url", "name", "parameter", *_PARAMETERS, *_CONNECTION):
+            if getattr(options, name) is not None:
+                expected = "--model, for a server without an entry in params.yaml"
+                raise ConfigError("given with --judge", where=f"--{name.replace('_', '-')}", expected=expected)
         return judging, options.judge
     judge = _server(options)
     if judge.name in judging.judges:
         raise ConfigError(f"{judge.name!r} is a judge of params.yaml", where="--name", expected="another name")
-    return judging.with_judge(judge), judge.name
+    return dataclasses.replace(judging, judges={**judging.judges, judge.name: judge}), judge.name
 
 
 def _server(options: argparse.Namespace) -> Judge:
@@ -283,16 +263,16 @@ def _server(options: argparse.Namespace) -> Judge:
     if not options.base_url:
         expected = "the server's URL, such as http://localhost:8000/v1"
         raise ConfigError("--model without --base-url", where="--model", expected=expected)
-    pairs = [(name, getattr(options, name)) for name in ("max_tokens", "temperature")]
-    pairs = [pair for pair in pairs if pair[1] is not None] + (options.parameter or [])
-    parameters = dict(pairs)
-    limits = [name for name in _LIMITS if name in parameters]
-    if len(parameters) < len(pairs) or len(limits) > 1:
-        expected = "one value, and one limit of length"
-        raise ConfigError("a parameter is given twice", where="--parameter", expected=expected)
-    parameters = parameters if limits else {"max_tokens": 512, **parameters}
-    # A model on a machine of one's own may have many requests before this one.
+    parameters = {name: value for name in _PARAMETERS if (value := getattr(options, name)) is not None}
+    for name, value in options.parameter or ():
+        if name in parameters:
+            raise ConfigError(f"{name!r} is given twice", where="--parameter", expected="one value")
+        parameters[name] = value
+    # Either may limit an answer; models that think take the second one alone.
+    if "max_tokens" not in parameters and "max_completion_tokens" not in parameters:
+        parameters["max_tokens"] = 512
     connection = {name: value for name in _CONNECTION if (value := getattr(options, name)) is not None}
+    # A model on a machine of one's own may have many requests before this one.
     connection = {"timeout": 300.0, **connection}
     return server_judge(options.base_url, options.model, name=options.name, parameters=parameters, **connection)
 
@@ -307,13 +287,12 @@ def _list(options: argparse.Namespace) -> None:
         print(f"{folder.name}  {task.name}: {'not run: ' + why if why else 'ready'}")
         if options.signatures:
             print(f"    {task.known_signature or 'no signature is known here'}")
-    names = {task.judge.name for _, task in chosen}
-    for name in names:
-        reasons = {variant.unasked(judging.judges[name]): variant.name for variant in judging.variants.values()}
-        for why, variant in reasons.items():
-            if why:
-                print(f"{name} is not asked {variant} and the like: {why}")
-    if idle := [name for name in judging.judges if name not in names]:
+    asked = {task.judge.name for _, task in chosen}
+    for name in asked:
+        for variant in judging.variants.values():
+            if why := variant.unasked(judging.judges[name]):
+                print(f"{name} is not asked {variant.name}: {why}")
+    if idle := [name for name in judging.judges if name not in asked]:
         print(f"Not asked of these data sets: {', '.join(idle)}. See them with --judges NAME.")
 
 
@@ -346,20 +325,19 @@ def _run(options: argparse.Namespace) -> None:
     writing = options.output or options.judgements
     if writing and len(chosen) != 1:
         raise ConfigError(f"{len(chosen)} metrics", where="--output", expected="one data set and one --metric")
-    skipped = 0
+    ran = not chosen
     for folder, task in chosen:
         try:
             judged = judge_tables(task, folder, dataset=folder.name, turns=options.turns, **_asking(options))
             _write(options, judged)
-            outcome = str(judged)
+            outcome, ran = str(judged), True
         except MissingAnswersError as error:
             if writing:
                 raise
-            skipped += 1
             outcome = f"not run: {error.hint or error.problem}"
         print(harmless(f"{folder.name}  {task.name}: {outcome}"), flush=True)
-    if skipped and skipped == len(chosen):
-        problem = f"nothing could be asked: none of {skipped} tasks can run here"
+    if not ran:
+        problem = f"nothing could be asked: none of {len(chosen)} tasks can run here"
         raise ConfigError(problem, expected="a judge that can be reached")
 
 
@@ -460,14 +438,14 @@ def _pairs_outcome(choices: Choices, pairs: Pairs, question: str) -> list[str]:
     if pairs.votes is not None:
         for (asked, source), votes in pairs.votes.groupby(["question", "source"]):
             if asked == question or pairs.votes["question"].nunique() == 1:
-                found = agreement(choices.preferences, votes)
-                text = f"agreement with {source} on {asked!r}, a tie of the judge counted as half: {_percent(found)}"
-                lines.append(f"{text} of {found.n:,} choices")
+                agreed = agreement(choices.preferences, votes)
+                text = f"agreement with {source} on {asked!r}, a tie of the judge counted as half: {_percent(agreed)}"
+                lines.append(f"{text} of {agreed.n:,} choices")
     return lines
 
 
-def _percent(found: Share) -> str:
-    return f"{found.value:.1%} [{found.low:.1%}, {found.high:.1%}]" if found.n else "not known"
+def _percent(share: Share) -> str:
+    return f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]" if share.n else "not known"
 
 
 def _import(options: argparse.Namespace) -> None:

@@ -79,17 +79,36 @@ def origin(file: Source | Path) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """Scores computed elsewhere: of which data set, in which format, whose, in which file."""
+    """What others computed: scores (an entry of ``recorded``), or a judge's answers (of ``recorded_judges``).
+
+    Attributes
+    ----------
+    dataset, format
+        Of which data set, in which format.
+    files
+        The files by the names that the entry gives them; one of scores is called ``scores``.
+    about
+        Who computed the scores, with what.
+    model, prompt
+        Of a judge.
+    """
 
     name: str
     dataset: str
     format: str
-    about: str
-    file: Source | Path
+    files: Mapping[str, Source | Path]
+    about: str = ""
+    model: str = ""
+    prompt: str = ""
+
+    @property
+    def file(self) -> Source | Path:
+        """Return the file of scores."""
+        return self.files["scores"]
 
     @property
     def origin(self) -> str:
-        """Return where the file comes from, for a signature."""
+        """Return where the file of scores comes from, for a signature."""
         return origin(self.file)
 
 
@@ -99,19 +118,25 @@ def read_entries(
     taken: Collection[str],
     datasets: Collection[str],
     catalogue: Catalogue,
+    formats: Collection[str] | None = None,
+    key: str = "recorded",
 ) -> dict[str, Entry]:
-    """Check the section and return its entries by name.
+    """Check the section ``recorded`` or ``recorded_judges`` of ``params.yaml`` and return its entries by name.
 
     Parameters
     ----------
     section
         As :class:`comperdial.config.parameters.Parameters` has it; None for no such section.
     taken
-        Names that scores made elsewhere may not have: those of the configured metrics, and of all kinds of metric.
+        Names that entries may not have: those of other metrics.
     datasets
         The names of all data sets there can be.
     catalogue
-        Where ``source`` is looked up.
+        Where sources are looked up.
+    formats
+        The names of formats; default: of :data:`FORMATS`.
+    key
+        The section's name.
 
     Raises
     ------
@@ -120,9 +145,9 @@ def read_entries(
     UnknownNameError
         When there is no such data set, format or source.
     """
-    found = {}
+    entries = {}
     for name, entry in (section or {}).items():
-        where = f"params.yaml, recorded.{name}"
+        where = f"params.yaml, {key}.{name}"
         if name in taken:
             raise ConfigError(
                 f"{name!r} is the name of a metric that is computed here",
@@ -130,12 +155,15 @@ def read_entries(
                 expected="another name, so that nobody takes recorded scores for computed ones",
                 hint=f"Call it {name}_recorded",
             )
-        for kind, known in (("dataset", datasets), ("format", FORMATS)):
+        for kind, known in (("dataset", datasets), ("format", formats or FORMATS)):
             if entry[kind] not in known:
                 raise UnknownNameError(kind, entry[kind], known, where=where)
-        file = catalogue.file(entry["source"]) if "source" in entry else Path(entry["path"])
-        found[name] = Entry(name, entry["dataset"], entry["format"], entry["about"], file)
-    return found
+        files: dict[str, Source | Path] = {"scores": Path(entry["path"])} if "path" in entry else {}
+        sources = entry.get("sources") or ({"scores": entry["source"]} if "source" in entry else {})
+        files |= {file: catalogue.file(source) for file, source in sources.items()}
+        details = {part: entry[part] for part in ("about", "model", "prompt") if part in entry}
+        entries[name] = Entry(name, entry["dataset"], entry["format"], files, **details)
+    return entries
 
 
 # From a file to table `scores`
@@ -214,45 +242,45 @@ def import_scores(
         ratings=schema.read(ratings, "ratings") if ratings else None,
     )
     made_by = signature(path, format=format, origin=origin, about=about)
-    found = FORMATS[format](path, rated)
-    _check(found, rated, path)
-    kept = found[~found["system_id"].isin(rated.references) & found["value"].notna()]
+    scores = FORMATS[format](path, rated)
+    _check(scores, rated, path)
+    kept = scores[~scores["system_id"].isin(rated.references) & scores["value"].notna()]
     if kept.empty:
         raise SchemaError(
             "no score of a response that is evaluated", where=str(path), expected=f"scores of {rated.dataset!r}"
         )
-    for level, scored in found.groupby("level", sort=False):
+    for level, scored in scores.groupby("level", sort=False):
         _report(name, scored, str(level), rated)
     frame = kept.drop(columns="place").assign(dataset=rated.dataset, metric=name, signature=made_by)
     return schema.validate(frame, "scores", where=f"{path}, as table 'scores'")
 
 
-def _report(name: str, found: pd.DataFrame, level: str, rated: Rated) -> None:
+def _report(name: str, scores: pd.DataFrame, level: str, rated: Rated) -> None:
     """Log how much of a level is scored and rated, and what was left out."""
     items = "responses" if level == "turn" else "dialogues"
-    of_references = found["system_id"].isin(rated.references)
-    empty = found["value"].isna()
-    scored = set(_items(found[~of_references & ~empty]))
+    of_references = scores["system_id"].isin(rated.references)
+    empty = scores["value"].isna()
+    scored = set(_items(scores[~of_references & ~empty]))
     known = rated.rated_items(level)
     counted = "" if known is None else f", {len(scored & known)} of them rated"
     log.info(
         "%s: scores of %d of the %d evaluated %s of %s%s; left out: %d %s of references, %d empty values",
         name, len(scored), sum(system not in rated.references for _, system in rated.items(level)), items,
-        rated.dataset, counted, len(set(_items(found[of_references]))), items, int(empty.sum()),
+        rated.dataset, counted, len(set(_items(scores[of_references]))), items, int(empty.sum()),
     )  # fmt: skip
     if scored and known is not None and not scored & known:
         log.warning("%s: none of the %d scored %s was rated as such", name, len(scored), items)
 
 
-def _items(found: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    return zip(found["item_id"], found["system_id"], strict=True)
+def _items(scores: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    return zip(scores["item_id"], scores["system_id"], strict=True)
 
 
-def _check(found: pd.DataFrame, rated: Rated, path: Path) -> None:
+def _check(scores: pd.DataFrame, rated: Rated, path: Path) -> None:
     """Refuse an item that does not exist or is scored twice, and an output of two levels."""
-    known = {level: rated.items(level) for level in found["level"].unique()}
+    known = {level: rated.items(level) for level in scores["level"].unique()}
     seen: dict[tuple[str, ...], str] = {}
-    for place, level, item, system, output in found[[*_COLUMNS[:-1]]].itertuples(index=False, name=None):
+    for place, level, item, system, output in scores[[*_COLUMNS[:-1]]].itertuples(index=False, name=None):
         kind, what = ("context", "response") if level == "turn" else ("dialogue", "dialogue")
         where, name = f"{path}, {place}", f"{kind} {item!r}, system {system!r}"
         if (item, system) not in known[level]:
@@ -264,7 +292,7 @@ def _check(found: pd.DataFrame, rated: Rated, path: Path) -> None:
             raise SchemaError(
                 f"{name}, output {output!r} was scored in {first} already", where=where, expected="each once"
             )
-    levels = found.groupby("output", sort=False)["level"].nunique()
+    levels = scores.groupby("output", sort=False)["level"].nunique()
     if (levels > 1).any():
         raise SchemaError(
             f"output {levels.idxmax()!r} is of turns and of dialogues",
@@ -281,11 +309,11 @@ _COLUMNS = ("place", "level", "item_id", "system_id", "output", "value")
 
 def _frame(path: Path, rows: Iterable[tuple[str, str, str, str, str, Any]]) -> pd.DataFrame:
     """Make what a format returns; a value may be NaN, and ``cut`` is 0 unless the file has it."""
-    found = list(rows)
-    for place, *_, value in found:
+    scores = list(rows)
+    for place, *_, value in scores:
         if isinstance(value, bool) or not isinstance(value, Real) or math.isinf(value):
             raise SchemaError(f"the score is {value!r}", where=f"{path}, {place}", expected="a finite number")
-    return pd.DataFrame(found, columns=_COLUMNS).astype({"value": "float64"}).assign(cut=0)
+    return pd.DataFrame(scores, columns=_COLUMNS).astype({"value": "float64"}).assign(cut=0)
 
 
 # The column that names what is scored, and of which levels it can be.
@@ -330,7 +358,7 @@ def _table(path: Path, rated: Rated) -> pd.DataFrame:
         raise SchemaError(f"column 'metric' holds {names}", where=str(path), expected="the scores of one metric a file")
     cells = content["value"].astype(object)
     values = cells.where(cells.notna() & (cells != ""), math.nan)
-    found = _frame(
+    scores = _frame(
         path,
         zip(
             [f"record {number}" for number in range(1, len(content) + 1)],
@@ -342,7 +370,7 @@ def _table(path: Path, rated: Rated) -> pd.DataFrame:
             strict=True,
         ),
     )
-    return found.assign(cut=content["cut"].to_numpy()) if "cut" in content else found
+    return scores.assign(cut=content["cut"].to_numpy()) if "cut" in content else scores
 
 
 def _unieval(path: Path, rated: Rated) -> pd.DataFrame:
@@ -393,16 +421,16 @@ def read_items(path: Path, rated: Rated) -> Iterator[Item]:
         where = f"{path}, item {number}"
         lines = _lines(get(item, "source", str, where))
         system, text = (get(item, field, str, where).strip() for field in ("system_id", "system_output"))
-        found = known.get((lines, system, text), [])
-        if len(found) != 1:
+        contexts_of = known.get((lines, system, text), [])
+        if len(contexts_of) != 1:
             raise SchemaError(
-                f"{len(found) or 'no'} response{'s' if found else ''} of {rated.dataset!r} by {system!r} with this "
+                f"{len(contexts_of) or 'no'} response{'s' if contexts_of else ''} of {rated.dataset!r} by {system!r} with this "
                 f"dialogue and text: {_short(text)}",
                 where=where,
                 expected="exactly one",
                 hint=f"The dialogue ends in {_short(lines[-1])}",
             )
-        yield Item(number, item, found[0], system, where)
+        yield Item(number, item, contexts_of[0], system, where)
 
 
 def _lines(dialogue: str) -> tuple[str, ...]:

@@ -121,7 +121,7 @@ class AnswerFile:
     def get(self, key: str) -> Answer | None:
         """Return the answer to a request; None if it has none."""
         query = f"SELECT {', '.join(_ANSWER)} FROM answers WHERE key = ?"  # noqa: S608
-        row = self._database.execute(query, (key,)).fetchone() or self._exported.get(key)
+        row = self._database.execute(query, (key,)).fetchone() or self._published(key)
         if row is None:
             return None
         text, finish, read, written, model, logprobs, cost = row
@@ -129,7 +129,7 @@ class AnswerFile:
 
     def has(self, dataset: str, family: str) -> bool:
         """Return whether there is any answer of a family about a data set."""
-        if any((dataset, family) in _families(file, file.stat().st_mtime_ns) for file in self._files):
+        if any((dataset, family) in _exported(*file)[1] for file in self._files):
             return True
         query = "SELECT 1 FROM answers WHERE dataset = ? AND family = ? LIMIT 1"
         return self._database.execute(query, (dataset, family)).fetchone() is not None
@@ -187,14 +187,12 @@ class AnswerFile:
 
     # --- Parquet -------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _exported(self) -> dict[str, tuple[Any, ...]]:
-        places = [COLUMNS.index(name) for name in _ANSWER]
-        return {row[2]: tuple(row[place] for place in places) for file in self._files for row in _read(file)}
+    def _published(self, key: str) -> tuple[Any, ...] | None:
+        return next((rows[key] for file in self._files if key in (rows := _exported(*file)[0])), None)
 
-    @property
-    def _files(self) -> list[Path]:
-        return sorted(self.path.parent.glob("*.parquet"))
+    @cached_property
+    def _files(self) -> list[tuple[Path, int]]:
+        return [(file, file.stat().st_mtime_ns) for file in sorted(self.path.parent.glob("*.parquet"))]
 
     def export(self, path: Path, *, texts: bool = False, dataset: str | None = None) -> int:
         """Write answers to a Parquet file, beside those that it has already; return how many it has then.
@@ -232,10 +230,12 @@ class AnswerFile:
         return Counter(dict(self._database.execute("SELECT why, SUM(amount) FROM charges GROUP BY why")))
 
 
-@lru_cache(maxsize=64)
-def _families(file: Path, _: int) -> frozenset[tuple[str, str]]:
-    rows = pd.read_parquet(file, columns=["dataset", "family"]).drop_duplicates()
-    return frozenset(rows.itertuples(index=False, name=None))
+@lru_cache(maxsize=16)
+def _exported(file: Path, _: int) -> tuple[dict[str, tuple[Any, ...]], set[tuple[str, str]]]:
+    """Return the answers of a Parquet file by key, and which data sets and families they are of."""
+    places = [COLUMNS.index(name) for name in _ANSWER]
+    rows = _read(file)
+    return {row[2]: tuple(row[place] for place in places) for row in rows}, {(row[0], row[1]) for row in rows}
 
 
 def _read(path: Path) -> list[tuple[Any, ...]]:

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import signal
-import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import tenacity
-
-from comperdial.core.errors import ComperdialError, ConfigError
+from comperdial.core.errors import ComperdialError
 from comperdial.core.terminal import money
 from comperdial.judges.answers import AnswerFile
-from comperdial.judges.prices import FREE, Price, is_impossible, least_input, most_output
+from comperdial.judges.prices import FREE, Price, is_impossible, least_input
 from comperdial.judges.requests import (
     REFUSED,
     Answer,
-    InterruptedRunError,
     JudgeError,
+    Message,
     RefusedError,
     Request,
     TransientError,
@@ -39,7 +37,6 @@ _HOPELESS = 10
 _READ = 0.75
 # Seconds: a service that asks to wait longer ends the run.
 _PATIENCE = 600.0
-_BACKOFF = tenacity.wait_random_exponential(multiplier=0.5, max=60)
 
 Job = Callable[[], Awaitable[bool]]
 """Asks for what one judgement needs; returns whether it was refused and is to be done again at the end of the run."""
@@ -135,8 +132,11 @@ class Asker:
         self._settled = asyncio.Event()
 
     async def run(self, jobs: Iterable[Job]) -> None:
-        """Do jobs, many at a time."""
+        """Do jobs, many at a time; SIGTERM ends the run as Ctrl-C does."""
         start, again = time.monotonic(), list[Job]()
+        if task := asyncio.current_task():
+            with suppress(RuntimeError):  # outside of the main thread
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
         async def do(job: Job) -> None:
             try:
@@ -171,15 +171,13 @@ class Asker:
         RefusedError
             When it was refused for the first time.
         """
-        retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception_type(TransientError),
-            stop=tenacity.stop_after_attempt(self._task.judge.attempts or ATTEMPTS),
-            wait=_wait,
-            sleep=self._sleep,
-            reraise=True,
-        )
         try:
-            return await retrying(self._attempt, request)
+            for attempt in range((self._task.judge.attempts or ATTEMPTS) - 1):
+                try:
+                    return await self._attempt(request)
+                except TransientError as error:
+                    await self._sleep((error.retry_after or 0.0) + _backoff(attempt))
+            return await self._attempt(request)
         except _Stopped:
             return None
         except ComperdialError as error:
@@ -215,13 +213,13 @@ class Asker:
                 )
             )
 
-    def sent(self, request: Request) -> dict[str, Any]:
+    def _sent(self, request: Request) -> dict[str, Any]:
         """Return the parameters that are sent with a request."""
         parameters = dict(self._task.parameters)
         for name in self._service.identity():
             del parameters[name]
         seed = parameters.get("seed")
-        if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0:
+        if isinstance(seed, int) and seed >= 0:
             # Each sample has its own seed, or all would be one answer.
             parameters["seed"] = seed + request.sample
         if self._service.needs_seed:
@@ -234,7 +232,7 @@ class Asker:
         start = max(self._next, now)
         self._next = start + self._gap
         await self._sleep(start - now)
-        chat, sent = request.chat, self.sent(request)
+        chat, sent = request.chat, self._sent(request)
         worst = self._price.at_worst(chat, sent)
         charge = await self._reserve(request, worst)
         answer: Answer | None = None
@@ -265,16 +263,16 @@ class Asker:
         self.report.answered += 1
         self.report.cost += answer.cost or 0.0
         self._in_a_row = 0
-        if answer.input_tokens and self._service.remote:
-            self._check_length(answer.input_tokens, least_input(chat))
+        self._check_length(answer, chat)
         if worst and is_impossible(answer, chat, sent):
             problem = f"the service counts {answer.input_tokens} tokens in and {answer.output_tokens} out"
             self._stop(JudgeError(f"{problem}, more than there can be", expected="usage that can be priced"))
         return answer
 
-    def _check_length(self, read: int, least: int) -> None:
+    def _check_length(self, answer: Answer, chat: Sequence[Message]) -> None:
         """Warn of a server that reads less of a prompt than there is."""
-        if read >= _READ * least:
+        read = answer.input_tokens
+        if not self._service.remote or not read or read >= _READ * (least := least_input(chat)):
             return
         if not self.report.shortened:
             log.warning(
@@ -325,32 +323,6 @@ class Asker:
             raise _Stopped
 
 
-def _wait(state: tenacity.RetryCallState) -> float:
-    """Return the seconds until the next attempt: random and growing, after what the service asks for."""
-    fault = state.outcome.exception() if state.outcome else None
-    asked = fault.retry_after if isinstance(fault, TransientError) else None
-    return (asked or 0.0) + _BACKOFF(state)
-
-
-def check_budget(task: Task) -> None:
-    """Refuse to ask a service that costs money if the length of answers has no limit."""
-    if task.service.paid and most_output(task.judge.parameters) is None:
-        raise ConfigError(
-            "the length of answers has no limit, so that no budget can be kept",
-            where=task.judge.name,
-            expected="`max_tokens` or `max_completion_tokens` among the judge's parameters",
-        )
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Turn Ctrl-C and SIGTERM into an error that says that answers are kept."""
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if main else None
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise InterruptedRunError("interrupted", hint="All answers so far were kept: run it again to go on") from None
-    finally:
-        if main:
-            signal.signal(signal.SIGTERM, before)
+def _backoff(attempt: int) -> float:
+    """Return the seconds to wait after an attempt, counted from 0: random and growing."""
+    return random.uniform(0, min(60.0, 0.5 * 2**attempt))  # noqa: S311

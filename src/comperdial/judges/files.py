@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.data.own_files import spoken
 from comperdial.judges.items import Item, turn_item
 from comperdial.judges.tasks import Judging, Task
-from comperdial.metrics.score_files import Records, read_records
+from comperdial.metrics.score_files import read_records
 
 
 def file_task(judging: Judging, variant: str, judge: str) -> Task:
@@ -59,7 +57,13 @@ def file_items(task: Task, path: Path) -> list[Item]:
         When the file breaks a rule, lacks a column that the prompt needs, or names several data sets.
     """
     records = read_records(path)
-    _check_entries(records, path)
+    # What is no text is refused in columns that the prompt does not use too: the same file holds for all variants.
+    batch = records.batch()
+    for number, history in enumerate(batch.histories, start=1):
+        for utterance in history:
+            if not str(utterance.get("speaker") or "").strip():
+                problem = f"one of its history is {utterance!r}"
+                raise SchemaError(problem, where=f"{path}, record {number}", expected="a text, or {speaker, text}")
     # Without facts the prompt says that there are none; without these two a whole file is more likely a mistake.
     needed = {"history": ("history", records.histories), "reference": ("references", records.references)}
     for field, (column, values) in needed.items():
@@ -71,26 +75,9 @@ def file_items(task: Task, path: Path) -> list[Item]:
     if len(names) > 1:
         problem = f"{len(names)} data sets, among them {names[0]!r} and {names[1]!r}"
         raise SchemaError(problem, where=f"{path}, column 'dataset'", expected="one")
-    items = []
     keys = responses[["dataset", "context_id", "system_id", "response"]].itertuples(index=False, name=None)
-    for row, (dataset, context, system, response) in enumerate(keys):
-        columns = (records.histories, records.references, records.facts)
-        history, references, facts = ([] if column is None else column[row] for column in columns)
-        item = turn_item(task.prompt, (dataset, context, system), response, spoken(history), references, facts)
-        items.append(item)
-    return items
-
-
-def _check_entries(records: Records, path: Path) -> None:
-    """Refuse what is no text, in columns that the prompt does not use too: the same file holds for all variants."""
-    columns = {"references": records.references, "history": records.histories, "facts": records.facts}
-    for column, values in columns.items():
-        for number, entries in enumerate(values or (), start=1):
-            for entry in entries:
-                texts = [entry]
-                if column == "history" and isinstance(entry, Mapping):
-                    texts = [entry.get("speaker"), entry.get("text")]
-                if not all(isinstance(text, str) and text.strip() for text in texts):
-                    expected = "a text that is not empty" + (", or {speaker, text}" if column == "history" else "")
-                    problem = f"one of its {column} is {entry!r}"
-                    raise SchemaError(problem, where=f"{path}, record {number}", expected=expected)
+    rows = zip(keys, batch.histories, batch.references, batch.facts, strict=True)
+    return [
+        turn_item(task.prompt, (dataset, context, system), response, history, references, facts)
+        for (dataset, context, system, response), history, references, facts in rows
+    ]

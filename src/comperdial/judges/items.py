@@ -76,12 +76,14 @@ def sample(items: Iterable[Item], count: int | None) -> list[Item]:
     """
     if count is None:
         return list(items)
-    ranked = [
-        (hashlib.sha256(f"{item.item_id}\0{item.system_id}".encode()).digest(), place, item)
-        for place, item in enumerate(item for item in items if item.messages is not None)
-    ]
-    chosen = sorted(ranked, key=lambda one: one[:2])[:count]
-    return [item for _, _, item in sorted(chosen, key=lambda one: one[1])]
+    known = [item for item in items if item.messages is not None]
+    return [known[place] for place in sampled([f"{item.item_id}\0{item.system_id}" for item in known], count)]
+
+
+def sampled(names: Sequence[str], count: int | None) -> list[int]:
+    """Return the places of so many names, in their order: of those with the smallest SHA-256 hash; None: of all."""
+    places = sorted(range(len(names)), key=lambda place: hashlib.sha256(names[place].encode()).digest())
+    return sorted(places[:count])
 
 
 def turn_item(
@@ -115,14 +117,14 @@ def _rated_dialogues(
 ) -> Iterator[Item]:
     """Yield each dialogue of each system with the scores of its turns, if all of them have one."""
     for names, group in _by_dialogue(rows):
-        found = [scores.get((names[0], context, names[2])) for context in group["context_id"]]
-        known = [score is not None for score in found]
+        values = [scores.get((names[0], context, names[2])) for context in group["context_id"]]
+        known = [score is not None for score in values]
         # A turn has several contexts if the system answered it several times.
         scored = set(group["turn"][known]) - set(group["turn"][[not one for one in known]])
         if missing := turns[names[1]] - len(scored):
             yield Item(*names, None, f"{missing} turns without a score")
             continue
-        texts = [f"{score:.2f}".rstrip("0").rstrip(".") for score in found if score is not None]
+        texts = [f"{score:.2f}".rstrip("0").rstrip(".") for score in values if score is not None]
         yield Item(*names, message(prompt.render({"turn_scores": texts, "responses": list(group["response"])})))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ from tqdm import tqdm
 from comperdial import schema
 from comperdial.core.errors import ComperdialError, ConfigError
 from comperdial.judges.answers import AnswerFile
-from comperdial.judges.asking import Asker, Job, Report, check_budget, interruptible
+from comperdial.judges.asking import Asker, Job, Report
 from comperdial.judges.items import Item, Turns, items_of
 from comperdial.judges.parsing import Parsed, parse, without_thoughts
 from comperdial.judges.prices import FREE, find_price, most_output
 from comperdial.judges.probabilities import expected_value
-from comperdial.judges.requests import CUT, Answer, MissingAnswersError, RefusedError, Request
+from comperdial.judges.requests import CUT, Answer, InterruptedRunError, MissingAnswersError, RefusedError, Request
 from comperdial.judges.tasks import Task, slug
 
 OUTSIDE = "outside"
@@ -34,34 +34,32 @@ _KEY = 10
 
 
 @dataclass(frozen=True)
-class Try:
-    """One answer, and what was read in it."""
-
-    request: Request
-    answer: Answer
-    parsed: Parsed
-
-    @property
-    def last(self) -> bool:
-        """Return whether no fresh sample is wanted after it."""
-        return self.parsed.failure is None or self.answer.refused
-
-
-@dataclass(frozen=True)
 class Judgement:
     """The answers to one request and to its fresh samples, up to the first with a rating, or to a refusal.
 
-    ``ended`` says that there is nothing more to ask.
+    Attributes
+    ----------
+    answers
+        In the order of the requests.
+    parsed
+        What the last answer says.
+    key
+        Of the request of the last answer.
+    left
+        What is still to be asked until there is a rating; empty if the judgement has ended.
     """
 
-    tries: Sequence[Try]
-    ended: bool
+    answers: Sequence[Answer]
+    parsed: Parsed
+    key: str
+    left: Sequence[Request] = ()
 
     @property
     def problem(self) -> str | None:
         """Return why a judgement that has ended has no rating."""
-        last = self.tries[-1]
-        return "refused" if last.answer.refused else "unreadable" if last.parsed.failure else None
+        if self.left or not self.parsed.failure:
+            return None
+        return "refused" if self.answers[-1].refused else "unreadable"
 
 
 class Judgements:
@@ -73,32 +71,31 @@ class Judgements:
 
     def get(self, answers: AnswerFile, messages: str, index: int) -> Judgement:
         """Return the ``index``-th judgement of a chat."""
-        tries: list[Try] = []
-        for request in self._requests(messages, index):
+        requests, given, parsed = self._requests(messages, index), list[Answer](), Parsed({})
+        for number, request in enumerate(requests):
             if (answer := answers.get(request.key)) is None:
-                return Judgement(tries, ended=False)
-            tries.append(Try(request, answer, self._read(answer)))
-            if tries[-1].last:
+                return Judgement(given, parsed, request.key, requests[number:])
+            given.append(answer)
+            parsed = self._read(answer)
+            if parsed.failure is None or answer.refused:
                 break
-        return Judgement(tries, ended=True)
+        return Judgement(given, parsed, requests[len(given) - 1].key)
 
     def missing(
         self, answers: AnswerFile, items: Iterable[Item], ask_again: Collection[str] = ()
-    ) -> Iterator[list[Request]]:
+    ) -> Iterator[Sequence[Request]]:
         """Yield for each judgement what is to be asked until there is a rating; nothing if it has ended.
 
         What several systems answered alike is asked once: later judgements have nothing to ask.
         """
-        seen: set[str] = set()
+        seen: set[tuple[str, int]] = set()
         for item in items:
             for index in range(self.task.samples if item.messages is not None else 0):
-                requests = list(self._requests(str(item.messages), index))
-                known = self.get(answers, str(item.messages), index)
-                left = requests[len(known.tries) :]
-                if known.ended:
-                    left = requests if known.problem in ask_again else []
-                yield [] if requests[0].key in seen else left
-                seen.add(requests[0].key)
+                chat = (str(item.messages), index)
+                known = self.get(answers, *chat)
+                left = self._requests(*chat) if known.problem in ask_again else known.left
+                yield [] if chat in seen else left
+                seen.add(chat)
 
     async def ask(self, asker: Asker, requests: Iterable[Request]) -> bool:
         """Ask until an answer has a rating, no fresh sample is left, or nothing is answered.
@@ -110,19 +107,18 @@ class Judgements:
                 answer = await asker.ask(request)
             except RefusedError:
                 return True
-            if answer is None:
+            if answer is None or answer.refused:
                 break
-            tried = Try(request, answer, self._read(answer))
-            if not answer.refused:
-                asker.note(readable=tried.parsed.failure is None)
-            if tried.last:
+            readable = self._read(answer).failure is None
+            asker.note(readable=readable)
+            if readable:
                 break
         return False
 
-    def _requests(self, messages: str, index: int) -> Iterator[Request]:
+    def _requests(self, messages: str, index: int) -> list[Request]:
         # Scores of fewer answers are made of the same ones.
-        for number in range(self.task.retries + 1):
-            yield Request(self.task.family, messages, index + number * self.task.wanted[0])
+        numbers = range(index, index + (self.task.retries + 1) * self.task.wanted[0], self.task.wanted[0])
+        return [Request(self.task.family, messages, number) for number in numbers]
 
 
 def _text_reader(task: Task) -> Callable[[Answer], Parsed]:
@@ -186,12 +182,13 @@ def ask(
         return None
     price, budget = FREE, None
     if task.service.paid:
-        check_budget(task)
-        budget = task.judging.budget
-        try:
-            price = find_price(task.judging.prices, task.judge.model or "")
-        except ConfigError as error:
-            raise ConfigError(error.problem, where=error.where, hint=task.to_pay) from error
+        if most_output(task.judge.parameters) is None:
+            raise ConfigError(
+                "the length of answers has no limit, so that no budget can be kept",
+                where=task.judge.name,
+                expected="`max_tokens` or `max_completion_tokens` among the judge's parameters",
+            )
+        price, budget = find_price(task.judging.prices, task.judge.model or ""), task.judging.budget
 
     async def run() -> Report:
         asker = Asker(task, answers, price=price, budget=budget, accept_refused=accept_refused)
@@ -200,8 +197,12 @@ def ask(
             await asker.run(jobs)
         return asker.report
 
-    with answers.asking(), interruptible():
-        report = asyncio.run(run())
+    with answers.asking():
+        try:
+            report = asyncio.run(run())
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            hint = "All answers so far were kept: run it again to go on"
+            raise InterruptedRunError("interrupted", hint=hint) from None
     report.check(task.name)
     return report
 
@@ -264,9 +265,7 @@ def judge_items(
     """
     with AnswerFile(task.judging.ledger, dataset) as answers:
         report = ask(task, items, answers, ask_again=ask_again, accept_refused=accept_refused)
-        found = tables(task, items, answers)
-    found.report = report
-    return found
+        return replace(tables(task, items, answers), report=report)
 
 
 def judge_tables(
@@ -275,17 +274,16 @@ def judge_tables(
     *,
     dataset: str,
     turns: Turns | None = None,
-    ask_again: Collection[str] = (),
-    accept_refused: bool = False,
+    **asking: Any,  # noqa: ANN401
 ) -> Judged:
-    """Have a data set's tables judged, as :func:`judge_items` judges items.
+    """Have a data set's tables judged, as :func:`judge_items` judges items, and with its options.
 
     A task at dialogue level is given the scores of its turns: ``turns``, or those that the answers give.
     """
     if task.variant.turns and turns is None:
         turns = turn_scores(task, folder, dataset)
     items = items_of(task, folder, turns)
-    return judge_items(task, items, dataset=dataset, ask_again=ask_again, accept_refused=accept_refused)
+    return judge_items(task, items, dataset=dataset, **asking)
 
 
 def turn_scores(task: Task, folder: Path, dataset: str) -> pd.DataFrame:
@@ -306,14 +304,14 @@ def tables(task: Task, items: Iterable[Item], answers: AnswerFile) -> Judged:
         if item.messages is None:
             lacking[str(item.lacks)] += 1
             continue
-        found = [judgements.get(answers, item.messages, index) for index in range(task.samples)]
-        missing += [f"{item.item_id}, {item.system_id}" for judgement in found if not judgement.ended]
+        made = [judgements.get(answers, item.messages, index) for index in range(task.samples)]
+        missing += [f"{item.item_id}, {item.system_id}" for judgement in made if judgement.left]
         if missing:
             continue
-        first = first or found[0].tries[0].answer.text[:200]
-        rows += [_row(task, item, judgement, sample) for sample, judgement in enumerate(found)]
-        failures.update(why for judgement in found if (why := judgement.tries[-1].parsed.failure))
-        rated.append((item, _means([judgement.tries[-1].parsed.values for judgement in found])))
+        first = first or made[0].answers[0].text[:200]
+        rows += [_row(task, item, judgement, sample) for sample, judgement in enumerate(made)]
+        failures.update(judgement.parsed.failure for judgement in made if judgement.parsed.failure)
+        rated.append((item, _means([judgement.parsed.values for judgement in made])))
     if missing:
         raise MissingAnswersError(
             f"{len(missing):,} judgements are missing, the first: {missing[0]}",
@@ -343,24 +341,24 @@ def tables(task: Task, items: Iterable[Item], answers: AnswerFile) -> Judged:
 
 
 def _row(task: Task, item: Item, judgement: Judgement, sample: int) -> dict[str, Any]:
-    """Return a row of table ``judgements``: the last try, and what all of them took."""
-    last, tries = judgement.tries[-1], [tried.answer for tried in judgement.tries]
+    """Return a row of table ``judgements``: what the last answer says, and what all of them took."""
+    parsed, answers, main = judgement.parsed, judgement.answers, task.variant.form.main
     return {
         "dataset": item.dataset,
         "level": task.variant.level,
         "item_id": item.item_id,
         "system_id": item.system_id,
         "metric": task.name,
-        "output": slug(task.variant.form.main),
+        "output": slug(main),
         "sample": sample,
-        "key": last.request.key[:_KEY],
-        "tries": len(tries),
-        "value": last.parsed.values.get(task.variant.form.main),
-        "failure": last.parsed.failure,
-        "rationale": last.parsed.rationale or None,
-        "input_tokens": _sum([answer.input_tokens for answer in tries]),
-        "output_tokens": _sum([answer.output_tokens for answer in tries]),
-        "cost": _sum([answer.cost for answer in tries]),
+        "key": judgement.key[:_KEY],
+        "tries": len(answers),
+        "value": parsed.values.get(main),
+        "failure": parsed.failure,
+        "rationale": parsed.rationale or None,
+        "input_tokens": _sum([answer.input_tokens for answer in answers]),
+        "output_tokens": _sum([answer.output_tokens for answer in answers]),
+        "cost": _sum([answer.cost for answer in answers]),
     }
 
 
@@ -369,11 +367,11 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(known) if len(known) == len(values) else None
 
 
-def _means(found: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
-    if len(found) == 1:
-        return found[0]
-    names = dict.fromkeys(name for values in found for name in values)
-    return {name: float(np.mean([values[name] for values in found if name in values])) for name in names}
+def _means(ratings: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+    if len(ratings) == 1:
+        return ratings[0]
+    names = dict.fromkeys(name for values in ratings for name in values)
+    return {name: float(np.mean([values[name] for values in ratings if name in values])) for name in names}
 
 
 def _checked(frame: pd.DataFrame, name: str) -> pd.DataFrame:

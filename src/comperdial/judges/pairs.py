@@ -6,9 +6,8 @@ either dialogue first. A choice that stays with the dialogue is a preference; on
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from comperdial.challenge.pairs.questions import chosen, read_questions
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import check_columns, read_table
 from comperdial.judges.asking import Report
-from comperdial.judges.items import Item, message
+from comperdial.judges.items import Item, message, sampled
 from comperdial.judges.judging import judge_items
 from comperdial.judges.prompting import load
 from comperdial.judges.tasks import Judging, Task, Variant
@@ -83,8 +82,8 @@ def read_pairs(path: str | Path) -> Pairs:
     numbers = [str(number) for number in range(1, len(frame) + 1)]
     filled = frame[list(PAIR)].assign(dataset=names, annotator_id=numbers, question="-", choice="first", source="-")
     empty = dict.fromkeys(name for name in known if name not in filled)
-    found = of_votes(schema.validate(filled.assign(**empty), "preferences", where=str(path)), str(path))
-    return replace(found, votes=None)
+    checked = schema.validate(filled.assign(**empty), "preferences", where=str(path))
+    return replace(of_votes(checked, str(path)), votes=None)
 
 
 def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
@@ -176,9 +175,7 @@ def judge_pairs(
     dialogues: Dialogues,
     pairs: Pairs,
     question: str,
-    *,
-    ask_again: Collection[str] = (),
-    accept_refused: bool = False,
+    **asking: Any,  # noqa: ANN401
 ) -> Choices:
     """Ask a judge which dialogue of each pair is better, either one first; what has an answer is not asked again.
 
@@ -191,6 +188,8 @@ def judge_pairs(
     question
         The name of one of :func:`comperdial.challenge.pairs.questions.read_questions`, or a text of your own, known by its
         spaces. The table has it as it is given.
+    asking
+        Options of :func:`comperdial.judges.judging.judge_items`.
 
     Raises
     ------
@@ -203,10 +202,11 @@ def judge_pairs(
     """
     text = question if len(question.split()) > 1 else chosen(read_questions(), [question])[0].text
     task = _task(judging, judge)
-    wanted = _sample(pairs.pairs, judging.judges[judge].items)
+    chosen_pairs = sampled(list(pairs.pairs["pair_id"]), judging.judges[judge].items)
+    wanted = pairs.pairs.iloc[chosen_pairs].reset_index(drop=True)
     items = list(_items(pairs.dataset, wanted, dialogues, text))
-    found = judge_items(task, items, dataset=pairs.dataset, ask_again=ask_again, accept_refused=accept_refused)
-    judgements, failures = found.judgements, Counter(found.failures)
+    judged = judge_items(task, items, dataset=pairs.dataset, **asking)
+    judgements, failures = judged.judgements, Counter(judged.failures)
     values = judgements["value"].astype(float)
     if not task.variant.labels:
         between = values.notna() & ~values.isin([1, 2])
@@ -217,7 +217,7 @@ def judge_pairs(
     choice = judgements["system_id"].where(values < 1.5, other).mask(values == 1.5, "tie").mask(values.isna(), None)
     answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": judgements["system_id"], "choice": choice})
     combined = combine(pairs.dataset, wanted, answers, judge=judge, question=question)
-    return replace(combined, failures=failures, report=found.report)
+    return replace(combined, failures=failures, report=judged.report)
 
 
 def combine(dataset: str, pairs: pd.DataFrame, answers: pd.DataFrame, *, judge: str, question: str) -> Choices:
@@ -273,13 +273,6 @@ def _task(judging: Judging, name: str) -> Task:
     return Task(judging, judge.model_copy(update={"service": service, "items": None, "explain": None}), variant, 1)
 
 
-def _sample(pairs: pd.DataFrame, count: int | None) -> pd.DataFrame:
-    if count is None or count >= len(pairs):
-        return pairs
-    hashes = pairs["pair_id"].map(lambda name: hashlib.sha256(name.encode()).hexdigest())
-    return pairs.loc[hashes.sort_values(kind="stable").index[:count].sort_values()].reset_index(drop=True)
-
-
 def _items(dataset: str, pairs: pd.DataFrame, dialogues: Dialogues, question: str) -> Iterator[Item]:
     """Yield what is asked: each pair twice, named by the dialogue that is shown first."""
     prompt = load("pair")
@@ -316,8 +309,8 @@ def agreement(preferences: pd.DataFrame, votes: pd.DataFrame) -> Share:
     # Each vote is looked at twice, so that a tie is right once and wrong once.
     tie, right = both["choice_judge"] == "tie", both["choice_judge"] == both["choice"]
     hits = pd.concat([right | tie, right]).to_numpy(dtype=bool)
-    found = share(hits, pd.concat([both["pair_id"]] * 2).to_numpy())
-    return replace(found, n=len(both))
+    agreed = share(hits, pd.concat([both["pair_id"]] * 2).to_numpy())
+    return replace(agreed, n=len(both))
 
 
 def majority(votes: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """Ratings out of a judge's answer: tolerant of its form, strict about the value.
 
-An answer is read line by line. What is found first in this order counts alone:
+An answer is read line by line. What comes first in this order counts alone:
 
 1. a rating under its name: a field of JSON, or a line ``- Overall: 4/5``, ``| Overall | 4 |``, ``Rating: 4``;
 2. a number that is a line or begins one: ``4``, ``4. It reads well.``, ``Response: 4``;
@@ -146,7 +146,7 @@ class Parsed:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Note:
     """A number that may be a rating, or why it is none; ``dimension`` is None where none is named."""
 
     rank: int
@@ -168,10 +168,10 @@ def parse(answer: str, form: Form) -> Parsed:
     if len(text) > _LONGEST:
         return Parsed({}, "a text too long for ratings")
     unquoted = re.sub(r"(?m)^[ \t]*>.*", "", text)
-    found, rationale = _Scan(form).read(unquoted if unquoted.strip() else text)
+    notes, rationale = _Scan(form).read(unquoted if unquoted.strip() else text)
     values, failure = {}, None
     for dimension in form.dimensions:
-        value, problem = _decide(found, dimension, form)
+        value, problem = _decide(notes, dimension, form)
         if value is not None:
             values[dimension] = value
         elif dimension == form.main:
@@ -183,13 +183,13 @@ def parse(answer: str, form: Form) -> Parsed:
     return Parsed({} if failure else values, failure, rationale)
 
 
-def _decide(found: list[_Found], dimension: str, form: Form) -> tuple[float | None, str]:
+def _decide(notes: list[_Note], dimension: str, form: Form) -> tuple[float | None, str]:
     """Return the value of a dimension, or why there is none."""
     main = dimension == form.main
-    unnamed = main and (len(form.dimensions) == 1 or all(one.dimension is None for one in found))
+    unnamed = main and (len(form.dimensions) == 1 or all(one.dimension is None for one in notes))
     own = [
         one
-        for one in found
+        for one in notes
         if one.dimension == dimension or (one.dimension is None and (unnamed or (main and one.mood == "final")))
     ]
     rank = min((one.rank for one in own), default=_NAMED)
@@ -211,7 +211,7 @@ def without_thoughts(answer: str) -> tuple[str, str | None]:
     """
     plain = answer.translate(_WIDE)
     closing = list(_CLOSING.finditer(plain))
-    opening = [found for found in _OPENING.finditer(plain) if not any(_overlap(found, mark) for mark in closing)]
+    opening = [start for start in _OPENING.finditer(plain) if not any(_overlap(start, mark) for mark in closing)]
     for mark in closing:
         before = plain[plain.rfind("\n", 0, mark.start()) + 1 : mark.start()]
         if (
@@ -238,21 +238,21 @@ class _Scan:
 
     def __init__(self, form: Form) -> None:
         self.form = form
-        self.found: list[_Found] = []
+        self.notes: list[_Note] = []
         self.reasons: list[list[str]] = []
         self.section: str | None = None
         """The dimension that a heading names."""
 
-    def read(self, text: str) -> tuple[list[_Found], str | None]:
+    def read(self, text: str) -> tuple[list[_Note], str | None]:
         """Return what there is in a text."""
         rest = self._read_json(text)
         if (rest != text or "```" in text) and _QUOTING.search(rest):
-            return [_Found(_NAMED, self.form.main, None, "a quoted rating")], None
+            return [_Note(_NAMED, self.form.main, None, "a quoted rating")], None
         self._read_lines(re.sub(r"</[\w ]{1,40}>", "\n", rest).splitlines())
-        if not any(one.rank < _IN_SENTENCE or one.dimension in self.form.dimensions for one in self.found):
+        if not any(one.rank < _IN_SENTENCE or one.dimension in self.form.dimensions for one in self.notes):
             self._read_sentences(rest)
         reasons = ("\n".join(lines).strip(" \t\r\n*_#\"'|-") for lines in self.reasons)
-        return self.found, "\n".join(filter(None, reasons)) or None
+        return self.notes, "\n".join(filter(None, reasons)) or None
 
     def _note(self, text: str, rank: int, dimension: str | None, mood: str = "") -> bool:
         """Note the number that a text begins with, or that it is unclear; return whether there is one."""
@@ -272,7 +272,7 @@ class _Scan:
         elif re.match(r"[^\w(]{0,9}\d", text):
             problem = f"no clear rating: {text[:40]}"
         if value is not None or problem:
-            self.found.append(_Found(rank, dimension, None if problem else value, problem, mood))
+            self.notes.append(_Note(rank, dimension, None if problem else value, problem, mood))
         return value is not None or bool(problem)
 
     def _dimension(self, words: Iterable[str]) -> str | None:
@@ -295,10 +295,10 @@ class _Scan:
                 continue
             match = _LABELLED.match(line)
             heading = raw.lstrip().startswith("#")
-            words = set(found := _words(match[1] if match else line[:80] if heading else ""))
+            words = set(named := _words(match[1] if match else line[:80] if heading else ""))
             rest = match[2] if match else ""
             mood = "final" if words & _FINAL else "draft" if words & _DRAFT else ""
-            dimension = self._dimension(found)
+            dimension = self._dimension(named)
             rating = words <= _FILLER | _FINAL | _DRAFT | {"overall", "total"} and words & (
                 _RATING | _FINAL | {"overall"}
             )
@@ -307,20 +307,20 @@ class _Scan:
                 and line[match.start(2) - 1].isspace()
                 and line[: match.start(2)].rstrip()[-1].isalpha()
             )
-            if reason and sentence and any(one.rank == _NAMED and one.dimension for one in self.found):
+            if reason and sentence and any(one.rank == _NAMED and one.dimension for one in self.notes):
                 self.reasons[-1].append(raw)  # it explains the ratings above
             elif dimension or rating:
                 reason = False
                 place = (_NAMED, dimension or (None if mood == "final" else self.section), mood)
                 if self.section == "quoted":
-                    self.found.append(_Found(_NAMED, self.form.main, None, "a quoted rating"))
+                    self.notes.append(_Note(_NAMED, self.form.main, None, "a quoted rating"))
                     continue
                 if not rest:
                     pending, self.section = place, dimension or self.section
                     continue
                 self._note(rest, *place)
                 self.section = None if self.section == dimension else self.section
-            elif match and len(words) < 6 and set(found[:4]) & _REASON:
+            elif match and len(words) < 6 and set(named[:4]) & _REASON:
                 reason = True
                 self.reasons.append([raw.partition(":")[2]])
                 if pending and re.match(r"\d\.\s", rest):  # "Rating:", and on the next line "Rationale: 3. It …"
@@ -335,7 +335,7 @@ class _Scan:
                     continue
                 quoted = _QUOTING.search(line) or words <= {"response", "reply"}
                 # The name of a quality is short; a longer line introduces what follows.
-                self.section = "quoted" if quoted else _OTHER if len(found) < 8 else None
+                self.section = "quoted" if quoted else _OTHER if len(named) < 8 else None
             elif pending or (re.match(r"[-(\[]{0,3}\d", line) and self.section is None and not self._is_listed(line)):
                 self._note(re.sub(r"^\d{1,2}[.)]\s+(?=\d)", "", line), *(pending or (_ALONE, None, "")))
             elif reason:
@@ -349,7 +349,7 @@ class _Scan:
 
     def _read_sentences(self, text: str) -> None:
         """Note the numbers of sentences in which all words before the number are known."""
-        if self.reasons and any(one.rank == _NAMED and one.dimension for one in self.found):
+        if self.reasons and any(one.rank == _NAMED and one.dimension for one in self.notes):
             return  # an explanation of the ratings above
         known = _SENTENCE_WORDS | {word for name in self.form.dimensions for word in _words(name)}
         sentences = re.split(r"[.!?]\s+(?:-\s)?|\n|, so |: (?=[A-Z])|\"", text.strip())
@@ -362,13 +362,13 @@ class _Scan:
     def _read_json(self, text: str) -> str:
         """Note the ratings in JSON; return the text without it."""
         for start in list(re.finditer(r"\{|\[(?=\s*\{)", text))[:20]:
-            before = len(self.found)
+            before = len(self.notes)
             try:
                 content, end = json.JSONDecoder(object_pairs_hook=list).raw_decode(text[start.start() :])
                 self._walk(content, None)
             except (ValueError, RecursionError):
                 continue
-            if len(self.found) > before:
+            if len(self.notes) > before:
                 return self._read_json(text[: start.start()] + text[start.start() + end :])
         return text
 
@@ -379,8 +379,8 @@ class _Scan:
             if key.lower() in _NAMING and isinstance(value, str):
                 section = self._dimension(_words(value)) or _OTHER
         for key, value in pairs:
-            words = set(found := _words(key))
-            dimension = self._dimension(found) or section
+            words = set(named := _words(key))
+            dimension = self._dimension(named) or section
             if words & _REASON and isinstance(value, str):
                 self.reasons.append([value])
             elif isinstance(value, list):

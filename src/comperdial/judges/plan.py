@@ -13,7 +13,7 @@ from comperdial.core.terminal import money
 from comperdial.judges.answers import AnswerFile
 from comperdial.judges.items import Turns, items_of
 from comperdial.judges.judging import Judgements, turn_scores
-from comperdial.judges.prices import FREE, Price, estimate_input, find_price
+from comperdial.judges.prices import FREE, estimate_input, find_price
 from comperdial.judges.requests import MissingAnswersError
 from comperdial.judges.tasks import Task, slug
 
@@ -31,13 +31,13 @@ class Plan:
 
     dataset: str
     task: Task
-    judgements: int = 0
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = 0.0
-    worst: float | None = 0.0
-    note: str = ""
+    judgements: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    worst: float | None
+    notes: list[str]
 
 
 def plan(task: Task, folder: Path, *, dataset: str) -> Plan:
@@ -46,33 +46,26 @@ def plan(task: Task, folder: Path, *, dataset: str) -> Plan:
     Of a task at dialogue level whose turns are not all judged yet, each counts as the middle of the scale: the prompts
     are as long.
     """
-    found = Plan(dataset, task)
+    notes: list[str] = []
     turns: Turns | None = None
     if task.variant.turns:
         try:
             turns = turn_scores(task, folder, dataset)
         except MissingAnswersError:
             turns = _middle(task.turn_task, folder)
-            found.note = "its turns are not all judged yet: counted as if they were"
-    price: Price | None = FREE
-    if task.service.paid:
-        try:
-            price = find_price(task.judging.prices, task.judge.model or "")
-        except ConfigError as error:
-            price, found.note = None, error.problem
-    written = 1 + _A_RATING * len(task.variant.form.dimensions) + _A_RATIONALE * task.explain
+            notes.append("its turns are not all judged yet: counted as if they were")
     with AnswerFile(task.judging.ledger, dataset) as answers:
         missing = list(Judgements(task).missing(answers, items_of(task, folder, turns)))
     chats = [requests[0].chat for requests in missing if requests]
-    tokens = sum(map(estimate_input, chats))
-    found.judgements, found.calls = len(missing), len(chats)
-    found.input_tokens, found.output_tokens = tokens, written * len(chats)
-    if price is None:
-        found.cost = found.worst = None
-    else:
-        found.cost = price.of(tokens, found.output_tokens)
-        found.worst = sum(price.at_worst(chat, task.judge.parameters) for chat in chats)
-    return found
+    read = sum(map(estimate_input, chats))
+    written = (1 + _A_RATING * len(task.variant.form.dimensions) + _A_RATIONALE * task.explain) * len(chats)
+    cost = worst = None
+    try:
+        price = find_price(task.judging.prices, task.judge.model or "") if task.service.paid else FREE
+        cost, worst = price.of(read, written), sum(price.at_worst(chat, task.judge.parameters) for chat in chats)
+    except ConfigError as error:
+        notes.append(error.problem)
+    return Plan(dataset, task, len(missing), len(chats), read, written, cost, worst, notes)
 
 
 def _middle(task: Task, folder: Path) -> pd.DataFrame:
@@ -107,5 +100,5 @@ def as_text(plans: Sequence[Plan]) -> str:
         frame[name] = [f"{number:,}" for number in frame[name]]
     for name in costs:
         frame[name] = ["no price" if pd.isna(value) else money(value) for value in frame[name].astype(float)]
-    notes = [f"{plan.task.name}: {plan.note}" for plan in plans if plan.note]
+    notes = [f"{plan.task.name}: {note}" for plan in plans for note in plan.notes]
     return "\n".join([frame.to_string(index=False), *notes])

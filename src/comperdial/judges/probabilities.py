@@ -37,13 +37,13 @@ def expected_value(logprobs: Mapping[str, float], labels: Mapping[str, float]) -
     if any(math.isnan(log) or log > _ROUNDING for log in logprobs.values()):
         raise ValueError("a log probability is above 0")
     known = [(token, _spelled(token), log) for token, log in logprobs.items() if log > _UNSEEN]
-    found = [(values[label], log) for _, label, log in known if label in values]
-    if not found:
+    weighted = [(values[label], log) for _, label, log in known if label in values]
+    if not weighted:
         names = " or ".join(labels)
         raise ValueError(f"no token of the scale ({names}) is among the {len(logprobs)} whose probabilities are known")
     # Relative to the largest, so that probabilities too small for a float still have a ratio.
-    top = max(log for _, log in found)
-    total = math.fsum(math.exp(log - top) for _, log in found)
+    top = max(log for _, log in weighted)
+    total = math.fsum(math.exp(log - top) for _, log in weighted)
     mass = math.exp(top) * total
     if mass > 1 + _ROUNDING:
         raise ValueError(f"the probabilities of the labels sum to {mass:.4f}")
@@ -55,9 +55,9 @@ def expected_value(logprobs: Mapping[str, float], labels: Mapping[str, float]) -
             raise ValueError(
                 f"the token {token!r} may be the beginning of {longer[0]!r}, whose probability is not known"
             )
-    value = math.fsum(value * math.exp(log - top) / total for value, log in found)
+    value = math.fsum(value * math.exp(log - top) / total for value, log in weighted)
     # Not beyond the scale's ends by a rounding error.
-    ends = [value for value, _ in found]
+    ends = [value for value, _ in weighted]
     return min(max(value, min(ends)), max(ends)), max(0.0, 1 - mass)
 
 

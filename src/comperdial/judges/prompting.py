@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jinja2
-from jinja2 import meta
+from jinja2 import meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from comperdial.config import load_yaml
@@ -71,7 +71,7 @@ class Prompt:
     @cached_property
     def fields(self) -> frozenset[str]:
         """Return the template's placeholders."""
-        return frozenset(meta.find_undeclared_variables(self._parse(_ENVIRONMENT.parse)))
+        return frozenset(meta.find_undeclared_variables(self._parsed))
 
     @property
     def level(self) -> Literal["turn", "dialogue"]:
@@ -84,17 +84,17 @@ class Prompt:
         return f"prompt {self.name!r} ({self.source})"
 
     @cached_property
-    def _compiled(self) -> jinja2.Template:
-        found: jinja2.Template = self._parse(_ENVIRONMENT.from_string)
-        return found
-
-    def _parse(self, how: Any) -> Any:  # noqa: ANN401
+    def _parsed(self) -> nodes.Template:
         try:
-            return how(self.template)
-        except (jinja2.TemplateSyntaxError, RecursionError, SyntaxError) as error:
+            return _ENVIRONMENT.parse(self.template)
+        except (jinja2.TemplateSyntaxError, RecursionError) as error:
             line = f", line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             problem = f"not a jinja2 template ({error})"
             raise ConfigError(problem, where=f"{self.where}{line}", expected="valid jinja2") from error
+
+    @cached_property
+    def _compiled(self) -> jinja2.Template:
+        return _ENVIRONMENT.from_string(self._parsed)
 
     def render(self, values: Mapping[str, Any]) -> str:
         """Return the message to the judge.
@@ -264,7 +264,7 @@ def fact_lines(facts: Iterable[str]) -> str:
     return "\n".join(inline(f"- {fact}") for fact in facts) or "(none)"
 
 
-class _Turns(tuple[str, ...]):
+class _Responses(tuple[str, ...]):
     """Texts of a dialogue's turns: a template can show them, a line each, count them or loop over them."""
 
     label = "Turn{}: "
@@ -273,16 +273,14 @@ class _Turns(tuple[str, ...]):
         return "\n".join(self.label.format(number) + text for number, text in enumerate(self, start=1))
 
 
-class _TurnScores(_Turns):
+class _TurnScores(_Responses):
     label = "Turn{} Score - "
 
 
 def _guarded(field: str, value: Any) -> Any:  # noqa: ANN401
     """Return the value of a placeholder, harmless."""
-    if field in ("turn_scores", "responses"):
-        return (_TurnScores if field == "turn_scores" else _Turns)(map(inline, value))
     if not isinstance(value, str):
-        return tuple(map(inline, value))
+        return {"responses": _Responses, "turn_scores": _TurnScores}.get(field, tuple)(map(inline, value))
     return inline(value) if field in ("response", "reference") else _block(value)
 
 

@@ -106,12 +106,12 @@ def judged_pairs(
 
 def _of_llmbar(judge: str, path: Path, pairs: Pairs, gold: pd.DataFrame) -> Choices:
     """Return a judge of LLMBar: its last answer about each pair, in either order."""
-    found = read_json(path)
-    if not isinstance(found, list) or len(found) != len(pairs.pairs):
+    content = read_json(path)
+    if not isinstance(content, list) or len(content) != len(pairs.pairs):
         expected = f"a JSON list of {len(pairs.pairs)} items"
         raise SchemaError("not the answers about these pairs", where=str(path), expected=expected)
     rows = []
-    for number, entry in enumerate(found):
+    for number, entry in enumerate(content):
         where = f"{path}, item {number}"
         # A prompt that lets the judge think again has a step more.
         steps: list[Any] = get(entry, "results", list, where) or [None]
@@ -135,7 +135,7 @@ def _of_votes(judge: str, votes: pd.DataFrame) -> Choices:
 
 
 def _row(dataset: str, judge: str, choices: Choices, against: str, chosen: pd.DataFrame) -> dict[str, Any]:
-    found = agreement(choices.preferences, chosen[[*PAIR, "choice"]])
+    agreed = agreement(choices.preferences, chosen[[*PAIR, "choice"]])
     row = {
         "dataset": dataset,
         "judge": judge,
@@ -143,8 +143,8 @@ def _row(dataset: str, judge: str, choices: Choices, against: str, chosen: pd.Da
         "pairs": choices.pairs,
         "unread": choices.unread,
         "ties": int((choices.preferences["choice"] == "tie").sum()),
-        "n": found.n,
+        "n": agreed.n,
     }
-    for name, part in (("accuracy", found), ("same", choices.same), ("chose_first", choices.chose_first)):
+    for name, part in (("accuracy", agreed), ("same", choices.same), ("chose_first", choices.chose_first)):
         row |= {name: part.value, f"{name}_low": part.low, f"{name}_high": part.high}
     return row

@@ -8,19 +8,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from comperdial.config import parameters
 from comperdial.config.checking import Lines, checked
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.names import PERTURBATIONS, perturbed, unperturbed
-from comperdial.judges import prompting
+from comperdial.judges import prompting, services
 from comperdial.judges.answers import AnswerFile
 from comperdial.judges.parsing import PARSER_VERSION, Form
 from comperdial.judges.probabilities import check_labels, scale_labels
 from comperdial.judges.prompting import Prompt
 from comperdial.judges.requests import canonical, digest
-from comperdial.judges.services import Service, address, check_service, find
+from comperdial.judges.services import Service, address, find
 
 DEFAULT = "default"
 """The entry of all data sets that have none of their own."""
@@ -37,7 +37,7 @@ class Judge(parameters.Judge):
         Whether it has no entry in ``params.yaml``: its URL is then part of what its answers depend on.
     """
 
-    name: str
+    name: parameters.JudgeName
     own_server: bool = False
 
     @property
@@ -112,7 +112,7 @@ class Judging:
         paired = dataset in PERTURBATIONS or unperturbed(dataset) != dataset
         judges = [self.judges[name] for name in self.by_dataset.get(dataset, self.by_dataset[DEFAULT])]
         asked = self.asks.get(dataset, self.asks.get(DEFAULT, tuple(self.variants)))
-        found = [
+        tasks = [
             Task(self, judge, variant, count)
             for judge in judges
             if not (paired and judge.items)
@@ -121,11 +121,17 @@ class Judging:
             if (turns or variant.turns is None) and variant.unasked(judge) is None
             for count in variant.counts(judge)
         ]
-        return {task.name: task for task in found}
+        return {task.name: task for task in tasks}
 
-    def with_judge(self, judge: Judge) -> Self:
-        """Return the same with one more judge."""
-        return dataclasses.replace(self, judges={**self.judges, judge.name: judge})
+    def every_task(self) -> dict[str, Task]:
+        """Return what each variant with each judge makes, whatever is asked of which data set."""
+        tasks = [
+            Task(self, judge, variant, count)
+            for judge in self.judges.values()
+            for variant in self.variants.values()
+            for count in variant.counts(judge)
+        ]
+        return {task.name: task for task in tasks}
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,8 +219,8 @@ class Task:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """Return what answers depend on beside model and prompt."""
-        found = {**self.judge.parameters, **self.service.identity()}
-        return found | (self.service.weighting([*self.labels]) if self.judge.mode == "probabilities" else {})
+        parameters = {**self.judge.parameters, **self.service.identity()}
+        return parameters | (self.service.weighting([*self.labels]) if self.judge.mode == "probabilities" else {})
 
     @cached_property
     def family(self) -> str:
@@ -235,7 +241,7 @@ class Task:
             name: ",".join(map(str, value)) if isinstance(value, list) else value
             for name, value in sorted(self.parameters.items())
         }
-        parts = {
+        parts: dict[str, Any] = {
             "prompt": f"{prompt.name}@{prompt.hash[:12]}",
             "from": prompt.source,
             "judge": judge.name,
@@ -270,21 +276,17 @@ class Task:
         return f"{self.judge.model} costs money, and the budget is 0"
 
     @property
-    def to_pay(self) -> str:
-        """Return what to do so that a judge that costs money, or seems to, is asked."""
-        model, url = self.judge.model, self.judge.base_url
-        priced = f"a price of {model} in {self.judging.prices} and a budget (`judging.budget`, --budget)"
-        if url is None or self.judge.free is not None:
-            return f"It needs {priced}"
-        return (
-            f"{address(url)} is not on this machine, and may charge: if it is free, say so (`--free` on the command "
-            f"line, `free: true` in params.yaml); if not, it needs {priced}"
-        )
-
-    @property
     def silent(self) -> str | None:
         """Return why the judge cannot be asked here, with what to do about it; None if it can."""
-        return f"{self.unpaid}. {self.to_pay}" if self.unpaid else self.service.unavailable()
+        if self.unpaid is None:
+            return self.service.unavailable()
+        priced = f"a price of {self.judge.model} in {self.judging.prices} and a budget (`judging.budget`, --budget)"
+        if self.judge.base_url is None or self.judge.free is not None:
+            return f"{self.unpaid}. It needs {priced}"
+        return (
+            f"{self.unpaid}. {address(self.judge.base_url)} is not on this machine, and may charge: if it is free, say "
+            f"so (`--free` on the command line, `free: true` in params.yaml); if not, it needs {priced}"
+        )
 
     def unavailable(self, dataset: str) -> str | None:
         """Return why there can be no scores here, in a few words; None if the judge can be asked or answers are there."""
@@ -345,7 +347,9 @@ def read_judging(
             where = place("judging", "judges" if name in section.judges else "asks")
             raise UnknownNameError("dataset", name, (*datasets, *groups), where=where)
     for name, judge in sections.judges.items():
-        check_service(judge.service, place("judges", name, "service"))
+        if judge.service not in services.NAMES:
+            where = place("judges", name, "service")
+            raise UnknownNameError("service", judge.service, services.NAMES, where=where)
         if judge.base_url is not None:
             address(judge.base_url, where=place("judges", name))
     # They are checked already; a key that was left out must not come back as null.
@@ -388,12 +392,6 @@ def server_judge(base_url: str, model: str, *, name: str | None = None, **settin
         expected = f"{url}, and a key in the variable that --key names"
         raise ConfigError("base_url has a user, a query or a fragment", expected=expected)
     made = name or re.sub("[^a-z0-9.-]+", "-", model.lower()).strip(".-")
-    if not re.fullmatch("[a-z0-9][a-z0-9.-]*", made):
-        raise ConfigError(
-            f"{made!r} cannot name a judge" if name else f"no name can be made of the model's, {model!r}",
-            where="--name",
-            expected="lower-case letters, digits, dots and hyphens, beginning with a letter or a digit",
-        )
     entry = {"name": made, "service": "openai", "model": model, "base_url": url, "own_server": True, **settings}
     return checked(Judge, entry, "--model")
 
@@ -422,17 +420,17 @@ def _by_dataset(
     entries: Mapping[str, Collection[str]], groups: Mapping[str, Collection[str]], where: str
 ) -> dict[str, tuple[str, ...]]:
     """Return lists by data set, of entries by data set, by group, and for all others; a data set's own goes first."""
-    found: dict[str, tuple[str, ...]] = {}
+    lists: dict[str, tuple[str, ...]] = {}
     by: dict[str, str] = {}
     for group in (name for name in entries if name in groups and name != DEFAULT):
         for dataset in groups[group]:
             if dataset in entries:
                 continue
-            if dataset in by and found[dataset] != tuple(entries[group]):
+            if dataset in by and lists[dataset] != tuple(entries[group]):
                 raise ConfigError(
                     f"{dataset} is of {by[dataset]} and of {group}, whose entries differ",
                     where=where,
                     expected=f"an entry `{dataset}` that settles it",
                 )
-            found[dataset], by[dataset] = tuple(entries[group]), group
-    return found | {name: tuple(names) for name, names in entries.items() if name not in groups}
+            lists[dataset], by[dataset] = tuple(entries[group]), group
+    return lists | {name: tuple(names) for name, names in entries.items() if name not in groups}

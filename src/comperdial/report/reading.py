@@ -221,7 +221,7 @@ def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.recorded import Rated
     from comperdial.data.sources import raw_path
-    from comperdial.judges.recorded import find
+    from comperdial.judges.recorded import FORMATS
 
     params = completed(load_yaml(reading.root / "params.yaml"))
     entry = (params.get("recorded_judges") or {}).get(metric)
@@ -231,6 +231,6 @@ def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame
     source = load_catalogue(reading.root / params["catalogue"]).file(entry["sources"][output])
     path = raw_path(source, reading.root / "data/raw")
     rated = Rated(reading.table("contexts"), reading.table("responses"), reading.table("systems"))
-    found = find(entry["format"]).read({output: path}, rated)
+    found = FORMATS[entry["format"]].read({output: path}, rated)
     first = found.drop_duplicates(["item_id", "system_id"])
     return first[["item_id", "system_id", "answer"]].rename(columns={"answer": "rationale"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import sha256, write_text
 from comperdial.data import sources
-from comperdial.data.catalogue import Catalogue, Source, load_catalogue
+from comperdial.data.catalogue import load_catalogue
 from comperdial.data.readers._comp import ROUNDS, SHORT, read_rounds
 from comperdial.data.readers.base import get, numbered
 from comperdial.data.recorded import DIMENSIONS, Rated, origin, read_items
@@ -83,13 +83,6 @@ class Format:
         return frame
 
 
-def find(name: str) -> Format:
-    """Return a format by name."""
-    if name not in FORMATS:
-        raise UnknownNameError("answer format", name, FORMATS)
-    return FORMATS[name]
-
-
 # --- gpt-3.5-turbo's answers on USR-TopicalChat (Chiang and Lee 2023, A Closer Look into Automatic Evaluation) ---------
 
 
@@ -139,8 +132,8 @@ def _first_digit(answer: str) -> float | None:
 
     It takes 0 of 0.5, 2 of 2.5 and the number of a list's item for a rating: see docs/judges.md.
     """
-    found = re.search(r"\d", answer.lower().replace("1-3", " ").rpartition("rating:")[2])
-    return float(found[0]) if found else None
+    digit = re.search(r"\d", answer.lower().replace("1-3", " ").rpartition("rating:")[2])
+    return float(digit[0]) if digit else None
 
 
 # The scale is the prompts': 1 to 3, and 0 to 1 for groundedness.
@@ -166,11 +159,11 @@ def _gpt4_rounds(paths: Paths, rated: Rated) -> Iterator[Row]:
     ``comp_dialogues``) likewise; the system is the one whose responses the dialogue holds.
     """
     path = paths["rounds"]
-    found = read_rounds(path)
+    rounds = read_rounds(path)
     joined = rated.responses.merge(rated.contexts[["context_id", "dialogue_id"]], on="context_id")
     systems = joined.groupby("dialogue_id")["system_id"].unique()
     names = []
-    for place, line in enumerate(found.lines):
+    for place, line in enumerate(rounds.lines):
         dialogue = numbered(rated.dataset, line)
         known = [*systems.get(dialogue, [])]
         if len(known) != 1:
@@ -180,7 +173,7 @@ def _gpt4_rounds(paths: Paths, rated: Rated) -> Iterator[Row]:
                 expected=f"a dialogue of {rated.dataset!r} with one system",
             )
         names.append((dialogue, known[0]))
-    for (dimension, number), values in found.numbers.items():
+    for (dimension, number), values in rounds.numbers.items():
         for place, ((dialogue, system), value) in enumerate(zip(names, values, strict=True)):
             yield f"{SHORT[dimension]}, entry {place}", dialogue, system, dimension, number, repr(value)
 
@@ -194,60 +187,6 @@ FORMATS = {
         {name: Form((name,), name, 1, 5) for name in SHORT}, ("rounds",), ROUNDS, _gpt4_rounds, "dialogue", version=2
     ),
 }  # fmt: skip
-
-
-# --- entries of params.yaml ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RecordedEntry:
-    """An entry of ``recorded_judges``: of which data set, in which format, the model, the prompt, the files."""
-
-    name: str
-    dataset: str
-    format: str
-    model: str
-    prompt: str
-    files: Mapping[str, Source]
-
-
-def read_recorded_judges(
-    section: Mapping[str, Mapping[str, Any]] | None,
-    *,
-    taken: Collection[str],
-    datasets: Collection[str],
-    catalogue: Catalogue,
-) -> dict[str, RecordedEntry]:
-    """Check the section ``recorded_judges`` of ``params.yaml`` and return its entries by name.
-
-    Parameters
-    ----------
-    taken
-        The names of other metrics.
-    datasets
-        The names of all data sets there can be.
-    catalogue
-        Where the files are looked up.
-
-    Raises
-    ------
-    ConfigError
-        When a name is taken, or there is no such data set, format, source or file of the format.
-    """
-    found = {}
-    for name, entry in (section or {}).items():
-        where = f"params.yaml, recorded_judges.{name}"
-        if name in taken:
-            raise ConfigError(f"{name!r} is the name of another metric", where=where, expected="a name of its own")
-        for kind, value, known in (("dataset", entry["dataset"], datasets), ("format", entry["format"], FORMATS)):
-            if value not in known:
-                raise UnknownNameError(kind, value, known, where=where)
-        for file in entry["sources"]:
-            if file not in find(entry["format"]).files:
-                raise UnknownNameError("file", file, find(entry["format"]).files, where=where)
-        files = {file: catalogue.file(source) for file, source in entry["sources"].items()}
-        found[name] = RecordedEntry(name, entry["dataset"], entry["format"], entry["model"], entry["prompt"], files)
-    return found
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -278,7 +217,7 @@ class Recorded:
     @classmethod
     def read(cls, name: str, format_name: str, paths: Paths, rated: Rated) -> Recorded:
         """Read a judge's answers, file by file; raises as :meth:`Format.read`."""
-        form = find(format_name)
+        form = FORMATS[format_name]
         rows = form.read(paths, rated)
 
         @cache
@@ -286,8 +225,8 @@ class Recorded:
             parsed, owners = parse(text, form.forms[dimension]), form.owners_reading(text)
             return parsed.values.get(dimension, np.nan), np.nan if owners is None else owners, parsed.failure
 
-        found = [read(dimension, text) for dimension, text in zip(rows["dimension"], rows["answer"], strict=True)]
-        columns = pd.DataFrame(found, columns=["value", "owners", "failure"], index=rows.index)
+        readings = [read(dimension, text) for dimension, text in zip(rows["dimension"], rows["answer"], strict=True)]
+        columns = pd.DataFrame(readings, columns=["value", "owners", "failure"], index=rows.index)
         return cls(name, form, rated, rows.join(columns.astype({"failure": object})))
 
     @property
@@ -367,8 +306,8 @@ class Recorded:
 
 def _within(pairs: pd.DataFrame, column: str) -> float:
     """Return tau-b within each context, averaged over the contexts where it is defined."""
-    found = [correlate(part[column], part["people"], "kendall").value for _, part in pairs.groupby("item_id")]
-    return float(pd.Series(found, dtype="float64").mean())
+    values = [correlate(part[column], part["people"], "kendall").value for _, part in pairs.groupby("item_id")]
+    return float(pd.Series(values, dtype="float64").mean())
 
 
 def signature(entry: Mapping[str, str], paths: Paths, origins: Mapping[str, str]) -> str:
@@ -376,7 +315,7 @@ def signature(entry: Mapping[str, str], paths: Paths, origins: Mapping[str, str]
 
     Of several files, it has what their origins (``owner/name@commit7/file``) share up to a slash, and a sha256 over theirs.
     """
-    form = find(entry["format"])
+    form = FORMATS[entry["format"]]
     digests = {name: sha256(path) for name, path in sorted(paths.items())}
     if len(digests) == 1:
         (digest,), (source,) = digests.values(), origins.values()
@@ -402,12 +341,12 @@ def take_answers(
     """Make tables ``scores`` and ``judgements`` and a CSV of :meth:`Recorded.coverage` of an entry of ``recorded_judges``."""
     known = load_catalogue(catalogue)
     files = {file: known.file(source) for file, source in entry["sources"].items()}
-    form = find(entry["format"])
+    form = FORMATS[entry["format"]]
     paths = {file: sources.require(files[file]) for file in form.files if file in files}
     names = ("contexts", "responses", "systems", "ratings")
     rated = Rated(**{table: schema.read(folder / f"{table}.parquet", table) for table in names})
-    found = Recorded.read(name, entry["format"], paths, rated)
+    judge = Recorded.read(name, entry["format"], paths, rated)
     origins = {file: origin(source) for file, source in files.items()}
-    schema.write(scores_to, found.scores(signature(entry, paths, origins)), "scores")
-    schema.write(judgements_to, found.judgements(), "judgements")
-    write_text(coverage_to, found.coverage().to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    schema.write(scores_to, judge.scores(signature(entry, paths, origins)), "scores")
+    schema.write(judgements_to, judge.judgements(), "judgements")
+    write_text(coverage_to, judge.coverage().to_csv(index=False, float_format="%.6g", lineterminator="\n"))

@@ -8,12 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import ConfigError
 from comperdial.judges.requests import Answer, Message
 
 if TYPE_CHECKING:
     from comperdial.judges.tasks import Judge
 
+NAMES = ("openai", "rules", "transformers")
+"""The services that an entry of ``judges`` can name."""
 _CLASSES = {"openai": "OpenAI", "rules": "Rules", "rules_pairs": "PairRules", "transformers": "Transformers"}
 
 
@@ -75,21 +77,10 @@ class Service:
         """Release what the service holds."""
 
 
-def services() -> tuple[str, ...]:
-    """Return the names of all services."""
-    return tuple(name for name in _CLASSES if name != "rules_pairs")
-
-
 def find(name: str) -> type[Service]:
     """Return a service by name."""
-    found: type[Service] = getattr(import_module(f"{__name__}.{name.removesuffix('_pairs')}"), _CLASSES[name])
-    return found
-
-
-def check_service(name: str, where: str) -> None:
-    """Raise UnknownNameError unless there is such a service."""
-    if name not in services():
-        raise UnknownNameError("service", name, services(), where=where)
+    service: type[Service] = getattr(import_module(f"{__name__}.{name.removesuffix('_pairs')}"), _CLASSES[name])
+    return service
 
 
 def address(url: str, *, where: str | None = None) -> str:

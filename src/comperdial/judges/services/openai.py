@@ -14,7 +14,6 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -78,8 +77,7 @@ class OpenAI(Service):
         self.paid = not (is_loopback(self.url) if judge.free is None else judge.free)
         self._timeout: float = judge.timeout or 60.0
         self._variable = judge.key or (None if judge.base_url else OPENAI_KEY)
-        self._clients: list[openai.AsyncOpenAI] = []
-        self._free: list[openai.AsyncOpenAI] = []
+        self._client: openai.AsyncOpenAI | None = None
 
     @property
     def _key(self) -> str:
@@ -103,15 +101,11 @@ class OpenAI(Service):
         return None
 
     def _connected(self) -> openai.AsyncOpenAI:
-        """Return a client with a connection of its own, made late: only asking needs a key.
-
-        One client with many connections looks at each of them before every call, which takes a quarter of the time.
-        """
-        import httpx2
+        """Return the client, made late: only asking needs a key."""
         import openai
 
-        if self._free:
-            return self._free.pop()
+        if self._client is not None:
+            return self._client
         if why := self.unavailable():
             raise JudgeError(f"{self.judge.name} cannot be asked: {why}")
         key = self._key or "none"
@@ -120,19 +114,10 @@ class OpenAI(Service):
         # Read from the environment otherwise, and of no concern to another service.
         names = ("OpenAI-Organization", "OpenAI-Project") if self.judge.base_url else ()
         headers: dict[str, Any] = {"Authorization": f"Bearer {key}", **dict.fromkeys(names, openai.omit)}
-        http = httpx2.AsyncClient(timeout=self._timeout, verify=self._certificates)
-        client = openai.AsyncOpenAI(
-            base_url=self.url, api_key=key, max_retries=0, http_client=http, default_headers=headers
+        self._client = openai.AsyncOpenAI(
+            base_url=self.url, api_key=key, max_retries=0, timeout=self._timeout, default_headers=headers
         )
-        self._clients.append(client)
-        return client
-
-    @cached_property
-    def _certificates(self) -> Any:  # noqa: ANN401 - httpx2's
-        """Return the certificates: reading them takes longer than many a call."""
-        import httpx2
-
-        return httpx2.create_ssl_context() if self.url.lower().startswith("https:") else False
+        return self._client
 
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
         """Send a request once."""
@@ -156,8 +141,6 @@ class OpenAI(Service):
             raise self._failure(error) from None
         except UnicodeEncodeError:
             raise RefusedError("the prompt holds half of a character") from None
-        finally:
-            self._free.append(client)
         content = response.content
         if len(self._key) > 7:
             # Answers are kept, and shared.
@@ -166,9 +149,9 @@ class OpenAI(Service):
 
     async def close(self) -> None:
         """Close the connections."""
-        for client in self._clients:
-            await client.close()
-        self._clients, self._free = [], []
+        if self._client is not None:
+            await self._client.close()
+        self._client = None
 
     def _failure(self, error: openai.APIStatusError) -> Exception:
         """Return what an answer with an error status means."""
@@ -265,13 +248,13 @@ def _whole(text: str) -> str:
 
 def _first_token(logprobs: Any) -> dict[str, float] | None:  # noqa: ANN401 - whatever a server sends
     """Return the most probable first tokens with their log probabilities; of tokens with the same text, the sum."""
-    found: dict[str, float] = {}
+    logs: dict[str, float] = {}
     try:
         for top in logprobs["content"][0]["top_logprobs"]:
             token, log = _whole(top["token"]), max(float(top["logprob"]), -9999.0)
-            if (known := found.get(token)) is not None:
+            if (known := logs.get(token)) is not None:
                 log = max(log, known) + math.log1p(math.exp(-abs(log - known)))
-            found[token] = log
+            logs[token] = log
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError):
         return None
-    return found or None
+    return logs or None

@@ -107,12 +107,12 @@ def rate(request: Request) -> tuple[dict[str, float], str]:
     """
     sections, names = request.sections, request.instructions.names
     if sections.get("responses"):
-        found, why = _rate_dialogue(request)
+        rated, why = _rate_dialogue(request)
     elif sections.get("conversation") and "response" not in sections:
-        found, why = _rate_conversation(request)
+        rated, why = _rate_conversation(request)
     else:
-        found, why = _rate_response(request)
-    ratings = {name: found[name] for name in names if name in found}
+        rated, why = _rate_response(request)
+    ratings = {name: rated[name] for name in names if name in rated}
     if not ratings:
         raise UnreadableError(f"the rules know nothing about {', '.join(names)}")
     return ratings, why
@@ -256,7 +256,7 @@ class _Table(NamedTuple):
         ranked.sort(key=itemgetter(0), reverse=True)
         good = [self.phrases[name] for _, positive, name in ranked if positive][:2]
         bad = [self.phrases[name] for _, positive, name in ranked if not positive][:2]
-        sentence = ", but ".join([" and ".join(found) for found in (good, bad) if found])
+        sentence = ", but ".join([" and ".join(part) for part in (good, bad) if part])
         return f"{sentence[0].upper()}{sentence[1:]}." if sentence else f"Nothing about the {subject} stands out."
 
 
@@ -339,32 +339,14 @@ _OVERALL = {False: ("humanness", *_PARTS), True: ("coherency", "specificity", "e
 _UNLIKE, _ALIKE, _SAME = -0.5, 1.0, 0.5
 
 
-class _Known(NamedTuple):
-    """What a history or a list of facts holds, found once for every response to it."""
-
-    trigrams: frozenset[_Run]
-    own: frozenset[str]  # stems of the next speaker's own utterances; of all lines where they are facts
-    last: frozenset[str]  # stems of the last utterance
-    before: frozenset[str]  # stems that only the one before it has
-    asks: bool
-
-
-@lru_cache(maxsize=512)
-def _known(lines: tuple[str, ...], history: bool) -> _Known:
-    texts = [_text(line) for line in lines]
-    own = frozenset[str]().union(*[text.content for text in (texts[-2::-2] if history else texts)])
-    last, before = (texts[place].content if len(texts) >= -place else frozenset[str]() for place in (-1, -2))
-    trigrams = frozenset[_Run]().union(*[text.trigrams for text in texts])
-    return _Known(trigrams, own, last, before - last, bool(texts) and texts[-1].asks)
-
-
 def _rate_response(request: Request) -> tuple[dict[str, float], str]:
     sections, asked = request.sections, request.instructions
     response = _text(sections.get("response", ("",))[0])
     if not response.words:
         worst = dict.fromkeys((*_RESPONSE.weights, *_ORIGINAL, "overall"), 1.0)
         return _scaled(worst, asked, 2), "The response is empty."
-    features = _features(response, _known(sections.get("history", ()), True), _known(sections.get("facts", ()), False))
+    history, facts = (tuple(map(_text, sections.get(name, ()))) for name in ("history", "facts"))
+    features = _features(response, history, facts)
     ratings = {name: _RESPONSE.rating(name, features) for name in _RESPONSE.base}
     start = math.fsum([ratings[name] for name in _PARTS]) / len(_PARTS)
     ratings["humanness"] = _RESPONSE.rating("humanness", features, start)
@@ -388,8 +370,12 @@ def _rate_response(request: Request) -> tuple[dict[str, float], str]:
     return _scaled(ratings, asked, 2), _RESPONSE.rationale(effects, "response")
 
 
-def _features(response: Text, history: _Known, facts: _Known) -> dict[str, float]:
+def _features(response: Text, history: Sequence[Text], facts: Sequence[Text]) -> dict[str, float]:
     words, content, trigrams = response.words, response.content, response.trigrams
+    asked = bool(history) and history[-1].asks
+    last, before = (history[-place].content if len(history) >= place else frozenset[str]() for place in (1, 2))
+    # What is known of the speaker: facts, and the speaker's own utterances, every other one before the last.
+    known = frozenset[str]().union(*(text.content for text in (*facts, *history[-2::-2])))
     answers = len(content) >= 2 or words[0] in _ANSWERS
     doubled = sum(map(eq, words, words[1:])) / len(words)
     open_ended = words[-1] in _OPEN and response.text.rstrip()[-1:].isalnum()
@@ -400,11 +386,11 @@ def _features(response: Text, history: _Known, facts: _Known) -> dict[str, float
         "repeated": max(doubled, 1 - len({*trigrams}) / len(trigrams)) if trigrams else doubled,
         "noisy": _noise(response.text),
         "unfinished": float(open_ended),
-        "on_topic": min(1.0, (len(content & history.last) + 0.5 * len(content & history.before)) / 2),
-        "answers": float(history.asks and answers),
-        "evades": float(history.asks and not answers),
-        "copied": _share(trigrams, history.trigrams),
-        "grounded": min(1.0, len((content & facts.own) | (content & history.own)) / 3),
+        "on_topic": min(1.0, (len(content & last) + 0.5 * len(content & before - last)) / 2),
+        "answers": float(asked and answers),
+        "evades": float(asked and not answers),
+        "copied": _share(trigrams, {run for text in history for run in text.trigrams}),
+        "grounded": min(1.0, len(content & known) / 3),
         "impersonal": float(impersonal),
     }
 
@@ -502,7 +488,7 @@ def _rate_conversation(request: Request) -> tuple[dict[str, float], str]:
 
 def _of_utterances(spoken: Sequence[tuple[bool, Text]]) -> list[dict[str, float]]:
     """Return the features of each of the last speaker's utterances, given what came before it."""
-    found: list[dict[str, float]] = []
+    features: list[dict[str, float]] = []
     known: dict[bool, set[_Run]] = {True: set(), False: set()}
     used: set[str] = set()
     theirs: list[frozenset[str]] = []
@@ -518,13 +504,13 @@ def _of_utterances(spoken: Sequence[tuple[bool, Text]]) -> list[dict[str, float]
                 "again": _share(runs, known[True]),
                 "copied": _share(runs, known[False]),
             }
-            found.append(follows_on | text.features() | {"new": min(1.0, len(content - used) / (_SPECIFIC / 2))})
+            features.append(follows_on | text.features() | {"new": min(1.0, len(content - used) / (_SPECIFIC / 2))})
         else:
             theirs.append(content)
         asked = text.asks and not ours
         known[ours].update(runs)
         used |= content
-    return found
+    return features
 
 
 def _of_all(own: Sequence[Text]) -> dict[str, float]:

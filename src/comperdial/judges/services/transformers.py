@@ -95,7 +95,7 @@ class Transformers(Service):
         """
         pinned = models.pinned(self.model) if models.missing(self.model) else None
         model = None if pinned else models.find(self.model)
-        found = {
+        identity = {
             "checksum": model.digest if model else pinned,
             "mode": self.judge.mode,
             "dtype": self.dtype,
@@ -103,8 +103,8 @@ class Transformers(Service):
         }
         # Not part of a model's checksum, since most of what runs a model does not read it.
         if model and (template := model.path / "chat_template.jinja").is_file():
-            found["template"] = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
-        return found
+            identity["template"] = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
+        return identity
 
     def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
         """Return what asks for the probabilities of these labels."""
@@ -157,19 +157,22 @@ class Transformers(Service):
         self._waiting.append((choice, future))
         await asyncio.sleep(_PAUSE)
         async with self._busy:
-            waiting, self._waiting = [one for one in self._waiting if not one[1].done()], []
-            if waiting:
-                try:
-                    found = await asyncio.to_thread(_probabilities, network, [choice for choice, _ in waiting])
-                except Exception as error:
-                    # It belongs to all who wait, and is raised there.
-                    for _, other in waiting:
-                        other.set_exception(error)
-                else:
-                    for (_, other), logs in zip(waiting, found, strict=True):
-                        if not other.done():
-                            other.set_result(logs)
+            if not future.done():
+                await self._answer_waiting(network)
         return await future
+
+    async def _answer_waiting(self, network: Any) -> None:  # noqa: ANN401
+        waiting, self._waiting = [one for one in self._waiting if not one[1].done()], []
+        try:
+            logs = await asyncio.to_thread(_probabilities, network, [choice for choice, _ in waiting])
+        except Exception as error:
+            # It belongs to all who wait, and is raised there.
+            for _, future in waiting:
+                future.set_exception(error)
+        else:
+            for (_, future), one in zip(waiting, logs, strict=True):
+                if not future.done():
+                    future.set_result(one)
 
 
 def _check_room(needed: int, room: int | None) -> None:
@@ -210,8 +213,8 @@ def without_special_tokens(tokenizer: Any, text: str) -> str:  # noqa: ANN401
     added = tokenizer.added_tokens_decoder.values()
     special = {token.content for token in added if token.special or re.fullmatch(r"<.+>|\[.+\]", token.content)}
     special = {token.strip() for token in {*special, *tokenizer.all_special_tokens}}
-    while found := next((token for token in special if token and token in text), None):
-        text = text.replace(found, f"{found[0]} {found[1:]}" if len(found) > 1 else " ")
+    while token := next((token for token in special if token and token in text), None):
+        text = text.replace(token, f"{token[0]} {token[1:]}" if len(token) > 1 else " ")
     return text
 
 
@@ -224,8 +227,8 @@ def spellings(label: str) -> set[str]:
 def _encode(tokenizer: Any, text: str, *, whole: bool = False) -> Tokens:  # noqa: ANN401
     # A chat template writes the special token at the start itself.
     marks = whole and not tokenizer.chat_template
-    found = tokenizer(text, add_special_tokens=marks)["input_ids"]
-    return tuple(found[:-1] if marks and found and found[-1] == tokenizer.eos_token_id else found)
+    tokens = tokenizer(text, add_special_tokens=marks)["input_ids"]
+    return tuple(tokens[:-1] if marks and tokens and tokens[-1] == tokenizer.eos_token_id else tokens)
 
 
 def _ways(tokenizer: Any, model: str, text: str, labels: Sequence[str]) -> dict[str, frozenset[Tokens]]:  # noqa: ANN401
@@ -235,9 +238,9 @@ def _ways(tokenizer: Any, model: str, text: str, labels: Sequence[str]) -> dict[
     ways: dict[str, frozenset[Tokens]] = {}
     for label in labels:
         wholes = {_encode(tokenizer, tail + way) for way in spellings(label)}
-        found = {whole[len(before) :] for whole in wholes if whole[: len(before)] == before}
+        after = {whole[len(before) :] for whole in wholes if whole[: len(before)] == before}
         # If the prompt's last token would swallow the label, the label is encoded alone.
-        ways[label] = frozenset(filter(None, found)) or frozenset(filter(None, [_encode(tokenizer, label)]))
+        ways[label] = frozenset(filter(None, after)) or frozenset(filter(None, [_encode(tokenizer, label)]))
         taken = next((other for other in ways if other != label and ways[other] & ways[label]), None)
         if taken or not ways[label]:
             problem = f"has the same tokens for {taken!r} and {label!r}" if taken else f"has no token for {label!r}"
@@ -285,7 +288,7 @@ def _write(
 
 def _probabilities(network: Any, choices: Sequence[Choice]) -> list[dict[str, float]]:  # noqa: ANN401
     """Return the log probability of each label, over the whole vocabulary, in batches of similar length."""
-    found: list[dict[str, float]] = [{} for _ in choices]
+    by_choice: list[dict[str, float]] = [{} for _ in choices]
     for group in runtime.batches([len(choice.tokens) for choice in choices]):
         batch = [choices[place] for place in group]
         rows = [(number, path) for number, choice in enumerate(batch) for path in choice.paths]
@@ -299,8 +302,8 @@ def _probabilities(network: Any, choices: Sequence[Choice]) -> list[dict[str, fl
                 if path[: len(way) - 1] == way[:-1]:
                     known[number][way] = sum(float(logs[step, token]) for step, token in enumerate(way))
         for place, choice, logs_of in zip(group, batch, known, strict=True):
-            found[place] = _label_logs(choice.labels, logs_of)
-    return found
+            by_choice[place] = _label_logs(choice.labels, logs_of)
+    return by_choice
 
 
 def _logits(network: Any, rows: Sequence[Tokens], keep: int) -> torch.Tensor:  # noqa: ANN401
@@ -336,5 +339,5 @@ def _label_logs(labels: Mapping[str, frozenset[Tokens]], every: Mapping[Tokens, 
         # Relative to the way itself; a probability too small for a float is left at the smallest log there is.
         rest = 1 - sum(float(np.exp(own[other] - every[way])) for other in own if _begins(way, other))
         own[way] = every[way] + float(np.log(rest)) if rest > 0 else -np.inf
-    found = {label: float(np.logaddexp.reduce([own[way] for way in ways])) for label, ways in labels.items()}
-    return {label: max(log, _LEAST) for label, log in found.items()}
+    logs = {label: float(np.logaddexp.reduce([own[way] for way in ways])) for label, ways in labels.items()}
+    return {label: max(log, _LEAST) for label, log in logs.items()}
