@@ -194,23 +194,23 @@ def strengths(votes: Votes, *, by: Unit | None = None, matrix: pd.DataFrame | No
     names, ballots, unit = _ballots(votes, by)
     wins, games = ballots.wins, ballots.wins + ballots.wins.T
     found, prior = _fitted(wins)
-    sure = bradley_terry.uncertainty(ballots)
-    several = bool(np.isfinite(sure.low).all())
+    low, high, p = bradley_terry.uncertainty(ballots)
+    several = bool(np.isfinite(low).all())
     table = pd.DataFrame(
         {
             "system": names,
             "votes": games.sum(axis=1).astype(int),
             "won": wins.sum(axis=1) / games.sum(axis=1),
             "strength": found,
-            "low": np.fmin(sure.low, found) if several else np.nan,
-            "high": np.fmax(sure.high, found) if several else np.nan,
+            "low": np.minimum(low, found),
+            "high": np.maximum(high, found),
             "rank": pd.array([None] * len(names), dtype="Int64"),
             "by": unit,
             "prior": prior,
         }
     )
     if several:
-        table["rank"] = _ranks(table, win_matrix(votes) if matrix is None else matrix, sure.p, unit)
+        table["rank"] = _ranks(table, win_matrix(votes) if matrix is None else matrix, p, unit)
     return table.sort_values("strength", ascending=False, kind="stable", ignore_index=True)
 
 
