@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import special
 
 from comperdial.data.continuations import RATED, Conversation, Sample, samples, splits
 from comperdial.metrics import create
@@ -351,64 +351,65 @@ def liking(
                 features.vectors = vectors.get(dataset, {})
                 values = zip((sample.id for sample in asked), model.logits(asked).tolist(), strict=True)
                 scores[dataset][f"chitchat, {context}, none"] = dict(values)
-    rows = [*_of_bots(bots, scores["convai2"], resamples), *_of_people(people, scores[RATED], resamples)]
     frames = [
         pd.DataFrame({"dataset": dataset, "predictor": name, "item_id": list(values), "value": list(values.values())})
         for dataset, by_name in scores.items()
         for name, values in by_name.items()
     ]
+    predicted = [frame.assign(value=special.expit(frame["value"])) for frame in frames]
+    rated = _observed(bots) + [part for frame in predicted for part in (_by_dialogue(frame, bots), frame)]
+    joined = pd.concat(rated, ignore_index=True).merge(_liked(bots, people), on=["dataset", "item_id"])
+    key = ["dataset", "replies", "of", "predictor"]
+    rows = [
+        dict(zip(key, names, strict=True)) | row
+        for names, part in joined.groupby(key, sort=False)
+        for row in agreement(
+            part["value"],
+            part["rating"],
+            part["cluster"].to_numpy(),
+            within=part["within"].to_numpy(),
+            resamples=resamples,
+        )
+    ]
     return pd.DataFrame(rows), pd.concat(frames, ignore_index=True)
 
 
-def _of_bots(
-    bots: Sequence[Conversation], scores: Mapping[str, Mapping[str, float]], resamples: int
-) -> Iterator[dict[str, Any]]:
-    about = {"dataset": "convai2", "replies": "system"}
-    asked = list(samples(bots))
-    thumbs = [sample for sample in asked if sample.reply.rating is not None]
-    inside = [sample.conversation.id for sample in thumbs]
-    ups, readers = [float(one.reply.rating or 0) for one in thumbs], [one.user_id for one in thumbs]
-
-    def of_thumbs(predictor: str, values: Sequence[float]) -> Iterator[dict[str, Any]]:
-        for row in agreement(values, ups, readers, within=inside, resamples=resamples):
-            yield about | {"of": "thumbs", "predictor": predictor, **row}
-
-    def of_quality(predictor: str, values: Mapping[str, float]) -> Iterator[dict[str, Any]]:
-        marked = [one for one in bots if one.rating is not None and one.id in values]
-        owners = [next(iter(one.users.values())) for one in marked]
-        given = [float(one.rating or 0) for one in marked]
-        means = [values[one.id] for one in marked]
-        for row in agreement(means, given, owners, within=owners, resamples=resamples):
-            yield about | {"of": "quality", "predictor": predictor, **row}
-
-    yield from of_quality("observed length", {one.id: math.log(max(1, len(one.utterances))) for one in bots})
-    yield from of_thumbs("observed continuing", [float(sample.continued) for sample in thumbs])
-    for name, values in scores.items():
-        of: dict[str, list[float]] = defaultdict(list)
-        for sample in asked:
-            of[sample.conversation.id].append(_chance(values[sample.id]))
-        yield from of_quality(name, {one: float(np.mean(chances)) for one, chances in of.items()})
-        yield from of_thumbs(name, [_chance(values[sample.id]) for sample in thumbs])
+def _observed(bots: Sequence[Conversation]) -> list[pd.DataFrame]:
+    """Return what happened, as predictions are given: how long dialogues were, and whether users went on."""
+    length = {one.id: math.log(max(1, len(one.utterances))) for one in bots}
+    went_on = {sample.id: float(sample.continued) for sample in samples(bots)}
+    return [
+        pd.DataFrame({"dataset": "convai2", "predictor": name, "item_id": list(values), "value": list(values.values())})
+        for name, values in (("observed length", length), ("observed continuing", went_on))
+    ]
 
 
-def _of_people(
-    people: Sequence[Sample], scores: Mapping[str, Mapping[str, float]], resamples: int
-) -> Iterator[dict[str, Any]]:
-    rated = [float(sample.reply.rating or 0) for sample in people]
-    talks, raters = [sample.conversation.id for sample in people], [sample.user_id for sample in people]
-    for name, values in scores.items():
-        about = {"dataset": RATED, "replies": "human", "of": "turn rating", "predictor": name}
-        chances = [_chance(values[sample.id]) for sample in people]
-        for row in agreement(chances, rated, talks, within=raters, resamples=resamples):
-            yield about | row
+def _by_dialogue(predicted: pd.DataFrame, bots: Sequence[Conversation]) -> pd.DataFrame:
+    """Return the mean prediction of each of the bots' dialogues."""
+    dialogues = predicted["item_id"].map({sample.id: sample.conversation.id for sample in samples(bots)})
+    key = ["dataset", "predictor", "item_id"]
+    return predicted.assign(item_id=dialogues).groupby(key, sort=False, as_index=False)["value"].mean()
 
 
-def _chance(logit: float) -> float:
-    return 1 / (1 + math.exp(-max(-700.0, min(700.0, logit))))
+def _liked(bots: Sequence[Conversation], people: Sequence[Sample]) -> pd.DataFrame:
+    """Return the ratings of dialogues and of replies, with what is resampled and the group within which they are compared."""
+    rows = []
+    for one in bots:
+        if one.rating is not None:
+            owner = next(iter(one.users.values()))
+            rows.append(("convai2", "system", "quality", one.id, float(one.rating), owner, owner))
+    for sample in samples(bots):
+        if sample.reply.rating is not None:
+            thumb, dialogue = float(sample.reply.rating), sample.conversation.id
+            rows.append(("convai2", "system", "thumbs", sample.id, thumb, sample.user_id, dialogue))
+    for sample in people:
+        rating, dialogue = float(sample.reply.rating or 0), sample.conversation.id
+        rows.append((RATED, "human", "turn rating", sample.id, rating, dialogue, sample.user_id))
+    return pd.DataFrame(rows, columns=["dataset", "replies", "of", "item_id", "rating", "cluster", "within"])
 
 
 def agreement(
-    values: Sequence[float], ratings: Sequence[float], clusters: Sequence[str], *, within: Sequence[str], resamples: int
+    values: npt.ArrayLike, ratings: npt.ArrayLike, clusters: npt.ArrayLike, *, within: npt.ArrayLike, resamples: int
 ) -> list[dict[str, Any]]:
     """Return how scores agree with ratings: r pooled and within groups; of two ratings, also the area under the ROC curve.
 

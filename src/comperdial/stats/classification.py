@@ -74,12 +74,12 @@ def cluster_weights(clusters: npt.NDArray[np.generic], resamples: int, random: n
     return np.asarray(drawn[:, places], dtype=np.float64)
 
 
-def interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
-    """Return the percentiles that hold the middle share of resampled values; NaN where fewer than half have one."""
+def interval(values: Floats) -> tuple[float, float]:
+    """Return the percentiles that hold the middle 95 % of resampled values; NaN where fewer than half have one."""
     kept = values[~np.isnan(values)]
     if len(kept) < max(1, len(values) / 2):
         return np.nan, np.nan
-    low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(kept, [0.025, 0.975])
     return float(low), float(high)
 
 

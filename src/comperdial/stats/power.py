@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -90,27 +89,6 @@ class Components:
             return float("nan")
         return _t_test_power(abs(self.effect) / variance**0.5, free, alpha)
 
-    def needed(
-        self, varied: Literal["systems", "dialogues"], power: float = 0.8, most: int = 100_000, alpha: float = ALPHA
-    ) -> int | None:
-        """Return the least number of systems or dialogues with that power, the other kept as it is.
-
-        None if ``most`` do not reach it: more of one kind cannot take away the variance that the other brings.
-        """
-        systems, dialogues = self.counts
-
-        def reached(number: int) -> bool:
-            found = self.power(number, dialogues, alpha) if varied == "systems" else self.power(systems, number, alpha)
-            return found >= power
-
-        if not reached(most):
-            return None
-        low, high = 1, most
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if reached(middle) else (middle, high)
-        return high
-
 
 def _t_test_power(shift: float, free: float, alpha: float) -> float:
     """Return the chance that noncentral t with this shift lies beyond the limits of a two-sided test.
@@ -142,8 +120,6 @@ def components(
         Rows of ``scores``.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
-    if table.ndim != 2 or human.shape != table.shape[1:] or len(design.systems) != len(human):
-        raise ValueError(f"expected (metrics, n) and n ratings, got shapes {table.shape} and {human.shape}")
     known: dict[tuple[int, bytes], _Effects] = {}
 
     def of(row: int, units: Flags) -> _Effects:
