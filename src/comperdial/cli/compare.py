@@ -229,10 +229,10 @@ def _scores(
         if not options.scores and not chosen.columns:
             say_not_run(not_run, chosen.metrics, options.input)
         frames.append(scored)
-    found = [frame for frame in frames if frame is not None and len(frame)]
-    if not found:
+    made = [frame for frame in frames if frame is not None and len(frame)]
+    if not made:
         raise ConfigError("no response has a score", where=str(options.input), expected="one that a metric can score")
-    scores = pd.concat(found, ignore_index=True)
+    scores = pd.concat(made, ignore_index=True)
     _check_datasets(scores, data)
     _check_items(ready, data)
     return scores, not_run
@@ -322,8 +322,8 @@ def _with_tables(
     error: UnknownNameError, known: Iterable[str], columns: Sequence[str]
 ) -> UnknownNameError | ConfigError:
     """Add to the error of a name that is no metric what the tables of scores and the file's own columns are called."""
-    found = [("--scores has", sorted(known)), ("columns of the file that may be compared", columns)]
-    more = [f"{what}: {', '.join(names)}" for what, names in found if names]
+    names_of = [("--scores has", sorted(known)), ("columns of the file that may be compared", columns)]
+    more = [f"{what}: {', '.join(names)}" for what, names in names_of if names]
     if not more:
         return error
     return ConfigError(
@@ -419,17 +419,17 @@ def _tellable(samples: list[Sample]) -> tuple[list[Sample], list[str]]:
 def _with_coefficients(samples: list[Sample], wanted: Sequence[str]) -> tuple[list[Sample], list[str]]:
     """Leave out levels that have none of the coefficients, and say which of them are of systems alone."""
     of_systems = [name for name in wanted if name in OF_SYSTEMS]
-    found = [sample for sample in samples if sample.design.average or len(of_systems) < len(wanted)]
-    if not found:
+    kept = [sample for sample in samples if sample.design.average or len(of_systems) < len(wanted)]
+    if not kept:
         raise ConfigError(
             f"{', '.join(of_systems)}: no system level",
             where="--coefficient",
             expected="three systems or more, and the level `system`, or one of " + ", ".join(COEFFICIENTS),
         )
     if not of_systems:
-        return found, []
-    here = any(sample.design.average for sample in found)
-    return found, [
+        return kept, []
+    here = any(sample.design.average for sample in kept)
+    return kept, [
         f"{', '.join(of_systems)}: of pairs of systems, {'at system level alone' if here else 'which is not here'}"
     ]
 

@@ -306,11 +306,11 @@ def _tables(options: argparse.Namespace, scores: list[Path]) -> Tables:
 
     if not options.ratings:
         raise ConfigError("no ratings", expected="--ratings, or a folder of tables with --scores")
-    found = aggregate.read_scores(scores)
-    names = found["dataset"].unique()
+    table = aggregate.read_scores(scores)
+    names = table["dataset"].unique()
     dataset = names[0] if len(names) == 1 else None
     return Tables(
-        found,
+        table,
         aggregate.read_ratings_of(options.ratings, dataset=dataset),
         aggregate.read_contexts(options.contexts, dataset=dataset) if options.contexts else None,
         schema.read(options.systems, "systems") if options.systems else None,
@@ -334,7 +334,7 @@ def _correlate(options: argparse.Namespace) -> None:
         return
     if (options.pairs or options.comparisons) and not options.resamples:
         raise ConfigError("no resamples", where="--resamples", expected="2 or more, for tests of pairs")
-    found, notes = analysed(
+    samples, notes = analysed(
         _tables(options, options.input),
         analysis_of(options),
         levels=options.level or LEVELS,
@@ -346,18 +346,18 @@ def _correlate(options: argparse.Namespace) -> None:
     if options.resamples:
         named = options.outputs, options.detail_target, options.resamples, options.seed, options.tests
         detail = evaluation.Detail.named(*named)
-        detail.check(found)
+        detail.check(samples)
     known: evaluation.Known = {}
-    correlations = evaluation.correlations(found, detail=detail, known=known)
+    correlations = evaluation.correlations(samples, detail=detail, known=known)
     if (options.pairs or options.comparisons) and detail:
-        pairs = evaluation.pairs(found, detail=detail, known=known)
+        pairs = evaluation.pairs(samples, detail=detail, known=known)
         if options.pairs:
             schema.write(options.pairs, pairs, "pairs")
         if options.comparisons:
             correlations = with_ranks(correlations, pairs, options.correction)
             write_table(options.comparisons, corrected(pairs))
     if options.ceilings:
-        schema.write(options.ceilings, evaluation.ceilings(found), "ceilings")
+        schema.write(options.ceilings, evaluation.ceilings(samples), "ceilings")
     if options.output and options.comparisons:
         # Ranks are no columns of the table.
         write_table(options.output, correlations)
@@ -376,7 +376,7 @@ def _correlate_folder(options: argparse.Namespace, folder: Path) -> None:
             expected="tables `scores` and --ratings",
         )
     about = _about(options, folder)
-    found = correlate(
+    results = correlate(
         folder,
         options.scores,
         outputs=options.outputs if options.outputs is not None else about.get("outputs"),
@@ -394,10 +394,10 @@ def _correlate_folder(options: argparse.Namespace, folder: Path) -> None:
         seed=options.seed,
     )
     if options.pairs:
-        schema.write(options.pairs, found.pairs, "pairs")
+        schema.write(options.pairs, results.pairs, "pairs")
     if options.ceilings:
-        schema.write(options.ceilings, found.ceilings, "ceilings")
-    _emit(found.correlations, options.output, "correlations")
+        schema.write(options.ceilings, results.ceilings, "ceilings")
+    _emit(results.correlations, options.output, "correlations")
 
 
 def _about(options: argparse.Namespace, folder: Path) -> Mapping[str, Any]:
@@ -406,8 +406,8 @@ def _about(options: argparse.Namespace, folder: Path) -> Mapping[str, Any]:
     from comperdial.core.files import read_json
 
     if options.about:
-        found: Mapping[str, Any] = read_json(options.about)
-        return found
+        about: Mapping[str, Any] = read_json(options.about)
+        return about
     if not params_file().is_file():
         return {}
     from comperdial.selection import Selection, describe
@@ -431,23 +431,23 @@ def _robustness(options: argparse.Namespace) -> None:
     if folder := _folder(options):
         about = _about(options, folder)
         tables = Tables.read(folder, options.scores, options.source or about.get("source", "human"))
-        found = tables.samples(levels, options.target, allow_missing=True)
-        if found and about and not targets:
-            rated = {sample.target for sample in found}
+        samples = tables.samples(levels, options.target, allow_missing=True)
+        if samples and about and not targets:
+            rated = {sample.target for sample in samples}
             targets = [chosen_dimension(about.get("target"), about.get("main_target"), rated)]
         outputs = about.get("outputs") if outputs is None else outputs
         # A data set may have no scores of the main metrics: then all that have scores are shown.
-        if not {":".join(name) for sample in found for name in sample.names} & {*(outputs or ())}:
+        if not {":".join(name) for sample in samples for name in sample.names} & {*(outputs or ())}:
             outputs = None
     else:
-        found = _tables(options, options.input).samples(levels, options.target)
+        samples = _tables(options, options.input).samples(levels, options.target)
     detail = evaluation.Detail.named(outputs, targets, evaluation.Detail.resamples, options.seed)
-    detail.check(found, allow_missing=folder is not None)
+    detail.check(samples, allow_missing=folder is not None)
     subsampling = evaluation.Subsampling(options.coefficient, options.repeats, options.seed)
     judgements = [schema.read(path, "judgements") for path in options.judgements]
     curves = evaluation.curves(
-        found, detail=detail, subsampling=subsampling,
+        samples, detail=detail, subsampling=subsampling,
         judgements=pd.concat(judgements, ignore_index=True) if judgements else None,
     )  # fmt: skip
     schema.write(options.curves, curves, "curves")
-    schema.write(options.power, evaluation.power(found, detail=detail, subsampling=subsampling), "power")
+    schema.write(options.power, evaluation.power(samples, detail=detail, subsampling=subsampling), "power")

@@ -83,8 +83,8 @@ def baseline_scores(dataset: str, conversations: Sequence[Conversation], names: 
 
 
 def _history(sample: Sample) -> list[dict[str, str]]:
-    said = sample.conversation.utterances[max(0, sample.turn - 6) : sample.turn]
-    return [{"speaker": "B" if one.speaker == sample.reply.speaker else "A", "text": one.text} for one in said]
+    earlier = sample.conversation.utterances[max(0, sample.turn - 6) : sample.turn]
+    return [{"speaker": "B" if one.speaker == sample.reply.speaker else "A", "text": one.text} for one in earlier]
 
 
 # Models
@@ -249,18 +249,18 @@ def evaluate(
 def _baselines(
     task: Task, vectors: Mapping[str, Vectors], baselines: pd.DataFrame | None
 ) -> dict[str, Mapping[str, float]]:
-    found: dict[str, Mapping[str, float]] = {}
+    scores: dict[str, Mapping[str, float]] = {}
     if baselines is not None:
         for name, part in baselines.groupby("baseline"):
-            found[str(name)] = dict(zip(part["item_id"], part["value"], strict=True))
+            scores[str(name)] = dict(zip(part["item_id"], part["value"], strict=True))
     if known := vectors.get("minilm"):
         asked = [*task.validation, *task.test]
         one = continuity.stacked(known, [sample.reply.text for sample in asked])
         other = continuity.stacked(known, [before(sample) for sample in asked])
         scale = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
         values = np.einsum("ik,ik->i", one, other) / np.where(scale > 0, scale, 1)
-        found["cosine"] = {sample.id: float(value) for sample, value in zip(asked, values, strict=True)}
-    return found
+        scores["cosine"] = {sample.id: float(value) for sample, value in zip(asked, values, strict=True)}
+    return scores
 
 
 def continuations(dataset: str, conversations: Sequence[Conversation]) -> pd.DataFrame:
@@ -291,7 +291,7 @@ def crossfitted(
     """Return each sample's log-odds by a model that has not seen its conversation: five folds, drawn at random."""
     folds = np.random.default_rng(SEED).permutation(len(conversations)) % 5
     of = {conversation.id: fold for conversation, fold in zip(conversations, folds.tolist(), strict=True)}
-    found: dict[str, float] = {}
+    logits: dict[str, float] = {}
     asked = list(samples(conversations))
     for fold in range(5):
         known = [sample for sample in asked if of[sample.conversation.id] != fold]
@@ -301,8 +301,8 @@ def crossfitted(
         features = Features(train, context, personal, vectors=vectors, histories=histories)
         # The penalty was chosen on the validation split.
         model = continuity.fit(features, train, train, (penalty,))
-        found |= zip((sample.id for sample in held), model.logits(held).tolist(), strict=True)
-    return found
+        logits |= zip((sample.id for sample in held), model.logits(held).tolist(), strict=True)
+    return logits
 
 
 def liking(
@@ -312,7 +312,7 @@ def liking(
     *,
     resamples: int,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare predicted continuing with what users said that they liked.
+    """Compare predicted continuing with what users liked.
 
     Parameters
     ----------
@@ -431,16 +431,16 @@ def agreement(
     """
     scores, given, raters = np.asarray(values, dtype=float), np.asarray(ratings, dtype=float), np.asarray(clusters)
     _, places, counts = np.unique(np.asarray(within), return_inverse=True, return_counts=True)
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
 
     def add(measure: str, of: Measure, owners: npt.NDArray[Any], n: int, groups: int) -> None:
         weights = classification.cluster_weights(owners, resamples, np.random.default_rng(SEED))
         value, drawn = classification.estimated({measure: of}, weights)[measure]
         low, high = classification.interval(drawn)
-        found.append({"measure": measure, "value": value, "low": low, "high": high, "n": n, "groups": groups})
+        rows.append({"measure": measure, "value": value, "low": low, "high": high, "n": n, "groups": groups})
 
     if len(scores) < 3:
-        return found
+        return rows
     add("r", lambda w: classification.correlation(scores, given, w), raters, len(scores), len(counts))
     several = counts[places] > 1
     if several.sum() > 2:
@@ -453,7 +453,7 @@ def agreement(
         won, pairs, owners = _pairs(scores, up, places, raters)
         if pairs.sum():
             add("auc_within", lambda w: _share(won, pairs, w), owners, int(pairs.sum()), len(pairs))
-    return found
+    return rows
 
 
 def _share(won: Floats, pairs: Floats, weights: Floats) -> Floats:

@@ -112,7 +112,7 @@ class Board:
         ConfigError
             For data sets taken together by anything but ``accuracy``, or a statistic of pairs without a grouping.
         """
-        found: dict[tuple[Measure, Grouping | None], list[tuple[str, ...]]] = {}
+        kinds: dict[tuple[Measure, Grouping | None], list[tuple[str, ...]]] = {}
         for entry in entries:
             measure, together = entry["measure"], entry.get("together")
             if together and measure != "accuracy":
@@ -123,12 +123,12 @@ class Board:
                 expected = "pearson, spearman or kendall, or a grouping"
                 raise ConfigError(f"{measure} over all units", where=f"board {name}", expected=expected)
             sets = [tuple(entry["datasets"])] if together else [(one,) for one in entry["datasets"]]
-            found.setdefault((measure, entry.get("grouping")), []).extend(sets)
+            kinds.setdefault((measure, entry.get("grouping")), []).extend(sets)
         return cls(
             name,
             tuple(
-                Task(measure, datasets, grouping, 1 / (len(found) * len(sets)))
-                for (measure, grouping), sets in found.items()
+                Task(measure, datasets, grouping, 1 / (len(kinds) * len(sets)))
+                for (measure, grouping), sets in kinds.items()
                 for datasets in sets
             ),
         )
@@ -334,8 +334,8 @@ def overall(
             pairs = pairs.join(named.add_suffix(f"_{side}"))
         frames.append(frame)
         tests.append(pairs.assign(test=f"jackknife|perm-both:{resamples or 'no'}|v:1"))
-    found = {OVERALL: pd.concat(frames, ignore_index=True), "overall_comparisons": pd.concat(tests, ignore_index=True)}
-    ranking, comparisons = (schema.validate(one[schema.table(name).columns], name) for name, one in found.items())
+    tables = {OVERALL: pd.concat(frames, ignore_index=True), "overall_comparisons": pd.concat(tests, ignore_index=True)}
+    ranking, comparisons = (schema.validate(one[schema.table(name).columns], name) for name, one in tables.items())
     return ranking, comparisons
 
 
@@ -431,12 +431,12 @@ def read_samples(
     frames = [schema.read(path, "scores") for path in scores]
     every = pd.concat(frames, ignore_index=True) if frames else schema.empty("scores")
     kept = every[pd.MultiIndex.from_frame(every[["metric", "output"]]).isin(list(outputs))]
-    found = {}
+    samples = {}
     for name, folder in folders.items():
         tables = Tables.read(folder, (), source)
         ratings, own = tables.ratings, kept[kept["dataset"] == name]
         rated = ratings.loc[(ratings["level"] == level) & (ratings["source"] == source), "dimension"]
         if len(own) and len(rated):
             target = chosen_dimension((targets or {}).get(name), None, rated)
-            (found[name],) = replace(tables, scores=own).samples([level], [target])
-    return found
+            (samples[name],) = replace(tables, scores=own).samples([level], [target])
+    return samples

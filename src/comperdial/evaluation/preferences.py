@@ -193,7 +193,7 @@ def strengths(votes: Votes, *, by: Unit | None = None, matrix: pd.DataFrame | No
     """
     names, ballots, unit = _ballots(votes, by)
     wins, games = ballots.wins, ballots.wins + ballots.wins.T
-    found, prior = _fitted(wins)
+    values, prior = _fitted(wins)
     low, high, p = bradley_terry.uncertainty(ballots)
     several = bool(np.isfinite(low).all())
     table = pd.DataFrame(
@@ -201,9 +201,9 @@ def strengths(votes: Votes, *, by: Unit | None = None, matrix: pd.DataFrame | No
             "system": names,
             "votes": games.sum(axis=1).astype(int),
             "won": wins.sum(axis=1) / games.sum(axis=1),
-            "strength": found,
-            "low": np.minimum(low, found),
-            "high": np.maximum(high, found),
+            "strength": values,
+            "low": np.minimum(low, values),
+            "high": np.maximum(high, values),
             "rank": pd.array([None] * len(names), dtype="Int64"),
             "by": unit,
             "prior": prior,
@@ -493,6 +493,6 @@ def significance(
     shares = [float((frame["won"] == code).mean()) for code in (1.0, 0.0, 0.5)]
     rng = np.random.default_rng(seed)
     drawn = [rng.multinomial(size, shares, size=draws).T for size in sizes]
-    found = [float((binomial_p(wins, wins + losses) <= ALPHA).mean()) for wins, losses, _ in drawn]
+    significant = [float((binomial_p(wins, wins + losses) <= ALPHA).mean()) for wins, losses, _ in drawn]
     hours = np.array(sizes) * float(frame["seconds"].median()) / 3600
-    return pd.DataFrame({"votes": list(sizes), "hours": hours, "probability": found})
+    return pd.DataFrame({"votes": list(sizes), "hours": hours, "probability": significant})

@@ -48,31 +48,31 @@ def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
     counts = counts + prior / 2 * ((counts + counts.T) > 0)
     if not has_strengths(counts):
         raise ValueError("finite strengths do not exist: some are only ever preferred to the others, or never compared")
-    found = _maximum(counts, np.zeros(len(counts)), np.eye(len(counts)), 1e-12)
-    return found - found.mean()
+    best = _maximum(counts, np.zeros(len(counts)), np.eye(len(counts)), 1e-12)
+    return best - best.mean()
 
 
-def _maximum(counts: Floats, found: Floats, free: Floats, close: float) -> Floats:
+def _maximum(counts: Floats, values: Floats, free: Floats, close: float) -> Floats:
     """Return the strengths of the highest likelihood, by steps in the directions that are columns of ``free``."""
     met, won = counts + counts.T, counts.sum(axis=1)
     for _ in range(200):
-        residual = won - (met * _chances(found)).sum(axis=1)
-        step = free @ np.linalg.solve(free.T @ _curvature(counts, found) @ free, free.T @ residual)
+        residual = won - (met * _chances(values)).sum(axis=1)
+        step = free @ np.linalg.solve(free.T @ _curvature(counts, values) @ free, free.T @ residual)
         # A longer step would overshoot from a start far off.
         step *= min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
-        found = found + step
+        values = values + step
         if np.abs(step).max() < close:
             break
-    return found
+    return values
 
 
-def _chances(found: Floats) -> Floats:
-    return np.asarray(special.expit(found[:, np.newaxis] - found))
+def _chances(values: Floats) -> Floats:
+    return np.asarray(special.expit(values[:, np.newaxis] - values))
 
 
-def _curvature(counts: Floats, found: Floats) -> Floats:
+def _curvature(counts: Floats, values: Floats) -> Floats:
     """Return minus the second derivatives of the likelihood; 1 / n holds the mean of strengths where it is."""
-    chance = _chances(found)
+    chance = _chances(values)
     weights = (counts + counts.T) * chance * (1 - chance)
     return np.asarray(np.diag(weights.sum(axis=1)) - weights + 1 / len(counts))
 
@@ -100,10 +100,10 @@ class Ballots:
     def wins(self) -> Floats:
         """Return how often row was preferred to column, as :func:`strengths` takes it."""
         n = int(max(self.first.max(), self.second.max())) + 1
-        found = np.zeros((n, n))
-        np.add.at(found, (self.first, self.second), self.won)
-        np.add.at(found, (self.second, self.first), 1 - self.won)
-        return found
+        wins = np.zeros((n, n))
+        np.add.at(wins, (self.first, self.second), self.won)
+        np.add.at(wins, (self.second, self.first), 1 - self.won)
+        return wins
 
 
 def uncertainty(votes: Ballots) -> tuple[Floats, Floats, Floats]:
@@ -158,9 +158,9 @@ def _ratio(votes: Ballots, wins: Floats) -> Floats:
     # Of votes between these parts all are for the same one.
     unanimous = part[votes.first] != part[votes.second]
     plain = wins + (_SLIGHT / 2 * ((wins + wins.T) > 0) if unanimous.any() else 0.0)
-    found = strengths(plain)
-    inverse = np.linalg.inv(_curvature(plain, found)) - 1 / n
-    surprise = votes.won - special.expit(found[votes.first] - found[votes.second])
+    values = strengths(plain)
+    inverse = np.linalg.inv(_curvature(plain, values)) - 1 / n
+    surprise = votes.won - special.expit(values[votes.first] - values[votes.second])
     moves = np.zeros((count, n))
     np.add.at(moves, (votes.units, votes.first), surprise)
     np.add.at(moves, (votes.units, votes.second), -surprise)
@@ -194,8 +194,8 @@ def _end(counts: Floats, centre: Floats, one: int, bound: float, near: float) ->
     def excess(away: float) -> float:
         start = centre - away / (n - 1)
         start[one] = centre[one] + away
-        found = _maximum(counts, start, free, 1e-9) if n > 2 else start
-        return 2 * (best - float((counts * np.log(_chances(found))).sum())) - bound
+        values = _maximum(counts, start, free, 1e-9) if n > 2 else start
+        return 2 * (best - float((counts * np.log(_chances(values))).sum())) - bound
 
     far = near
     while excess(far) < 0:
@@ -212,10 +212,10 @@ def cycles(beats: npt.ArrayLike) -> list[tuple[int, int, int]]:
         Shape (n, n), True where row beats column.
     """
     table = np.asarray(beats, dtype=np.bool_)
-    found = []
+    circles = []
     for i, j, k in combinations(range(len(table)), 3):
         if table[i, j] and table[j, k] and table[k, i]:
-            found.append((i, j, k))
+            circles.append((i, j, k))
         if table[i, k] and table[k, j] and table[j, i]:
-            found.append((i, k, j))
-    return found
+            circles.append((i, k, j))
+    return circles

@@ -9,7 +9,7 @@ where a cell is a system in a dialogue. The three are estimated from what single
 the difference: over units by influence functions (the infinitesimal jackknife), over means of systems by leaving out
 systems one by one and dialogues by halves.
 
-What is assumed, and to be said beside the numbers:
+Assumptions, to be named next to the numbers:
 
 - The difference is taken as true. It is an estimate; where it is large by luck, so is the power ("how many would it
   take, if the difference were what it is here"). From one benchmark a power near a half is known loosely.
@@ -129,24 +129,24 @@ def components(
         return known[key]
 
     missing = np.isnan(table) | np.isnan(human)
-    found = []
+    differences = []
     for one, other in pairs:
         units = ~(missing[one] | missing[other])
-        found.append(_components(of(one, units), of(other, units)))
-    return found
+        differences.append(_components(of(one, units), of(other, units)))
+    return differences
 
 
-def components_within(found: Replicates, pairs: Sequence[tuple[int, int]]) -> list[Components]:
+def components_within(statistic: Replicates, pairs: Sequence[tuple[int, int]]) -> list[Components]:
     """Return the components of variance of the differences of pairs, given what each statistic is without each cluster.
 
     The effect is the difference itself. A kind of cluster that counts as given (dialogues, of statistics of pairs of
     systems; fewer than four systems) brings nothing, and is counted as two, so that more of it change nothing.
     """
-    drawn = variances(found)
+    drawn = variances(statistic)
     counts = max(drawn.counts[0], 2), max(drawn.counts[1], 2)
     made = []
     for one, other in pairs:
-        difference = float(found.values[one] - found.values[other])
+        difference = float(statistic.values[one] - statistic.values[other])
         *sides, cell = (float(part) for part in drawn.parts[:3, one, other])
         of_systems, of_dialogues = (max(side - cell, 0.0) * count for side, count in zip(sides, counts, strict=True))
         made.append(Components(difference, difference, of_systems, of_dialogues, cell * counts[0] * counts[1], counts))

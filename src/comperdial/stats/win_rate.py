@@ -48,8 +48,8 @@ def most_losses(votes: npt.ArrayLike, *, alpha: float = 0.05) -> Integers:
     -1 where no result would be. Same shape as ``votes``.
     """
     n = np.asarray(votes)
-    found = stats.binom.ppf(alpha / 2, n, 0.5)
-    return np.where(2 * stats.binom.cdf(found, n, 0.5) <= alpha, found, found - 1).astype(np.intp)
+    losses = stats.binom.ppf(alpha / 2, n, 0.5)
+    return np.where(2 * stats.binom.cdf(losses, n, 0.5) <= alpha, losses, losses - 1).astype(np.intp)
 
 
 def power(win_rate: float, votes: npt.ArrayLike, *, alpha: float = 0.05) -> Floats:
