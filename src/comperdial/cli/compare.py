@@ -217,8 +217,7 @@ def _scores(
     from comperdial.metrics.named import suited_to
     from comperdial.metrics.scoring import batches, score_many
 
-    ready = _rated_contexts(_of_dataset(ready, data), data)
-    frames = [ready, data.scores(chosen.columns)]
+    frames = [None if ready is None else _matched(ready, data), data.scores(chosen.columns)]
     not_run: dict[str, str] = {}
     if chosen.metrics:
         keep_embeddings(options)
@@ -233,8 +232,14 @@ def _scores(
     if not made:
         raise ConfigError("no response has a score", where=str(options.input), expected="one that a metric can score")
     scores = pd.concat(made, ignore_index=True)
-    _check_datasets(scores, data)
-    _check_items(ready, data)
+    rated = set(data.ratings["dataset"])
+    if lost := sorted(set(scores["dataset"]) - rated):
+        raise ConfigError(
+            f"there are scores of the data set {lost[0]!r}",
+            where="--scores",
+            expected=f"scores of what was rated: {', '.join(sorted(rated))}",
+            hint="The column `dataset` of the scores says which it is",
+        )
     return scores, not_run
 
 
@@ -292,16 +297,47 @@ def _default(options: argparse.Namespace, data: RatedData) -> list[str]:
     return names
 
 
-def _check_datasets(scores: pd.DataFrame, data: RatedData) -> None:
-    """Refuse scores of a data set that nobody rated: they would be left out without a word."""
-    rated = set(data.ratings["dataset"])
-    if lost := sorted({str(name) for name in scores["dataset"].unique()} - rated):
-        raise ConfigError(
-            f"there are scores of the data set {lost[0]!r}",
-            where="--scores",
-            expected=f"scores of what was rated: {', '.join(sorted(rated))}",
-            hint="The column `dataset` of the scores says which it is",
-        )
+def _matched(scores: pd.DataFrame, data: RatedData) -> pd.DataFrame:
+    """Return the scores of ``--scores`` that are of the file's contexts and dialogues.
+
+    Scores that name no data set are those of the only one that was rated. A metric without a score of something rated is an
+    error.
+    """
+    import pandas as pd
+
+    from comperdial.evaluation.aggregate import UNNAMED
+
+    datasets = sorted(set(data.ratings["dataset"]))
+    if UNNAMED in set(scores["dataset"]):
+        if len(datasets) != 1:
+            raise ConfigError(
+                f"scores without a column 'dataset', and ratings of {', '.join(datasets)}",
+                where="--scores",
+                expected="the column, where several data sets were rated",
+            )
+        scores = scores.assign(dataset=scores["dataset"].replace(UNNAMED, datasets[0]))
+    unit = ["item_id", "system_id"]
+    rated = data.ratings[unit]
+    if data.contexts is not None:
+        # A score may be of the dialogue of a rated response.
+        dialogue_of = dict(zip(data.contexts["context_id"], data.contexts["dialogue_id"], strict=True))
+        rated = pd.concat([rated, rated.assign(item_id=rated["item_id"].map(lambda item: dialogue_of.get(item, item)))])
+    matched = pd.MultiIndex.from_frame(scores[unit]).isin(pd.MultiIndex.from_frame(rated))
+    for metric, rows in scores.assign(matched=matched).groupby("metric", sort=True):
+        if not rows["matched"].any():
+            (item, system), (known, by) = rows[unit].iloc[0], rated.sort_values(unit).iloc[0]
+            raise ConfigError(
+                f"none of the {len(rows):,} scores of {metric!r} is of something rated: the first is of {item!r}, "
+                f"system {system!r}",
+                where="--scores",
+                expected=f"the names of the ratings, such as {known!r}, system {by!r}",
+            )
+    if data.contexts is None:
+        return scores
+    kept = scores[scores["item_id"].isin({*data.contexts["context_id"], *data.contexts["dialogue_id"]})]
+    if lost := len(scores) - len(kept):
+        log.warning("%d of %d scores are of contexts that are not rated, and are left out", lost, len(scores))
+    return kept
 
 
 def _format(options: argparse.Namespace) -> str:
@@ -331,62 +367,9 @@ def _with_tables(
     )
 
 
-def _of_dataset(scores: pd.DataFrame | None, data: RatedData) -> pd.DataFrame | None:
-    """Take scores that name no data set as those of the only one that was rated."""
-    from comperdial.evaluation.aggregate import UNNAMED
-
-    if scores is None or UNNAMED not in set(scores["dataset"]):
-        return scores
-    rated = sorted(set(data.ratings["dataset"]))
-    if len(rated) != 1:
-        raise ConfigError(
-            f"scores without a column 'dataset', and ratings of {', '.join(rated)}",
-            where="--scores",
-            expected="the column, where several data sets were rated",
-        )
-    return scores.assign(dataset=scores["dataset"].replace(UNNAMED, rated[0]))
-
-
-def _rated_contexts(scores: pd.DataFrame | None, data: RatedData) -> pd.DataFrame | None:
-    """Leave out scores of contexts and dialogues that the file does not have, with a warning; keep them if none is left."""
-    if scores is None or data.contexts is None:
-        return scores
-    known = {*data.contexts["context_id"], *data.contexts["dialogue_id"]}
-    kept = scores[scores["item_id"].isin(known)]
-    if len(kept) in (0, len(scores)):
-        return scores
-    log.warning(
-        "%d of %d scores are of contexts that are not rated, and are left out", len(scores) - len(kept), len(scores)
-    )
-    return kept
-
-
 def _plain(name: str) -> str:
     """Return a name of a column as columns are compared: case, spaces, hyphens and underscores do not matter."""
     return re.sub(r"[\s_-]+", "_", name.strip().lower())
-
-
-def _check_items(scores: pd.DataFrame | None, data: RatedData) -> None:
-    """Refuse a metric none of whose scores is of something rated: its names are others than those of the ratings."""
-    if scores is None:
-        return
-    rated = set(zip(data.ratings["item_id"], data.ratings["system_id"], strict=True))
-    # The dialogues of rated responses, of which a score of a dialogue may be.
-    if data.contexts is not None:
-        names = dict(zip(data.contexts["context_id"], data.contexts["dialogue_id"], strict=True))
-        rated |= {(names.get(context, context), system) for context, system in rated}
-    for metric, rows in scores.groupby("metric", sort=True):
-        named = list(zip(rows["item_id"], rows["system_id"], strict=True))
-        matched = sum(pair in rated for pair in named)
-        if not matched:
-            raise ConfigError(
-                f"none of the {len(named):,} scores of {metric!r} is of something rated: the first is of "
-                f"{named[0][0]!r}, system {named[0][1]!r}",
-                where="--scores",
-                expected=f"the names of the ratings, such as {min(rated)[0]!r}, system {min(rated)[1]!r}",
-            )
-        if matched < len(named):
-            log.info("%s: %s of %s scores are of something rated", metric, f"{matched:,}", f"{len(named):,}")
 
 
 def _only(scores: pd.DataFrame | None) -> str | None:

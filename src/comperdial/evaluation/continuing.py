@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -110,53 +112,48 @@ class Compared:
 
     def rows(self, resamples: int, *, grouped: bool) -> Iterator[dict[str, Any]]:
         """Yield a row for each model and measure, of all samples and by how well the user is known, and for differences."""
+        truth = np.array([sample.continued for sample in self.samples])
+        users = np.array([sample.user_id for sample in self.samples])
         counts = self.conversations
         groups = {"all": counts >= 0}
         if grouped:
             groups |= {"known": counts > 0, "cold": counts == 0}
             groups |= {name: (counts >= low) & (counts <= high) for name, (low, high) in BINS.items()}
-        for group, chosen in groups.items():
-            if chosen.any():
-                for row in self._rows(chosen, resamples):
-                    yield {"group": group, **row}
 
-    def _rows(self, chosen: Flags, resamples: int) -> Iterator[dict[str, Any]]:
-        truth = np.array([sample.continued for sample in self.samples])
-        users = np.array([sample.user_id for sample in self.samples])
-        made: dict[tuple[_Output, bytes], dict[str, tuple[float, Floats]]] = {}
+        @cache
+        def estimated(key: _Output, chosen: bytes) -> dict[str, tuple[float, Floats]]:
+            here, answers = np.frombuffer(chosen, dtype=np.bool_), self.answers[key]
+            # One seed for each: the same samples have the same resamples, so that differences are paired.
+            weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
+            measures = _measures(truth[here], answers.scores[here], answers.predicted[here])
+            return classification.estimated(measures, weights)
 
-        def estimated(key: _Output, here: Flags) -> dict[str, tuple[float, Floats]]:
-            if (key, here.tobytes()) not in made:
-                # One seed for each: the same samples have the same resamples, so that differences are paired.
-                weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
-                answers = self.answers[key]
-                measures = _measures(truth[here], answers.scores[here], answers.predicted[here])
-                made[key, here.tobytes()] = classification.estimated(measures, weights)
-            return made[key, here.tobytes()]
-
-        for key, answers in self.answers.items():
+        for (group, chosen), (key, answers) in product(groups.items(), self.answers.items()):
             here = chosen & ~np.isnan(answers.scores)
             if not here.any():
                 continue
-            counts = {"n": int(here.sum()), "positives": int(truth[here].sum()), "users": len(np.unique(users[here]))}
-            about = {"model": key[0], "user": key[1], **counts, "penalty": answers.penalty}
             others = [("", None), *((name, (name, "none")) for name in MAJORITIES if answers.penalty is not None)]
             if key[1] != "none":
                 others.append(("none", (key[0], "none")))
-            for against, other in others:
-                for measure, (value, drawn) in estimated(key, here).items():
-                    # The classes of a majority do not rank samples.
-                    if measure == "auc" and {*MAJORITIES} & {key[0], against}:
-                        continue
-                    base, of_base = estimated(other, here)[measure] if other else (0.0, np.zeros_like(drawn))
-                    low, high = classification.interval(drawn - of_base)
-                    yield about | {
-                        "measure": measure,
-                        "against": against,
-                        "value": value - base,
-                        "low": low,
-                        "high": high,
-                    }
+            about = {
+                "group": group,
+                "model": key[0],
+                "user": key[1],
+                "n": int(here.sum()),
+                "positives": int(truth[here].sum()),
+                "users": len(np.unique(users[here])),
+                "penalty": answers.penalty,
+            }
+            for (against, other), measure in product(others, ("accuracy", "macro_f1", "auc")):
+                # The classes of a majority do not rank samples.
+                if measure == "auc" and {*MAJORITIES} & {key[0], against}:
+                    continue
+                value, drawn = estimated(key, here.tobytes())[measure]
+                if other:
+                    base, of_base = estimated(other, here.tobytes())[measure]
+                    value, drawn = value - base, drawn - of_base
+                low, high = classification.interval(drawn)
+                yield about | {"measure": measure, "against": against, "value": value, "low": low, "high": high}
 
 
 def _measures(truth: Flags, scores: Floats, called: npt.NDArray[np.int64]) -> dict[str, Measure]:

@@ -117,7 +117,6 @@ class FittedSet:
 class _Moments:
     """What a fit needs of a data set: means and variances of its features, and products of what is left of them."""
 
-    dataset: str
     group: str
     means: Floats
     variances: Floats
@@ -141,7 +140,7 @@ class _Moments:
         spread = ratings.std()
         standard = (ratings - ratings.mean()) / (spread or 1)
         return cls(
-            one.dataset, one.group, means, variances,
+            one.group, means, variances,
             centred.T @ centred / len(values), centred.T @ standard / len(values), values, ratings,
         )  # fmt: skip
 
