@@ -23,6 +23,7 @@ from comperdial.stats import COEFFICIENTS, OF_SYSTEMS
 
 if TYPE_CHECKING:
     from comperdial.evaluation.options import Tables
+    from comperdial.metrics import Metric
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -171,23 +172,23 @@ def _metrics(options: argparse.Namespace) -> None:
     from comperdial.metrics import create, kinds
     from comperdial.metrics.named import metric_named, read_entries
 
-    for kind in kinds():
-        metric = create(kind)
-        print(f"{kind}: {', '.join(metric.outputs)}")
-        print(f"    {metric.signature()}")
+    def show(metric: Metric, text: str) -> None:
+        print(text)
         if reason := metric.unavailable():
             print(f"    cannot run here: {reason}")
+
+    for kind in kinds():
+        metric = create(kind)
+        show(metric, f"{kind}: {', '.join(metric.outputs)}\n    {metric.signature()}")
     entries = read_entries(options.params)
     if entries:
         print(f"\nnames of {params_file(options.params)}:")
     for name in entries:
         metric = metric_named(name, entries)
-        print(f"{name}: {metric.signature()}")
-        if reason := metric.unavailable():
-            print(f"    cannot run here: {reason}")
+        show(metric, f"{name}: {metric.signature()}")
 
 
-def _metric(options: argparse.Namespace) -> Any:  # noqa: ANN401
+def _metric(options: argparse.Namespace) -> Metric:
     """Return what ``--metric`` names, with its options."""
     from comperdial.metrics import create
     from comperdial.metrics.named import metric_named, option, read_entries

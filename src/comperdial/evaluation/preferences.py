@@ -20,6 +20,7 @@ from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.metrics.text import normalise
 from comperdial.stats import bradley_terry
 from comperdial.stats.agreement import alpha_interval
+from comperdial.stats.classification import cluster_weights, interval
 from comperdial.stats.correlation import ALPHA, correlate
 from comperdial.stats.multiple import holm
 from comperdial.stats.proportions import Share, share
@@ -332,13 +333,10 @@ def _mean_interval(
     values: Floats, clusters: npt.NDArray[np.generic], resamples: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the ends of the 95 % percentile interval of a mean over resampled clusters; NaN for fewer than two."""
-    codes = np.unique(clusters, return_inverse=True)[1].reshape(-1)
-    sums, sizes = np.bincount(codes, weights=values), np.bincount(codes)
-    if len(sums) < 2:
-        return float("nan"), float("nan")
-    drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=resamples)
-    low, high = np.quantile((drawn @ sums) / (drawn @ sizes), [0.025, 0.975])
-    return float(low), float(high)
+    if len(np.unique(clusters)) < 2:
+        return np.nan, np.nan
+    weights = cluster_weights(clusters, resamples, rng)
+    return interval(weights @ values / weights.sum(axis=1))
 
 
 @dataclass(frozen=True)

@@ -191,12 +191,7 @@ def _effects(scores: Floats, ratings: Floats, design: Design, units: Flags, name
 def _components(one: _Effects, other: _Effects) -> Components:
     systems, dialogues = one.counts
     cell, of_systems, of_dialogues = (
-        float(np.var(a - b, ddof=1))
-        for a, b in (
-            (one.cells, other.cells),
-            (one.systems, other.systems),
-            (one.dialogues, other.dialogues),
-        )
+        float(np.var(getattr(one, name) - getattr(other, name), ddof=1)) for name in ("cells", "systems", "dialogues")
     )
     inside = max(abs(one.value), abs(other.value)) < 1
     return Components(
@@ -217,22 +212,7 @@ def _spread_of_means(
     Systems are left out one by one (jackknife). Leaving out one dialogue of a system hardly moves its mean, and a rank
     then stays or jumps; so dialogues are left out by halves, which moves means as much as sampling does: the same half
     for all systems, and another half for each.
-
-    Parameters
-    ----------
-    scores, ratings
-        Shape (n,), nothing missing.
-    design
-        Of these units; two systems and dialogues or more.
-    name
-        ``pearson``, ``spearman`` or ``kendall``.
-
-    Returns
-    -------
-    tuple
-        The value, and deviations whose variance estimates what one system, one dialogue and one cell (a system in a
-        dialogue) bring; the first two hold the share of the cells too, over the number of the other. Shapes (systems,),
-        (halves,) and (halves,).
+    The deviations are those of :class:`_Effects`.
     """
     table, (systems, dialogues) = scores[np.newaxis], design.counts
     means, rated = paired_means(table, ratings, design)
