@@ -155,7 +155,7 @@ def _chosen(options: argparse.Namespace, texts: Sequence[str], ready: pd.DataFra
     from comperdial.metrics.named import metric_named, read_entries
 
     entries = read_entries(options.params)
-    known = {} if ready is None else dict(list(ready.groupby("metric", sort=True)))
+    known = {} if ready is None else {str(name): rows for name, rows in ready.groupby("metric", sort=True)}
     spelled = {_plain(column): column for column in data.columns}
     first = [options.against] if options.against else []
     metrics: dict[str, Metric] = {}
@@ -180,12 +180,14 @@ def _chosen(options: argparse.Namespace, texts: Sequence[str], ready: pd.DataFra
     labels: dict[Output, str] = {}
     for text in [*first, *texts, *every]:
         name, output = (text, "") if text in known else output_name(text, "")
-        if name in columns:
+        if name in known:
+            outputs = sorted(known[name]["output"].unique())
+        elif name in metrics:
+            outputs = list(metrics[name].outputs)
+        else:
             # A column may be named with the output that notes call it by: gpt4_score:score.
             name = text = columns[name]
-            outputs = ("score",)
-        else:
-            outputs = metrics[name].outputs if name in metrics else tuple(sorted(known[name]["output"].unique()))
+            outputs = ["score"]
         if output and output not in outputs:
             raise UnknownNameError(f"output of metric {name!r}:", output, outputs)
         labels.setdefault((name, output or (_main(known[name]) if name in known else outputs[0])), text)

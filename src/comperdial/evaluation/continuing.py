@@ -385,7 +385,7 @@ def _by_dialogue(predicted: pd.DataFrame, bots: Sequence[Conversation]) -> pd.Da
     """Return the mean prediction of each of the bots' dialogues."""
     dialogues = predicted["item_id"].map({sample.id: sample.conversation.id for sample in samples(bots)})
     key = ["dataset", "predictor", "item_id"]
-    return predicted.assign(item_id=dialogues).groupby(key, sort=False, as_index=False)["value"].mean()
+    return predicted.assign(item_id=dialogues).groupby(key, sort=False)["value"].mean().reset_index()
 
 
 def _liked(bots: Sequence[Conversation], people: Sequence[Sample]) -> pd.DataFrame:

@@ -241,12 +241,12 @@ def _add_draws(
     rng: np.random.Generator,
 ) -> None:
     """Add the differences of pairs of metrics on the same units, with swapped scores."""
-    (scores, *rest), resamples = known, sums.draws.shape[-1]
+    (scores, ratings, design, items), resamples = known, sums.draws.shape[-1]
     for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True):
         one, other = rows[a], rows[b]
         for (place, task), share in zip(tasks.items(), shares, strict=True):
             drawn = swapped_differences(
-                scores[a], scores[b], *rest, task.measure, task.grouping, resamples=resamples, rng=rng
+                scores[a], scores[b], ratings, design, items, task.measure, task.grouping, resamples=resamples, rng=rng
             )
             # Swapping everything turns the sign: either is as likely.
             drawn = (share * drawn * rng.choice([-1.0, 1.0], resamples)).astype(np.float32)
@@ -376,7 +376,8 @@ def _ranks(values: Floats, tests: pd.DataFrame, p: str) -> pd.arrays.IntegerArra
     matrix = np.full((len(values), len(values)), np.nan)
     matrix[tests["a"], tests["b"]] = matrix[tests["b"], tests["a"]] = tests[p]
     ranks = rank_clusters(values, matrix)
-    return pd.array(np.where((ranks > 0) & np.isfinite(matrix).any(), ranks, None), dtype="Int32")
+    tested = bool(np.isfinite(matrix).any())
+    return pd.array([rank if rank and tested else None for rank in ranks.tolist()], dtype="Int32")
 
 
 def pairs_of_systems(
