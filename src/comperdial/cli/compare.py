@@ -115,7 +115,7 @@ def _compare(options: argparse.Namespace) -> None:
         _check_against(options.against, contrasted, labels, not_run)
     source = options.source or _source(data)
     samples, notes = _samples(options, scores, labels, data, source)
-    notes += [f"{name}: not run: {why}" for name, why in not_run.items()]
+    notes = [*(f"{name}: not run: {why}" for name, why in not_run.items()), *notes]
     if any(map(is_narrow, samples)):
         notes.append(
             f"No interval and no test of a difference where there are fewer than {FEWEST_DIALOGUES} dialogues or contexts"
