@@ -38,8 +38,8 @@ def exact(rate: float, votes: int) -> float:
     for wins in range(votes + 1):
         chance = float(stats.binom.pmf(wins, votes, rate))
         if chance > 1e-9:
-            sure = uncertainty(Ballots(none, none + 1, (np.arange(votes) < wins) * 1.0, np.arange(votes)))
-            covered += chance * bool(sure.low[0] <= true <= sure.high[0])
+            low, high, _ = uncertainty(Ballots(none, none + 1, (np.arange(votes) < wins) * 1.0, np.arange(votes)))
+            covered += chance * bool(low[0] <= true <= high[0])
     return covered
 
 
@@ -71,9 +71,9 @@ def covered(known: tuple[float, ...], votes: int, annotators: int, spread: float
     rng = np.random.default_rng([seed, len(known), votes])
     true, hits, widths = marginal(known, spread), [], []
     for _ in range(draws):
-        sure = uncertainty(draw(rng, known, votes, annotators, spread)[0])
-        hits.append((sure.low <= true) & (true <= sure.high))
-        widths.append(sure.high - sure.low)
+        low, high, _ = uncertainty(draw(rng, known, votes, annotators, spread)[0])
+        hits.append((low <= true) & (true <= high))
+        widths.append(high - low)
     return [float(np.mean(hits)), float(np.median(widths))]
 
 

@@ -6,10 +6,10 @@ import argparse
 import logging
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comperdial.cli.common import add_analysis, add_rated_file, analysis_of, output_file, rated_file_options
 from comperdial.cli.evaluate import add_params, keep_embeddings, say_not_run
@@ -18,9 +18,11 @@ from comperdial.core.names import LEVELS, Output, output_name
 from comperdial.stats import COEFFICIENTS, OF_SYSTEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
+
+    from comperdial.evaluation.rated_data import RatedData
+    from comperdial.evaluation.samples import Sample
+    from comperdial.metrics import Metric
 
 log = logging.getLogger(__name__)
 
@@ -82,108 +84,49 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _compare(options: argparse.Namespace) -> None:
-    import pandas as pd
-
     from comperdial import evaluation
     from comperdial.core.files import write_text
-    from comperdial.evaluation import aggregate
+    from comperdial.evaluation.aggregate import read_scores
     from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
-    from comperdial.evaluation.options import Tables, analysed
     from comperdial.evaluation.rated_data import read_rated
-    from comperdial.metrics.named import metric_named, read_entries, suited_to
-    from comperdial.metrics.scoring import batches, score_many
     from comperdial.report.compared import comparison_document
     from comperdial.report.ranking import against, corrected, with_ranks
     from comperdial.report.render import rendered
 
     form = _format(options)
-    analysis = replace(analysis_of(options), systems=options.systems)
     if not options.metrics and not options.scores and not options.input:
         raise ConfigError("no metrics", expected="a file or folder of responses, --scores or both")
-    ready = aggregate.read_scores(options.scores, unnamed=True) if options.scores else None
+    ready = read_scores(options.scores, unnamed=True) if options.scores else None
     data = read_rated(
         options.input, ratings=options.ratings, contexts=options.contexts, dataset=_only(ready),
         options=rated_file_options(options),
     )  # fmt: skip
-    if not options.metrics and not options.scores:
-        options.metrics = _default(options, data)
-    known = set() if ready is None else set(ready["metric"])
-    named = [*options.metrics, *([options.against] if options.against else [])]
-    names = list(dict.fromkeys(output_name(text, "")[0] for text in named))
-    entries = read_entries(options.params)
-    metrics, own = {}, []
-    spelled = {_plain(column): column for column in data.columns}
-    for name in (name for name in names if name not in known):
-        try:
-            metrics[name] = metric_named(name, entries)
-        except UnknownNameError as error:
-            if _plain(name) not in spelled:
-                raise _with_tables(error, known, data.columns) from None
-            own.append(spelled[_plain(name)])
-    if metrics and options.input is None:
-        raise ConfigError(
-            f"nothing to score with {next(iter(metrics))!r}",
-            expected="a file or folder of responses",
-            hint=f"--scores has: {', '.join(sorted(known))}",
-        )
-    # A column may be named with the output that notes call it by: gpt4_score:score.
-    first = _column(options.against, own)
-    others_named = [text for text in options.metrics if _column(text, own) is None]
-    wanted = _wanted(others_named, metrics, ready, None if first else options.against)
-    columns = {(name, "score"): name for name in sorted(own, key=lambda name: name != first)}
-    wanted = columns | wanted if first else wanted | columns
-    contrasted = next(iter(wanted)) if options.against else None
-    ready = _rated_contexts(_of_dataset(ready, data), data)
-    keep_embeddings(options)
-    scores: pd.DataFrame | None = None
-    not_run: dict[str, str] = {}
-    if metrics:
-        parts = data.parts if isinstance(data.parts, list) else batches(options.input)
-        metrics, unsuited = suited_to(metrics, (batch for _, batch in parts))
-        scores, not_run = score_many(metrics, data.parts)
-        not_run |= unsuited
-    in_columns = data.scores(own)
-    if ready is None and in_columns is None:
-        say_not_run(not_run, {**metrics, **not_run}, options.input)
-    found = [frame for frame in (ready, in_columns, scores) if frame is not None and len(frame)]
-    if not found:
-        raise ConfigError("no response has a score", where=str(options.input), expected="one that a metric can score")
-    scores = pd.concat(found, ignore_index=True)
-    _check_datasets(scores, data)
-    _check_items(ready, data)
+    texts = options.metrics if options.metrics or options.scores else _default(options, data)
+    chosen = _chosen(options, texts, ready, data)
+    scores, not_run = _scores(options, chosen, ready, data)
     there = set(zip(scores["metric"], scores["output"], strict=True))
-    none = {text: "no response has a score" for name, text in wanted.items() if name not in there}
-    not_run |= {text: why for text, why in none.items() if output_name(text, "")[0] not in not_run}
-    labels = {name: label for name, label in wanted.items() if name in there}
+    for name, text in chosen.labels.items():
+        if name not in there and output_name(text, "")[0] not in not_run:
+            not_run[text] = "no response has a score"
+    labels = {name: label for name, label in chosen.labels.items() if name in there}
+    # The metric that the others are compared with comes first.
+    contrasted = next(iter(chosen.labels)) if options.against else None
     if contrasted:
         _check_against(options.against, contrasted, labels, not_run)
-    chosen = pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(labels))
     source = options.source or _source(data)
-    attributes = data.attributes() if options.subset else ()
-    tables = Tables(scores[chosen], data.ratings, data.contexts, data.systems, source)
-    samples, said = analysed(
-        tables, analysis, attributes=attributes, levels=options.level or LEVELS, targets=options.target
-    )
-    notes = [*said, *(f"{name}: not run: {why}" for name, why in not_run.items())]
-    if not options.level:
-        samples, more = _tellable(samples)
-        notes += more
-    samples, more = _with_coefficients(samples, options.coefficient)
-    notes += more
-    detail = evaluation.Detail.named(None, None, options.resamples, options.seed, only=options.coefficient)
-    differences = evaluation.differences(samples, detail=detail, coefficients=options.coefficient)
-    # Ranks are of all pairs.
-    differences = against(differences, contrasted) if contrasted else differences
-    pairs = differences.iloc[:0] if contrasted else differences
-    differences = corrected(differences, options.correction)
-    ranked = with_ranks(evaluation.correlations(samples, detail=detail), pairs, options.correction)
+    samples, notes = _samples(options, scores, labels, data, source)
+    notes = [*(f"{name}: not run: {why}" for name, why in not_run.items()), *notes]
     if any(map(is_narrow, samples)):
         notes.append(
             f"No interval and no test of a difference where there are fewer than {FEWEST_DIALOGUES} dialogues or contexts"
         )
+    detail = evaluation.Detail.named(None, None, options.resamples, options.seed, only=options.coefficient)
+    tests = evaluation.differences(samples, detail=detail, coefficients=options.coefficient)
+    # Ranks are of all pairs.
+    pairs = tests.iloc[:0] if contrasted else tests
     document = comparison_document(
-        ranked,
-        differences,
+        with_ranks(evaluation.correlations(samples, detail=detail), pairs, options.correction),
+        corrected(against(tests, contrasted) if contrasted else tests, options.correction),
         evaluation.ceilings(samples),
         labels,
         options.coefficient,
@@ -199,6 +142,132 @@ def _compare(options: argparse.Namespace) -> None:
         sys.stdout.write(content)
 
 
+class _Chosen(NamedTuple):
+    """What is compared: metrics to run, columns of the file, and by (metric, output) what a person called it."""
+
+    metrics: dict[str, Metric]
+    columns: list[str]
+    labels: dict[Output, str]
+
+
+def _chosen(options: argparse.Namespace, texts: Sequence[str], ready: pd.DataFrame | None, data: RatedData) -> _Chosen:
+    """Find what names stand for: metrics of ``--scores``, kinds of metrics, names of params.yaml, columns of the file."""
+    from comperdial.metrics.named import metric_named, read_entries
+
+    entries = read_entries(options.params)
+    known = {} if ready is None else {str(name): rows for name, rows in ready.groupby("metric", sort=True)}
+    spelled = {_plain(column): column for column in data.columns}
+    first = [options.against] if options.against else []
+    metrics: dict[str, Metric] = {}
+    columns: dict[str, str] = {}
+    for name in dict.fromkeys(output_name(text, "")[0] for text in [*texts, *first]):
+        if name in known:
+            continue
+        try:
+            metrics[name] = metric_named(name, entries)
+        except UnknownNameError as error:
+            if _plain(name) not in spelled:
+                raise _with_tables(error, known, data.columns) from None
+            columns[name] = spelled[_plain(name)]
+    if metrics and options.input is None:
+        raise ConfigError(
+            f"nothing to score with {next(iter(metrics))!r}",
+            expected="a file or folder of responses",
+            hint=f"--scores has: {', '.join(sorted(known))}",
+        )
+    # Whoever names no metric of --scores wants all of them.
+    every = [] if {output_name(text, "")[0] for text in texts} & set(known) else known
+    labels: dict[Output, str] = {}
+    for text in [*first, *texts, *every]:
+        name, output = (text, "") if text in known else output_name(text, "")
+        if name in known:
+            outputs = sorted(known[name]["output"].unique())
+        elif name in metrics:
+            outputs = list(metrics[name].outputs)
+        else:
+            # A column may be named with the output that notes call it by: gpt4_score:score.
+            name = text = columns[name]
+            outputs = ["score"]
+        if output and output not in outputs:
+            raise UnknownNameError(f"output of metric {name!r}:", output, outputs)
+        labels.setdefault((name, output or (_main(known[name]) if name in known else outputs[0])), text)
+    return _Chosen(metrics, list(dict.fromkeys(columns.values())), labels)
+
+
+def _main(scores: pd.DataFrame) -> str:
+    """Return the main output of a metric in a table of scores."""
+    from comperdial.metrics import create, kinds
+
+    there = sorted(scores["output"].unique())
+    kind = str(scores["signature"].iloc[0]).partition("|")[0]
+    first = create(kind).outputs[0] if kind in kinds() else there[0]
+    if first not in there or (kind not in kinds() and len(there) > 1):
+        raise ConfigError(
+            f"metric {scores['metric'].iloc[0]!r} has the outputs {', '.join(there)}",
+            where="--scores",
+            expected="the ones to compare, as --metrics METRIC:OUTPUT",
+        )
+    return str(first)
+
+
+def _scores(
+    options: argparse.Namespace, chosen: _Chosen, ready: pd.DataFrame | None, data: RatedData
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return all scores, those of metrics that are run here among them, and why others are not run."""
+    import pandas as pd
+
+    from comperdial.metrics.named import suited_to
+    from comperdial.metrics.scoring import batches, score_many
+
+    frames = [None if ready is None else _matched(ready, data), data.scores(chosen.columns)]
+    not_run: dict[str, str] = {}
+    if chosen.metrics:
+        keep_embeddings(options)
+        parts = data.parts if isinstance(data.parts, list) else batches(options.input)
+        suited, unsuited = suited_to(chosen.metrics, (batch for _, batch in parts))
+        scored, not_run = score_many(suited, data.parts)
+        not_run |= unsuited
+        if not options.scores and not chosen.columns:
+            say_not_run(not_run, chosen.metrics, options.input)
+        frames.append(scored)
+    made = [frame for frame in frames if frame is not None and len(frame)]
+    if not made:
+        raise ConfigError("no response has a score", where=str(options.input), expected="one that a metric can score")
+    scores = pd.concat(made, ignore_index=True)
+    rated = set(data.ratings["dataset"])
+    if lost := sorted(set(scores["dataset"]) - rated):
+        raise ConfigError(
+            f"there are scores of the data set {lost[0]!r}",
+            where="--scores",
+            expected=f"scores of what was rated: {', '.join(sorted(rated))}",
+            hint="The column `dataset` of the scores says which it is",
+        )
+    return scores, not_run
+
+
+def _samples(
+    options: argparse.Namespace, scores: pd.DataFrame, labels: Collection[Output], data: RatedData, source: str
+) -> tuple[list[Sample], list[str]]:
+    """Return the samples of what is compared, and notes on what was left out of them."""
+    import pandas as pd
+
+    from comperdial.evaluation.options import Tables, analysed
+
+    chosen = pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(labels))
+    samples, notes = analysed(
+        Tables(scores[chosen], data.ratings, data.contexts, data.systems, source),
+        replace(analysis_of(options), systems=options.systems),
+        attributes=data.attributes() if options.subset else (),
+        levels=options.level or LEVELS,
+        targets=options.target,
+    )
+    if not options.level:
+        samples, more = _tellable(samples)
+        notes += more
+    samples, more = _with_coefficients(samples, options.coefficient)
+    return samples, [*notes, *more]
+
+
 def _check_against(text: str, name: Output, labels: Mapping[Output, str], not_run: Mapping[str, str]) -> None:
     """Refuse a metric that nothing can be compared with."""
     if name not in labels:
@@ -210,7 +279,7 @@ def _check_against(text: str, name: Output, labels: Mapping[Output, str], not_ru
         )
 
 
-def _default(options: argparse.Namespace, data: Any) -> list[str]:  # noqa: ANN401
+def _default(options: argparse.Namespace, data: RatedData) -> list[str]:
     """Return the metrics that are compared where none is named, and say which of params.yaml would take long."""
     from comperdial import schema
     from comperdial.cli.compare_default import default_metrics
@@ -230,16 +299,47 @@ def _default(options: argparse.Namespace, data: Any) -> list[str]:  # noqa: ANN4
     return names
 
 
-def _check_datasets(scores: pd.DataFrame, data: Any) -> None:  # noqa: ANN401
-    """Refuse scores of a data set that nobody rated: they would be left out without a word."""
-    rated = set(data.ratings["dataset"])
-    if lost := sorted({str(name) for name in scores["dataset"].unique()} - rated):
-        raise ConfigError(
-            f"there are scores of the data set {lost[0]!r}",
-            where="--scores",
-            expected=f"scores of what was rated: {', '.join(sorted(rated))}",
-            hint="The column `dataset` of the scores says which it is",
-        )
+def _matched(scores: pd.DataFrame, data: RatedData) -> pd.DataFrame:
+    """Return the scores of ``--scores`` that are of the file's contexts and dialogues.
+
+    Scores that name no data set are those of the only one that was rated. A metric without a score of something rated is an
+    error.
+    """
+    import pandas as pd
+
+    from comperdial.evaluation.aggregate import UNNAMED
+
+    datasets = sorted(set(data.ratings["dataset"]))
+    if UNNAMED in set(scores["dataset"]):
+        if len(datasets) != 1:
+            raise ConfigError(
+                f"scores without a column 'dataset', and ratings of {', '.join(datasets)}",
+                where="--scores",
+                expected="the column, where several data sets were rated",
+            )
+        scores = scores.assign(dataset=scores["dataset"].replace(UNNAMED, datasets[0]))
+    unit = ["item_id", "system_id"]
+    rated = data.ratings[unit]
+    if data.contexts is not None:
+        # A score may be of the dialogue of a rated response.
+        dialogue_of = dict(zip(data.contexts["context_id"], data.contexts["dialogue_id"], strict=True))
+        rated = pd.concat([rated, rated.assign(item_id=rated["item_id"].map(lambda item: dialogue_of.get(item, item)))])
+    matched = pd.MultiIndex.from_frame(scores[unit]).isin(pd.MultiIndex.from_frame(rated))
+    for metric, rows in scores.assign(matched=matched).groupby("metric", sort=True):
+        if not rows["matched"].any():
+            (item, system), (known, by) = rows[unit].iloc[0], rated.sort_values(unit).iloc[0]
+            raise ConfigError(
+                f"none of the {len(rows):,} scores of {metric!r} is of something rated: the first is of {item!r}, "
+                f"system {system!r}",
+                where="--scores",
+                expected=f"the names of the ratings, such as {known!r}, system {by!r}",
+            )
+    if data.contexts is None:
+        return scores
+    kept = scores[scores["item_id"].isin({*data.contexts["context_id"], *data.contexts["dialogue_id"]})]
+    if lost := len(scores) - len(kept):
+        log.warning("%d of %d scores are of contexts that are not rated, and are left out", lost, len(scores))
+    return kept
 
 
 def _format(options: argparse.Namespace) -> str:
@@ -256,10 +356,12 @@ def _format(options: argparse.Namespace) -> str:
     return by_suffix[options.output.suffix]
 
 
-def _with_tables(error: UnknownNameError, known: set[str], columns: Sequence[str]) -> UnknownNameError | ConfigError:
+def _with_tables(
+    error: UnknownNameError, known: Iterable[str], columns: Sequence[str]
+) -> UnknownNameError | ConfigError:
     """Add to the error of a name that is no metric what the tables of scores and the file's own columns are called."""
-    found = [("--scores has", sorted(known)), ("columns of the file that may be compared", columns)]
-    more = [f"{what}: {', '.join(names)}" for what, names in found if names]
+    names_of = [("--scores has", sorted(known)), ("columns of the file that may be compared", columns)]
+    more = [f"{what}: {', '.join(names)}" for what, names in names_of if names]
     if not more:
         return error
     return ConfigError(
@@ -267,68 +369,9 @@ def _with_tables(error: UnknownNameError, known: set[str], columns: Sequence[str
     )
 
 
-def _of_dataset(scores: pd.DataFrame | None, data: Any) -> pd.DataFrame | None:  # noqa: ANN401
-    """Take scores that name no data set as those of the only one that was rated."""
-    from comperdial.evaluation.aggregate import UNNAMED
-
-    if scores is None or UNNAMED not in set(scores["dataset"]):
-        return scores
-    rated = sorted(set(data.ratings["dataset"]))
-    if len(rated) != 1:
-        raise ConfigError(
-            f"scores without a column 'dataset', and ratings of {', '.join(rated)}",
-            where="--scores",
-            expected="the column, where several data sets were rated",
-        )
-    return scores.assign(dataset=scores["dataset"].replace(UNNAMED, rated[0]))
-
-
-def _rated_contexts(scores: pd.DataFrame | None, data: Any) -> pd.DataFrame | None:  # noqa: ANN401
-    """Leave out scores of contexts and dialogues that the file does not have, with a warning; keep them if none is left."""
-    if scores is None or data.contexts is None:
-        return scores
-    known = {*data.contexts["context_id"], *data.contexts["dialogue_id"]}
-    kept = scores[scores["item_id"].isin(known)]
-    if len(kept) in (0, len(scores)):
-        return scores
-    log.warning(
-        "%d of %d scores are of contexts that are not rated, and are left out", len(scores) - len(kept), len(scores)
-    )
-    return kept
-
-
 def _plain(name: str) -> str:
     """Return a name of a column as columns are compared: case, spaces, hyphens and underscores do not matter."""
     return re.sub(r"[\s_-]+", "_", name.strip().lower())
-
-
-def _column(text: str | None, own: Sequence[str]) -> str | None:
-    """Return the column of the file that a text names, with or without its output; None for another metric."""
-    name, output = output_name(text, "score") if text else ("", "")
-    return next((column for column in own if _plain(column) == _plain(name) and output == "score"), None)
-
-
-def _check_items(scores: pd.DataFrame | None, data: Any) -> None:  # noqa: ANN401
-    """Refuse a metric none of whose scores is of something rated: its names are others than those of the ratings."""
-    if scores is None:
-        return
-    rated = set(zip(data.ratings["item_id"], data.ratings["system_id"], strict=True))
-    # The dialogues of rated responses, of which a score of a dialogue may be.
-    if data.contexts is not None:
-        names = dict(zip(data.contexts["context_id"], data.contexts["dialogue_id"], strict=True))
-        rated |= {(names.get(context, context), system) for context, system in rated}
-    for metric, rows in scores.groupby("metric", sort=True):
-        named = list(zip(rows["item_id"], rows["system_id"], strict=True))
-        matched = sum(pair in rated for pair in named)
-        if not matched:
-            raise ConfigError(
-                f"none of the {len(named):,} scores of {metric!r} is of something rated: the first is of "
-                f"{named[0][0]!r}, system {named[0][1]!r}",
-                where="--scores",
-                expected=f"the names of the ratings, such as {min(rated)[0]!r}, system {min(rated)[1]!r}",
-            )
-        if matched < len(named):
-            log.info("%s: %s of %s scores are of something rated", metric, f"{matched:,}", f"{len(named):,}")
 
 
 def _only(scores: pd.DataFrame | None) -> str | None:
@@ -338,49 +381,13 @@ def _only(scores: pd.DataFrame | None) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _wanted(
-    texts: list[str], metrics: dict[str, Any], ready: pd.DataFrame | None, against: str | None = None
-) -> dict[tuple[str, str], str]:
-    """Return (metric, output) of what is compared, with the name that a person gave it; ``against`` comes first."""
-    outputs = {name: metric.outputs for name, metric in metrics.items()}
-    if ready is not None:
-        for name, frame in ready.groupby("metric", sort=True):
-            outputs.setdefault(str(name), _ordered(frame))
-        # Whoever names none of them did not choose among them.
-        if not {output_name(text, "")[0] for text in texts} & set(ready["metric"]):
-            texts = [*texts, *(name for name in outputs if name not in metrics)]
-    found: dict[tuple[str, str], str] = {}
-    for text in [*([against] if against else []), *texts]:
-        name, output = output_name(text, "")
-        if output and output not in outputs[name]:
-            raise UnknownNameError(f"output of metric {name!r}:", output, outputs[name])
-        found.setdefault((name, output or outputs[name][0]), text)
-    return found
-
-
-def _ordered(scores: pd.DataFrame) -> tuple[str, ...]:
-    """Return the outputs of a metric in a table of scores, the main one first where its kind says which that is."""
-    from comperdial.metrics import create, kinds
-
-    there = sorted(scores["output"].unique())
-    kind = str(scores["signature"].iloc[0]).partition("|")[0]
-    first = create(kind).outputs[0] if kind in kinds() else there[0]
-    if first not in there or (kind not in kinds() and len(there) > 1):
-        raise ConfigError(
-            f"metric {scores['metric'].iloc[0]!r} has the outputs {', '.join(there)}",
-            where="--scores",
-            expected="the ones to compare, as --metrics METRIC:OUTPUT",
-        )
-    return (first, *(name for name in there if name != first))
-
-
-def _source(data: Any) -> str:  # noqa: ANN401
+def _source(data: RatedData) -> str:
     """Return whose ratings count if nobody says: people's, or those of the only source there is."""
     sources = set(data.ratings["source"])
     return sources.pop() if len(sources) == 1 else "human"
 
 
-def _tellable(samples: list[Any]) -> tuple[list[Any], list[str]]:
+def _tellable(samples: list[Sample]) -> tuple[list[Sample], list[str]]:
     """Leave out means of systems where they are too few for any test or interval, and say so."""
     from comperdial.stats.design import FEWEST_SAMPLED
 
@@ -394,20 +401,20 @@ def _tellable(samples: list[Any]) -> tuple[list[Any], list[str]]:
     ]
 
 
-def _with_coefficients(samples: list[Any], wanted: Sequence[str]) -> tuple[list[Any], list[str]]:
+def _with_coefficients(samples: list[Sample], wanted: Sequence[str]) -> tuple[list[Sample], list[str]]:
     """Leave out levels that have none of the coefficients, and say which of them are of systems alone."""
     of_systems = [name for name in wanted if name in OF_SYSTEMS]
-    found = [sample for sample in samples if sample.design.average or len(of_systems) < len(wanted)]
-    if not found:
+    kept = [sample for sample in samples if sample.design.average or len(of_systems) < len(wanted)]
+    if not kept:
         raise ConfigError(
             f"{', '.join(of_systems)}: no system level",
             where="--coefficient",
             expected="three systems or more, and the level `system`, or one of " + ", ".join(COEFFICIENTS),
         )
     if not of_systems:
-        return found, []
-    here = any(sample.design.average for sample in found)
-    return found, [
+        return kept, []
+    here = any(sample.design.average for sample in kept)
+    return kept, [
         f"{', '.join(of_systems)}: of pairs of systems, {'at system level alone' if here else 'which is not here'}"
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +19,11 @@ from comperdial.cli.common import (
 )
 from comperdial.core.errors import ConfigError, MissingResourceError
 from comperdial.core.names import LEVELS
-from comperdial.stats import COEFFICIENTS, OF_SYSTEMS, PairMeasure
+from comperdial.stats import COEFFICIENTS, OF_SYSTEMS
 
 if TYPE_CHECKING:
     from comperdial.evaluation.options import Tables
+    from comperdial.metrics import Metric
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -102,13 +103,6 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         help="also test these over systems; accuracy and spa are tested anyway where there are few systems",
     )
     command.add_argument(
-        "--expected",
-        type=json_object,
-        default={},
-        metavar="JSON",
-        help="the metrics that were run: signature, and what each output needs; says why scores are missing",
-    )
-    command.add_argument(
         "--ceilings", type=output_table, metavar="FILE", help="write how one annotator agrees with the others"
     )
     command.add_argument("--pairs", type=output_table, metavar="FILE", help="write tests of pairs, not corrected")
@@ -139,7 +133,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _sampled(command: argparse.ArgumentParser) -> None:
-    """Add what says which scores and ratings are held against each other, and how thoroughly."""
+    """Add what says which scores and ratings are compared, and how thoroughly."""
     command.add_argument(
         "--ratings", type=Path, action="append", default=[],
         help="table `ratings`, or context_id (or dialogue_id), system_id, rating; may be given several times",
@@ -150,21 +144,10 @@ def _sampled(command: argparse.ArgumentParser) -> None:
     command.add_argument("--level", action="append", choices=LEVELS, help="default: all")
     command.add_argument("--target", action="append", help="a rated dimension; default: all")
     command.add_argument(
-        "--detail-target",
-        action="append",
-        metavar="TARGET",
-        help="a dimension to detail; default: all",
-    )
-    command.add_argument(
-        "--main-target", metavar="TARGET", help="detail this dimension, or the first if it was not rated"
+        "--detail-target", action="append", metavar="TARGET", help="a dimension to detail; default: all"
     )
     command.add_argument("--outputs", nargs="*", metavar="METRIC:OUTPUT", help="scores to detail; default: all")
     command.add_argument("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
-    command.add_argument(
-        "--allow-missing",
-        action="store_true",
-        help="scores, ratings and --outputs may be missing",
-    )
 
 
 def _embeddings(command: argparse.ArgumentParser) -> None:
@@ -189,23 +172,23 @@ def _metrics(options: argparse.Namespace) -> None:
     from comperdial.metrics import create, kinds
     from comperdial.metrics.named import metric_named, read_entries
 
-    for kind in kinds():
-        metric = create(kind)
-        print(f"{kind}: {', '.join(metric.outputs)}")
-        print(f"    {metric.signature()}")
+    def show(metric: Metric, text: str) -> None:
+        print(text)
         if reason := metric.unavailable():
             print(f"    cannot run here: {reason}")
+
+    for kind in kinds():
+        metric = create(kind)
+        show(metric, f"{kind}: {', '.join(metric.outputs)}\n    {metric.signature()}")
     entries = read_entries(options.params)
     if entries:
         print(f"\nnames of {params_file(options.params)}:")
     for name in entries:
         metric = metric_named(name, entries)
-        print(f"{name}: {metric.signature()}")
-        if reason := metric.unavailable():
-            print(f"    cannot run here: {reason}")
+        show(metric, f"{name}: {metric.signature()}")
 
 
-def _metric(options: argparse.Namespace) -> Any:  # noqa: ANN401
+def _metric(options: argparse.Namespace) -> Metric:
     """Return what ``--metric`` names, with its options."""
     from comperdial.metrics import create
     from comperdial.metrics.named import metric_named, option, read_entries
@@ -317,18 +300,18 @@ def keep_embeddings(options: argparse.Namespace) -> None:
         os.environ[STORE_VARIABLE] = str(options.embeddings)
 
 
-def _tables(options: argparse.Namespace) -> Tables:
+def _tables(options: argparse.Namespace, scores: list[Path]) -> Tables:
     from comperdial import schema
     from comperdial.evaluation import aggregate
     from comperdial.evaluation.options import Tables
 
     if not options.ratings:
         raise ConfigError("no ratings", expected="--ratings, or a folder of tables with --scores")
-    scores = aggregate.read_scores(options.scores)
-    names = scores["dataset"].unique()
+    table = aggregate.read_scores(scores)
+    names = table["dataset"].unique()
     dataset = names[0] if len(names) == 1 else None
     return Tables(
-        scores,
+        table,
         aggregate.read_ratings_of(options.ratings, dataset=dataset),
         aggregate.read_contexts(options.contexts, dataset=dataset) if options.contexts else None,
         schema.read(options.systems, "systems") if options.systems else None,
@@ -336,58 +319,46 @@ def _tables(options: argparse.Namespace) -> Tables:
     )
 
 
-def _detail(options: argparse.Namespace, samples: list[Any], resamples: int, tests: Sequence[PairMeasure] = ()) -> Any:  # noqa: ANN401
-    from comperdial.evaluation import Detail
-    from comperdial.schema.dimensions import main_dimension
-
-    targets = options.detail_target
-    if options.main_target is not None and samples:
-        targets = [main_dimension(options.main_target, {sample.target for sample in samples})]
-    outputs = options.outputs
-    if options.allow_missing and outputs is not None:
-        # A data set may give nothing to the metrics that are looked at in most: then to all that have scores.
-        outputs = outputs if {":".join(name) for sample in samples for name in sample.names} & set(outputs) else None
-    detail = Detail.named(outputs, targets, resamples, options.seed, tests)
-    detail.check(samples, allow_missing=options.allow_missing)
-    return detail
+def _folder(options: argparse.Namespace) -> Path | None:
+    """Return the folder of tables that is the input; None if files of scores are."""
+    return options.input[0] if len(options.input) == 1 and options.input[0].is_dir() else None
 
 
 def _correlate(options: argparse.Namespace) -> None:
-    if len(options.input) == 1 and options.input[0].is_dir():
-        _correlate_folder(options, options.input[0])
-        return
     from comperdial import evaluation, schema
     from comperdial.core.files import write_table
     from comperdial.evaluation.options import analysed
     from comperdial.report.ranking import corrected, with_ranks
 
+    if folder := _folder(options):
+        _correlate_folder(options, folder)
+        return
     if (options.pairs or options.comparisons) and not options.resamples:
         raise ConfigError("no resamples", where="--resamples", expected="2 or more, for tests of pairs")
-    options.scores = options.input
-    found, notes = analysed(
-        _tables(options),
+    samples, notes = analysed(
+        _tables(options, options.input),
         analysis_of(options),
         levels=options.level or LEVELS,
         targets=options.target,
-        allow_missing=options.allow_missing,
     )
     for note in notes:
         print(note, file=sys.stderr)
-    detail = _detail(options, found, options.resamples, options.tests) if options.resamples else None
-    expected = None
-    if options.expected and options.contexts:
-        expected = evaluation.Expected.of(options.expected, schema.read(options.contexts, "contexts"))
+    detail = None
+    if options.resamples:
+        named = options.outputs, options.detail_target, options.resamples, options.seed, options.tests
+        detail = evaluation.Detail.named(*named)
+        detail.check(samples)
     known: evaluation.Known = {}
-    correlations = evaluation.correlations(found, detail=detail, expected=expected, known=known)
+    correlations = evaluation.correlations(samples, detail=detail, known=known)
     if (options.pairs or options.comparisons) and detail:
-        pairs = evaluation.pairs(found, detail=detail, known=known)
+        pairs = evaluation.pairs(samples, detail=detail, known=known)
         if options.pairs:
             schema.write(options.pairs, pairs, "pairs")
         if options.comparisons:
             correlations = with_ranks(correlations, pairs, options.correction)
             write_table(options.comparisons, corrected(pairs))
     if options.ceilings:
-        schema.write(options.ceilings, evaluation.ceilings(found), "ceilings")
+        schema.write(options.ceilings, evaluation.ceilings(samples), "ceilings")
     if options.output and options.comparisons:
         # Ranks are no columns of the table.
         write_table(options.output, correlations)
@@ -406,8 +377,7 @@ def _correlate_folder(options: argparse.Namespace, folder: Path) -> None:
             expected="tables `scores` and --ratings",
         )
     about = _about(options, folder)
-    targets = options.detail_target or [about.get("target")]
-    found = correlate(
+    results = correlate(
         folder,
         options.scores,
         outputs=options.outputs if options.outputs is not None else about.get("outputs"),
@@ -415,20 +385,20 @@ def _correlate_folder(options: argparse.Namespace, folder: Path) -> None:
         restricted=options.restricted,
         raters=options.raters,
         source=options.source or about.get("source", "human"),
-        target=targets[0],
-        main_target=options.main_target or about.get("main_target"),
+        target=options.detail_target[0] if options.detail_target else about.get("target"),
+        main_target=about.get("main_target"),
         levels=options.level or LEVELS,
-        expected=options.expected or about.get("expected"),
+        expected=about.get("expected"),
         fixed=options.systems_given,
         tests=options.tests,
         resamples=options.resamples,
         seed=options.seed,
     )
     if options.pairs:
-        schema.write(options.pairs, found.pairs, "pairs")
+        schema.write(options.pairs, results.pairs, "pairs")
     if options.ceilings:
-        schema.write(options.ceilings, found.ceilings, "ceilings")
-    _emit(found.correlations, options.output, "correlations")
+        schema.write(options.ceilings, results.ceilings, "ceilings")
+    _emit(results.correlations, options.output, "correlations")
 
 
 def _about(options: argparse.Namespace, folder: Path) -> Mapping[str, Any]:
@@ -437,8 +407,8 @@ def _about(options: argparse.Namespace, folder: Path) -> Mapping[str, Any]:
     from comperdial.core.files import read_json
 
     if options.about:
-        found: Mapping[str, Any] = read_json(options.about)
-        return found
+        about: Mapping[str, Any] = read_json(options.about)
+        return about
     if not params_file().is_file():
         return {}
     from comperdial.selection import Selection, describe
@@ -453,29 +423,32 @@ def _robustness(options: argparse.Namespace) -> None:
     import pandas as pd
 
     from comperdial import evaluation, schema
+    from comperdial.evaluation.options import Tables
+    from comperdial.schema.dimensions import chosen_dimension
 
     if options.repeats < 1:
         raise ConfigError(f"{options.repeats} subsets", where="--repeats", expected="1 or more")
-    levels = options.level or LEVELS
-    if len(options.input) == 1 and options.input[0].is_dir():
-        folder = options.input[0]
+    levels, outputs, targets = options.level or LEVELS, options.outputs, options.detail_target
+    if folder := _folder(options):
         about = _about(options, folder)
-        options.source = options.source or about.get("source")
-        options.main_target = options.main_target or about.get("main_target")
-        options.detail_target = [about["target"]] if about.get("target") else options.detail_target
-        options.outputs = options.outputs if options.outputs is not None else about.get("outputs")
-        options.ratings = [folder / "ratings.parquet"]
-        options.contexts, options.systems = folder / "contexts.parquet", folder / "systems.parquet"
-        options.allow_missing = True
+        tables = Tables.read(folder, options.scores, options.source or about.get("source", "human"))
+        samples = tables.samples(levels, options.target, allow_missing=True)
+        if samples and about and not targets:
+            rated = {sample.target for sample in samples}
+            targets = [chosen_dimension(about.get("target"), about.get("main_target"), rated)]
+        outputs = about.get("outputs") if outputs is None else outputs
+        # A data set may have no scores of the main metrics: then all that have scores are shown.
+        if not {":".join(name) for sample in samples for name in sample.names} & {*(outputs or ())}:
+            outputs = None
     else:
-        options.scores = options.input
-    found = _tables(options).samples(levels, options.target, allow_missing=options.allow_missing)
-    detail = _detail(options, found, evaluation.Detail.resamples)
+        samples = _tables(options, options.input).samples(levels, options.target)
+    detail = evaluation.Detail.named(outputs, targets, evaluation.Detail.resamples, options.seed)
+    detail.check(samples, allow_missing=folder is not None)
     subsampling = evaluation.Subsampling(options.coefficient, options.repeats, options.seed)
     judgements = [schema.read(path, "judgements") for path in options.judgements]
     curves = evaluation.curves(
-        found, detail=detail, subsampling=subsampling,
+        samples, detail=detail, subsampling=subsampling,
         judgements=pd.concat(judgements, ignore_index=True) if judgements else None,
     )  # fmt: skip
     schema.write(options.curves, curves, "curves")
-    schema.write(options.power, evaluation.power(found, detail=detail, subsampling=subsampling), "power")
+    schema.write(options.power, evaluation.power(samples, detail=detail, subsampling=subsampling), "power")

@@ -84,9 +84,9 @@ def _ablate(options: argparse.Namespace) -> None:
 def _sets(options: argparse.Namespace, features: Any, protocol: Any) -> list[Any]:  # noqa: ANN401 - Features, Protocol
     from comperdial.evaluation.fitting import FittedSet
 
-    found = []
+    sets = []
     for name, target in protocol.targets.items():
         scores = {metric: options.scores / name / "scores" / f"{metric}.parquet" for metric in features.metrics}
         table = options.tables / name
-        found.append(FittedSet.read(table, scores, features, target=target, group=protocol.groups[name]))
-    return found
+        sets.append(FittedSet.read(table, scores, features, target=target, group=protocol.groups[name]))
+    return sets

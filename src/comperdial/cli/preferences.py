@@ -156,14 +156,14 @@ def _metrics(options: argparse.Namespace, votes: Any, dominant: str) -> pd.DataF
 
     contexts = read_contexts(options.contexts) if options.contexts else None
     scores = dialogue_scores(read_scores(options.scores), contexts)
-    found = metric_choices(votes, scores, dominant=dominant, resamples=options.resamples, seed=options.seed)
-    if found.empty or not found["n"].sum():
+    choices = metric_choices(votes, scores, dominant=dominant, resamples=options.resamples, seed=options.seed)
+    if choices.empty or not choices["n"].sum():
         raise ConfigError(
             "no vote is on two dialogues that have scores",
             where="--scores",
             expected="dialogues and systems as in the votes",
         )
-    return found
+    return choices
 
 
 def _plan(options: argparse.Namespace) -> None:

@@ -44,13 +44,13 @@ def _rank(options: argparse.Namespace) -> None:
     folders = {path.name: path for path in options.tables if path.name in board.datasets}
     known = load_catalogue(options.catalogue).datasets
     targets = {name: known[name].target for name in folders if name in known}
-    found = read_samples(
+    samples = read_samples(
         folders, options.scores, outputs, level=entry["level"], source=entry["source"], targets=targets
     )
     drawing = {"resamples": options.resamples, "seed": options.seed}
-    frame, tests = overall(board, found, outputs, missing=entry["missing"], **drawing)
+    frame, tests = overall(board, samples, outputs, missing=entry["missing"], **drawing)
     systems = {name: schema.read(path / "systems.parquet", "systems") for name, path in folders.items()}
     kinds = {name: dict(zip(one["system_id"], one["kind"], strict=True)) for name, one in systems.items()}
     schema.write(options.output, frame, "overall")
     schema.write(options.comparisons, tests, "overall_comparisons")
-    schema.write(options.pairs, pairs_of_systems(board, found, kinds), "overall_pairs")
+    schema.write(options.pairs, pairs_of_systems(board, samples, kinds), "overall_pairs")

@@ -38,7 +38,7 @@ def _score_pairs(options: argparse.Namespace) -> None:
     not_run = {name: why for name, metric in metrics.items() if (why := metric.unavailable())}
     for name, why in not_run.items():
         print(f"{name}: not run: {why}", file=sys.stderr)
-    found = score_pairs(
+    ratios = score_pairs(
         options.tables,
         {name: metric for name, metric in metrics.items() if name not in not_run},
         options.output,
@@ -47,4 +47,4 @@ def _score_pairs(options: argparse.Namespace) -> None:
         seed=options.seed,
         perturbations=PERTURBATIONS,
     )
-    schema.write(options.ratios, found, "ratios")
+    schema.write(options.ratios, ratios, "ratios")

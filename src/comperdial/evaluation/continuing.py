@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import special
 
 from comperdial.data.continuations import RATED, Conversation, Sample, samples, splits
 from comperdial.metrics import create
@@ -83,8 +85,8 @@ def baseline_scores(dataset: str, conversations: Sequence[Conversation], names: 
 
 
 def _history(sample: Sample) -> list[dict[str, str]]:
-    said = sample.conversation.utterances[max(0, sample.turn - 6) : sample.turn]
-    return [{"speaker": "B" if one.speaker == sample.reply.speaker else "A", "text": one.text} for one in said]
+    earlier = sample.conversation.utterances[max(0, sample.turn - 6) : sample.turn]
+    return [{"speaker": "B" if one.speaker == sample.reply.speaker else "A", "text": one.text} for one in earlier]
 
 
 # Models
@@ -110,53 +112,48 @@ class Compared:
 
     def rows(self, resamples: int, *, grouped: bool) -> Iterator[dict[str, Any]]:
         """Yield a row for each model and measure, of all samples and by how well the user is known, and for differences."""
+        truth = np.array([sample.continued for sample in self.samples])
+        users = np.array([sample.user_id for sample in self.samples])
         counts = self.conversations
         groups = {"all": counts >= 0}
         if grouped:
             groups |= {"known": counts > 0, "cold": counts == 0}
             groups |= {name: (counts >= low) & (counts <= high) for name, (low, high) in BINS.items()}
-        for group, chosen in groups.items():
-            if chosen.any():
-                for row in self._rows(chosen, resamples):
-                    yield {"group": group, **row}
 
-    def _rows(self, chosen: Flags, resamples: int) -> Iterator[dict[str, Any]]:
-        truth = np.array([sample.continued for sample in self.samples])
-        users = np.array([sample.user_id for sample in self.samples])
-        made: dict[tuple[_Output, bytes], dict[str, tuple[float, Floats]]] = {}
+        @cache
+        def estimated(key: _Output, chosen: bytes) -> dict[str, tuple[float, Floats]]:
+            here, answers = np.frombuffer(chosen, dtype=np.bool_), self.answers[key]
+            # One seed for each: the same samples have the same resamples, so that differences are paired.
+            weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
+            measures = _measures(truth[here], answers.scores[here], answers.predicted[here])
+            return classification.estimated(measures, weights)
 
-        def estimated(key: _Output, here: Flags) -> dict[str, tuple[float, Floats]]:
-            if (key, here.tobytes()) not in made:
-                # One seed for each: the same samples have the same resamples, so that differences are paired.
-                weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
-                answers = self.answers[key]
-                measures = _measures(truth[here], answers.scores[here], answers.predicted[here])
-                made[key, here.tobytes()] = classification.estimated(measures, weights)
-            return made[key, here.tobytes()]
-
-        for key, answers in self.answers.items():
+        for (group, chosen), (key, answers) in product(groups.items(), self.answers.items()):
             here = chosen & ~np.isnan(answers.scores)
             if not here.any():
                 continue
-            counts = {"n": int(here.sum()), "positives": int(truth[here].sum()), "users": len(np.unique(users[here]))}
-            about = {"model": key[0], "user": key[1], **counts, "penalty": answers.penalty}
             others = [("", None), *((name, (name, "none")) for name in MAJORITIES if answers.penalty is not None)]
             if key[1] != "none":
                 others.append(("none", (key[0], "none")))
-            for against, other in others:
-                for measure, (value, drawn) in estimated(key, here).items():
-                    # The classes of a majority do not rank samples.
-                    if measure == "auc" and {*MAJORITIES} & {key[0], against}:
-                        continue
-                    base, of_base = estimated(other, here)[measure] if other else (0.0, np.zeros_like(drawn))
-                    low, high = classification.interval(drawn - of_base)
-                    yield about | {
-                        "measure": measure,
-                        "against": against,
-                        "value": value - base,
-                        "low": low,
-                        "high": high,
-                    }
+            about = {
+                "group": group,
+                "model": key[0],
+                "user": key[1],
+                "n": int(here.sum()),
+                "positives": int(truth[here].sum()),
+                "users": len(np.unique(users[here])),
+                "penalty": answers.penalty,
+            }
+            for (against, other), measure in product(others, ("accuracy", "macro_f1", "auc")):
+                # The classes of a majority do not rank samples.
+                if measure == "auc" and {*MAJORITIES} & {key[0], against}:
+                    continue
+                value, drawn = estimated(key, here.tobytes())[measure]
+                if other:
+                    base, of_base = estimated(other, here.tobytes())[measure]
+                    value, drawn = value - base, drawn - of_base
+                low, high = classification.interval(drawn)
+                yield about | {"measure": measure, "against": against, "value": value, "low": low, "high": high}
 
 
 def _measures(truth: Flags, scores: Floats, called: npt.NDArray[np.int64]) -> dict[str, Measure]:
@@ -249,18 +246,18 @@ def evaluate(
 def _baselines(
     task: Task, vectors: Mapping[str, Vectors], baselines: pd.DataFrame | None
 ) -> dict[str, Mapping[str, float]]:
-    found: dict[str, Mapping[str, float]] = {}
+    scores: dict[str, Mapping[str, float]] = {}
     if baselines is not None:
         for name, part in baselines.groupby("baseline"):
-            found[str(name)] = dict(zip(part["item_id"], part["value"], strict=True))
+            scores[str(name)] = dict(zip(part["item_id"], part["value"], strict=True))
     if known := vectors.get("minilm"):
         asked = [*task.validation, *task.test]
         one = continuity.stacked(known, [sample.reply.text for sample in asked])
         other = continuity.stacked(known, [before(sample) for sample in asked])
         scale = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
         values = np.einsum("ik,ik->i", one, other) / np.where(scale > 0, scale, 1)
-        found["cosine"] = {sample.id: float(value) for sample, value in zip(asked, values, strict=True)}
-    return found
+        scores["cosine"] = {sample.id: float(value) for sample, value in zip(asked, values, strict=True)}
+    return scores
 
 
 def continuations(dataset: str, conversations: Sequence[Conversation]) -> pd.DataFrame:
@@ -291,7 +288,7 @@ def crossfitted(
     """Return each sample's log-odds by a model that has not seen its conversation: five folds, drawn at random."""
     folds = np.random.default_rng(SEED).permutation(len(conversations)) % 5
     of = {conversation.id: fold for conversation, fold in zip(conversations, folds.tolist(), strict=True)}
-    found: dict[str, float] = {}
+    logits: dict[str, float] = {}
     asked = list(samples(conversations))
     for fold in range(5):
         known = [sample for sample in asked if of[sample.conversation.id] != fold]
@@ -301,8 +298,8 @@ def crossfitted(
         features = Features(train, context, personal, vectors=vectors, histories=histories)
         # The penalty was chosen on the validation split.
         model = continuity.fit(features, train, train, (penalty,))
-        found |= zip((sample.id for sample in held), model.logits(held).tolist(), strict=True)
-    return found
+        logits |= zip((sample.id for sample in held), model.logits(held).tolist(), strict=True)
+    return logits
 
 
 def liking(
@@ -312,7 +309,7 @@ def liking(
     *,
     resamples: int,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare predicted continuing with what users said that they liked.
+    """Compare predicted continuing with what users liked.
 
     Parameters
     ----------
@@ -351,64 +348,65 @@ def liking(
                 features.vectors = vectors.get(dataset, {})
                 values = zip((sample.id for sample in asked), model.logits(asked).tolist(), strict=True)
                 scores[dataset][f"chitchat, {context}, none"] = dict(values)
-    rows = [*_of_bots(bots, scores["convai2"], resamples), *_of_people(people, scores[RATED], resamples)]
     frames = [
         pd.DataFrame({"dataset": dataset, "predictor": name, "item_id": list(values), "value": list(values.values())})
         for dataset, by_name in scores.items()
         for name, values in by_name.items()
     ]
+    predicted = [frame.assign(value=special.expit(frame["value"])) for frame in frames]
+    rated = _observed(bots) + [part for frame in predicted for part in (_by_dialogue(frame, bots), frame)]
+    joined = pd.concat(rated, ignore_index=True).merge(_liked(bots, people), on=["dataset", "item_id"])
+    key = ["dataset", "replies", "of", "predictor"]
+    rows = [
+        dict(zip(key, names, strict=True)) | row
+        for names, part in joined.groupby(key, sort=False)
+        for row in agreement(
+            part["value"],
+            part["rating"],
+            part["cluster"].to_numpy(),
+            within=part["within"].to_numpy(),
+            resamples=resamples,
+        )
+    ]
     return pd.DataFrame(rows), pd.concat(frames, ignore_index=True)
 
 
-def _of_bots(
-    bots: Sequence[Conversation], scores: Mapping[str, Mapping[str, float]], resamples: int
-) -> Iterator[dict[str, Any]]:
-    about = {"dataset": "convai2", "replies": "system"}
-    asked = list(samples(bots))
-    thumbs = [sample for sample in asked if sample.reply.rating is not None]
-    inside = [sample.conversation.id for sample in thumbs]
-    ups, readers = [float(one.reply.rating or 0) for one in thumbs], [one.user_id for one in thumbs]
-
-    def of_thumbs(predictor: str, values: Sequence[float]) -> Iterator[dict[str, Any]]:
-        for row in agreement(values, ups, readers, within=inside, resamples=resamples):
-            yield about | {"of": "thumbs", "predictor": predictor, **row}
-
-    def of_quality(predictor: str, values: Mapping[str, float]) -> Iterator[dict[str, Any]]:
-        marked = [one for one in bots if one.rating is not None and one.id in values]
-        owners = [next(iter(one.users.values())) for one in marked]
-        given = [float(one.rating or 0) for one in marked]
-        means = [values[one.id] for one in marked]
-        for row in agreement(means, given, owners, within=owners, resamples=resamples):
-            yield about | {"of": "quality", "predictor": predictor, **row}
-
-    yield from of_quality("observed length", {one.id: math.log(max(1, len(one.utterances))) for one in bots})
-    yield from of_thumbs("observed continuing", [float(sample.continued) for sample in thumbs])
-    for name, values in scores.items():
-        of: dict[str, list[float]] = defaultdict(list)
-        for sample in asked:
-            of[sample.conversation.id].append(_chance(values[sample.id]))
-        yield from of_quality(name, {one: float(np.mean(chances)) for one, chances in of.items()})
-        yield from of_thumbs(name, [_chance(values[sample.id]) for sample in thumbs])
+def _observed(bots: Sequence[Conversation]) -> list[pd.DataFrame]:
+    """Return what happened, as predictions are given: how long dialogues were, and whether users went on."""
+    length = {one.id: math.log(max(1, len(one.utterances))) for one in bots}
+    went_on = {sample.id: float(sample.continued) for sample in samples(bots)}
+    return [
+        pd.DataFrame({"dataset": "convai2", "predictor": name, "item_id": list(values), "value": list(values.values())})
+        for name, values in (("observed length", length), ("observed continuing", went_on))
+    ]
 
 
-def _of_people(
-    people: Sequence[Sample], scores: Mapping[str, Mapping[str, float]], resamples: int
-) -> Iterator[dict[str, Any]]:
-    rated = [float(sample.reply.rating or 0) for sample in people]
-    talks, raters = [sample.conversation.id for sample in people], [sample.user_id for sample in people]
-    for name, values in scores.items():
-        about = {"dataset": RATED, "replies": "human", "of": "turn rating", "predictor": name}
-        chances = [_chance(values[sample.id]) for sample in people]
-        for row in agreement(chances, rated, talks, within=raters, resamples=resamples):
-            yield about | row
+def _by_dialogue(predicted: pd.DataFrame, bots: Sequence[Conversation]) -> pd.DataFrame:
+    """Return the mean prediction of each of the bots' dialogues."""
+    dialogues = predicted["item_id"].map({sample.id: sample.conversation.id for sample in samples(bots)})
+    key = ["dataset", "predictor", "item_id"]
+    return predicted.assign(item_id=dialogues).groupby(key, sort=False)["value"].mean().reset_index()
 
 
-def _chance(logit: float) -> float:
-    return 1 / (1 + math.exp(-max(-700.0, min(700.0, logit))))
+def _liked(bots: Sequence[Conversation], people: Sequence[Sample]) -> pd.DataFrame:
+    """Return the ratings of dialogues and of replies, with what is resampled and the group within which they are compared."""
+    rows = []
+    for one in bots:
+        if one.rating is not None:
+            owner = next(iter(one.users.values()))
+            rows.append(("convai2", "system", "quality", one.id, float(one.rating), owner, owner))
+    for sample in samples(bots):
+        if sample.reply.rating is not None:
+            thumb, dialogue = float(sample.reply.rating), sample.conversation.id
+            rows.append(("convai2", "system", "thumbs", sample.id, thumb, sample.user_id, dialogue))
+    for sample in people:
+        rating, dialogue = float(sample.reply.rating or 0), sample.conversation.id
+        rows.append((RATED, "human", "turn rating", sample.id, rating, dialogue, sample.user_id))
+    return pd.DataFrame(rows, columns=["dataset", "replies", "of", "item_id", "rating", "cluster", "within"])
 
 
 def agreement(
-    values: Sequence[float], ratings: Sequence[float], clusters: Sequence[str], *, within: Sequence[str], resamples: int
+    values: npt.ArrayLike, ratings: npt.ArrayLike, clusters: npt.ArrayLike, *, within: npt.ArrayLike, resamples: int
 ) -> list[dict[str, Any]]:
     """Return how scores agree with ratings: r pooled and within groups; of two ratings, also the area under the ROC curve.
 
@@ -430,16 +428,16 @@ def agreement(
     """
     scores, given, raters = np.asarray(values, dtype=float), np.asarray(ratings, dtype=float), np.asarray(clusters)
     _, places, counts = np.unique(np.asarray(within), return_inverse=True, return_counts=True)
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
 
     def add(measure: str, of: Measure, owners: npt.NDArray[Any], n: int, groups: int) -> None:
         weights = classification.cluster_weights(owners, resamples, np.random.default_rng(SEED))
         value, drawn = classification.estimated({measure: of}, weights)[measure]
         low, high = classification.interval(drawn)
-        found.append({"measure": measure, "value": value, "low": low, "high": high, "n": n, "groups": groups})
+        rows.append({"measure": measure, "value": value, "low": low, "high": high, "n": n, "groups": groups})
 
     if len(scores) < 3:
-        return found
+        return rows
     add("r", lambda w: classification.correlation(scores, given, w), raters, len(scores), len(counts))
     several = counts[places] > 1
     if several.sum() > 2:
@@ -452,7 +450,7 @@ def agreement(
         won, pairs, owners = _pairs(scores, up, places, raters)
         if pairs.sum():
             add("auc_within", lambda w: _share(won, pairs, w), owners, int(pairs.sum()), len(pairs))
-    return found
+    return rows
 
 
 def _share(won: Floats, pairs: Floats, weights: Floats) -> Floats:

@@ -62,8 +62,8 @@ def dimension_correlations(
             ]
             detail = Detail(shown, resamples=resamples, seed=seed, only=COEFFICIENTS) if resamples else None
             frames.append(correlations([whole], detail=detail).assign(source=source))
-    found = pd.concat(frames, ignore_index=True).assign(dimension=lambda frame: frame["target"])
-    return schema.validate(found[list(frames[0].columns)], "dimension_correlations")
+    table = pd.concat(frames, ignore_index=True).assign(dimension=lambda frame: frame["target"])
+    return schema.validate(table[list(frames[0].columns)], "dimension_correlations")
 
 
 def _is_shown(name: Output, dimension: str) -> bool:
@@ -112,5 +112,5 @@ def between_dimensions(rated: RatedSet, scores: pd.DataFrame, ensembles: Ensembl
                 for place, one in enumerate(wanted)
                 for other in wanted[:place]
             ]
-    found = pd.DataFrame(rows, columns=schema.table("between_dimensions").columns)
-    return schema.validate(found, "between_dimensions")
+    table = pd.DataFrame(rows, columns=schema.table("between_dimensions").columns)
+    return schema.validate(table, "between_dimensions")

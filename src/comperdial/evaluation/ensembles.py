@@ -75,24 +75,20 @@ class Ensembles:
         kind, _, name = metric.partition(":")
         if kind == OVER_DIMENSIONS and name in self.dimensions:
             return {one for one, output in self.dimensions[name] if output != OVERALL}
-        return {one for one, _ in map(self._member, self.models.get(name, ()))} if kind == OVER_MODELS else {metric}
+        return {output_name(one, OVERALL)[0] for one in self.models.get(name, ())} if kind == OVER_MODELS else {metric}
 
     def members(self, level: str) -> dict[Output, list[Output]]:
         """Return the outputs that each ensemble averages at a level, by the ensemble's own output."""
-        found = {}
+        ensembles = {}
         rated = [dimension for dimension in DIMENSIONS[level] if dimension != OVERALL]
         for judge, outputs in self.dimensions.items():
             of = {output: (metric, output) for metric, output in outputs}
             if of.keys() >= set(rated):
-                found[f"{OVER_DIMENSIONS}:{judge}", MEAN] = [of[dimension] for dimension in rated]
+                ensembles[f"{OVER_DIMENSIONS}:{judge}", MEAN] = [of[dimension] for dimension in rated]
         for name, members in self.models.items():
             for output in DIMENSIONS[level] if any(":" not in one for one in members) else [MEAN]:
-                found[f"{OVER_MODELS}:{name}", output] = [self._member(one, output) for one in members]
-        return found
-
-    @staticmethod
-    def _member(name: str, dimension: str = OVERALL) -> Output:
-        return output_name(name, dimension)
+                ensembles[f"{OVER_MODELS}:{name}", output] = [output_name(one, output) for one in members]
+        return ensembles
 
     def added(self, sample: Sample) -> Sample:
         """Return a sample with the ensembles whose members it has all of, in the order of names."""
@@ -129,13 +125,13 @@ def implicit_judges(scored: Iterable[str], variants: Mapping[str, Any]) -> dict[
 
     A variant is implicit if its labels are words, such as Yes and No, and not the numbers of a scale.
     """
-    found: dict[str, list[Output]] = {}
+    judges: dict[str, list[Output]] = {}
     for name, variant in variants.items():
-        if any(str(label) != f"{worth:g}" for label, worth in (variant.get("labels") or {}).items()):
+        if any(str(label) != f"{value:g}" for label, value in (variant.get("labels") or {}).items()):
             for metric in (one for one in scored if one.startswith(f"{name}_")):
                 judge = f"implicit_{metric.removeprefix(f'{name}_')}"
-                found.setdefault(judge, []).append((metric, variant["dimensions"][0]))
-    return found
+                judges.setdefault(judge, []).append((metric, variant["dimensions"][0]))
+    return judges
 
 
 def averaged(scores: npt.NDArray[np.float64], *, standardise: bool) -> npt.NDArray[np.float64]:
@@ -155,13 +151,13 @@ def averaged(scores: npt.NDArray[np.float64], *, standardise: bool) -> npt.NDArr
         Shape (n,), NaN for items that some member has no score of.
     """
     whole = ~np.isnan(scores).any(axis=0)
-    found, values = np.full(scores.shape[1], np.nan), scores[:, whole]
+    means, values = np.full(scores.shape[1], np.nan), scores[:, whole]
     if standardise and whole.any():
         flat = np.ptp(values, axis=1, keepdims=True) == 0
         spread = np.where(flat, 1.0, values.std(axis=1, keepdims=True))
         values = np.where(flat, 0.0, (values - values.mean(axis=1, keepdims=True)) / spread)
-    found[whole] = values.mean(axis=0)
-    return found
+    means[whole] = values.mean(axis=0)
+    return means
 
 
 def _signature(sample: Sample, name: Output, rows: list[int], standardise: bool) -> str:

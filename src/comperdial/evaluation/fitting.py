@@ -40,12 +40,12 @@ class Protocol:
     @classmethod
     def read(cls, path: Path = FEATURES) -> Protocol:
         """Read ``local_features.yaml``."""
-        said = load_yaml(path)
-        sets = said["fitted_on"]
+        settings = load_yaml(path)
+        sets = settings["fitted_on"]
         return cls(
             {name: entry["target"] for name, entry in sets.items()},
             {name: entry["group"] for name, entry in sets.items()},
-            said["penalties"],
+            settings["penalties"],
         )
 
 
@@ -90,8 +90,8 @@ class FittedSet:
         metrics = features.made()
         parts, units, keys = [], [], []
         for responses, batch in scoring.batches(folder):
-            found = {name: known[name].of(responses, metrics[name]) for name in known}
-            parts.append(features.values(batch, found))
+            scores = {name: known[name].of(responses, metrics[name]) for name in known}
+            parts.append(features.values(batch, scores))
             units.append(responses[["context_id", "system_id"]])
             keys += [context_key(history) for history in batch.histories]
         ratings = schema.read(folder / "ratings.parquet", "ratings")
@@ -117,7 +117,6 @@ class FittedSet:
 class _Moments:
     """What a fit needs of a data set: means and variances of its features, and products of what is left of them."""
 
-    dataset: str
     group: str
     means: Floats
     variances: Floats
@@ -141,7 +140,7 @@ class _Moments:
         spread = ratings.std()
         standard = (ratings - ratings.mean()) / (spread or 1)
         return cls(
-            one.dataset, one.group, means, variances,
+            one.group, means, variances,
             centred.T @ centred / len(values), centred.T @ standard / len(values), values, ratings,
         )  # fmt: skip
 
@@ -178,11 +177,13 @@ def fit_model(
     groups = sorted({one.group for one in moments})
     chosen_by = {}
     for penalty in penalties if len(groups) > 1 else ():
-        found = []
+        correlated = []
         for group in groups:
             fit = _fit([one for one in moments if one.group != group], penalty)
-            found += [_spearman(fit.score(one.values, of_facts), one.ratings) for one in moments if one.group == group]
-        chosen_by[penalty] = float(np.mean(found))
+            correlated += [
+                _spearman(fit.score(one.values, of_facts), one.ratings) for one in moments if one.group == group
+            ]
+        chosen_by[penalty] = float(np.mean(correlated))
     best = max(chosen_by, key=lambda penalty: (round(chosen_by[penalty], 9), penalty), default=max(penalties))
     fit = _fit(moments, best)
     whole = Fit(np.zeros(len(used)), np.zeros(len(used)), np.ones(len(used)))
@@ -216,17 +217,17 @@ def held_out(
     sets: Sequence[FittedSet], features: Features, penalties: Sequence[float], *, parts: Collection[str] | None = None
 ) -> dict[str, Floats]:
     """Return the scores of each data set by a model that never saw its group."""
-    found: dict[str, Floats] = {}
+    scores: dict[str, Floats] = {}
     for group in dict.fromkeys(one.group for one in sets):
         model = fit_model([one for one in sets if one.group != group], features, penalties, parts=parts)
-        found |= {one.dataset: model.fit.score(one.values, features.of_facts) for one in sets if one.group == group}
-    return found
+        scores |= {one.dataset: model.fit.score(one.values, features.of_facts) for one in sets if one.group == group}
+    return scores
 
 
 def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[float], *, date: str) -> dict[str, Any]:
     """Return what the file of coefficients holds: fits without each group, and the final one.
 
-    A context that stands in several groups' data gets a fit without all of these.
+    A context that is in several groups' data gets a fit without all of these.
 
     Raises
     ------
@@ -350,15 +351,15 @@ def ablation(
         Tables ``correlations`` and ``pairs`` of single responses, by Pearson and Spearman; the output is the variant.
     """
     also = [("local", name) for name in variants(features)]
-    found = []
+    results = []
     for dataset, scores in ablation_scores(sets, features, protocol.penalties).items():
         target = protocol.targets[dataset]
         tables = replace(Tables.read(folders[dataset], []), scores=scores)
         samples = tables.samples(["turn"], [target])
         # No output is a main one: tests and intervals of Pearson and Spearman will do.
         detail = Detail((), [target], resamples, seed, only=SHOWN, also=also)
-        found.append((correlations(samples, detail=detail), pairs(samples, detail=detail)))
-    made = [pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True)]
+        results.append((correlations(samples, detail=detail), pairs(samples, detail=detail)))
+    made = [pd.concat(tables, ignore_index=True) for tables in zip(*results, strict=True)]
     return made[0], made[1]
 
 

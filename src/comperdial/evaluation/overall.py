@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from comperdial.core.names import Output
 from comperdial.evaluation.options import Tables
 from comperdial.evaluation.samples import Sample
 from comperdial.schema.dimensions import chosen_dimension
-from comperdial.stats import COEFFICIENTS, Measure
+from comperdial.stats import COEFFICIENTS, Coefficient, Measure
 from comperdial.stats.comparison import common_units
 from comperdial.stats.design import FEWEST_SAMPLED, Design
 from comperdial.stats.jackknife import CLOSE, Replicates, Variances, over_units, variances, weighted
@@ -35,6 +35,9 @@ from comperdial.stats.swaps import swapped_differences
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+# Scores of some metrics, ratings, design and items, of the units that all of them have.
+_Known = tuple[Floats, Floats, Design, Integers]
 Missing = Literal["left-out", "worst"]
 
 OVERALL = "overall"
@@ -75,6 +78,11 @@ class Task:
         """Return whether the statistic goes from -1 to 1; others are shares."""
         return self.measure in _SIGNED
 
+    @property
+    def scale(self) -> float:
+        """Return what a difference in the task counts in the overall score, whose range is 0 to 1."""
+        return self.weight * (0.5 if self.signed else 1.0)
+
     def replicates(
         self, scores: Floats, ratings: Floats, design: Design, items: Integers, resamples: int, seed: int
     ) -> Replicates:
@@ -83,10 +91,7 @@ class Task:
             return replicates(
                 scores, ratings, design, items, [self.measure], self.grouping, resamples=resamples or 1000, seed=seed
             )[self.measure]
-        for name in COEFFICIENTS:
-            if name == self.measure:
-                return over_units(scores, ratings, design, name)
-        raise ConfigError(f"{self.measure} over all units", expected="pearson, spearman or kendall, or a grouping")
+        return over_units(scores, ratings, design, cast(Coefficient, self.measure))
 
 
 @dataclass(frozen=True)
@@ -105,22 +110,25 @@ class Board:
         Raises
         ------
         ConfigError
-            For data sets taken together by anything but ``accuracy``.
+            For data sets taken together by anything but ``accuracy``, or a statistic of pairs without a grouping.
         """
-        found: dict[tuple[Measure, Grouping | None], list[tuple[str, ...]]] = {}
+        kinds: dict[tuple[Measure, Grouping | None], list[tuple[str, ...]]] = {}
         for entry in entries:
             measure, together = entry["measure"], entry.get("together")
             if together and measure != "accuracy":
                 raise ConfigError(
                     f"`together` for {measure}", where=f"board {name}", expected="it for `accuracy` alone"
                 )
+            if entry.get("grouping") is None and measure not in COEFFICIENTS:
+                expected = "pearson, spearman or kendall, or a grouping"
+                raise ConfigError(f"{measure} over all units", where=f"board {name}", expected=expected)
             sets = [tuple(entry["datasets"])] if together else [(one,) for one in entry["datasets"]]
-            found.setdefault((measure, entry.get("grouping")), []).extend(sets)
+            kinds.setdefault((measure, entry.get("grouping")), []).extend(sets)
         return cls(
             name,
             tuple(
-                Task(measure, datasets, grouping, 1 / (len(found) * len(sets)))
-                for (measure, grouping), sets in found.items()
+                Task(measure, datasets, grouping, 1 / (len(kinds) * len(sets)))
+                for (measure, grouping), sets in kinds.items()
                 for datasets in sets
             ),
         )
@@ -143,223 +151,108 @@ def board_of(name: str, boards: Mapping[str, Any]) -> dict[str, Any]:
     return dict(boards[name])
 
 
-class _Sum:
-    """Sums over data sets: differences of all pairs, their variances, and draws of WMT's test.
+class _Sums:
+    """Sums over data sets: by task and, last on that axis, of the overall score.
 
-    The last row and column of differences and variances is a metric that is always 0: a difference from it is a metric's own
-    value.
+    The last row and column of matrices is a metric that is always 0: a difference from it is a metric's own value.
     """
 
-    def __init__(self, count: int, resamples: int) -> None:
-        square = (count + 1, count + 1)
-        self.difference, self.variances, self.fewest = np.zeros(square), np.zeros((4, *square)), np.full(square, np.inf)
-        self.value, self.n = np.zeros(count), np.zeros(count, dtype=np.intp)
-        self.draws = np.zeros((count, count, resamples), dtype=np.float32)
-
-    def add(self, difference: Floats, parts: Floats, fewest: Floats) -> None:
-        """Add what one data set says."""
-        self.difference += difference
-        self.value += difference[:-1, -1]
-        self.variances += parts
-        self.fewest = np.minimum(self.fewest, fewest)
-
-    def p(self) -> Floats:
-        """Return p of our test, of all pairs."""
-        of = Variances(self.variances, self.fewest)
-        return of.test(self.difference, of.cautious)[0][:-1, :-1]
-
-    def p_wmt(self) -> Floats:
-        """Return p of WMT's test, of all pairs; one-sided, as there."""
-        difference = self.difference[:-1, :-1]
-        if not self.draws.shape[-1]:
-            return np.full(difference.shape, np.nan)
-        far = ~(np.abs(self.draws) < np.abs(difference)[..., np.newaxis] - CLOSE - 1e-6)
-        return np.where(np.isnan(difference), np.nan, far.mean(axis=-1) / 2)
-
-    def interval(self, low: float) -> tuple[Floats, Floats]:
-        """Return the ends of 95 % intervals of values, which are between ``low`` and 1."""
-        of = Variances(self.variances[:, :-1, -1], self.fewest[:-1, -1])
-        reach = of.test(self.value, of.cautious)[1]
-        return np.clip(self.value - reach, low, 1.0), np.clip(self.value + reach, low, 1.0)
+    def __init__(self, tasks: int, metrics: int, resamples: int) -> None:
+        matrices = (tasks + 1, metrics + 1, metrics + 1)
+        self.difference, self.fewest = np.zeros(matrices), np.full(matrices, np.inf)
+        self.variances = np.zeros((4, *matrices))
+        self.n, self.coverage = np.zeros((tasks, metrics), dtype=np.intp), np.zeros((tasks, metrics))
+        # Differences with swapped scores, for WMT's test.
+        self.draws = np.zeros((tasks + 1, metrics, metrics, resamples), dtype=np.float32)
 
 
-@dataclass
-class _Ranking:
-    """What one ranking is made of: the board, its samples and outputs, and the sums of each task and overall (the last)."""
+def _summed(board: Board, samples: Mapping[str, Sample], outputs: Sequence[Output], resamples: int, seed: int) -> _Sums:
+    """Sum over the data sets of a board, each pair of metrics over the units that both have."""
+    sums = _Sums(len(board.tasks), len(outputs), resamples)
+    rng = np.random.default_rng(seed)
+    for dataset in board.datasets:
+        tasks = {place: task for place, task in enumerate(board.tasks) if dataset in task.datasets}
+        compared = np.zeros(sums.difference.shape[1:], dtype=bool)
+        if sample := samples.get(dataset):
+            row_of = {name: row for row, name in enumerate(sample.names)}
+            missing = np.full(len(sample.ratings), np.nan)
+            table = np.stack([sample.scores[row_of[name]] if name in row_of else missing for name in outputs])
+            shares = [_share(task, dataset, samples) for task in tasks.values()]
+            for place, share in zip(tasks, shares, strict=True):
+                sums.coverage[place] += share * np.isfinite(table).mean(axis=1)
+            for rows, wanted, units in common_units(np.isfinite(table)):
+                if units.sum() < FEWEST_SAMPLED:
+                    continue
+                # Each metric is compared with the one that is always 0, too.
+                asked = np.pad(wanted, (0, 1))
+                asked[-1, :-1] = asked[:-1, -1] = np.diag(wanted)
+                compared[np.ix_([*rows, -1], [*rows, -1])] |= asked
+                items = np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
+                known = table[np.ix_(rows, units)], sample.ratings[units], sample.design.of(units), items
+                _add_values(sums, tasks, shares, rows, asked, known, resamples, seed)
+                if resamples:
+                    _add_draws(sums, tasks, shares, rows, wanted, known, rng)
+        for place in (*tasks, -1):
+            sums.difference[place][~compared] = np.nan
+    return sums
 
-    board: Board
-    samples: Mapping[str, Sample]
-    outputs: Sequence[Output]
-    resamples: int
-    seed: int
-    sums: list[_Sum] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.sums = [_Sum(len(self.outputs), self.resamples) for _ in range(len(self.board.tasks) + 1)]
-        self.coverage = np.zeros((len(self.board.tasks), len(self.outputs)))
-        rng = np.random.default_rng(self.seed)
-        for dataset in self.board.datasets:
-            places = [place for place, task in enumerate(self.board.tasks) if dataset in task.datasets]
-            if dataset in self.samples:
-                self._add(places, dataset, rng)
-                continue
-            for place in (*places, -1):
-                self.sums[place].difference += np.nan
-                self.sums[place].value += np.nan
+def _share(task: Task, dataset: str, samples: Mapping[str, Sample]) -> float:
+    """Return a data set's share of a task: that of the task's pairs of systems."""
+    pairs = {name: math.comb(samples[name].design.counts[0], 2) for name in task.datasets if name in samples}
+    return pairs[dataset] / sum(pairs.values()) if len(task.datasets) > 1 else 1.0
 
-    def _share(self, task: Task, dataset: str) -> float:
-        """Return a data set's share of a task: that of the task's pairs of systems."""
-        pairs = {
-            name: math.comb(self.samples[name].design.counts[0], 2) for name in task.datasets if name in self.samples
-        }
-        return pairs[dataset] / sum(pairs.values()) if len(task.datasets) > 1 else 1.0
 
-    def _add(self, places: Sequence[int], dataset: str, rng: np.random.Generator) -> None:
-        """Add what a data set says on each of its tasks, over the units that both metrics of a pair have."""
-        sample, count = self.samples[dataset], len(self.outputs)
-        row_of = {name: row for row, name in enumerate(sample.names)}
-        missing = np.full(len(sample.ratings), np.nan)
-        table = np.stack([sample.scores[row_of[name]] if name in row_of else missing for name in self.outputs])
-        tasks = {place: self.board.tasks[place] for place in places}
-        shares = {place: self._share(task, dataset) for place, task in tasks.items()}
-        scale = {place: task.weight * (0.5 if task.signed else 1.0) for place, task in tasks.items()}
-        for place, share in shares.items():
-            self.coverage[place] += share * np.isfinite(table).mean(axis=1)
-        square = (count + 1, count + 1)
-        # A pair without units in common has no difference.
-        found = {
-            place: (np.full(square, np.nan), np.zeros((4, *square)), np.full(square, np.inf)) for place in (*places, -1)
-        }
-        for rows, wanted, units in common_units(np.isfinite(table)):
-            if units.sum() < FEWEST_SAMPLED:
-                continue
-            items = np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
-            known = table[np.ix_(rows, units)], sample.ratings[units], sample.design.of(units), items
-            made: dict[int, Replicates] = {}
-            for place, task in tasks.items():
-                own = task.replicates(*known, self.resamples, self.seed)
-                made[place] = weighted([(shares[place], own)])
-                n = self.sums[place].n
-                n[rows] = np.where(np.diag(wanted), n[rows] + own.n, n[rows])
-            made[-1] = weighted([(scale[place], made[place]) for place in places])
-            # Each metric has a difference from the one that is always 0.
-            asked = np.pad(wanted, (0, 1))
-            asked[-1, :-1] = asked[:-1, -1] = np.diag(wanted)
-            asked[-1, -1] = False
-            at = np.ix_([*rows, count], [*rows, count])
-            for place, own in made.items():
-                with_zero = own.with_zero()
-                of = variances(with_zero)
-                apart = with_zero.values[:, np.newaxis] - with_zero.values
-                for whole, new in zip(found[place], (apart, of.parts, np.full(asked.shape, of.fewest)), strict=True):
-                    whole[..., at[0], at[1]] = np.where(asked, new, whole[..., at[0], at[1]])
-            for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True) if self.resamples else ():
-                one, other = rows[a], rows[b]
-                for place, task in tasks.items():
-                    drawn = swapped_differences(
-                        known[0][a],
-                        known[0][b],
-                        *known[1:],
-                        task.measure,
-                        task.grouping,
-                        resamples=self.resamples,
-                        rng=rng,
-                    )
-                    # Swapping everything turns the sign: either is as likely.
-                    drawn = (shares[place] * drawn * rng.choice([-1.0, 1.0], self.resamples)).astype(np.float32)
-                    for sums, factor in ((self.sums[place], 1.0), (self.sums[-1], scale[place])):
-                        sums.draws[one, other] += factor * drawn
-                        sums.draws[other, one] += factor * drawn
-        for place, (difference, parts, fewest) in found.items():
-            self.sums[place].add(difference, parts, fewest)
+def _add_values(
+    sums: _Sums,
+    tasks: Mapping[int, Task],
+    shares: Sequence[float],
+    rows: Integers,
+    asked: Flags,
+    known: _Known,
+    resamples: int,
+    seed: int,
+) -> None:
+    """Add the differences of some metrics on the same units, and their variances."""
+    parts = [
+        weighted([(share, task.replicates(*known, resamples, seed))])
+        for share, task in zip(shares, tasks.values(), strict=True)
+    ]
+    for place, part in zip(tasks, parts, strict=True):
+        sums.n[place, rows] += np.where(np.diag(asked)[:-1], part.n, 0)
+    parts.append(weighted([(task.scale, part) for task, part in zip(tasks.values(), parts, strict=True)]))
+    one, other = np.nonzero(asked)
+    at = np.append(rows, -1)[one], np.append(rows, -1)[other]
+    for place, part in zip([*tasks, -1], parts, strict=True):
+        part = part.with_zero()
+        drawn = variances(part)
+        sums.difference[place][at] += part.values[one] - part.values[other]
+        sums.variances[:, place][:, *at] += drawn.parts[:, one, other]
+        sums.fewest[place][at] = np.minimum(sums.fewest[place][at], drawn.fewest)
 
-    def tables(self, missing: Missing) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return tables ``overall`` and ``overall_comparisons``."""
-        tasks, whole = self.board.tasks, self.sums[-1]
-        scores = np.stack([sums.value for sums in self.sums[:-1]])
-        weights, gone = np.array([task.weight for task in tasks]), ~np.isfinite(scores)
-        parts = [
-            self._of_task(task.name, task.measure, sums, -1.0 if task.signed else 0.0, task.weight, coverage)
-            for task, sums, coverage in zip(tasks, self.sums, self.coverage, strict=False)
-        ]
-        given = gone & (missing == "worst")
-        if given.any():
-            worst = np.nanmin(np.where(gone.all(axis=1, keepdims=True), np.inf, scores), axis=1)
-            scores = np.where(given, np.where(np.isfinite(worst), worst, np.nan)[:, np.newaxis], scores)
-            # A value that was given has no variance, and no test.
-            whole.variances[:, np.append(given.any(axis=0), False), -1] = np.nan
-        signed = np.array([task.signed for task in tasks])[:, np.newaxis]
-        whole.value, whole.n = weights @ np.where(signed, (scores + 1) / 2, scores), (~gone).sum(axis=0)
-        text = "given the worst value of: " if missing == "worst" else "no scores for: "
-        lacking = [
-            text + "; ".join(task.name for task, lacks in zip(tasks, column, strict=True) if lacks)
-            if column.any()
-            else None
-            for column in gone.T
-        ]
-        parts.append(self._of_task(OVERALL, "mean", whole, 0.0, weights @ ~gone, weights @ self.coverage, lacking))
-        names = (OVERALL, "overall_comparisons")
-        frames = [pd.concat([part[at] for part in parts], ignore_index=True) for at in (0, 1)]
-        frame, tests = (
-            schema.validate(one[schema.table(name).columns], name) for one, name in zip(frames, names, strict=True)
-        )
-        return frame, tests
 
-    def _of_task(
-        self,
-        name: str,
-        measure: str,
-        sums: _Sum,
-        least: float,
-        weight: float | Floats,
-        coverage: Floats,
-        lacking: list[str | None] | None = None,
-    ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        low, high = sums.interval(least)
-        about = {"board": self.board.name, "task": name}
-        metric, output = zip(*self.outputs, strict=True)
-        frame = pd.DataFrame({"metric": metric, "output": output}).assign(
-            **about,
-            coefficient=measure,
-            value=sums.value,
-            low=low,
-            high=high,
-            n=sums.n,
-            weight=np.clip(weight, 0, 1),
-            coverage=np.clip(coverage, 0, 1),
-            lacking=pd.Series(lacking or [None if np.isfinite(value) else "no scores" for value in sums.value]),
-            signature=[self._signature(one) for one in self.outputs],
-        )
-        one, other = np.nonzero(np.triu(np.isfinite(sums.difference[:-1, :-1]), 1))
-        turned = sums.difference[one, other] < 0
-        a, b = np.where(turned, other, one), np.where(turned, one, other)
-        p, p_wmt = sums.p(), sums.p_wmt()
-        tests = pd.DataFrame(
-            {
-                f"{column}_{side}": np.take(names, at)
-                for side, at in (("a", a), ("b", b))
-                for column, names in (("metric", metric), ("output", output))
-            }
-        ).assign(
-            **about,
-            difference=sums.difference[a, b],
-            p=p[one, other],
-            p_adjusted=holm(p[one, other]),
-            p_fdr=benjamini_hochberg(p[one, other]),
-            p_wmt=p_wmt[one, other],
-            test=f"jackknife|perm-both:{self.resamples or 'no'}|v:1",
-        )
-        for column, of in (("rank", "p_adjusted"), ("rank_wmt", "p_wmt")):
-            matrix = np.full(p.shape, np.nan)
-            matrix[one, other] = matrix[other, one] = tests[of]
-            ranks = rank_clusters(sums.value, matrix)
-            tested = bool(np.isfinite(matrix).any())
-            frame[column] = pd.array([rank if rank and tested else None for rank in ranks.tolist()], dtype="Int32")
-        return frame, tests
-
-    def _signature(self, name: Output) -> str:
-        of = [sample for sample in self.samples.values() if name in sample.names]
-        return " / ".join(sorted({sample.signatures[sample.names.index(name)] for sample in of})) or "none"
+def _add_draws(
+    sums: _Sums,
+    tasks: Mapping[int, Task],
+    shares: Sequence[float],
+    rows: Integers,
+    wanted: Flags,
+    known: _Known,
+    rng: np.random.Generator,
+) -> None:
+    """Add the differences of pairs of metrics on the same units, with swapped scores."""
+    (scores, ratings, design, items), resamples = known, sums.draws.shape[-1]
+    for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True):
+        one, other = rows[a], rows[b]
+        for (place, task), share in zip(tasks.items(), shares, strict=True):
+            drawn = swapped_differences(
+                scores[a], scores[b], ratings, design, items, task.measure, task.grouping, resamples=resamples, rng=rng
+            )
+            # Swapping everything turns the sign: either is as likely.
+            drawn = (share * drawn * rng.choice([-1.0, 1.0], resamples)).astype(np.float32)
+            for at, factor in ((place, 1.0), (-1, task.scale)):
+                sums.draws[at, one, other] += factor * drawn
+                sums.draws[at, other, one] += factor * drawn
 
 
 def overall(
@@ -394,7 +287,97 @@ def overall(
         Tables ``overall`` and ``overall_comparisons``. The task ``overall`` is the weighted mean, between 0 and 1; values
         of tasks are on their own scales. Intervals are of jackknife variances, data sets independent of each other.
     """
-    return _Ranking(board, samples, outputs, resamples, seed).tables(missing)
+    sums, tasks = _summed(board, samples, outputs, resamples, seed), board.tasks
+    drawn = Variances(sums.variances, sums.fewest)
+    p, reach = drawn.test(sums.difference, drawn.cautious)
+    values, reach = sums.difference[:, :-1, -1].copy(), reach[:, :-1, -1]
+    scores, weights = values[:-1], np.array([task.weight for task in tasks])
+    gone = ~np.isfinite(scores)
+    if missing == "worst":
+        scores = np.where(gone, pd.DataFrame(scores).min(axis=1).to_numpy()[:, np.newaxis], scores)
+        # A value that was given has no variance.
+        reach[-1, gone.any(axis=0)] = np.nan
+    signed = np.array([task.signed for task in tasks])[:, np.newaxis]
+    values[-1] = weights @ np.where(signed, (scores + 1) / 2, scores)
+    names = [*(task.name for task in tasks), OVERALL]
+    text = "given the worst value of: " if missing == "worst" else "no scores for: "
+    lists = ["; ".join(name for name, lacks in zip(names, column, strict=False) if lacks) for column in gone.T]
+    lacking = [["no scores" if lacks else None for lacks in row] for row in gone]
+    lacking.append([text + listed if listed else None for listed in lists])
+    n = [*sums.n, (~gone).sum(axis=0)]
+    weight, coverage = [*weights, weights @ ~gone], [*sums.coverage, weights @ sums.coverage]
+    about = pd.DataFrame(outputs, columns=["metric", "output"]).assign(
+        board=board.name, signature=[_signature(samples, name) for name in outputs]
+    )
+    frames, tests = [], []
+    for place, name in enumerate(names):
+        task = tasks[place] if place < len(tasks) else None
+        least = -1.0 if task and task.signed else 0.0
+        frame = about.assign(
+            task=name,
+            coefficient=task.measure if task else "mean",
+            value=values[place],
+            low=np.clip(values[place] - reach[place], least, 1.0),
+            high=np.clip(values[place] + reach[place], least, 1.0),
+            n=n[place],
+            weight=np.clip(weight[place], 0, 1),
+            coverage=np.clip(coverage[place], 0, 1),
+            lacking=pd.Series(lacking[place]),
+        )
+        difference = sums.difference[place, :-1, :-1]
+        p_wmt = _p_wmt(difference, sums.draws[place])
+        pairs = _tests(difference, p[place], p_wmt).assign(board=board.name, task=name)
+        for column, of in (("rank", "p_adjusted"), ("rank_wmt", "p_wmt")):
+            frame[column] = _ranks(values[place], pairs, of)
+        for side in "ab":
+            named = about.loc[pairs[side], ["metric", "output"]].reset_index(drop=True)
+            pairs = pairs.join(named.add_suffix(f"_{side}"))
+        frames.append(frame)
+        tests.append(pairs.assign(test=f"jackknife|perm-both:{resamples or 'no'}|v:1"))
+    tables = {OVERALL: pd.concat(frames, ignore_index=True), "overall_comparisons": pd.concat(tests, ignore_index=True)}
+    ranking, comparisons = (schema.validate(one[schema.table(name).columns], name) for name, one in tables.items())
+    return ranking, comparisons
+
+
+def _signature(samples: Mapping[str, Sample], name: Output) -> str:
+    of = [sample for sample in samples.values() if name in sample.names]
+    return " / ".join(sorted({sample.signatures[sample.names.index(name)] for sample in of})) or "none"
+
+
+def _p_wmt(difference: Floats, draws: npt.NDArray[np.float32]) -> Floats:
+    """Return p of WMT's test, of all pairs; one-sided, as there."""
+    if not draws.shape[-1]:
+        return np.full(difference.shape, np.nan)
+    far = ~(np.abs(draws) < np.abs(difference)[..., np.newaxis] - CLOSE - 1e-6)
+    return np.where(np.isnan(difference), np.nan, far.mean(axis=-1) / 2)
+
+
+def _tests(difference: Floats, p: Floats, p_wmt: Floats) -> pd.DataFrame:
+    """Return a row for each pair of metrics, ``a`` the better one: places of metrics, difference and p-values."""
+    one, other = np.nonzero(np.triu(np.isfinite(difference), 1))
+    turned = difference[one, other] < 0
+    a, b = np.where(turned, other, one), np.where(turned, one, other)
+    p = p[one, other]
+    return pd.DataFrame(
+        {
+            "a": a,
+            "b": b,
+            "difference": difference[a, b],
+            "p": p,
+            "p_adjusted": holm(p),
+            "p_fdr": benjamini_hochberg(p),
+            "p_wmt": p_wmt[one, other],
+        }
+    )
+
+
+def _ranks(values: Floats, tests: pd.DataFrame, p: str) -> pd.arrays.IntegerArray:
+    """Return the clusters of metrics that do not differ by a p; missing if nothing was tested."""
+    matrix = np.full((len(values), len(values)), np.nan)
+    matrix[tests["a"], tests["b"]] = matrix[tests["b"], tests["a"]] = tests[p]
+    ranks = rank_clusters(values, matrix)
+    tested = bool(np.isfinite(matrix).any())
+    return pd.array([rank if rank and tested else None for rank in ranks.tolist()], dtype="Int32")
 
 
 def pairs_of_systems(
@@ -449,12 +432,12 @@ def read_samples(
     frames = [schema.read(path, "scores") for path in scores]
     every = pd.concat(frames, ignore_index=True) if frames else schema.empty("scores")
     kept = every[pd.MultiIndex.from_frame(every[["metric", "output"]]).isin(list(outputs))]
-    found = {}
+    samples = {}
     for name, folder in folders.items():
         tables = Tables.read(folder, (), source)
         ratings, own = tables.ratings, kept[kept["dataset"] == name]
         rated = ratings.loc[(ratings["level"] == level) & (ratings["source"] == source), "dimension"]
         if len(own) and len(rated):
             target = chosen_dimension((targets or {}).get(name), None, rated)
-            (found[name],) = replace(tables, scores=own).samples([level], [target])
-    return found
+            (samples[name],) = replace(tables, scores=own).samples([level], [target])
+    return samples

@@ -82,8 +82,8 @@ def by_person(
         sides[WITHIN] = np.stack([_centred(row, codes) for row in x]), _centred(y, codes)
     values, differences = [], []
     for measure, (table, human) in sides.items():
-        found = intervals(table, human, design, [coefficient], resamples=resamples, seed=seed)
-        ends = {"value": found.value[:, 0], "low": found.low[:, 0], "high": found.high[:, 0]}
+        estimates = intervals(table, human, design, [coefficient], resamples=resamples, seed=seed)
+        ends = {"value": estimates.value[:, 0], "low": estimates.low[:, 0], "high": estimates.high[:, 0]}
         values.append(
             pd.DataFrame({"prediction": names, "measure": measure, **ends, "n": len(y), "persons": design.counts[1]})
         )
@@ -153,8 +153,8 @@ def score_prediction(
 
 def _centred(values: Floats, codes: npt.NDArray[np.intp]) -> Floats:
     """Return values minus the mean of their person; what varies by rounding alone does not vary."""
-    found = values - (np.bincount(codes, values) / np.bincount(codes))[codes]
-    return np.where(np.abs(found) <= 1e-9 * np.abs(values).max(initial=0), 0.0, found)
+    centred = values - (np.bincount(codes, values) / np.bincount(codes))[codes]
+    return np.where(np.abs(centred) <= 1e-9 * np.abs(values).max(initial=0), 0.0, centred)
 
 
 def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Tokens) -> pd.DataFrame:
@@ -294,10 +294,10 @@ def in_whose_eye(
             continue
         # A correlation is symmetric: with roles as predictions, both are compared on the same items.
         kept = {role: one[there] for role, one in by_role.items()}
-        found, apart = by_person(kept, values[there], people[there], **how)
+        of_roles, apart = by_person(kept, values[there], people[there], **how)
         apart = apart[(apart["prediction"] == INTERLOCUTOR) & (apart["other"] == OUTSIDERS)]
-        apart = apart.assign(prediction=DIFFERENCE, n=found["n"].iloc[0], persons=found["persons"].iloc[0])
-        parts.append(pd.concat([found, apart.rename(columns={"difference": "value"})]).assign(metric=metric))
+        apart = apart.assign(prediction=DIFFERENCE, n=of_roles["n"].iloc[0], persons=of_roles["persons"].iloc[0])
+        parts.append(pd.concat([of_roles, apart.rename(columns={"difference": "value"})]).assign(metric=metric))
     if {INTERLOCUTOR, OUTSIDERS} <= by_role.keys():
         other = by_person({INTERLOCUTOR: by_role[INTERLOCUTOR]}, by_role[OUTSIDERS], people, **how)[0]
         parts.append(other.assign(metric=OTHER_EYE))

@@ -20,6 +20,7 @@ from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.metrics.text import normalise
 from comperdial.stats import bradley_terry
 from comperdial.stats.agreement import alpha_interval
+from comperdial.stats.classification import cluster_weights, interval
 from comperdial.stats.correlation import ALPHA, correlate
 from comperdial.stats.multiple import holm
 from comperdial.stats.proportions import Share, share
@@ -193,24 +194,24 @@ def strengths(votes: Votes, *, by: Unit | None = None, matrix: pd.DataFrame | No
     """
     names, ballots, unit = _ballots(votes, by)
     wins, games = ballots.wins, ballots.wins + ballots.wins.T
-    found, prior = _fitted(wins)
-    sure = bradley_terry.uncertainty(ballots)
-    several = bool(np.isfinite(sure.low).all())
+    values, prior = _fitted(wins)
+    low, high, p = bradley_terry.uncertainty(ballots)
+    several = bool(np.isfinite(low).all())
     table = pd.DataFrame(
         {
             "system": names,
             "votes": games.sum(axis=1).astype(int),
             "won": wins.sum(axis=1) / games.sum(axis=1),
-            "strength": found,
-            "low": np.fmin(sure.low, found) if several else np.nan,
-            "high": np.fmax(sure.high, found) if several else np.nan,
+            "strength": values,
+            "low": np.minimum(low, values),
+            "high": np.maximum(high, values),
             "rank": pd.array([None] * len(names), dtype="Int64"),
             "by": unit,
             "prior": prior,
         }
     )
     if several:
-        table["rank"] = _ranks(table, win_matrix(votes) if matrix is None else matrix, sure.p, unit)
+        table["rank"] = _ranks(table, win_matrix(votes) if matrix is None else matrix, p, unit)
     return table.sort_values("strength", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -332,13 +333,10 @@ def _mean_interval(
     values: Floats, clusters: npt.NDArray[np.generic], resamples: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the ends of the 95 % percentile interval of a mean over resampled clusters; NaN for fewer than two."""
-    codes = np.unique(clusters, return_inverse=True)[1].reshape(-1)
-    sums, sizes = np.bincount(codes, weights=values), np.bincount(codes)
-    if len(sums) < 2:
-        return float("nan"), float("nan")
-    drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=resamples)
-    low, high = np.quantile((drawn @ sums) / (drawn @ sizes), [0.025, 0.975])
-    return float(low), float(high)
+    if len(np.unique(clusters)) < 2:
+        return np.nan, np.nan
+    weights = cluster_weights(clusters, resamples, rng)
+    return interval(weights @ values / weights.sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -493,6 +491,6 @@ def significance(
     shares = [float((frame["won"] == code).mean()) for code in (1.0, 0.0, 0.5)]
     rng = np.random.default_rng(seed)
     drawn = [rng.multinomial(size, shares, size=draws).T for size in sizes]
-    found = [float((binomial_p(wins, wins + losses) <= ALPHA).mean()) for wins, losses, _ in drawn]
+    significant = [float((binomial_p(wins, wins + losses) <= ALPHA).mean()) for wins, losses, _ in drawn]
     hours = np.array(sizes) * float(frame["seconds"].median()) / 3600
-    return pd.DataFrame({"votes": list(sizes), "hours": hours, "probability": found})
+    return pd.DataFrame({"votes": list(sizes), "hours": hours, "probability": significant})

@@ -150,12 +150,12 @@ def ratios(
                     continue
                 for threshold in dict.fromkeys([0.0, float(aim.threshold)] if scale else [0.0]):
                     least = (threshold + _ROUNDING) * (scale[1] - scale[0]) if threshold and scale else 0.0
-                    found = share(mine > least, clusters)
+                    fell = share(mine > least, clusters)
                     rows.append(
                         {"dataset": dataset, "perturbation": name, "level": aim.level, "dimension": dimension}
-                        | {"metric": metric, "output": output, "threshold": threshold, "ratio": found.value}
-                        | {"low": found.low, "high": found.high, "ties": float((mine == 0).mean()), "n": found.n}
-                        | {"coverage": found.n / len(of_pairs), "signature": signatures[metric]}
+                        | {"metric": metric, "output": output, "threshold": threshold, "ratio": fell.value}
+                        | {"low": fell.low, "high": fell.high, "ties": float((mine == 0).mean()), "n": fell.n}
+                        | {"coverage": fell.n / len(of_pairs), "signature": signatures[metric]}
                         | dict(zip(("lowest", "highest"), scale or (np.nan, np.nan), strict=True))
                     )
     order = ["perturbation", "dimension", *NAME, "threshold"]
@@ -205,7 +205,7 @@ def bounds_of(value: Mapping[str, Any]) -> dict[Output, tuple[float, float]]:
 
     ``{metric: {output: [low, high]}}``; raises ConfigError when it has another form.
     """
-    found = {}
+    bounds = {}
     for metric, outputs in value.items():
         for output, pair in (outputs if isinstance(outputs, Mapping) else {"": ()}).items():
             if (
@@ -216,8 +216,8 @@ def bounds_of(value: Mapping[str, Any]) -> dict[Output, tuple[float, float]]:
             ):
                 where = f"bounds, {metric}, {output}".removesuffix(", ")
                 raise ConfigError(f"{pair!r}", where=where, expected='{"output": [low, high]}, numbers, low below high')
-            found[metric, output] = (float(pair[0]), float(pair[1]))
-    return found
+            bounds[metric, output] = (float(pair[0]), float(pair[1]))
+    return bounds
 
 
 def _is_number(value: object) -> bool:

@@ -113,15 +113,15 @@ def _of_judges(sample: Sample, subsampling: Subsampling, judgements: pd.DataFram
     """Return the curves over samples of the judges that have several; only where units are what they judged."""
     if sample.level == "system" or sample.level != sample.against:
         return []
-    found = judgements[(judgements["dataset"] == sample.dataset) & (judgements["level"] == sample.level)]
-    several = found[found["sample"] > 0][["metric", "output"]].drop_duplicates()
+    own = judgements[(judgements["dataset"] == sample.dataset) & (judgements["level"] == sample.level)]
+    several = own[own["sample"] > 0][["metric", "output"]].drop_duplicates()
     names = [name for name in sample.names if name in set(several.itertuples(index=False, name=None))]
     if not names:
         return []
     units = pd.MultiIndex.from_tuples(sample.units)
     tables = []
     for metric, output in names:
-        of_metric = found[(found["metric"] == metric) & (found["output"] == output)]
+        of_metric = own[(own["metric"] == metric) & (own["output"] == output)]
         wide = of_metric.pivot(index=["item_id", "system_id"], columns="sample", values="value")
         tables.append(wide.reindex(units).to_numpy(dtype=np.float64).T)
     most = max(map(len, tables))
@@ -151,11 +151,11 @@ def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling
     for part in _parts(samples, detail):
         values = coefficients(part.scores, part.ratings, part.design, [subsampling.coefficient])[:, 0]
         pairs = _asked(values)
-        found = components(part.scores, part.ratings, part.design, subsampling.coefficient, pairs) if pairs else []
+        parts = components(part.scores, part.ratings, part.design, subsampling.coefficient, pairs) if pairs else []
         drawn = ["systems", "dialogues"]
         if part.design.given:
-            found, drawn = [replace(one, systems=0.0) for one in found], drawn[1:]
-        rows += _power_rows(part, "pooled", subsampling.coefficient, pairs, found, drawn)
+            parts, drawn = [replace(one, systems=0.0) for one in parts], drawn[1:]
+        rows += _power_rows(part, "pooled", subsampling.coefficient, pairs, parts, drawn)
         rows += _power_within(part, detail)
     frame = pd.DataFrame(rows, columns=schema.table("power").columns)
     return schema.validate(frame[frame["difference"].notna()], "power")
@@ -177,12 +177,12 @@ def _power_within(sample: Sample, detail: Detail) -> list[dict[str, Any]]:
     for grouping, measure in grouped_measures(sample):
         if (grouping, measure) not in POWER_OF:
             continue
-        found = replicates(
+        statistic = replicates(
             sample.scores[:, units], sample.ratings[units], sample.design.of(units), items, [measure], grouping,
             resamples=detail.resamples, seed=detail.seed,
         )[measure]  # fmt: skip
-        pairs, drawn = _asked(found.values), variances(found).named
-        rows += _power_rows(sample, grouping, measure, pairs, components_within(found, pairs), drawn)
+        pairs, drawn = _asked(statistic.values), variances(statistic).named
+        rows += _power_rows(sample, grouping, measure, pairs, components_within(statistic, pairs), drawn)
     return rows
 
 
@@ -191,11 +191,11 @@ def _power_rows(
     grouping: Grouping,
     measure: Measure,
     pairs: Sequence[tuple[int, int]],
-    found: Sequence[Components],
+    differences: Sequence[Components],
     drawn: Sequence[str],
 ) -> list[dict[str, Any]]:
     rows = []
-    for (a, b), pair in zip(pairs, found, strict=True):
+    for (a, b), pair in zip(pairs, differences, strict=True):
         (metric_a, output_a), (metric_b, output_b) = sample.names[a], sample.names[b]
         systems, dialogues = pair.counts
         for varied, own in (("systems", systems), ("dialogues", dialogues)):

@@ -12,16 +12,13 @@ from scipy.sparse.csgraph import connected_components
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
-_STEPS, _CLOSE = 200, 1e-12
-# No step of Newton's moves a strength further: from a start far off it would overshoot.
-_FURTHEST = 2.0
-# Ties in each pair that make strengths finite, where only their spread over units is asked for.
+# Ties in each pair that make strengths finite, where only their spread over units is needed.
 _SLIGHT = 0.1
 
 
 def has_strengths(wins: npt.ArrayLike) -> bool:
     """Return whether finite strengths exist (Ford 1957): from each competitor, wins lead to every other."""
-    return bool(connected_components(_checked(wins) > 0, directed=True, connection="strong")[0] == 1)
+    return bool(connected_components(np.asarray(wins) > 0, directed=True, connection="strong")[0] == 1)
 
 
 def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
@@ -45,46 +42,39 @@ def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
     Raises
     ------
     ValueError
-        For counts that are none, and where finite strengths do not exist.
+        If finite strengths do not exist.
     """
-    counts = _checked(wins)
-    if prior < 0:
-        raise ValueError(f"expected a prior of 0 or more, got {prior}")
+    counts = np.asarray(wins, dtype=np.float64)
     counts = counts + prior / 2 * ((counts + counts.T) > 0)
     if not has_strengths(counts):
         raise ValueError("finite strengths do not exist: some are only ever preferred to the others, or never compared")
-    n = len(counts)
+    best = _maximum(counts, np.zeros(len(counts)), np.eye(len(counts)), 1e-12)
+    return best - best.mean()
+
+
+def _maximum(counts: Floats, values: Floats, free: Floats, close: float) -> Floats:
+    """Return the strengths of the highest likelihood, by steps in the directions that are columns of ``free``."""
     met, won = counts + counts.T, counts.sum(axis=1)
-    found = np.zeros(n)
-    for _ in range(_STEPS):
-        chance = 1 / (1 + np.exp(found[np.newaxis, :] - found[:, np.newaxis]))
-        weights = met * chance * (1 - chance)
-        # Strengths are known up to a constant: 1 / n holds their mean where it is.
-        curvature = np.diag(weights.sum(axis=1)) - weights + 1 / n
-        step = np.linalg.solve(curvature, won - (met * chance).sum(axis=1))
-        step *= min(1.0, _FURTHEST / max(float(np.abs(step).max()), 1e-300))
-        found += step
-        found -= found.mean()
-        if np.abs(step).max() < _CLOSE:
-            return found
-    raise ValueError(f"no convergence in {_STEPS} steps")
+    for _ in range(200):
+        residual = won - (met * _chances(values)).sum(axis=1)
+        step = free @ np.linalg.solve(free.T @ _curvature(counts, values) @ free, free.T @ residual)
+        # A longer step would overshoot from a start far off.
+        step *= min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
+        values = values + step
+        if np.abs(step).max() < close:
+            break
+    return values
 
 
-@dataclass(frozen=True)
-class Uncertainty:
-    """How sure strengths are.
+def _chances(values: Floats) -> Floats:
+    return np.asarray(special.expit(values[:, np.newaxis] - values))
 
-    Attributes
-    ----------
-    low, high
-        Shape (n,), the ends of the intervals; NaN where there is one unit only.
-    p
-        Shape (n, n), two-sided p of equal strengths given all votes, 1 on the diagonal; NaN where there is one unit only.
-    """
 
-    low: Floats
-    high: Floats
-    p: Floats
+def _curvature(counts: Floats, values: Floats) -> Floats:
+    """Return minus the second derivatives of the likelihood; 1 / n holds the mean of strengths where it is."""
+    chance = _chances(values)
+    weights = (counts + counts.T) * chance * (1 - chance)
+    return np.asarray(np.diag(weights.sum(axis=1)) - weights + 1 / len(counts))
 
 
 @dataclass(frozen=True)
@@ -110,14 +100,14 @@ class Ballots:
     def wins(self) -> Floats:
         """Return how often row was preferred to column, as :func:`strengths` takes it."""
         n = int(max(self.first.max(), self.second.max())) + 1
-        found = np.zeros((n, n))
-        np.add.at(found, (self.first, self.second), self.won)
-        np.add.at(found, (self.second, self.first), 1 - self.won)
-        return found
+        wins = np.zeros((n, n))
+        np.add.at(wins, (self.first, self.second), self.won)
+        np.add.at(wins, (self.second, self.first), 1 - self.won)
+        return wins
 
 
-def uncertainty(votes: Ballots, *, confidence: float = 0.95) -> Uncertainty:
-    """Return intervals of the Bradley-Terry strengths, and tests of their differences.
+def uncertainty(votes: Ballots) -> tuple[Floats, Floats, Floats]:
+    """Return 95 % intervals of the Bradley-Terry strengths, and tests of their differences.
 
     An interval holds the strengths whose profile likelihood is not too low: twice the difference of the logarithms is at
     most the square of a quantile of Student's t, of as many degrees of freedom as there are units. It never vanishes,
@@ -132,42 +122,33 @@ def uncertainty(votes: Ballots, *, confidence: float = 0.95) -> Uncertainty:
     ----------
     votes
         What met must be connected.
-    confidence
-        Share of intervals that are to cover, between 0 and 1.
+
+    Returns
+    -------
+    low, high
+        Shape (n,), the ends of the intervals.
+    p
+        Shape (n, n), two-sided p of equal strengths given all votes, 1 on the diagonal. All three are NaN if there is
+        one unit only.
     """
-    wins = _checked(votes.wins)
+    wins = votes.wins
     count, n = int(votes.units.max()) + 1, len(wins)
-    unknown = np.full(n, np.nan)
+    low, high, p = np.full(n, np.nan), np.full(n, np.nan), np.full((n, n), np.nan)
     if count < 2:
-        return Uncertainty(unknown, unknown, np.full((n, n), np.nan))
+        return low, high, p
     met = (wins + wins.T) > 0
     counts = wins + met * (n - 1) / met.sum()
     centre = strengths(counts)
     inverse = np.linalg.inv(_curvature(counts, centre)) - 1 / n
     ratio = _ratio(votes, wins)
-    quantile = float(stats.t.ppf((1 + confidence) / 2, count))
-    low, high = unknown.copy(), unknown.copy()
+    quantile = float(stats.t.ppf(0.975, count))
     for one in range(n):
-        profile = _Profile(counts, centre, one)
         near = quantile * np.sqrt(inverse[one, one] * ratio[one])
-        low[one], high[one] = (profile.reaches(quantile**2 * ratio[one], side * near) for side in (-1, 1))
-    of_one = np.diag(inverse)
-    variance = of_one[:, np.newaxis] + of_one - 2 * inverse
-    variance = variance * np.maximum(ratio[:, np.newaxis], ratio)
+        low[one], high[one] = (_end(counts, centre, one, quantile**2 * ratio[one], side * near) for side in (-1, 1))
+    own = np.diag(inverse)
+    variance = (own[:, np.newaxis] + own - 2 * inverse) * np.maximum(ratio[:, np.newaxis], ratio)
     np.fill_diagonal(variance, 1.0)
-    p = 2 * stats.t.sf(np.abs(centre[:, np.newaxis] - centre) / np.sqrt(variance), count)
-    return Uncertainty(low, high, np.asarray(p))
-
-
-def _chances(found: Floats) -> Floats:
-    return np.asarray(special.expit(found[:, np.newaxis] - found))
-
-
-def _curvature(counts: Floats, found: Floats) -> Floats:
-    """Return minus the second derivatives of the likelihood; 1 / n holds the mean of strengths where it is."""
-    chance = _chances(found)
-    weights = (counts + counts.T) * chance * (1 - chance)
-    return np.asarray(np.diag(weights.sum(axis=1)) - weights + 1 / len(counts))
+    return low, high, 2 * stats.t.sf(np.abs(centre[:, np.newaxis] - centre) / np.sqrt(variance), count)
 
 
 def _ratio(votes: Ballots, wins: Floats) -> Floats:
@@ -177,9 +158,9 @@ def _ratio(votes: Ballots, wins: Floats) -> Floats:
     # Of votes between these parts all are for the same one.
     unanimous = part[votes.first] != part[votes.second]
     plain = wins + (_SLIGHT / 2 * ((wins + wins.T) > 0) if unanimous.any() else 0.0)
-    found = strengths(plain)
-    inverse = np.linalg.inv(_curvature(plain, found)) - 1 / n
-    surprise = votes.won - special.expit(found[votes.first] - found[votes.second])
+    values = strengths(plain)
+    inverse = np.linalg.inv(_curvature(plain, values)) - 1 / n
+    surprise = votes.won - special.expit(values[votes.first] - values[votes.second])
     moves = np.zeros((count, n))
     np.add.at(moves, (votes.units, votes.first), surprise)
     np.add.at(moves, (votes.units, votes.second), -surprise)
@@ -195,45 +176,31 @@ def _ratio(votes: Ballots, wins: Floats) -> Floats:
     return np.asarray(np.maximum(robust / np.diag(inverse), least))
 
 
-class _Profile:
-    """The likelihood at a strength of one competitor, at its best over those of the others."""
+def _end(counts: Floats, centre: Floats, one: int, bound: float, near: float) -> float:
+    """Return the strength of one competitor at which the profile likelihood is so much lower than at its maximum.
 
-    def __init__(self, counts: Floats, centre: Floats, one: int) -> None:
-        self._counts, self._centre, self._one = counts, centre, one
-        n = len(counts)
-        # What can move: the others, their mean held by what the one's strength leaves.
-        held = np.stack([np.eye(n)[one], np.ones(n)])
-        self._free = np.linalg.svd(held)[2][2:].T
-        self._best = self._value(centre)
+    Parameters
+    ----------
+    bound
+        Twice the difference of logarithms.
+    near
+        On which side the strength is searched, and about how far off it is.
+    """
+    n = len(counts)
+    # The others can move, their mean held by what the one's strength leaves.
+    free = np.linalg.svd(np.stack([np.eye(n)[one], np.ones(n)]))[2][2:].T
+    best = float((counts * np.log(_chances(centre))).sum())
 
-    def _value(self, found: Floats) -> float:
-        return float((self._counts * np.log(_chances(found))).sum())
+    def excess(away: float) -> float:
+        start = centre - away / (n - 1)
+        start[one] = centre[one] + away
+        values = _maximum(counts, start, free, 1e-9) if n > 2 else start
+        return 2 * (best - float((counts * np.log(_chances(values))).sum())) - bound
 
-    def deviance(self, strength: float) -> float:
-        """Return twice by how much the likelihood's logarithm lies below its maximum."""
-        n = len(self._centre)
-        shift = np.full(n, -(strength - self._centre[self._one]) / (n - 1))
-        shift[self._one] *= -(n - 1)
-        found = self._centre + shift
-        for _ in range(_STEPS if n > 2 else 0):
-            chance = _chances(found)
-            residual = self._counts.sum(axis=1) - ((self._counts + self._counts.T) * chance).sum(axis=1)
-            step = self._free @ np.linalg.solve(
-                self._free.T @ _curvature(self._counts, found) @ self._free, self._free.T @ residual
-            )
-            step *= min(1.0, _FURTHEST / max(float(np.abs(step).max()), 1e-300))
-            found = found + step
-            if np.abs(step).max() < 1e-9:
-                break
-        return 2 * (self._best - self._value(found))
-
-    def reaches(self, bound: float, near: float) -> float:
-        """Return the strength at which the deviance is so much; ``near`` says on which side, and about how far off."""
-        start = float(self._centre[self._one])
-        far = near
-        while self.deviance(start + far) < bound:
-            far *= 1.5
-        return float(optimize.brentq(lambda at: self.deviance(start + at) - bound, 0.0, far, xtol=1e-6)) + start
+    far = near
+    while excess(far) < 0:
+        far *= 1.5
+    return float(optimize.brentq(excess, 0.0, far, xtol=1e-6) + centre[one])
 
 
 def cycles(beats: npt.ArrayLike) -> list[tuple[int, int, int]]:
@@ -245,19 +212,10 @@ def cycles(beats: npt.ArrayLike) -> list[tuple[int, int, int]]:
         Shape (n, n), True where row beats column.
     """
     table = np.asarray(beats, dtype=np.bool_)
-    found = []
+    circles = []
     for i, j, k in combinations(range(len(table)), 3):
         if table[i, j] and table[j, k] and table[k, i]:
-            found.append((i, j, k))
+            circles.append((i, j, k))
         if table[i, k] and table[k, j] and table[j, i]:
-            found.append((i, k, j))
-    return found
-
-
-def _checked(wins: npt.ArrayLike) -> Floats:
-    counts = np.asarray(wins, dtype=np.float64)
-    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or len(counts) < 2:
-        raise ValueError(f"expected wins of shape (n, n) with n of 2 or more, got {counts.shape}")
-    if not np.isfinite(counts).all() or (counts < 0).any() or np.diag(counts).any():
-        raise ValueError("expected counts of 0 or more, and none of a competitor over itself")
-    return counts
+            circles.append((i, k, j))
+    return circles

@@ -26,12 +26,12 @@ def accuracy(truth: Values, predicted: Values, weights: Floats) -> Floats:
 
 def macro_f1(truth: Values, predicted: Values, weights: Floats) -> Floats:
     """Return the mean of both classes' F1; a class that is neither there nor predicted counts as 0. As :func:`accuracy`."""
-    found = []
+    scores = []
     for one in (0, 1):
         right = weights @ ((truth == one) & (predicted == one))
         both = weights @ (truth == one) + weights @ (predicted == one)
-        found.append(np.divide(2 * right, both, out=np.zeros_like(both, dtype=float), where=both > 0))
-    return np.asarray((found[0] + found[1]) / 2, dtype=np.float64)
+        scores.append(np.divide(2 * right, both, out=np.zeros_like(both, dtype=float), where=both > 0))
+    return np.asarray((scores[0] + scores[1]) / 2, dtype=np.float64)
 
 
 def auc(truth: Values, scores: Values, weights: Floats) -> Floats:
@@ -49,8 +49,8 @@ def auc(truth: Values, scores: Values, weights: Floats) -> Floats:
     below = np.cumsum(downs, axis=1) - downs
     pairs = ups.sum(axis=1) * downs.sum(axis=1)
     won = (ups * (below + downs / 2)).sum(axis=1)
-    found = np.divide(won, pairs, out=np.full(len(rows), np.nan), where=pairs > 0)
-    return found if weights.ndim > 1 else np.asarray(found[0])
+    areas = np.divide(won, pairs, out=np.full(len(rows), np.nan), where=pairs > 0)
+    return areas if weights.ndim > 1 else np.asarray(areas[0])
 
 
 def correlation(one: Values, other: Values, weights: Floats) -> Floats:
@@ -74,12 +74,12 @@ def cluster_weights(clusters: npt.NDArray[np.generic], resamples: int, random: n
     return np.asarray(drawn[:, places], dtype=np.float64)
 
 
-def interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
-    """Return the percentiles that hold the middle share of resampled values; NaN where fewer than half have one."""
+def interval(values: Floats) -> tuple[float, float]:
+    """Return the percentiles that hold the middle 95 % of resampled values; NaN where fewer than half have one."""
     kept = values[~np.isnan(values)]
     if len(kept) < max(1, len(values) / 2):
         return np.nan, np.nan
-    low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(kept, [0.025, 0.975])
     return float(low), float(high)
 
 

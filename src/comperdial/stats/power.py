@@ -9,7 +9,7 @@ where a cell is a system in a dialogue. The three are estimated from what single
 the difference: over units by influence functions (the infinitesimal jackknife), over means of systems by leaving out
 systems one by one and dialogues by halves.
 
-What is assumed, and to be said beside the numbers:
+Assumptions, to be named next to the numbers:
 
 - The difference is taken as true. It is an estimate; where it is large by luck, so is the power ("how many would it
   take, if the difference were what it is here"). From one benchmark a power near a half is known loosely.
@@ -120,8 +120,6 @@ def components(
         Rows of ``scores``.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
-    if table.ndim != 2 or human.shape != table.shape[1:] or len(design.systems) != len(human):
-        raise ValueError(f"expected (metrics, n) and n ratings, got shapes {table.shape} and {human.shape}")
     known: dict[tuple[int, bytes], _Effects] = {}
 
     def of(row: int, units: Flags) -> _Effects:
@@ -131,24 +129,24 @@ def components(
         return known[key]
 
     missing = np.isnan(table) | np.isnan(human)
-    found = []
+    differences = []
     for one, other in pairs:
         units = ~(missing[one] | missing[other])
-        found.append(_components(of(one, units), of(other, units)))
-    return found
+        differences.append(_components(of(one, units), of(other, units)))
+    return differences
 
 
-def components_within(found: Replicates, pairs: Sequence[tuple[int, int]]) -> list[Components]:
+def components_within(statistic: Replicates, pairs: Sequence[tuple[int, int]]) -> list[Components]:
     """Return the components of variance of the differences of pairs, given what each statistic is without each cluster.
 
     The effect is the difference itself. A kind of cluster that counts as given (dialogues, of statistics of pairs of
     systems; fewer than four systems) brings nothing, and is counted as two, so that more of it change nothing.
     """
-    drawn = variances(found)
+    drawn = variances(statistic)
     counts = max(drawn.counts[0], 2), max(drawn.counts[1], 2)
     made = []
     for one, other in pairs:
-        difference = float(found.values[one] - found.values[other])
+        difference = float(statistic.values[one] - statistic.values[other])
         *sides, cell = (float(part) for part in drawn.parts[:3, one, other])
         of_systems, of_dialogues = (max(side - cell, 0.0) * count for side, count in zip(sides, counts, strict=True))
         made.append(Components(difference, difference, of_systems, of_dialogues, cell * counts[0] * counts[1], counts))
@@ -193,12 +191,7 @@ def _effects(scores: Floats, ratings: Floats, design: Design, units: Flags, name
 def _components(one: _Effects, other: _Effects) -> Components:
     systems, dialogues = one.counts
     cell, of_systems, of_dialogues = (
-        float(np.var(a - b, ddof=1))
-        for a, b in (
-            (one.cells, other.cells),
-            (one.systems, other.systems),
-            (one.dialogues, other.dialogues),
-        )
+        float(np.var(getattr(one, name) - getattr(other, name), ddof=1)) for name in ("cells", "systems", "dialogues")
     )
     inside = max(abs(one.value), abs(other.value)) < 1
     return Components(
@@ -219,22 +212,7 @@ def _spread_of_means(
     Systems are left out one by one (jackknife). Leaving out one dialogue of a system hardly moves its mean, and a rank
     then stays or jumps; so dialogues are left out by halves, which moves means as much as sampling does: the same half
     for all systems, and another half for each.
-
-    Parameters
-    ----------
-    scores, ratings
-        Shape (n,), nothing missing.
-    design
-        Of these units; two systems and dialogues or more.
-    name
-        ``pearson``, ``spearman`` or ``kendall``.
-
-    Returns
-    -------
-    tuple
-        The value, and deviations whose variance estimates what one system, one dialogue and one cell (a system in a
-        dialogue) bring; the first two hold the share of the cells too, over the number of the other. Shapes (systems,),
-        (halves,) and (halves,).
+    The deviations are those of :class:`_Effects`.
     """
     table, (systems, dialogues) = scores[np.newaxis], design.counts
     means, rated = paired_means(table, ratings, design)

@@ -19,8 +19,8 @@ class Share:
     n: int
 
 
-def share(hits: npt.ArrayLike, clusters: npt.ArrayLike, *, confidence: float = 0.95) -> Share:
-    """Return the share of hits, with an interval for units of which some belong together.
+def share(hits: npt.ArrayLike, clusters: npt.ArrayLike) -> Share:
+    """Return the share of hits, with a 95 % interval for units of which some belong together.
 
     Units that are each a cluster of their own get Wilson's interval (1927). Else the variance of the share is that of
     a ratio of two sums over clusters, and Wilson's interval is that of as many independent units as would have this
@@ -37,19 +37,8 @@ def share(hits: npt.ArrayLike, clusters: npt.ArrayLike, *, confidence: float = 0
         Shape (n,), True or False.
     clusters
         Shape (n,), what each unit belongs to: whole numbers or names.
-    confidence
-        Share of intervals that are to cover, between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        For shapes that do not fit or a confidence that is none.
     """
     yes, of = np.asarray(hits, dtype=np.bool_), np.asarray(clusters)
-    if yes.ndim != 1 or yes.shape != of.shape:
-        raise ValueError(f"expected a cluster for each of n units, got shapes {yes.shape} and {of.shape}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"expected 0 < confidence < 1, got {confidence}")
     n = len(yes)
     if not n:
         return Share(float("nan"), float("nan"), float("nan"), 0)
@@ -57,16 +46,15 @@ def share(hits: npt.ArrayLike, clusters: npt.ArrayLike, *, confidence: float = 0
     sizes = np.bincount(codes).astype(np.float64)
     count = len(sizes)
     value = float(yes.mean())
-    tail = (1 + confidence) / 2
     if count == n:
-        return Share(value, *_wilson(value, n, float(stats.norm.ppf(tail))), n)
+        return Share(value, *_wilson(value, n, float(stats.norm.ppf(0.975))), n)
     if count == 1:
         # One thing, however often it was looked at, says nothing about others.
         return Share(value, 0.0, 1.0, n)
     sums = np.bincount(codes, weights=yes)
     variance = count / (count - 1) * float(((sums - value * sizes) ** 2).sum()) / n**2
     effective = min(value * (1 - value) / variance, n) if 0 < value < 1 and variance > 0 else float(count)
-    return Share(value, *_wilson(value, effective, float(stats.t.ppf(tail, count - 1))), n)
+    return Share(value, *_wilson(value, effective, float(stats.t.ppf(0.975, count - 1))), n)
 
 
 def _wilson(value: float, n: float, reach: float) -> tuple[float, float]:
