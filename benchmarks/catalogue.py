@@ -22,7 +22,7 @@ def lacking(dataset: Dataset) -> str | None:
         try:
             if not source.pinned:
                 return f"the checksum of {source.name} is not known"
-            sources.in_mirror(source, None)
+            sources.in_mirror(source)
         except SourceError:
             return f"the mirror lacks {source.name}"
     return None
