@@ -116,7 +116,7 @@ def _write(tables: Mapping[str, pd.DataFrame], folder: Path, note: str) -> None:
         "columns": COLUMNS,
         "systems": systems.astype(object).where(systems.notna(), None).drop(columns="dataset").to_dict("records"),
     }
-    whose = {} if sources[0] == "human" else {comperdial.SOURCE_FIELD: sources[0]}
+    whose: dict[str, str] = {} if sources[0] == "human" else {comperdial.SOURCE_FIELD: sources[0]}
     ids: dict[str, Any] = {str(entry["dialogue_id"]): entry["dialogue_id"] for entry in data}
     # By item and system, then by annotator; who marked nothing was asked too.
     overall: dict[tuple[str, str], dict[str, float]] = {}

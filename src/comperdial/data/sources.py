@@ -225,12 +225,12 @@ def _receive(source: Source, url: str, target: Path) -> str | None:
 
     most = source.bytes or _LIMIT
     # Not compressed, so that sizes are those of the file.
-    options = {"headers": {"Accept-Encoding": "identity"}, "stream": True, "timeout": (10, 60)}
+    headers = {"Accept-Encoding": "identity"}
     with requests.Session() as session, target.open("wb") as file:
         if url.startswith("https:"):
             # Else a redirect could lead to HTTP, where anyone on the way can put other bytes in.
             del session.adapters["http://"]
-        with session.get(url, **options) as answer:
+        with session.get(url, headers=headers, stream=True, timeout=(10, 60)) as answer:
             if answer.status_code != requests.codes.ok:
                 raise requests.HTTPError(response=answer)
             size = int(answer.headers.get("Content-Length") or 0)
