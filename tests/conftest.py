@@ -87,7 +87,7 @@ def _fetched(source: Source, folder: Path) -> Path:
     if sources.status(source, path) != "present":
         path = sources.raw_path(source, folder)
     try:
-        sources.fetch(source, path, attempts=2)
+        sources.fetch(source, path)
     except ComperdialError as error:
         _lacking(f"the real file cannot be had: {error}")
     return path

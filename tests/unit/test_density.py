@@ -18,7 +18,7 @@ import tinymodels
 from comperdial import models, schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
-from comperdial.config.parameters import Training, read_parameters
+from comperdial.config.parameters import Training, TrainingLengths, read_parameters
 from comperdial.config.registry import completed
 from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SchemaError, UnknownNameError
 from comperdial.data.corpora import Dialogue, read_corpus
@@ -26,7 +26,7 @@ from comperdial.metrics import create
 from comperdial.models import runtime
 from comperdial.training import density, loop
 from comperdial.training import trained as trained_models
-from comperdial.training.pairs import Lengths, Pairs, Reader
+from comperdial.training.pairs import Pairs, Reader
 from comperdial.training.selection import Group, SelectionModel
 from comperdial.training.trained import Gaussian
 
@@ -61,7 +61,7 @@ def bert(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def pairs(bert):
-    reader = Reader(runtime.load_tokenizer(models.find(str(bert))), Lengths(**LENGTHS))
+    reader = Reader(runtime.load_tokenizer(models.find(str(bert))), TrainingLengths(**LENGTHS))
     return Pairs([*dialogues(12), *dialogues(12, corpus="other")], reader)
 
 

@@ -307,12 +307,12 @@ def test_errors(tmp_path):
     with pytest.raises(SchemaError, match="'d0-bot-a-0'"):
         perturb(tmp_path, "x", ["pronouns"])
     schema.write(tmp_path / "contexts.parquet", schema.empty("contexts"), "contexts")
-    with pytest.raises(SchemaError, match=r"contexts\.parquet: the table is empty"):
+    with pytest.raises(SchemaError, match=r"responses\.parquet: a response names context 'd0-bot-a-0'"):
         perturb(tmp_path, "x", ["pronouns"])
     write(tmp_path, own=False)
     responses = schema.read(tmp_path / "responses.parquet", "responses")
     schema.write(tmp_path / "responses.parquet", responses[responses["system_id"] == "gold"], "responses")
-    with pytest.raises(SchemaError, match="of kind 'reference'"):
+    with pytest.raises(SchemaError, match="no response of a system that is no reference"):
         perturb(tmp_path, "x", ["pronouns"])
 
 

@@ -104,9 +104,9 @@ def test_a_member_of_an_archive(server, tmp_path):
 
 
 def test_an_interrupted_download_is_begun_again_and_never_taken_for_whole(server, tmp_path):
-    server.script = ["cut", 503, "cut"]
-    with pytest.raises(SourceError, match="could not be downloaded in 3 attempts"):
-        sources.fetch(make_source(server.url), tmp_path / "thing.bin", attempts=3)
+    server.script = ["cut", 503, "cut", 503, "cut"]
+    with pytest.raises(SourceError, match="could not be downloaded in 5 attempts"):
+        sources.fetch(make_source(server.url), tmp_path / "thing.bin")
     assert list(tmp_path.iterdir()) == []
     server.script = ["cut", 429, "serve"]
     sources.fetch(make_source(server.url), tmp_path / "thing.bin")
@@ -147,8 +147,8 @@ def test_not_found_is_final_and_says_what_to_do(server, tmp_path):
 def test_no_network_names_the_mirror(tmp_path, monkeypatch):
     monkeypatch.delenv(sources.MIRROR_VARIABLE, raising=False)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    with pytest.raises(SourceError, match=r"2 attempts .*own/repo/data/thing\.bin"):
-        sources.fetch(make_source("http://127.0.0.1:9/x"), tmp_path / "thing.bin", attempts=2)
+    with pytest.raises(SourceError, match=r"5 attempts .*own/repo/data/thing\.bin"):
+        sources.fetch(make_source("http://127.0.0.1:9/x"), tmp_path / "thing.bin")
 
 
 def test_a_mirror_goes_before_the_network(server, tmp_path, monkeypatch):
@@ -164,13 +164,14 @@ def test_a_mirror_goes_before_the_network(server, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "message"), [(None, "the mirror has no source"), (b"other", "mirror's copy is alter")]
 )
-def test_a_mirror_that_lacks_or_altered_a_file_is_an_error(server, tmp_path, content, message):
+def test_a_mirror_that_lacks_or_altered_a_file_is_an_error(server, tmp_path, monkeypatch, content, message):
     place = tmp_path / "mirror/own/repo/data/thing.bin"
     place.parent.mkdir(parents=True)
     if content:
         place.write_bytes(content)
+    monkeypatch.setenv(sources.MIRROR_VARIABLE, str(tmp_path / "mirror"))
     with pytest.raises(SourceError, match=message):
-        sources.fetch(make_source(server.url), tmp_path / "out" / "thing.bin", mirror=tmp_path / "mirror")
+        sources.fetch(make_source(server.url), tmp_path / "out" / "thing.bin")
     assert server.asked == 0, "the network is not a silent second choice"
     assert not (tmp_path / "out").exists() or list((tmp_path / "out").iterdir()) == []
 
@@ -395,8 +396,8 @@ def test_a_slow_start_is_waited_for_and_a_cut_answer_is_no_file(catalogue, hub, 
     lock_path(catalogue).unlink()
     (tmp_path / "two.json").unlink()
     Hub.cut = True
-    with pytest.raises(SourceError, match="could not be downloaded in 2 attempts"):
-        sources.fetch(source, tmp_path / "two.json", lock_file=lock_path(catalogue), attempts=2)
+    with pytest.raises(SourceError, match="could not be downloaded in 5 attempts"):
+        sources.fetch(source, tmp_path / "two.json", lock_file=lock_path(catalogue))
     assert not (tmp_path / "two.json").exists()
     assert not lock_path(catalogue).exists()
 

@@ -6,8 +6,7 @@ these in ``sources.lock.yaml`` beside the catalogue, and every later one must ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -17,7 +16,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from comperdial.config.checking import Count, DatasetName, Expected, Maybe, Strict, Text, read_checked, rule, unknown
 from comperdial.core.errors import FileError, UnknownNameError
-from comperdial.core.files import write_text
 from comperdial.core.names import RATED_LEVELS
 
 CATALOGUE = Path("data/sources.yaml")
@@ -185,8 +183,7 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
             expected="the catalogue of public files",
             hint="Run this in the repository's root, or pass --catalogue FILE",
         )
-    lock = lock_path(path)
-    stamps = tuple((file.absolute(), file.stat().st_mtime_ns) for file in (path, lock) if file.is_file())
+    stamps = tuple((file.absolute(), file.stat().st_mtime_ns) for file in (path, lock_path(path)) if file.is_file())
     return _loaded(path, stamps)
 
 
@@ -196,26 +193,14 @@ def _loaded(path: Path, _: tuple[tuple[Path, int], ...]) -> Catalogue:
     content = read_checked(_CatalogueFile, path)
     locked = read_lock(lock_path(path))
     files = {name: _source(name, entry, locked.get(name)) for name, entry in content.files.items()}
-    datasets = {
-        name: Dataset(
-            name,
-            entry.reader,
-            entry.title,
-            {role: files[file] for role, file in entry.files.items()},
-            _levels(entry),
-            entry.source,
-            entry.target,
-        )
-        for name, entry in content.datasets.items()
-    }
+    datasets = {}
+    for name, entry in content.datasets.items():
+        # The form of ComperDial has ratings of both levels.
+        usual = list(RATED_LEVELS) if entry.reader == "comperdial" else ["turn"]
+        levels = tuple(usual if entry.levels is None else entry.levels)
+        roles = {role: files[file] for role, file in entry.files.items()}
+        datasets[name] = Dataset(name, entry.reader, entry.title, roles, levels, entry.source, entry.target)
     return Catalogue(files, datasets, path)
-
-
-def _levels(entry: _Dataset) -> tuple[str, ...]:
-    """Return the rated levels: those of the entry, or else those that its reader reads."""
-    if entry.levels is not None:
-        return tuple(entry.levels)
-    return RATED_LEVELS if entry.reader == "comperdial" else ("turn",)
 
 
 def lock_path(catalogue: str | Path) -> Path:
@@ -228,24 +213,6 @@ def read_lock(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         return {}
     return {name: entry.model_dump() for name, entry in read_checked(dict[str, _Locked], path).items()}
-
-
-@contextmanager
-def updating_lock(path: Path, head: str) -> Iterator[dict[str, dict[str, Any]]]:
-    """Give the entries of a lock file, to be changed; they are written when the block ends without an error.
-
-    Other processes that change it wait. ``head`` is the comment that the file begins with.
-    """
-    import yaml
-    from filelock import FileLock
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.name}.lock")):
-        locked = read_lock(path)
-        before = dict(locked)
-        yield locked
-        if locked != before:
-            write_text(path, head + yaml.safe_dump(locked, sort_keys=True))
 
 
 def _source(name: str, entry: _File, pin: Mapping[str, Any] | None) -> Source:

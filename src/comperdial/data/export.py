@@ -52,7 +52,6 @@ _COMPARED = {
         "level", "item_id", "system_id", "annotator_id", "dimension", "rating", "scale_min", "scale_max", "source",
     ),
 }  # fmt: skip
-_RATED = ["item_id", "system_id", "annotator_id"]
 
 
 def published_files(folder: str | Path) -> dict[str, Path]:
@@ -118,17 +117,17 @@ def _write(tables: Mapping[str, pd.DataFrame], folder: Path, note: str) -> None:
         "systems": systems.astype(object).where(systems.notna(), None).drop(columns="dataset").to_dict("records"),
     }
     whose: dict[str, str] = {} if sources[0] == "human" else {comperdial.SOURCE_FIELD: sources[0]}
-    ids: dict[Any, Any] = {str(entry["dialogue_id"]): entry["dialogue_id"] for entry in data}
-    ratings = tables["ratings"]
-    overall = _by_item(ratings[ratings["dimension"] == OVERALL])
-    marked = ratings[(ratings["dimension"] != OVERALL) & (ratings["rating"] == 0)]
-    # Who marked nothing was asked too.
-    marks = _by_item(ratings[ratings["dimension"] != OVERALL].drop_duplicates(_RATED).assign(rating=None))
-    for by_annotator in marks.values():
-        for annotator in by_annotator:
-            by_annotator[annotator] = []
-    for item, system, annotator, axis in marked[[*_RATED, "dimension"]].itertuples(index=False, name=None):
-        marks[item, system][annotator].append(axis)
+    ids: dict[str, Any] = {str(entry["dialogue_id"]): entry["dialogue_id"] for entry in data}
+    # By item and system, then by annotator; who marked nothing was asked too.
+    overall: dict[tuple[str, str], dict[str, float]] = {}
+    marks: dict[tuple[str, str], dict[str, list[str]]] = {}
+    columns = ["item_id", "system_id", "annotator_id", "dimension", "rating"]
+    for item, system, annotator, dimension, rating in tables["ratings"][columns].itertuples(index=False, name=None):
+        if dimension == OVERALL:
+            overall.setdefault((item, system), {})[annotator] = int(rating) if rating == int(rating) else rating
+        else:
+            marked = marks.setdefault((item, system), {}).setdefault(annotator, [])
+            marked += [dimension] * (rating == 0)
     rows = tables["responses"].merge(tables["contexts"][["context_id", "dialogue_id", "turn"]], on="context_id")
     rows = rows.sort_values(["dialogue_id", "turn", "system_id"])
     turn_level = [
@@ -148,31 +147,14 @@ def _write(tables: Mapping[str, pd.DataFrame], folder: Path, note: str) -> None:
             "system_id": system,
             "responses": texts.tolist(),
             "ratings": overall.get((dialogue, system), {}),
-            "marks": {
-                who: sorted(found, key=AXES.index) for who, found in sorted(marks.get((dialogue, system), {}).items())
-            },
+            "marks": {who: sorted(found, key=AXES.index) for who, found in marks.get((dialogue, system), {}).items()},
             **whose,
         }
         for (dialogue, system), texts in rows.groupby(["dialogue_id", "system_id"])["response"]
     ]
-    contents = {
-        "data": data,
-        "dialogue_data": data,
-        "turn_level": turn_level,
-        "dialogue_level": dialogue_level,
-        "systems": about,
-    }
-    for role, content in contents.items():
-        write_json(folder / FILES[role], content)
-
-
-def _by_item(ratings: pd.DataFrame) -> dict[Any, dict[str, Any]]:
-    """Return the ratings by item and system, then by annotator; whole numbers are written as such."""
-    found: dict[Any, dict[str, Any]] = {}
-    for item, system, annotator, rating in ratings[[*_RATED, "rating"]].itertuples(index=False, name=None):
-        whole = rating is not None and rating == int(rating)
-        found.setdefault((item, system), {})[annotator] = int(rating) if whole else rating
-    return found
+    contents = [data, data, turn_level, dialogue_level, about]
+    for name, content in zip(FILES.values(), contents, strict=True):
+        write_json(folder / name, content)
 
 
 def _difference(tables: Mapping[str, pd.DataFrame], back: Mapping[str, pd.DataFrame]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path, PurePosixPath
@@ -307,13 +307,12 @@ def _check(scores: pd.DataFrame, rated: Rated, path: Path) -> None:
 _COLUMNS = ("place", "level", "item_id", "system_id", "output", "value")
 
 
-def _frame(path: Path, rows: Iterable[tuple[str, str, str, str, str, Any]]) -> pd.DataFrame:
-    """Make what a format returns; a value may be NaN, and ``cut`` is 0 unless the file has it."""
-    scores = list(rows)
-    for place, *_, value in scores:
+def _finite(path: Path, scores: pd.DataFrame) -> pd.DataFrame:
+    """Return scores as numbers, or NaN; refuse anything else."""
+    for place, value in zip(scores["place"], scores["value"], strict=True):
         if isinstance(value, bool) or not isinstance(value, Real) or math.isinf(value):
             raise SchemaError(f"the score is {value!r}", where=f"{path}, {place}", expected="a finite number")
-    return pd.DataFrame(scores, columns=_COLUMNS).astype({"value": "float64"}).assign(cut=0)
+    return scores.astype({"value": "float64"})
 
 
 # The column that names what is scored, and of which levels it can be.
@@ -356,31 +355,28 @@ def _table(path: Path, rated: Rated) -> pd.DataFrame:
     if "metric" in content and content["metric"].nunique() > 1:
         names = ", ".join(map(repr, content["metric"].unique()))
         raise SchemaError(f"column 'metric' holds {names}", where=str(path), expected="the scores of one metric a file")
+    content = content.reset_index(drop=True)
     cells = content["value"].astype(object)
-    values = cells.where(cells.notna() & (cells != ""), math.nan)
-    scores = _frame(
-        path,
-        zip(
-            [f"record {number}" for number in range(1, len(content) + 1)],
-            content.get("level", [_ITEMS[item][0]] * len(content)),
-            content[item].map(plain_name).map(str),
-            content["system_id"].map(plain_name).map(str),
-            content["output"].map(str) if "output" in content else ["score"] * len(content),
-            values,
-            strict=True,
-        ),
-    )
-    return scores.assign(cut=content["cut"].to_numpy()) if "cut" in content else scores
+    columns = {
+        "place": "record " + (content.index + 1).astype(str),
+        "level": content.get("level", _ITEMS[item][0]),
+        "item_id": content[item].map(plain_name).map(str),
+        "system_id": content["system_id"].map(plain_name).map(str),
+        "output": content["output"].map(str) if "output" in content else "score",
+        "value": cells.where(cells.notna() & (cells != ""), math.nan),
+        "cut": content.get("cut", 0),
+    }
+    return _finite(path, pd.DataFrame(columns, index=content.index))
 
 
 def _unieval(path: Path, rated: Rated) -> pd.DataFrame:
     """Read what UniEval's authors recorded for USR-TopicalChat (Zhong et al. 2022): ``predict_scores`` of each item."""
-    rows = (
+    rows = [
         (f"item {item.number}", "turn", item.context_id, item.system_id, output, score)
         for item in read_items(path, rated)
         for output, score in get(item.content, "predict_scores", dict, item.where).items()
-    )
-    return _frame(path, rows)
+    ]
+    return _finite(path, pd.DataFrame(rows, columns=_COLUMNS, dtype=object).assign(cut=0))
 
 
 FORMATS: Mapping[str, Callable[[Path, Rated], pd.DataFrame]] = {"table": _table, "unieval": _unieval}

@@ -5,27 +5,26 @@ The first download of a file whose checksum is not known records it in the lock 
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import shutil
+import time
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal
+from typing import Literal
 
 from comperdial.core.errors import SourceError
-from comperdial.core.files import replacing, sha256
-from comperdial.data.catalogue import Source, updating_lock
-
-if TYPE_CHECKING:
-    from requests import Session
-    from tenacity import RetryCallState
+from comperdial.core.files import replacing, sha256, write_text
+from comperdial.data.catalogue import Source, read_lock
 
 log = logging.getLogger(__name__)
 
 MIRROR_VARIABLE = "COMPERDIAL_MIRROR"
 RAW = Path("data/raw")
 
+_ATTEMPTS = 5
 # The most that a download of unknown size may bring.
 _LIMIT = 2**30
 _RETRY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
@@ -80,10 +79,11 @@ def require_all(files: Mapping[str, Source], raw: Path = RAW) -> dict[str, Path]
     return {role: require(source, raw) for role, source in files.items()}
 
 
-def fetch(
-    source: Source, target: Path, *, lock_file: Path | None = None, mirror: str | Path | None = None, attempts: int = 5
-) -> Source:
+def fetch(source: Source, target: Path, *, lock_file: Path | None = None) -> Source:
     """Bring a file to ``target``, checked; do nothing if it is there already.
+
+    With the environment variable ``COMPERDIAL_MIRROR``, a folder laid out ``<owner>/<repository>/<path>``, the network is
+    never tried, so that a machine without one fails at once and not after a time-out.
 
     Parameters
     ----------
@@ -94,11 +94,6 @@ def fetch(
     lock_file
         Where commit, sha256 and size of a file that is not pinned are recorded. Files of one repository are taken at
         one commit: the first one that is recorded decides for the others.
-    mirror
-        A folder laid out ``<owner>/<repository>/<path>``; default: the environment variable ``COMPERDIAL_MIRROR``.
-        With a mirror the network is never tried, so that a machine without one fails at once and not after a time-out.
-    attempts
-        How often to try the network; each begins with the file's first byte.
 
     Returns
     -------
@@ -113,36 +108,37 @@ def fetch(
     """
     if source.pinned:
         if status(source, target) != "present":
-            _bring(source, source.url, target, mirror, attempts)
+            _bring(source, source.url, target)
         return source
     if lock_file is None:
         raise SourceError(
             f"source {source.name!r} is not pinned yet", where=source.url, expected="its sha256 in the lock file"
         )
-    with updating_lock(lock_file, _HEAD) as locked:
-        known = (pin["commit"] for pin in locked.values() if pin["repository"] == source.repository)
-        commit = next(filter(None, known), None)
-        url = source.url.replace(f"/{source.revision}/", f"/{commit}/") if commit else source.url
-        named = _bring(source, url, target, mirror, attempts)
-        pin = {
-            # The commit of a mirror's file is not known.
-            "commit": None if in_mirror(source, mirror) else named or commit,
-            "sha256": sha256(target),
-            "bytes": target.stat().st_size,
-        }
+    import yaml
+    from filelock import FileLock
+
+    lock_file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(lock_file.with_name(f".{lock_file.name}.lock")):
+        locked = read_lock(lock_file)
+        commits = [pin["commit"] for pin in locked.values() if pin["repository"] == source.repository and pin["commit"]]
+        url = source.url.replace(f"/{source.revision}/", f"/{commits[0]}/") if commits else source.url
+        # The commit of a mirror's file is not known.
+        commit = _bring(source, url, target)
+        pin = {"commit": commit, "sha256": sha256(target), "bytes": target.stat().st_size}
         locked[source.name] = {"repository": source.repository, **pin}
-    log.info("%s: recorded sha256 %s (%d bytes, commit %s)", source.name, pin["sha256"], pin["bytes"], pin["commit"])
+        write_text(lock_file, _HEAD + yaml.safe_dump(locked, sort_keys=True))
+    log.info("%s: recorded sha256 %s (%d bytes, commit %s)", source.name, pin["sha256"], pin["bytes"], commit)
     return source.model_copy(update=pin)
 
 
-def _bring(source: Source, url: str, target: Path, mirror: str | Path | None, attempts: int) -> str | None:
+def _bring(source: Source, url: str, target: Path) -> str | None:
     """Bring a file to its place if its bytes are right; return the commit that the server names, if it does."""
-    origin, commit = in_mirror(source, mirror), None
+    origin, commit = in_mirror(source), None
     with replacing(target) as temporary:
         if origin:
             shutil.copyfile(origin, temporary)
         else:
-            commit = _download(source, url, temporary, attempts)
+            commit = _download(source, url, temporary)
             if source.member:
                 _unpack(source, temporary)
         if source.pinned and status(source, temporary) != "present":
@@ -157,9 +153,9 @@ def _bring(source: Source, url: str, target: Path, mirror: str | Path | None, at
     return commit
 
 
-def in_mirror(source: Source, mirror: str | Path | None) -> Path | None:
-    """Return the path of a file in the mirror; None if no mirror is named."""
-    mirror = mirror or os.environ.get(MIRROR_VARIABLE)
+def in_mirror(source: Source) -> Path | None:
+    """Return the path of a file in the mirror; None if ``COMPERDIAL_MIRROR`` names none."""
+    mirror = os.environ.get(MIRROR_VARIABLE)
     if not mirror:
         return None
     origin = Path(mirror) / source.relative
@@ -175,12 +171,10 @@ def in_mirror(source: Source, mirror: str | Path | None) -> Path | None:
 
 def _unpack(source: Source, path: Path) -> None:
     """Replace a zip archive by the one member of it that is wanted."""
-    archive = path.with_name(f"{path.name}.zip")
-    path.rename(archive)
     try:
-        with zipfile.ZipFile(archive) as found, found.open(str(source.member)) as member:
+        with zipfile.ZipFile(path) as archive, archive.open(str(source.member)) as member:
             # No more than the file should have: a small archive can hold a huge one.
-            path.write_bytes(member.read((source.bytes or _LIMIT) + 1))
+            content = member.read((source.bytes or _LIMIT) + 1)
     except (zipfile.BadZipFile, KeyError) as error:
         raise SourceError(
             f"source {source.name!r} is not in the archive",
@@ -188,71 +182,43 @@ def _unpack(source: Source, path: Path) -> None:
             expected=f"a zip archive with {source.member}",
             hint="The archive upstream is not the one that data/sources.yaml means",
         ) from error
-    finally:
-        archive.unlink()
+    path.write_bytes(content)
 
 
-def _download(source: Source, url: str, target: Path, attempts: int) -> str | None:
+def _download(source: Source, url: str, target: Path) -> str | None:
     """Download a file, trying again where that may help; return the commit that the server names, if it does."""
     import requests
-    from tenacity import Retrying, before_sleep_log, retry_if_exception, stop_after_attempt
 
-    def may_pass(error: BaseException) -> bool:
-        # Without a response the connection failed or was cut.
-        response = getattr(error, "response", None)
-        return (
-            isinstance(error, requests.RequestException)
-            and not isinstance(error, requests.exceptions.InvalidSchema)
-            and (response is None or response.status_code in _RETRY_STATUS)
-        )
-
-    retrying = Retrying(
-        retry=retry_if_exception(may_pass),
-        stop=stop_after_attempt(attempts),
-        wait=_pause,
-        before_sleep=before_sleep_log(log, logging.WARNING),
-        reraise=True,
-    )
-
-    def attempt() -> str | None:
-        with requests.Session() as session, target.open("wb") as file:
-            if url.startswith("https:"):
-                # Else a redirect could lead to HTTP, where anyone on the way can put other bytes in.
-                del session.adapters["http://"]
-            return _receive(session, source, url, file)
-
-    try:
-        return retrying(attempt)
-    except requests.exceptions.InvalidSchema as error:
-        problem, expected = "the server redirects to an address without encryption", "HTTPS all the way"
-        cause: requests.RequestException = error
-    except requests.RequestException as error:
-        cause, reason, expected = error, type(error).__name__, "the file over HTTPS"
-        if error.response is not None:
-            reason = f"{error.response.status_code} {error.response.reason}"
-        problem = (
-            f"could not be downloaded in {attempts} attempts ({reason})"
-            if may_pass(error)
-            else f"the server answers {reason}"
-        )
-    raise SourceError(
-        f"source {source.name!r}: {problem}",
-        where=url,
-        expected=expected,
-        hint=f"If the file moved, correct data/sources.yaml; without a network, set {MIRROR_VARIABLE} to a folder that "
-        f"holds {source.relative}",
-    ) from cause
+    for attempt in itertools.count(1):
+        try:
+            return _receive(source, url, target)
+        except requests.RequestException as error:
+            # Without a response the connection failed or was cut.
+            answer, expected = error.response, "the file over HTTPS"
+            reason = type(error).__name__ if answer is None else f"{answer.status_code} {answer.reason}"
+            problem = None
+            if isinstance(error, requests.exceptions.InvalidSchema):
+                problem, expected = "the server redirects to an address without encryption", "HTTPS all the way"
+            elif answer is not None and answer.status_code not in _RETRY_STATUS:
+                problem = f"the server answers {reason}"
+            elif attempt == _ATTEMPTS:
+                problem = f"could not be downloaded in {attempt} attempts ({reason})"
+            if problem:
+                raise SourceError(
+                    f"source {source.name!r}: {problem}",
+                    where=url,
+                    expected=expected,
+                    hint="If the file moved, correct data/sources.yaml; without a network, set "
+                    f"{MIRROR_VARIABLE} to a folder that holds {source.relative}",
+                ) from error
+            asked = answer.headers.get("Retry-After", "") if answer is not None else ""
+            pause = max(min(float(asked), 60) if asked.isdigit() else 0, 0.5 * 2 ** (attempt - 1))
+            log.warning("%s: %s; trying again in %g s", source.name, reason, pause)
+            time.sleep(pause)
+    return None
 
 
-def _pause(state: RetryCallState) -> float:
-    """Return how many seconds to wait: what the server asks for, up to a minute, or twice as long each time."""
-    error = state.outcome.exception() if state.outcome else None
-    response = getattr(error, "response", None)
-    asked = response.headers.get("Retry-After", "") if response is not None else ""
-    return max(min(float(asked), 60.0) if asked.isdigit() else 0.0, 0.5 * 2 ** (state.attempt_number - 1))
-
-
-def _receive(session: Session, source: Source, url: str, file: IO[bytes]) -> str | None:
+def _receive(source: Source, url: str, target: Path) -> str | None:
     """Receive a file, or as much of it as may come; return the commit that the server names, if it does."""
     import requests
     from tqdm import tqdm
@@ -260,21 +226,25 @@ def _receive(session: Session, source: Source, url: str, file: IO[bytes]) -> str
     most = source.bytes or _LIMIT
     # Not compressed, so that sizes are those of the file.
     headers = {"Accept-Encoding": "identity"}
-    with session.get(url, headers=headers, stream=True, timeout=(10, 60)) as answer:
-        if answer.status_code != requests.codes.ok:
-            raise requests.HTTPError(response=answer)
-        stated = answer.headers.get("Content-Length", "")
-        size = int(stated) if stated.isdecimal() else 0
-        with tqdm(total=size or None, unit="B", unit_scale=True, desc=source.name, disable=None) as bar:
-            # A body that is shorter than stated is an error of requests.
-            for chunk in answer.iter_content(1 << 18):
-                file.write(chunk)
-                bar.update(len(chunk))
-                if max(size, file.tell()) > most:
-                    break
-            else:
-                named = (part.headers.get(_COMMIT_HEADER) for part in (*answer.history, answer))
-                return next(filter(None, named), None)
+    with requests.Session() as session, target.open("wb") as file:
+        if url.startswith("https:"):
+            # Else a redirect could lead to HTTP, where anyone on the way can put other bytes in.
+            del session.adapters["http://"]
+        with session.get(url, headers=headers, stream=True, timeout=(10, 60)) as answer:
+            if answer.status_code != requests.codes.ok:
+                raise requests.HTTPError(response=answer)
+            size = int(answer.headers.get("Content-Length") or 0)
+            with tqdm(total=size or None, unit="B", unit_scale=True, desc=source.name, disable=None) as bar:
+                # A body that is shorter than stated is an error of requests.
+                for chunk in answer.iter_content(1 << 18):
+                    file.write(chunk)
+                    bar.update(len(chunk))
+                    if max(size, file.tell()) > most:
+                        break
+            named = (part.headers.get(_COMMIT_HEADER) for part in (*answer.history, answer))
+            commit = next(filter(None, named), None)
+        if file.tell() <= most and size <= most:
+            return commit
     if source.pinned:
         # Its checksum will be wrong.
         return None

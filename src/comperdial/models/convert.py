@@ -14,7 +14,7 @@ def convert_pickles(folder: Path) -> list[Path]:
     """Write ``pytorch_model*.bin``, one file or shards, as ``model.safetensors`` beside them; return the pickles.
 
     torch reads them with ``weights_only``: it runs none of their code. Tensors that share memory become tensors of their
-    own, since safetensors cannot say that they are one; transformers ties again what its architecture ties.
+    own, since safetensors cannot hold shared ones; transformers ties again what its architecture ties.
 
     Raises
     ------
@@ -34,32 +34,24 @@ def convert_pickles(folder: Path) -> list[Path]:
 
     tensors: dict[str, Any] = {}
     pickles = sorted(folder.glob("pytorch_model*.bin"))
+    if not pickles:
+        raise MissingResourceError("no pytorch_model.bin", where=str(folder), expected="weights that torch saved")
     for path in pickles:
+        problem = "the pickle has more than tensors by name"
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:
             # Its class is pickle's, zipfile's or torch's, depending on the fault.
-            raise _refusal(
-                path, f"cannot be read ({next(iter(str(error).splitlines()), type(error).__name__)})"
-            ) from error
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            content, problem = None, f"the pickle cannot be read ({reason})"
         if not isinstance(content, dict) or not all(isinstance(value, torch.Tensor) for value in content.values()):
-            raise _refusal(path, "has more than tensors by name")
-        tensors |= content
-    if not pickles:
-        raise MissingResourceError("no pytorch_model.bin", where=str(folder), expected="weights that torch saved")
-    places: set[int] = set()
-    for name, tensor in tensors.items():
-        place = tensor.untyped_storage().data_ptr()
-        tensors[name] = tensor.clone(memory_format=torch.contiguous_format) if place in places else tensor.contiguous()
-        places.add(place)
+            raise SourceError(
+                problem, where=str(path), expected="named tensors and nothing else", hint="None of its code was run"
+            )
+        tensors |= {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in content.items()}
     with replacing(folder / "model.safetensors") as temporary:
         save_file(tensors, temporary, metadata={"format": "pt"})
     return pickles
-
-
-def _refusal(path: Path, problem: str) -> SourceError:
-    hint = "None of its code was run"
-    return SourceError(f"the pickle {problem}", where=str(path), expected="named tensors and nothing else", hint=hint)
 
 
 def convert_gguf(file: Path, folder: Path) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import defaultdict, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -29,8 +28,8 @@ STORE_VARIABLE = "COMPERDIAL_EMBEDDINGS"
 VERSION = 2
 """Raised when a change of this code changes vectors."""
 
-# Texts that are tokenised, and that are written, at once.
-_BLOCK, _WRITTEN = 4096, 64
+# Texts that are tokenised, and that are written, at once; batches that are given to a thread at once.
+_BLOCK, _WRITTEN, _AT_ONCE = 4096, 64, 16
 # Tokens of a batch. All batches of one length have one shape, the last one is filled up: of 4,096 demo responses
 # and their references that adds 6 % of tokens at 128, 23 % at 256 and 63 % at 512.
 _CPU_TOKENS, _OTHER_TOKENS = 128, 2048
@@ -137,19 +136,12 @@ class Vectors:
 
     def add(self, texts: Iterable[str]) -> int:
         """Encode the texts that are not in the cache, each once; return their number."""
-        new = list(self._store.missing(texts))
-        if not new:
-            return 0
-        rows: list[tuple[str, Encoded]] = []
-        try:
-            for row in self._encode(new):
-                rows.append(row)
-                if len(rows) == _WRITTEN:
-                    self._store.put(rows)
-                    rows = []
-        finally:
+        new = self._store.missing(texts)
+        encoded = self._encode(new)
+        while rows := list(islice(encoded, _WRITTEN)):
             self._store.put(rows)
-        log.info("%s: %d texts encoded", self.encoder.model, len(new))
+        if new:
+            log.info("%s: %d texts encoded", self.encoder.model, len(new))
         return len(new)
 
     def __getitem__(self, text: str) -> Encoded:
@@ -157,11 +149,9 @@ class Vectors:
         return self._get(text)
 
     def _read(self, text: str) -> Encoded:
+        self.add([text])
         encoded = self._store.get(text)
-        if encoded is None:
-            [row] = self._encode([text])
-            self._store.put([row])
-            encoded = row[1]
+        assert encoded  # noqa: S101 - it was just added
         return encoded
 
     @cached_property
@@ -179,49 +169,70 @@ class Vectors:
         return _load(model, layer, encoder.dtype, encoder.pooler, str(runtime.device()))
 
     def _encode(self, texts: list[str]) -> Iterator[tuple[str, Encoded]]:
-        """Yield texts and their vectors, in another order."""
+        """Yield texts and their vectors, in another order; on a cpu each of torch's threads reads a batch by itself."""
+        import torch
         from tqdm import tqdm
 
-        tokens = runtime.batch_tokens(_CPU_TOKENS, _OTHER_TOKENS)
-        _ = self._network  # Else two threads would load it.
-        batches = _of_one_length(self._rows(texts), tokens)
-        outputs = _in_threads(lambda batch: self._forward(batch, tokens), batches)
-        # Closed on an error too: threads are at work.
-        with closing(outputs), tqdm(total=len(texts), desc="encode", delay=2, disable=None) as bar:
-            for batch, (states, pooled) in outputs:
-                for place, row in enumerate(batch):
-                    # Copied: a part would keep the whole batch in memory.
-                    vectors, special = states[place].copy(), np.array(row.special, dtype=np.bool_)
-                    if pooled is not None:
-                        vectors, special = np.vstack([vectors, pooled[place]]), np.append(special, True)
-                    yield row.text, Encoded(vectors, special, row.cut)
-                bar.update(len(batch))
+        if not texts:
+            return
+        device, threads = self._network.device, torch.get_num_threads()
+        count = threads if device.type == "cpu" else 1
+        # New threads begin with this number, too.
+        torch.set_num_threads(1)
+        pool = ThreadPoolExecutor(count, "batches", initializer=torch.set_num_threads, initargs=(1,))
+        batches = self._batches(texts)
+        try:
+            with tqdm(total=len(texts), desc="encode", delay=2, disable=None) as bar:
+                while some := list(islice(batches, _AT_ONCE * count)):
+                    for batch, outputs in zip(some, pool.map(self._forward, some), strict=True):
+                        # By text: a batch may be filled up.
+                        encoded = dict(zip((row.text for row in batch), outputs, strict=True))
+                        yield from encoded.items()
+                        bar.update(len(encoded))
+        finally:
+            pool.shutdown(cancel_futures=True)
+            torch.set_num_threads(threads)
 
-    def _rows(self, texts: Iterable[str]) -> Iterator[_Row]:
-        """Yield the texts' tokens; of each block the longest first, so that a lack of memory shows early."""
-        remaining = iter(texts)
-        while block := list(islice(remaining, _BLOCK)):
+    def _batches(self, texts: list[str]) -> Iterator[list[_Row]]:
+        """Yield batches of texts of one length, the longest first, so that a lack of memory shows early.
+
+        All batches of a length have the same number of rows: the last one is filled up with its last text.
+        """
+        rows: defaultdict[int, list[_Row]] = defaultdict(list)
+        for start in range(0, len(texts), _BLOCK):
+            block = texts[start : start + _BLOCK]
             stripped = [text.strip() for text in block]
             whole = self._tokenizer(stripped, verbose=False)["input_ids"]
             kept = self._tokenizer(
                 stripped, truncation=True, max_length=self.encoder.max_length, return_special_tokens_mask=True
             )
             lists = zip(block, kept["input_ids"], kept["special_tokens_mask"], whole, strict=True)
-            rows = [_Row(text, ids, special, len(all_ids) - len(ids)) for text, ids, special, all_ids in lists]
-            yield from sorted(rows, key=lambda row: len(row.ids), reverse=True)
+            for text, ids, special, all_ids in lists:
+                rows[len(ids)].append(_Row(text, ids, special, len(all_ids) - len(ids)))
+        tokens = runtime.batch_tokens(_CPU_TOKENS, _OTHER_TOKENS)
+        for length in sorted(rows, reverse=True):
+            size = max(1, tokens // max(1, length))
+            for start in range(0, len(rows[length]), size):
+                batch = rows[length][start : start + size]
+                yield [*batch, *[batch[-1]] * (size - len(batch))]
 
-    def _forward(self, batch: list[_Row], tokens: int) -> tuple[Any, Any]:
-        """Run one batch; return its hidden states and, if the encoder has them, pooled outputs, as float32."""
+    def _forward(self, batch: list[_Row]) -> list[Encoded]:
+        """Run the model on one batch."""
         import torch
 
-        place = next(self._network.parameters()).device
-        filled = [*batch, *[batch[-1]] * (_batch_size(batch[0], tokens) - len(batch))]
-        inputs = torch.tensor([row.ids for row in filled], device=place)
-        bf16 = torch.autocast(place.type, torch.bfloat16, enabled=self.encoder.dtype == "bf16")
+        inputs = torch.tensor([row.ids for row in batch], device=self._network.device)
+        bf16 = torch.autocast(inputs.device.type, torch.bfloat16, enabled=self.encoder.dtype == "bf16")
         with torch.inference_mode(), bf16:
             output = self._network(input_ids=inputs, attention_mask=torch.ones_like(inputs))
-        pooled = output.pooler_output.float().cpu().numpy() if self.encoder.pooler else None
-        return output.last_hidden_state.float().cpu().numpy(), pooled
+        states = output.last_hidden_state.float()
+        if self.encoder.pooler:
+            states = torch.cat([states, output.pooler_output.float()[:, None]], dim=1)
+        extra = [True] * self.encoder.pooler
+        return [
+            # Copied: a part would keep the whole batch in memory.
+            Encoded(vectors.copy(), np.array([*row.special, *extra], dtype=np.bool_), row.cut)
+            for row, vectors in zip(batch, states.cpu().numpy(), strict=True)
+        ]
 
 
 class _Row(NamedTuple):
@@ -231,46 +242,6 @@ class _Row(NamedTuple):
     ids: list[int]
     special: list[int]
     cut: int
-
-
-def _of_one_length(rows: Iterable[_Row], tokens: int) -> Iterator[list[_Row]]:
-    """Group texts of one length into full batches; only the last batch of a length may lack some."""
-    waiting: defaultdict[int, list[_Row]] = defaultdict(list)
-    for row in rows:
-        waiting[len(row.ids)].append(row)
-        if len(waiting[len(row.ids)]) == _batch_size(row, tokens):
-            yield waiting.pop(len(row.ids))
-    yield from (waiting[length] for length in sorted(waiting, reverse=True))
-
-
-def _batch_size(row: _Row, tokens: int) -> int:
-    return max(1, tokens // max(1, len(row.ids)))
-
-
-def _in_threads(
-    forward: Callable[[list[_Row]], tuple[Any, Any]], batches: Iterable[list[_Row]]
-) -> Generator[tuple[list[_Row], tuple[Any, Any]]]:
-    """Yield batches and their outputs, in order: on a cpu as many at a time as torch has threads, by one thread each."""
-    import torch
-
-    count = torch.get_num_threads() if runtime.device().type == "cpu" else 1
-    before = torch.get_num_threads()
-    # New threads begin with this number, too.
-    torch.set_num_threads(1)
-    pool = ThreadPoolExecutor(count, "batches", initializer=torch.set_num_threads, initargs=(1,))
-    waiting: deque[tuple[list[_Row], Future[tuple[Any, Any]]]] = deque()
-    try:
-        for batch in batches:
-            waiting.append((batch, pool.submit(forward, batch)))
-            # One more each than it works at, so that no thread waits.
-            if len(waiting) >= 2 * count:
-                first, future = waiting.popleft()
-                yield first, future.result()
-        for first, future in waiting:
-            yield first, future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(before)
 
 
 @lru_cache(maxsize=2)

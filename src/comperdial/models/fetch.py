@@ -48,7 +48,7 @@ def fetch(name: str, *, allow_pickle: bool = False) -> store.Model:
         If a file cannot be fetched, or has other bytes than expected.
     """
     entry, folder = registry.entry(name), store.home() / name
-    if entry.package and entry.weights != "gguf":
+    if entry.ready:
         raise ConfigError(f"model {name!r} comes with a package and is not fetched", hint=entry.remedy(name))
     if entry.weights == "pickle" and not allow_pickle:
         raise ConfigError(
@@ -72,10 +72,9 @@ def fetch(name: str, *, allow_pickle: bool = False) -> store.Model:
 def _from_package(name: str, entry: Entry, folder: Path) -> store.Manifest:
     [(file, pin)] = entry.pins.items()
     path = (store.package_folder(entry) or Path(entry.package)) / file
-    actual = store.pin_of(path) if path.is_file() else None
-    if actual is None:
+    if not path.is_file():
         raise MissingResourceError(f"{file} of the package {entry.package} is missing", hint=entry.remedy(name))
-    if actual != pin:
+    if (actual := store.pin_of(path)) != pin:
         wanted = f"sha256 {pin.sha256}"
         raise SourceError(f"{path} has sha256 {actual.sha256}", expected=wanted, hint=entry.remedy(name))
     convert_gguf(path, folder)
@@ -88,19 +87,17 @@ def _from_hub(name: str, entry: Entry, folder: Path) -> store.Manifest:
         # Of an earlier fetch; transformers would read it.
         if not any(fnmatch(file, pattern) for pattern in wanted):
             (folder / file).unlink()
-    commit, mirror = None, os.environ.get(MIRROR_VARIABLE)
+    commit, mirror, hint = None, os.environ.get(MIRROR_VARIABLE), None
     if mirror:
-        origin = Path(mirror) / entry.repository
-        for path in (path for pattern in wanted for path in origin.glob(pattern)):
+        hint = f"Copy it into {mirror}/{entry.repository}, or unset {MIRROR_VARIABLE} to download it"
+        for path in (path for pattern in wanted for path in Path(mirror, entry.repository).glob(pattern)):
             shutil.copyfile(path, folder / path.name)
     else:
         commit = _download(name, entry, folder, wanted)
     pickles = sorted(folder.glob("pytorch_model*.bin"))
     needed = [*entry.files, *([] if pickles else store.weight_files(folder) or [_WEIGHTS[entry.weights][0]])]
     if lacking := [file for file in needed if not (folder / file).is_file()]:
-        where = str(Path(mirror) / entry.repository) if mirror else entry.repository
-        hint = f"Copy it there, or unset {MIRROR_VARIABLE} to download it" if mirror else None
-        raise SourceError(f"{entry.repository} has no {', '.join(lacking)}", where=where, hint=hint)
+        raise SourceError(f"{entry.repository} has no {', '.join(lacking)}", hint=hint)
     converted = {path.name: store.pin_of(path) for path in pickles}
     if pickles:
         convert_pickles(folder)

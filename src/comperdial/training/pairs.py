@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from comperdial.config.parameters import TrainingLengths
 from comperdial.core.errors import ConfigError
 from comperdial.data.corpora import Dialogue
 from comperdial.training.selection import Group
@@ -16,19 +16,13 @@ from comperdial.training.selection import Group
 _SPLIT_CONTRACTION = re.compile(r"\s+(?=n?\s?['\u2019]\s?(?:t|s|re|ve|ll|d|m)\b)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """The most tokens of each part of an input: facts lose their end, the history its beginning, a response its end."""
-
-    history: int = 72
-    facts: int = 56
-    response: int = 40
-
-
 class Reader:
-    """Turns a context and a response into tokens: ``[CLS] facts [SEP] turn [SEP] … [SEP]`` and ``text [SEP]``."""
+    """Turns a context and a response into tokens: ``[CLS] facts [SEP] turn [SEP] … [SEP]`` and ``text [SEP]``.
 
-    def __init__(self, tokenizer: Any, lengths: Lengths) -> None:  # noqa: ANN401 - transformers'
+    What is too long is cut: facts and a response at their end, the history at its beginning.
+    """
+
+    def __init__(self, tokenizer: Any, lengths: TrainingLengths) -> None:  # noqa: ANN401 - transformers'
         self.tokenizer, self.lengths = tokenizer, lengths
         self._first, self._end = tokenizer.cls_token_id, tokenizer.sep_token_id
         if self._first is None or self._end is None:

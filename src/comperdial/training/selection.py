@@ -169,14 +169,6 @@ class SelectionModel(nn.Module):
         return found.last_hidden_state.float(), owners
 
 
-def read(model: SelectionModel, groups: Sequence[Group]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-    """Yield, a batch at a time, which groups it holds, and the features and scores of their candidates, in order."""
-    model.eval()
-    for items in batches(groups):
-        with torch.inference_mode():
-            yield items, *model([groups[item] for item in items])
-
-
 def batches(groups: Sequence[Group]) -> Iterator[list[int]]:
     """Put groups of similar length together, as many as suit the device."""
     yield from runtime.batches([group.tokens for group in groups], runtime.batch_tokens(cpu=4096))

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comperdial import models
+from comperdial.config.parameters import TrainingLengths
 from comperdial.core.errors import FileError, MissingResourceError
 from comperdial.core.files import read_json, sha256
 from comperdial.models import runtime
@@ -75,7 +76,7 @@ def unpacked(triangle: Floats) -> Floats:
     size = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
     matrix = np.zeros((size, size))
     matrix[np.tril_indices(size)] = triangle
-    return np.tril(matrix) + np.tril(matrix, -1).T
+    return matrix + np.tril(matrix, -1).T
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def load(trained: str, dtype: str = "fp32") -> Trained:
     import torch
     from safetensors.torch import load_file
 
-    from comperdial.training.pairs import Lengths, Reader
+    from comperdial.training.pairs import Reader
     from comperdial.training.selection import SelectionModel
 
     if problem := missing(trained):
@@ -198,5 +199,5 @@ def load(trained: str, dtype: str = "fp32") -> Trained:
     gaussians = {
         key: Gaussian(arrays[f"{key}.mean"], unpacked(arrays[f"{key}.covariance"])) for key in card["features"]
     }
-    reader = Reader(runtime.load_tokenizer(encoder), Lengths(**settings["lengths"]))
+    reader = Reader(runtime.load_tokenizer(encoder), TrainingLengths(**settings["lengths"]))
     return Trained(model, reader, gaussians)
