@@ -6,7 +6,7 @@ here is ours, documented in docs/comperdial-format.md, and is what the default c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -141,16 +141,17 @@ def _write(tables: Mapping[str, pd.DataFrame], folder: Path, note: str) -> None:
         }
         for row in rows.to_dict("records")
     ]
+    dialogues: Iterable[tuple[Any, pd.Series]] = rows.groupby(["dialogue_id", "system_id"])["response"]
     dialogue_level = [
         {
             "dialogue_id": ids[dialogue],
             "system_id": system,
             "responses": texts.tolist(),
             "ratings": overall.get((dialogue, system), {}),
-            "marks": {who: sorted(found, key=AXES.index) for who, found in marks.get((dialogue, system), {}).items()},
+            "marks": {who: sorted(axes, key=AXES.index) for who, axes in marks.get((dialogue, system), {}).items()},
             **whose,
         }
-        for (dialogue, system), texts in rows.groupby(["dialogue_id", "system_id"])["response"]
+        for (dialogue, system), texts in dialogues
     ]
     contents = [data, data, turn_level, dialogue_level, about]
     for name, content in zip(FILES.values(), contents, strict=True):
