@@ -147,7 +147,8 @@ class LogHandler(LogHandlerBase):
             steps = {rule: count for rule, count in told["stats"].items() if rule != "total"}
             self.progress = Progress(steps, earlier_runs(), now)
             left = self.progress.left(now)
-            return f"{self.progress.total} steps" + (f"; one after the other they took {about(left)}" if left else "")
+            total = f"{self.progress.total} step{'' if self.progress.total == 1 else 's'}"
+            return total + (f"; one after the other they took {about(left)}" if left else "")
         if event == LogEvent.JOB_INFO:
             wildcards = (told.get("wildcards") or {}).values()
             self.what[told["jobid"]] = told["rule_msg"] or " ".join([told["rule_name"], *map(str, wildcards)])
