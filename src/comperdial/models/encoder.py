@@ -137,11 +137,12 @@ class Vectors:
     def add(self, texts: Iterable[str]) -> int:
         """Encode the texts that are not in the cache, each once; return their number."""
         new = self._store.missing(texts)
+        if not new:
+            return 0
         encoded = self._encode(new)
         while rows := list(islice(encoded, _WRITTEN)):
             self._store.put(rows)
-        if new:
-            log.info("%s: %d texts encoded", self.encoder.model, len(new))
+        log.info("%s: %d texts encoded", self.encoder.model, len(new))
         return len(new)
 
     def __getitem__(self, text: str) -> Encoded:
@@ -173,8 +174,6 @@ class Vectors:
         import torch
         from tqdm import tqdm
 
-        if not texts:
-            return
         device, threads = self._network.device, torch.get_num_threads()
         count = threads if device.type == "cpu" else 1
         # New threads begin with this number, too.
