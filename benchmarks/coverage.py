@@ -67,18 +67,18 @@ def main() -> None:
     begun = time.perf_counter()
     with workers(options.processes) as each:
         known = np.stack(list(each(truth, options.truths, seed=options.seed, systems=options.systems)))
-        found = []
+        outcomes = []
         for ends in each(cover, options.benchmarks, seed=options.seed, resamples=options.resamples):
-            found.append(ends)
-            if len(found) % 100 == 0:
-                print(f"{len(found)} benchmarks, {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+            outcomes.append(ends)
+            if len(outcomes) % 100 == 0:
+                print(f"{len(outcomes)} benchmarks, {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
     print(
         f"{options.benchmarks} SIMULATED benchmarks of 99 systems x 15 dialogues x 7 turns, {len(ZOO)} metrics "
         f"({', '.join(ZOO)}), {options.resamples} resamples, seed {options.seed}, {time.perf_counter() - begun:.0f} s. "
         f"Truth: mean over {len(known)} benchmarks of {options.systems} systems. "
         "A cell: coverage of 95 % intervals in %, all metrics together (least to most of a metric), mean width.\n"
     )
-    report(known, np.stack(found))
+    report(known, np.stack(outcomes))
 
 
 def report(known: Floats, ends: Floats) -> None:

@@ -54,7 +54,7 @@ def truth(index: int, seed: int, systems: int) -> Floats:
 def cover(index: int, seed: int) -> Floats:
     """Return the ends of all intervals: shape (shapes, sizes, metrics, coefficients, 2)."""
     rng = np.random.default_rng([seed, 2, index])
-    found = np.full((len(SHAPES), len(SIZES), len(METRICS), len(NAMES), 2), np.nan)
+    outcomes = np.full((len(SHAPES), len(SIZES), len(METRICS), len(NAMES), 2), np.nan)
     for shape, (dialogues, turns) in enumerate(SHAPES):
         whole = draw(rng, list(METRICS.values()), *demo(), systems=POPULATION, dialogues=dialogues, turns=turns)
         start = 0
@@ -64,8 +64,8 @@ def cover(index: int, seed: int) -> Floats:
             systems, items = (side.ravel() for side in np.indices((count, dialogues, turns))[:2])
             # No resamples are drawn where systems are few.
             made = intervals(x, y, Design(systems, items, average=True), NAMES, resamples=2, seed=index)
-            found[shape, size] = np.stack([made.low, made.high], axis=-1)
-    return found
+            outcomes[shape, size] = np.stack([made.low, made.high], axis=-1)
+    return outcomes
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ def cover(index: int, seed: int, resamples: int, population: int) -> Floats:
     interval of the difference from the metric before covers, and its width; then the p of that difference, twice.
     """
     rng = np.random.default_rng([seed, 9, index])
-    found = np.full((len(SIZES), len(CONTEXTS), 3, len(ZOO), len(NAMES), 2), np.nan)
+    outcomes = np.full((len(SIZES), len(CONTEXTS), 3, len(ZOO), len(NAMES), 2), np.nan)
     for size, systems in enumerate(SIZES):
         whole = draw(rng, ZOO, *demo(), systems=systems, dialogues=sum(CONTEXTS) + population, turns=1)
         rest = np.s_[:, sum(CONTEXTS) :, 0]
@@ -51,16 +51,16 @@ def cover(index: int, seed: int, resamples: int, population: int) -> Floats:
             x, y, design = _units(whole.scores[(slice(None), *part)], whole.turn[part])
             made = intervals(x, y, design, NAMES, resamples=resamples, seed=index)
             covers = (made.low <= true) & (true <= made.high)
-            found[size, at, 0, ..., 0] = np.where(np.isnan(made.low), np.nan, covers)
-            found[size, at, 0, ..., 1] = made.high - made.low
+            outcomes[size, at, 0, ..., 0] = np.where(np.isnan(made.low), np.nan, covers)
+            outcomes[size, at, 0, ..., 1] = made.high - made.low
             for column, name in enumerate(NAMES):
                 tested = compare(x, y, design, name, resamples=0, seed=index)
                 low, high = (np.diag(end, 1) for end in tested.ends)
                 apart = -np.diff(true[:, column])
-                found[size, at, 1, 1:, column, 0] = (low <= apart) & (apart <= high)
-                found[size, at, 1, 1:, column, 1] = high - low
-                found[size, at, 2, 1:, column] = np.diag(tested.p, 1)[:, np.newaxis]
-    return found
+                outcomes[size, at, 1, 1:, column, 0] = (low <= apart) & (apart <= high)
+                outcomes[size, at, 1, 1:, column, 1] = high - low
+                outcomes[size, at, 2, 1:, column] = np.diag(tested.p, 1)[:, np.newaxis]
+    return outcomes
 
 
 def _units(scores: Floats, ratings: Floats) -> tuple[Floats, Floats, Design]:
@@ -76,7 +76,7 @@ def main() -> None:
     begun = time.perf_counter()
     settings = {name: getattr(options, name) for name in ("seed", "resamples", "population")}
     with workers(options.processes) as each:
-        found = np.stack(list(each(cover, options.benchmarks, **settings)))
+        outcomes = np.stack(list(each(cover, options.benchmarks, **settings)))
     print(
         f"{options.benchmarks} SIMULATED benchmarks of each number of systems and contexts, {len(ZOO)} metrics "
         f"({'; '.join(METRICS)}; two equal ones), {options.resamples} resamples, seed {options.seed}, "
@@ -84,18 +84,18 @@ def main() -> None:
         "most of a metric in brackets; median width for Spearman.\n"
     )
     shapes = [
-        (str(systems), str(contexts), found[:, size, at])
+        (str(systems), str(contexts), outcomes[:, size, at])
         for size, systems in enumerate(SIZES)
         for at, contexts in enumerate(CONTEXTS)
     ]
     rows = []
-    for systems, contexts, of in [*shapes, ("all", "all", found)]:
+    for systems, contexts, of in [*shapes, ("all", "all", outcomes)]:
         rejected = (of[..., 2, -1, :, 0] < ALPHA).reshape(-1, len(NAMES)).mean(axis=0)
         cells = [_cell(of[..., 0, :, :, :]), _cell(of[..., 1, 1:, :, :])]
         rows.append([systems, contexts, *cells, " / ".join(f"{100 * share:.1f}" for share in rejected)])
     table(["systems", "contexts", "coverage", "differences", "equal: rejected at 5 %"], rows)
     print("By metric, all shapes.\n")
-    by_metric = 100 * np.nanmean(found[:, :, :, 0, :, :, 0], axis=(0, 1, 2))
+    by_metric = 100 * np.nanmean(outcomes[:, :, :, 0, :, :, 0], axis=(0, 1, 2))
     names = [*METRICS, "equal", "equal"]
     table(
         ["metric", *NAMES],
@@ -103,9 +103,9 @@ def main() -> None:
     )
 
 
-def _cell(found: Floats) -> str:
+def _cell(outcomes: Floats) -> str:
     """Return coverage by coefficient, with the least and the most of a metric; metrics are the last axis but two."""
-    covered, width = found[..., 0], found[..., 1]
+    covered, width = outcomes[..., 0], outcomes[..., 1]
     axes = tuple(range(covered.ndim - 2))
     by_metric = 100 * np.nanmean(covered, axis=axes)
     shares = " / ".join(

@@ -56,7 +56,7 @@ def count(benchmark: int, seed: int) -> dict[Key, float]:
     rng = np.random.default_rng([seed, benchmark])
     drawn = draw(rng, [metric for metrics in SETTINGS.values() for metric in metrics], *demo())
     both = benchmark % PERM_BOTH_EVERY == 0
-    found: dict[Key, float] = {}
+    rates: dict[Key, float] = {}
     for level in LEVELS:
         scores, ratings, design = cells_of(level, drawn)
         for name in NAMES:
@@ -68,10 +68,10 @@ def count(benchmark: int, seed: int) -> dict[Key, float]:
                     scores[part], ratings, design, name, resamples=RESAMPLES if both or swaps else 0, seed=benchmark
                 )
                 pairs = np.triu_indices(len(tested.p), 1)
-                found[DEFAULT, level, name, setting] = float(np.mean(tested.p[pairs] <= ALPHA))
+                rates[DEFAULT, level, name, setting] = float(np.mean(tested.p[pairs] <= ALPHA))
                 if both and not np.isnan(tested.p_perm_both[pairs]).all():
-                    found[PERM_BOTH, level, name, setting] = float(np.mean(tested.p_perm_both[pairs] <= ALPHA))
-    return found
+                    rates[PERM_BOTH, level, name, setting] = float(np.mean(tested.p_perm_both[pairs] <= ALPHA))
+    return rates
 
 
 def cell(setting: str, values: list[float]) -> str:

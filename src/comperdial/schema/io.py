@@ -109,21 +109,23 @@ def merge(paths: Sequence[str | Path], output: str | Path) -> None:
     SchemaError
         When the files are not all parts of one table, each once.
     """
-    found = []
+    contents = []
     for path in paths:
         with _readable(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
             name = _marked(file)
             if not name:
                 raise SchemaError("not a part", where=str(path), expected="a file of `comperdial score --part`")
             number, _, of = (file.metadata.metadata or {}).get(_PART, b"1-of-1").decode().partition("-of-")
-            found.append((name, int(of), int(number), file.read()))
-    names = {name for name, *_ in found}
-    marks = sorted((of, number) for _, of, number, _ in found)
-    if len(names) != 1 or marks != [(len(found), number) for number in range(1, len(found) + 1)]:
-        there = ", ".join(sorted(f"part {number} of {of} of table {name}" for name, of, number, _ in found)) or "none"
+            contents.append((name, int(of), int(number), file.read()))
+    names = {name for name, *_ in contents}
+    marks = sorted((of, number) for _, of, number, _ in contents)
+    if len(names) != 1 or marks != [(len(contents), number) for number in range(1, len(contents) + 1)]:
+        there = (
+            ", ".join(sorted(f"part {number} of {of} of table {name}" for name, of, number, _ in contents)) or "none"
+        )
         raise SchemaError(f"these parts cannot be merged: {there}", expected="all parts of one table, each once")
     spec = table(names.pop())
-    frame = _to_frame(pa.concat_tables(content for *_, content in found), spec)
+    frame = _to_frame(pa.concat_tables(content for *_, content in contents), spec)
     write(output, frame, spec.name)
 
 
