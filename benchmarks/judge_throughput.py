@@ -17,7 +17,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Sequence
-from multiprocessing import Process, Queue
+from multiprocessing import Process, Queue, Value
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=16)
     options = parser.parse_args()
     ports: Queue[int] = Queue()
-    server = Process(target=serve, args=(ports, 0.0, None), daemon=True)
+    server = Process(target=serve, args=(ports, 0.0, Value("i")), daemon=True)
     server.start()
     url = f"http://127.0.0.1:{ports.get()}/v1"
     with tempfile.TemporaryDirectory() as folder:
