@@ -5,7 +5,6 @@ The first download of a file whose checksum is not known records it in the lock 
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 import shutil
@@ -189,7 +188,9 @@ def _download(source: Source, url: str, target: Path) -> str | None:
     """Download a file, trying again where that may help; return the commit that the server names, if it does."""
     import requests
 
-    for attempt in itertools.count(1):
+    attempt = 0
+    while True:
+        attempt += 1
         try:
             return _receive(source, url, target)
         except requests.RequestException as error:
@@ -215,7 +216,6 @@ def _download(source: Source, url: str, target: Path) -> str | None:
             pause = max(min(float(asked), 60) if asked.isdigit() else 0, 0.5 * 2 ** (attempt - 1))
             log.warning("%s: %s; trying again in %g s", source.name, reason, pause)
             time.sleep(pause)
-    return None
 
 
 def _receive(source: Source, url: str, target: Path) -> str | None:
@@ -233,7 +233,8 @@ def _receive(source: Source, url: str, target: Path) -> str | None:
         with session.get(url, headers=headers, stream=True, timeout=(10, 60)) as answer:
             if answer.status_code != requests.codes.ok:
                 raise requests.HTTPError(response=answer)
-            size = int(answer.headers.get("Content-Length") or 0)
+            stated = answer.headers.get("Content-Length", "")
+            size = int(stated) if stated.isdecimal() else 0
             with tqdm(total=size or None, unit="B", unit_scale=True, desc=source.name, disable=None) as bar:
                 # A body that is shorter than stated is an error of requests.
                 for chunk in answer.iter_content(1 << 18):
