@@ -16,6 +16,7 @@ from comperdial.stats import COEFFICIENTS as NAMES
 from comperdial.stats.comparison import compare
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import Design
+from comperdial.stats.swaps import swapped_differences
 
 SETTINGS: dict[str, list[Metric]] = {
     "as the demo's": [Metric()] * 3,
@@ -65,12 +66,20 @@ def count(benchmark: int, seed: int) -> dict[Key, float]:
             swaps = level == "system" and name != "pearson"
             for setting, part in parts().items():
                 tested = compare(
-                    scores[part], ratings, design, name, resamples=RESAMPLES if both or swaps else 0, seed=benchmark
+                    scores[part], ratings, design, name, resamples=RESAMPLES if swaps else 0, seed=benchmark
                 )
                 pairs = np.triu_indices(len(tested.p), 1)
                 rates[DEFAULT, level, name, setting] = float(np.mean(tested.p[pairs] <= ALPHA))
-                if both and not np.isnan(tested.p_perm_both[pairs]).all():
-                    rates[PERM_BOTH, level, name, setting] = float(np.mean(tested.p_perm_both[pairs] <= ALPHA))
+                if both and not design.average and name != "kendall":
+                    items, rng = np.arange(len(ratings)), np.random.default_rng(benchmark)
+                    swapped = [
+                        swapped_differences(
+                            *scores[part][[a, b]], ratings, design, items, name, None, resamples=RESAMPLES, rng=rng
+                        )
+                        >= abs(tested.difference[a, b])
+                        for a, b in zip(*pairs, strict=True)
+                    ]
+                    rates[PERM_BOTH, level, name, setting] = float(np.mean(np.mean(swapped, axis=1) <= ALPHA))
     return rates
 
 

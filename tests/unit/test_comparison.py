@@ -14,7 +14,7 @@ from comperdial.stats.means import merge_ties, paired_means, system_means
 from comperdial.stats.multiple import benjamini_hochberg, holm, rank_clusters
 from comperdial.stats.power import components
 from comperdial.stats.subsampling import values_of
-from comperdial.stats.swaps import ENOUGH, SWAPS, draw_signs, swap_systems, swap_units
+from comperdial.stats.swaps import ENOUGH, SWAPS, draw_signs, swap_systems, swapped_differences
 
 
 def crossed(systems=9, dialogues=5, turns=2, average=False):
@@ -31,46 +31,6 @@ def drawn(design, metrics=3, seed=0, truth=1.0):
 
 
 # The pieces, each against a plain way.
-
-
-def plain_perm_both(a, b, y, systems, average, name, masks):
-    """One metric's standardised scores for the other's, unit by unit, as mt-metrics-eval does it."""
-    a, b = stats.zscore(a), stats.zscore(b)
-
-    def value(x):
-        if average:
-            x, target = (np.array([side[systems == one].mean() for one in np.unique(systems)]) for side in (x, y))
-            # Sums in another order must not break ties.
-            x = np.round(x, 10)
-        else:
-            target = y
-        return correlate(x, target, name).value
-
-    observed = abs(value(a) - value(b))
-    far = [abs(value(np.where(m, a, b)) - value(np.where(m, b, a))) >= observed - 1e-12 for m in masks]
-    return (1 + sum(far)) / (1 + len(far))
-
-
-@pytest.mark.parametrize(
-    ("name", "average"), [("pearson", False), ("spearman", False), *((name, True) for name in NAMES)]
-)
-def test_perm_both_is_the_plain_loop(name, average, monkeypatch):
-    design = crossed(average=average)
-    scores, ratings = drawn(design, seed=4)
-    # Many ties in one, so that what a swap is divided by differs, and none in another.
-    scores[1] = np.round(scores[1])
-    signs = draw_signs(np.random.default_rng(5), 60, len(ratings))
-
-    def p_of_swaps():
-        rows = iter(signs)
-        return swap_units(scores, ratings, design, name, 60, lambda count: np.stack([next(rows) for _ in range(count)]))
-
-    found = p_of_swaps()
-    for a, b in ((0, 1), (0, 2), (1, 2)):
-        plain = plain_perm_both(scores[a], scores[b], ratings, design.systems, average, name, signs > 0)
-        assert found[a, b] == pytest.approx(plain)
-    monkeypatch.setattr("comperdial.stats.swaps._AT_ONCE", 700)
-    np.testing.assert_array_equal(p_of_swaps(), found)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -114,14 +74,12 @@ def test_compare_is_antisymmetric_bounded_and_1_of_itself(seed, name, average):
     scores = np.vstack([scores, 2 * scores[:1] + 3])
     found = compare(scores, ratings, design, name, resamples=19, seed=seed)
     np.testing.assert_allclose(found.difference, -found.difference.T, atol=1e-15)
-    for p in (found.p, found.p_perm_both):
-        np.testing.assert_array_equal(p, p.T)
-        known = ~np.isnan(p)
-        assert np.all((p[known] > 0) & (p[known] <= 1))
+    np.testing.assert_array_equal(found.p, found.p.T)
+    known = ~np.isnan(found.p)
+    assert np.all((found.p[known] > 0) & (found.p[known] <= 1))
     np.testing.assert_array_equal(np.diag(found.p), 1)
     assert found.p[0, 3] == 1
     assert np.all(found.n == (9 if average else 90))
-    assert np.isnan(found.p_perm_both).all() == (name == "kendall" and not average)
 
 
 @pytest.mark.parametrize("average", [False, True])
@@ -134,11 +92,10 @@ def test_order_of_units_and_scale_do_not_matter(name, average):
     mixed = Design(design.systems[order], design.dialogues[order], average)
     after = compare(scores[:, order] * [[1], [5], [0.1]] - 2, 3 * ratings[order] + 1, mixed, name, resamples=99, seed=3)
     np.testing.assert_allclose(after.difference, before.difference, atol=1e-12)
-    # Neither a jackknife nor swaps of systems know an order of units; PERM-BOTH's swaps are drawn by unit.
+    # Neither a jackknife nor swaps of systems know an order of units.
     np.testing.assert_allclose(after.p, before.p, atol=1e-9)
     scaled = compare(scores * [[1], [5], [0.1]] - 2, 3 * ratings + 1, design, name, resamples=99, seed=3)
     np.testing.assert_allclose(scaled.p, before.p, atol=1e-9)
-    np.testing.assert_array_equal(scaled.p_perm_both, before.p_perm_both)
 
 
 def test_more_metrics_do_not_change_a_pair():
@@ -147,7 +104,6 @@ def test_more_metrics_do_not_change_a_pair():
     all_of_them = compare(scores, ratings, design, "spearman", resamples=99, seed=3)
     two = compare(scores[[1, 3]], ratings, design, "spearman", resamples=99, seed=3)
     assert two.p[0, 1] == pytest.approx(all_of_them.p[1, 3])
-    assert two.p_perm_both[0, 1] == all_of_them.p_perm_both[1, 3]
 
 
 @pytest.mark.parametrize("average", [False, True])
@@ -190,7 +146,7 @@ def test_a_pair_is_compared_over_the_units_that_both_have(average):
         *(np.unique(codes[kept], return_inverse=True)[1] for codes in (design.systems, design.dialogues)), average
     )
     alone = compare(scores[:2, kept], ratings[kept], narrow, "pearson", resamples=99, seed=3)
-    for part in ("difference", "p", "p_perm_both", "n"):
+    for part in ("difference", "p", "n"):
         assert getattr(found, part)[0, 1] == pytest.approx(getattr(alone, part)[0, 1])
     assert found.n[0, 1] == (len(np.unique(design.systems[kept])) if average else 55)
     assert found.n[2, 2] == 0
@@ -252,7 +208,6 @@ def test_without_resamples_there_is_no_p_of_swaps():
     design = crossed()
     scores, ratings = drawn(design)
     found = compare(scores, ratings, design, "pearson", resamples=0, seed=0)
-    assert np.isnan(found.p_perm_both).all()
     np.testing.assert_array_equal(found.p, compare(scores, ratings, design, "pearson", resamples=9, seed=0).p)
     of_means = compare(scores, ratings, crossed(average=True), "kendall", resamples=0, seed=0)
     assert np.isnan(of_means.p).all()
@@ -260,19 +215,20 @@ def test_without_resamples_there_is_no_p_of_swaps():
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
-def test_likes_of_systems_and_dialogues_mislead_perm_both_and_not_the_default(name):
+def test_likes_of_systems_and_dialogues_mislead_swaps_of_units_and_not_the_default(name):
     # benchmarks/paired.py counts this on the size of the real benchmark.
     design, rng = crossed(20, 8, 6), np.random.default_rng(15)
     rejected = []
     for _ in range(100):
         quality = rng.normal(size=20)[design.systems] + rng.normal(size=8)[design.dialogues] + rng.normal(size=960)
         likes = rng.normal(size=(2, 20))[:, design.systems] + rng.normal(size=(2, 8))[:, design.dialogues]
-        scores = quality + likes + rng.normal(size=(2, 960))
-        found = compare(scores, quality + rng.normal(size=960), design, name, resamples=99, seed=0)
-        rejected.append([found.p[0, 1] <= 0.05, found.p_perm_both[0, 1] <= 0.05])
-    default, perm_both = np.mean(rejected, axis=0)
+        scores, ratings = quality + likes + rng.normal(size=(2, 960)), quality + rng.normal(size=960)
+        found = compare(scores, ratings, design, name, resamples=99, seed=0)
+        drawn = swapped_differences(*scores, ratings, design, np.arange(960), name, None, resamples=99, rng=rng)
+        rejected.append([found.p[0, 1] <= 0.05, np.mean(drawn >= abs(found.difference[0, 1])) <= 0.05])
+    default, of_units = np.mean(rejected, axis=0)
     assert default <= 0.12
-    assert perm_both >= 0.2
+    assert of_units >= 0.2
 
 
 # Swaps of whole systems, for ranks of means
@@ -323,23 +279,6 @@ def test_swaps_of_systems_without_ties_are_of_the_coefficients():
         ]
         far = np.sum(np.abs(values) >= observed - 1e-12)
         assert swap_systems(scores, ratings, name, 99, 3, 99)[0][0, 1] == pytest.approx((1 + far) / 100)
-
-
-@pytest.mark.parametrize("name", ["spearman", "kendall"])
-@pytest.mark.parametrize(("systems", "tied"), [(12, True), (12, False), (300, True), (300, False)])
-def test_perm_both_of_means_with_and_without_ties_is_the_plain_loop(name, systems, tied):
-    # More systems than one byte counts; ratings whose means are tied; a metric that often ties systems.
-    design = crossed(systems, 2, 1, average=True)
-    rng = np.random.default_rng(31)
-    scores = rng.normal(size=(3, 2 * systems))
-    ratings = rng.normal(size=2 * systems) + scores[0]
-    if tied:
-        scores, ratings = np.round(scores), np.round(ratings)
-    signs = draw_signs(np.random.default_rng(5), 20, 2 * systems)
-    found = swap_units(scores, ratings, design, name, 20, lambda count: signs[:count])
-    for a, b in ((0, 1), (0, 2), (1, 2)):
-        plain = plain_perm_both(scores[a], scores[b], ratings, design.systems, True, name, signs > 0)
-        assert found[a, b] == pytest.approx(plain)
 
 
 def many_good_and_bad(average=True):
@@ -430,7 +369,6 @@ def test_a_metric_that_varies_in_one_system_only_has_a_difference_and_no_p():
     values = coefficients(scores, ratings, design, ["spearman"])[:, 0]
     assert np.isnan(found.p[0, 1:]).all()
     np.testing.assert_allclose(found.difference[0], values[0] - values, atol=1e-12)
-    assert not np.isnan(found.p_perm_both).any()
     assert 0 < found.p[1, 2] < 1
 
 
@@ -446,11 +384,16 @@ TWO = [2, 1, 2, 6, 8, 8, 7, 6]
 def test_perm_both_of_mt_metrics_eval_example(name):
     # Data of PermutationSigDiffTest in mt-metrics-eval's stats_test.py; all 256 swaps give the exact p.
     design = Design(np.repeat(np.arange(4), 2), np.tile(np.arange(2), 4))
-    found = compare([ONE, TWO], GOLD, design, name, resamples=20_000, seed=0)
-    assert found.difference[1, 0] == pytest.approx(correlate(TWO, GOLD, name).value - correlate(ONE, GOLD, name).value)
+    rng, gold = np.random.default_rng(0), np.array(GOLD, dtype=float)
+    drawn = swapped_differences(ONE, TWO, gold, design, np.arange(8), name, None, resamples=20_000, rng=rng)
+    a, b = stats.zscore([ONE, TWO], axis=1)
     masks = (np.arange(256)[:, None] >> np.arange(8)) % 2 == 1
-    exact = plain_perm_both(ONE, TWO, np.array(GOLD, dtype=float), design.systems, False, name, masks) * 257 - 1
-    assert found.p_perm_both[0, 1] == pytest.approx(exact / 256, abs=0.015)
+    exact = [
+        abs(correlate(np.where(m, a, b), gold, name).value - correlate(np.where(m, b, a), gold, name).value)
+        for m in masks
+    ]
+    observed = exact[0] - 1e-12
+    assert np.mean(drawn >= observed) == pytest.approx(np.mean(np.array(exact) >= observed), abs=0.015)
 
 
 def test_williams_against_mt_metrics_eval():

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from test_coefficients import sample
 
 from comperdial.stats import COEFFICIENTS as NAMES
-from comperdial.stats import intervals as module
 from comperdial.stats.design import Design
-from comperdial.stats.intervals import draw_within, intervals
+from comperdial.stats.intervals import intervals
 
 
 def test_an_interval_lies_about_the_value_and_is_the_same_again():
@@ -166,11 +165,3 @@ def test_no_metrics_and_no_variation():
     scores[0] = 0.1
     ends = intervals(scores, ratings, design, NAMES, seed=1, resamples=50)
     assert np.isnan(ends.low[0]).all() and np.isnan(ends.high[0]).all() and not np.isnan(ends.low[2]).any()
-
-
-def test_many_dialogues_of_many_systems_are_not_all_held_at_a_time(monkeypatch):
-    scores, ratings, design = sample(np.random.default_rng(7), 9, 6, 2, average=True)
-    monkeypatch.setattr(module, "_CELLS", 54 * 20)
-    found = draw_within(scores, ratings, design, NAMES, 50, np.random.default_rng(8))
-    assert found.shape == (50, 3, 3)
-    assert len(np.unique(found[:, 0, 0])) > 40

@@ -131,7 +131,6 @@ def write_results(root, names, rng):
                 tests = {
                     "p": 0.04,
                     "p_wmt": 0.005,
-                    "p_perm_both": 0.01,
                     "p_williams": 0.01,
                     "n": 5,
                     "test": "made up",

@@ -38,9 +38,9 @@ def pairs(samples: Iterable[Sample], *, detail: Detail, known: Known | None = No
 
     ``p`` is the test that holds its level on units that share systems and dialogues (docs/validation.md), not corrected: over
     which pairs it must be, the table knows that shows them. The interval is made of what the test is made of, so that it
-    leaves out 0 just where ``p`` is below 0.05. Beside them PERM-BOTH (Deutsch et al. 2021), ``p_wmt``, the same one-sided as
-    the WMT metrics tasks have it, and Williams' test (Pearson and Spearman): all three take units to be independent. The
-    ``Human`` row is compared with nothing. Which statistics are tested:
+    leaves out 0 just where ``p`` is below 0.05. Beside them ``p_wmt``, the one-sided p of the WMT metrics tasks (what metrics say
+    of systems, or of pairs within items, is swapped), and Williams' test (Pearson, Spearman): both take units to be independent.
+    The ``Human`` row is compared with nothing. Which statistics are tested:
     :func:`comperdial.evaluation.correlations.tested_measures`; of pairs with one of ``detail.also``: Pearson and Spearman.
     ``known``: what :func:`comperdial.evaluation.correlations` filled.
 
@@ -105,8 +105,7 @@ def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail, intervals
         sample.scores, sample.ratings, sample.design, name,
         resamples=detail.resamples, seed=detail.seed, intervals=intervals,
     )  # fmt: skip
-    beside = f"perm-both:{detail.resamples}" if np.isfinite(found.p_perm_both).any() else "perm-both:no"
-    test = f"{found.test}|{beside}|seed:{detail.seed}|v:1"
+    test = f"{found.test}|seed:{detail.seed}|v:1"
     pairs = int(np.isfinite(found.difference[np.triu_indices(len(sample.names), 1)]).sum())
     swaps = re.search(r"swaps:(\d+)", found.test)
     if swaps and pairs > ALPHA * (1 + int(swaps[1])):
@@ -116,7 +115,7 @@ def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail, intervals
     tests = np.where(found.given, test.replace(found.test, f"{found.test}|dialogues", 1), test)
     over = np.where(found.given, OVER[1], OVER[0] if len(sample.systems) > 1 else OVER[2])
     of_pairs = {
-        "p": found.p, "p_perm_both": found.p_perm_both, "p_wmt": _one_sided(found.p_perm_both, detail.resamples),
+        "p": found.p, "p_wmt": found.p / 2 if swaps else np.full_like(found.p, np.nan),
         "p_williams": _williams(sample, name, found.n), "n": found.n, "low": low, "high": high,
         "test": tests, "over": over,
     }  # fmt: skip
@@ -148,11 +147,6 @@ def _rows_of(
             | {column: values[a, b] for column, values in of_pairs.items()}
         )
     return rows
-
-
-def _one_sided(p_perm_both: Floats, resamples: int) -> Floats:
-    """Return WMT's p: nothing is added to the swaps as far out, and half of them are on the other side."""
-    return np.clip((p_perm_both * (1 + resamples) - 1) / (2 * max(resamples, 1)), 0, 1)
 
 
 @dataclass(frozen=True)
@@ -193,41 +187,35 @@ def _of_measure(
 ) -> list[dict[str, Any]]:
     """Test a statistic within items or systems by leaving out, and one of pairs of systems by swapping whole systems."""
     count = len(sample.names)
-    difference, p, perm_both, p_wmt = (np.full((count, count), np.nan) for _ in range(4))
+    difference, p, p_wmt = (np.full((count, count), np.nan) for _ in range(3))
     n = np.zeros((count, count), dtype=np.intp)
     tests: dict[str, None] = {}
     for one in shared:
         rows, wanted, arrays, found = one.rows, one.wanted, one.arrays, one.found[measure]
-        swapped = np.full((len(rows), len(rows)), np.nan)
+        below = np.full((len(rows), len(rows)), np.nan)
         if grouping == "pooled" and arrays[2].fixed:
             # Swapping systems takes them as drawn.
-            tested = below = swapped
+            tested = below
             tests["none: systems are given"] = None
         elif grouping == "pooled":
             tested = swap_systems_of_pairs(*arrays, measure, resamples=detail.resamples, seed=detail.seed)
             tests[f"swap_systems|swaps:{SWAPS}"] = None
-            # At system level PERM-BOTH swaps means, as this does; soft accuracies alone need the units.
-            swapped = tested if measure != "spa" else swapped
-            below = swapped / 2
+            # WMT swaps means, as this does; soft accuracies alone need the units.
+            below = tested / 2 if measure != "spa" else below
         else:
             given = replace(found, systems=found.systems[:, :0]) if arrays[2].fixed else found
             drawn = variances(given)
             tested = drawn.test(found.values[:, np.newaxis] - found.values, drawn.cautious)[0]
             tests["|".join(["jackknife", *drawn.named])] = None
             if measure == "acc_eq":
-                swapped = swap_pairs(*arrays, grouping, found, resamples=detail.resamples, seed=detail.seed)
-            below = _one_sided(swapped, detail.resamples)
+                below = swap_pairs(*arrays, grouping, found, resamples=detail.resamples, seed=detail.seed)
         apart = found.values[:, np.newaxis] - found.values
         points = np.minimum(found.n[:, np.newaxis], found.n)
         cell = np.ix_(rows, rows)
-        for whole, values in ((difference, apart), (p, tested), (perm_both, swapped), (p_wmt, below), (n, points)):
+        for whole, values in ((difference, apart), (p, tested), (p_wmt, below), (n, points)):
             whole[cell] = np.where(wanted, values, whole[cell])
-    others = ~np.eye(count, dtype=np.bool_)
-    beside = f"perm-both:{detail.resamples}" if np.isfinite(perm_both[others]).any() else "perm-both:no"
-    test = "|".join([*tests, f"{beside}|seed:{detail.seed}|v:1"])
-    return _rows_of(
-        sample, grouping, measure, difference, {"p": p, "p_perm_both": perm_both, "p_wmt": p_wmt, "n": n}, test
-    )
+    test = "|".join([*tests, f"seed:{detail.seed}|v:1"])
+    return _rows_of(sample, grouping, measure, difference, {"p": p, "p_wmt": p_wmt, "n": n}, test)
 
 
 def _williams(sample: Sample, name: Coefficient, n: npt.NDArray[np.intp]) -> Floats:

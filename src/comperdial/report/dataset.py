@@ -67,7 +67,7 @@ _SHOWN = {
 _SIZES = (10, 15, 30, 50, 100, 300)
 _TESTS = {
     "p": "our test", "p_adjusted": "our test, Holm", "p_fdr": "our test, FDR", "p_wmt": "WMT's, one-sided",
-    "p_perm_both": "PERM-BOTH", "p_williams": "Williams",
+    "p_williams": "Williams",
 }  # fmt: skip
 _VARIED = {
     "systems": "Fewer systems", "dialogues": "Fewer dialogues", "annotators": "Fewer raters",
@@ -425,8 +425,7 @@ def comparisons(inputs: Inputs, study: Study) -> Table:
     notes = [
         f"Our test: {', '.join(sorted({*chosen['test']}))}; Holm and FDR: corrected over the pairs of a row that it was made of, "
         f"{over_tests(tested)}. The matrices and the ranks of other tables are by it, after Holm",
-        "PERM-BOTH: mt-metrics-eval's permutation of the two metrics' scores; Williams: the test for two correlations that share "
-        "a variable. Both are here for comparison",
+        "Williams: the test for two correlations that share a variable, for comparison with the literature",
         f"+: the metric of the row agrees better than that of the column, p < {ALPHA} after Holm; −: it agrees less; o: no "
         "difference was found; a dash: not compared",
         f"A matrix has the {_MOST} metrics that win most comparisons, by one coefficient a level. The CSV file has every pair by "

@@ -23,8 +23,6 @@ BLOCK = 2**18
 # Where less than this share of a resample's squares about the mean of all units is variance, its sums have lost too many
 # digits: it is summed anew about its own mean.
 _LITTLE = 1e-6
-# Units times clusters that are counted: 32 MB.
-_TABLED = 2**22
 # Pairs of clusters that are summed by: 64 MB.
 _SUMMED = 2**23
 # Of so many units all pairs are looked at.
@@ -178,10 +176,7 @@ def over_clusters(
         if "pearson" in names:
             made["pearson"] = np.stack([_pearson(row, y, codes, weights) for row in x], axis=1)
         if "spearman" in names or "kendall" in names:
-            # Tables pay off for many resamples of few clusters.
-            few = len(weights) > 2 * weights.shape[1] and len(y) * weights.shape[1] <= _TABLED
-            rank = _ranked_by_cluster if few else _ranked
-            made["spearman"], untied = rank(x, y, codes, weights)
+            made["spearman"], untied = _ranked(x, y, codes, weights)
         if "kendall" in names and weights.shape[1] ** 2 > _SUMMED:
             # So many clusters have too many pairs: each resample by scipy, whose time and memory grow with the units.
             repeats = [np.repeat(np.arange(len(y)), times[codes].astype(np.intp)) for times in weights]
@@ -232,50 +227,6 @@ def _pearson_of_units(x: Floats, y: Floats, times: Floats) -> float:
     a, b = (_scaled(side - side[0]) for side in (x, y))
     a, b = (side - times @ side / times.sum() for side in (a, b))
     return float(ratio(times @ (a * b), times @ (a * a), times @ (b * b)))
-
-
-def _ranked_by_cluster(x: Floats, y: Floats, codes: Integers, weights: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
-    """Do what :func:`_ranked` does where there are few clusters.
-
-    A rank is a sum of the weights of clusters, and the sum of products of ranks is one over the units of a rating and a
-    cluster: how these rank is counted once, whatever the resamples.
-    """
-    clusters = weights.shape[1]
-
-    def tabled(side: Floats) -> tuple[Integers, Floats, Floats]:
-        """Return the level of each unit; of each level and cluster, the units, and what they add to the level's rank."""
-        level = np.unique(side, return_inverse=True)[1]
-        units = np.bincount(level * clusters + codes, minlength=(int(level.max()) + 1) * clusters)
-        counts = units.reshape(-1, clusters).astype(np.float64)
-        return (
-            level.astype(np.intp),
-            counts,
-            np.asarray(np.cumsum(counts, axis=0) - counts / 2 - counts.sum(axis=0) / 2),
-        )
-
-    def powers(counts: Floats) -> tuple[Floats, Floats]:
-        tied = counts.sum(axis=1) > 1
-        of_ties, alone = weights @ counts[tied].T, counts[~tied].sum(axis=0)
-        squares, of_weights = of_ties * of_ties, weights * weights
-        return squares.sum(axis=1) + of_weights @ alone, np.vecdot(squares, of_ties) + (of_weights * weights) @ alone
-
-    level, counts, ranks = tabled(y)
-    total, (squares_y, cubes_y) = weights @ counts.sum(axis=0), powers(counts)
-    cells, cell_of = np.unique(level * clusters + codes, return_inverse=True)
-    order, starts = np.argsort(cell_of, kind="stable"), np.append(0, np.cumsum(np.bincount(cell_of))[:-1])
-    of_level, of_cluster = np.divmod(cells, clusters)
-    found, untied_x = (np.empty((len(weights), len(x))) for _ in range(2))
-    for row, values in enumerate(x):
-        level, counts, of_values = tabled(values)
-        by_cell = np.add.reduceat(of_values[level[order]], starts, axis=0)
-        squares_x, cubes_x = powers(counts)
-        for part in blocks(len(weights), len(cells)):
-            times = weights[part]
-            of_cells = (times @ ranks.T)[:, of_level] * times[:, of_cluster]
-            product = np.vecdot(of_cells @ by_cell, times)
-            found[part, row] = ratio(product, (total**3 - cubes_x)[part] / 12, (total**3 - cubes_y)[part] / 12)
-        untied_x[:, row] = total**2 - squares_x
-    return found, (untied_x, np.broadcast_to((total**2 - squares_y)[:, np.newaxis], untied_x.shape))
 
 
 def _ranked(x: Floats, y: Floats, codes: Integers, weights: Floats) -> tuple[Floats, tuple[Floats, Floats]]:

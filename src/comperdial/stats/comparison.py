@@ -1,14 +1,13 @@
 """Whether one metric correlates better with ratings than another: paired tests of all pairs.
 
 Metrics like or dislike whole systems and whole dialogues, so units are not independent, and tests that take them for
-independent (PERM-BOTH by unit, Williams) call far too many differences real. ``compare`` tests by what was sampled, and
-gives PERM-BOTH's p beside it. benchmarks/paired.py counts how often each test is wrong.
+independent (PERM-BOTH by unit, Williams) call far too many differences real. ``compare`` tests by what was sampled.
+benchmarks/paired.py counts how often each test is wrong.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -22,7 +21,7 @@ from comperdial.stats.design import FEWEST_SAMPLED, Design, Flags, Floats, Integ
 from comperdial.stats.intervals import bootstrap
 from comperdial.stats.jackknife import CLOSE, Variances, over_units, variances
 from comperdial.stats.means import system_means
-from comperdial.stats.swaps import SWAPS, draw_signs, swap_systems, swap_units
+from comperdial.stats.swaps import SWAPS, swap_systems
 
 
 @dataclass(frozen=True)
@@ -36,10 +35,6 @@ class Comparison:
         the diagonal.
     p
         Two-sided. Symmetric; 1 on the diagonal.
-    p_perm_both
-        Two-sided p of PERM-BOTH, for comparison with the literature: standardised scores are swapped unit by unit, and
-        only then ranked (Spearman) or averaged by system. (mt-metrics-eval, given means of systems, swaps those, as
-        ``p`` does for ranks.) NaN for Kendall over units: every swap would have to compare all pairs of units anew.
     reach
         Half the width of the difference's 95 % interval, which leaves out 0 just where p < 0.05; symmetric. NaN where
         none is honest: over ranks of systems' means, where no difference could be significant.
@@ -55,7 +50,6 @@ class Comparison:
 
     difference: Floats
     p: Floats
-    p_perm_both: Floats
     reach: Floats
     n: Integers
     test: str
@@ -107,8 +101,8 @@ def compare(
     name
         ``pearson``, ``spearman`` or ``kendall`` (tau-b).
     resamples
-        Random swaps; p is (1 + those at least as far out) / (1 + resamples). All pairs share them. With 0 there is no
-        ``p_perm_both`` and no p that needs swaps. Swaps of systems go on where few of them are as far out as the data,
+        Random swaps of systems; p is (1 + those at least as far out) / (1 + resamples). All pairs share them. With 0 there
+        is no p that needs swaps. Swaps go on where few of them are as far out as the data,
         up to ``SWAPS``, and p is divided by what was drawn (Besag and Clifford 1991): without that none would be small
         enough for a correction over many pairs. What one pair gets does not depend on the others.
     seed
@@ -125,7 +119,7 @@ def compare(
     """
     table, target = checked(scores, ratings, design, [name])
     metrics = len(table)
-    difference, p, p_perm_both, reach = (np.full((metrics, metrics), np.nan) for _ in range(4))
+    difference, p, reach = (np.full((metrics, metrics), np.nan) for _ in range(3))
     n = np.zeros((metrics, metrics), dtype=np.intp)
     given = np.full((metrics, metrics), design.given)
     for rows, wanted, units in common_units(~np.isnan(table)):
@@ -137,20 +131,14 @@ def compare(
         if points < FEWEST_SAMPLED:
             continue
         values, tested, wide = _tested(part, kept, inner, name, resamples, seed, intervals)
-        both = np.full((len(rows), len(rows)), np.nan)
-        if resamples and (inner.average or name != "kendall"):
-            draw = partial(draw_signs, np.random.default_rng(seed), width=len(kept))
-            both = swap_units(part, kept, inner, name, resamples, draw)
-        for whole, found in (
-            (difference, values[:, None] - values), (p, tested), (p_perm_both, both), (reach, wide),
-        ):  # fmt: skip
+        for whole, found in ((difference, values[:, None] - values), (p, tested), (reach, wide)):
             whole[cell] = np.where(wanted, found, whole[cell])
     test = "jackknife"
     if design.average and design.fixed:
         test = f"bootstrap:{resamples}"
     elif _is_swapped(design, name):
         test = f"swap_systems|swaps:{resamples and max(resamples, SWAPS)}"
-    return Comparison(difference, p, p_perm_both, reach, n, test, given)
+    return Comparison(difference, p, reach, n, test, given)
 
 
 def _is_swapped(design: Design, name: Coefficient) -> bool:

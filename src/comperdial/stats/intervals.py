@@ -1,4 +1,20 @@
-"""Intervals for correlations that know how the units were sampled."""
+"""Intervals for correlations that know how the units were sampled.
+
+It is a bootstrap of what was sampled: systems, dialogues, and, for each system by itself, its dialogues. Each gives a
+variance on the scale of Fisher's z. Over units, the variance of the value is that of systems plus that of dialogues, a little
+too much since both hold what a system alone does in a dialogue. Over the means of systems that share is large, and the
+variance of dialogues within systems is taken away (the two-way variance of Cameron, Gelbach and Miller, 2011); it stays at
+least the larger of the first two. A resample of n things varies by (n - 1) / n too little; that is made good. This choice
+between two formulas was made on 100 simulated benchmarks. The interval is the value -+ a quantile of Student's t times the
+standard error, on the scale of z and turned back, so that it stays within -1 and 1. Its degrees of freedom are
+Satterthwaite's: near the number of dialogues - 1 where dialogues matter most, near that of systems - 1 where systems do. Over
+the means of 4 to 10 systems nothing is resampled (:func:`posterior_interval`). benchmarks/coverage.py prints what this and
+other ways cover.
+
+Where systems are given (``Design.fixed``, and a metric that scored fewer than four), what is to be covered is the value of
+these systems over ever more dialogues: the variance is that of dialogues alone. benchmarks/given_systems.py prints what that
+covers.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +33,7 @@ from comperdial.stats.means import paired_means
 
 # Cells x resamples held at a time: 64 MB of them.
 _CELLS = 2**25
-# Fewer systems give no interval over their means.
-FEWEST_SYSTEMS = FEWEST_SAMPLED
-# Up to so many of them, what resamples say is too little: they have an interval of their own (docs/validation.md).
+# Up to so many systems, what resamples say is too little: they have an interval of their own (docs/validation.md).
 FEW = 10
 # An interval needs this share of its resamples to have a coefficient.
 SHARE = 0.5
@@ -56,21 +70,6 @@ def intervals(
     What is to be covered: the value that benchmarks of the same design (as many dialogues and turns, the same raters)
     have in the long run, over ever more systems and averaged over draws of dialogues.
 
-    It is a bootstrap of what was sampled: systems, dialogues, and, for each system by itself, its dialogues. Each gives
-    a variance on the scale of Fisher's z. Over units, the variance of the value is that of systems plus that of
-    dialogues, a little too much since both hold what a system alone does in a dialogue. Over the means of systems that
-    share is large, and the variance of dialogues within systems is taken away (the two-way variance of Cameron, Gelbach
-    and Miller, 2011); it stays at least the larger of the first two. A resample of n things varies by (n - 1) / n too
-    little; that is made good. This choice between two formulas was made on 100 simulated benchmarks. The interval is
-    the value -+ a quantile of Student's t times the standard error, on the scale of z and turned back, so that it stays
-    within -1 and 1. Its degrees of freedom are Satterthwaite's: near the number of dialogues - 1 where dialogues matter
-    most, near that of systems - 1 where systems do. Over the means of 4 to 10 systems nothing is resampled
-    (:func:`posterior_interval`). benchmarks/coverage.py prints what this and other ways cover.
-
-    Where systems are given (``design.fixed``, and a metric that scored fewer than four), what is to be covered is the
-    value of these systems over ever more dialogues: the variance is that of dialogues alone. benchmarks/given_systems.py
-    prints what that covers.
-
     Parameters
     ----------
     scores, ratings, design, names
@@ -94,79 +93,48 @@ def intervals(
     Raises
     ------
     ValueError
-        As :func:`coefficients`; fewer than two resamples; a confidence that is none.
+        As :func:`coefficients`; fewer than two resamples; a confidence outside (0, 1).
     """
     x, y = checked(scores, ratings, design, names)
     if resamples < 2 or not 0 < confidence < 1:
         raise ValueError(f"expected 2 resamples or more and 0 < confidence < 1, got {resamples} and {confidence}")
-    drawn = draw(x, y, design, names, resamples, np.random.default_rng(seed))
-    return Intervals(drawn.value, *drawn.ends(confidence), drawn.counts[0, :, 0].astype(np.intp), drawn.given[:, 0])
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """What resamples gave.
-
-    Attributes
-    ----------
-    names
-        The coefficients.
-    value
-        Of the sample: shape (metrics, names).
-    systems, dialogues
-        Of resamples of each: shape (resamples, metrics, names).
-    within
-        Of resamples of the dialogues of each system by itself; None over units.
-    counts
-        How many systems and how many dialogues have a score of a metric: shape (2, metrics, 1).
-    drawn_systems, drawn_dialogues
-        How often each system, and each dialogue, was drawn: shapes (resamples, systems) and (resamples, dialogues).
-    fixed
-        Whether systems are given, however many there are.
-    """
-
-    names: tuple[Coefficient, ...]
-    value: Floats
-    systems: Floats
-    dialogues: Floats
-    within: Floats | None
-    counts: Floats
-    drawn_systems: Floats
-    drawn_dialogues: Floats
-    fixed: bool = False
-
-    @property
-    def given(self) -> Flags:
-        """Return whether the systems of each metric count as given: shape (metrics, 1)."""
-        return np.asarray(self.fixed | ((self.counts[0] > 1) & (self.counts[0] < FEWEST_SAMPLED)))
-
-    def ends(self, confidence: float) -> tuple[Floats, Floats]:
-        """Return the low and the high ends, each of shape (metrics, names)."""
-        with np.errstate(all="ignore"):
-            low, high = fisher_ends(self, *self.variances(), confidence)
-        if self.within is not None:
-            for row, systems in enumerate(self.counts[0, :, 0].astype(int).tolist()):
-                if FEWEST_SYSTEMS <= systems <= FEW and not self.fixed:
-                    for at, name in enumerate(self.names):
-                        value = float(self.value[row, at])
-                        low[row, at], high[row, at] = posterior_interval(value, systems, name, confidence)
-            low[self.counts[0, :, 0] < FEWEST_SYSTEMS] = np.nan
-        none = np.isnan(self.value) | np.isnan(low) | np.isnan(high)
-        low, high = (np.where(none, np.nan, np.clip(end, -1, 1)) for end in (low, high))
-        return low, high
-
-    def variances(self) -> tuple[Floats, Floats, Floats]:
-        """Return the variances of z over systems, over dialogues, and of the value: shape (metrics, names)."""
-        # A resample of few varies too little, as the variance about a mean of n divided by n and not by n - 1 does.
-        of_systems, of_dialogues = (
-            np.where(n > 1, spread(values) * n / (n - 1), 0.0)
-            for values, n in zip((self.systems, self.dialogues), self.counts, strict=True)
+    value = coefficients(x, y, design, names)
+    kept = ~np.isnan(x)
+    systems, dialogues = (
+        np.array([len(np.unique(codes[row])) for row in kept], dtype=np.intp).reshape(-1, 1)
+        for codes in (design.systems, design.dialogues)
+    )
+    given = np.asarray(design.fixed | ((systems > 1) & (systems < FEWEST_SAMPLED)))
+    rng = np.random.default_rng(seed)
+    # A resample of few varies too little, as the variance about a mean of n divided by n and not by n - 1 does.
+    of_systems, of_dialogues, of_cells = [
+        np.where(n > 1, spread(values) * n / np.maximum(n - 1, 1), 0.0)
+        for values, n in zip(
+            _resampled(x, y, design, names, resamples, rng), (systems, dialogues, dialogues), strict=True
         )
-        of_systems = np.where(self.given, 0.0, of_systems)
-        total = of_systems + of_dialogues
-        if self.within is not None:
-            total = np.where(self.given, total, two_way(of_systems, of_dialogues, self.within, self.counts[1]))
-        return of_systems, of_dialogues, total
+    ]
+    of_systems = np.where(given, 0.0, of_systems)
+    both = total = of_systems + of_dialogues
+    if design.average:
+        # What a system alone does in a dialogue is counted once.
+        two_way = np.maximum(both - of_cells, np.maximum(of_systems, of_dialogues))
+        total = np.where(given, both, two_way)
+    shares = of_systems**2 / np.maximum(systems - 1, 1) + of_dialogues**2 / np.maximum(dialogues - 1, 1)
+    with np.errstate(all="ignore"):
+        freedom = np.maximum(np.minimum(total, both) ** 2 / shares, 1.0)
+        # Resamples of a perfect coefficient are perfect, and of one unit all the same: that is no precision.
+        error = np.sqrt(np.where((total > 0) & (np.abs(value) < _PERFECT), total, np.nan))
+        reach = stats.t.ppf((1 + confidence) / 2, freedom) * error
+        low, high = np.tanh(np.arctanh(value) - reach), np.tanh(np.arctanh(value) + reach)
+    if design.average:
+        for row in np.flatnonzero((systems >= FEWEST_SAMPLED) & (systems <= FEW)) if not design.fixed else ():
+            for at, name in enumerate(names):
+                ends = posterior_interval(float(value[row, at]), int(systems[row, 0]), name, confidence)
+                low[row, at], high[row, at] = ends
+        low[systems[:, 0] < FEWEST_SAMPLED] = np.nan
+    none = np.isnan(value) | np.isnan(low) | np.isnan(high)
+    low, high = (np.where(none, np.nan, np.clip(end, -1, 1)) for end in (low, high))
+    return Intervals(value, low, high, systems[:, 0], given[:, 0])
 
 
 def bootstrap(count: int, resamples: int, rng: np.random.Generator) -> Floats:
@@ -176,72 +144,41 @@ def bootstrap(count: int, resamples: int, rng: np.random.Generator) -> Floats:
     return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
 
 
-def draw(
+def _resampled(
     scores: Floats,
     ratings: Floats,
     design: Design,
     names: Sequence[Coefficient],
     resamples: int,
     rng: np.random.Generator,
-) -> Drawn:
-    """Resample systems, dialogues and, if systems are averaged, the dialogues of each system by itself."""
+) -> tuple[Floats, Floats, Floats]:
+    """Return the coefficients, (resamples, metrics, names), of resamples of systems, of dialogues and of each system's own.
+
+    The last are those of the dialogues of each system by itself, of means of systems; NaN over units.
+    """
     # Two or three systems are given: over units, dialogues alone are drawn.
     together = not design.average and not design.fixed and design.given
     codes = np.zeros_like(design.systems) if together else design.systems
     systems = bootstrap(int(codes.max(initial=-1)) + 1, resamples, rng)
     dialogues = bootstrap(design.counts[1], resamples, rng)
-    value = coefficients(scores, ratings, design, names)
-    within = None
-    if design.average:
-        of_systems = np.full((resamples, *value.shape), np.nan)
-        means, rated = paired_means(scores, ratings, design)
-        for row in range(len(scores)):
-            there = ~np.isnan(rated[row])
-            of_systems[:, row : row + 1] = over_clusters(
-                means[row : row + 1, there], rated[row, there], np.flatnonzero(there), systems, names
-            )
-        of_dialogues = over_means(scores, ratings, design, dialogues, names)
-        within = draw_within(scores, ratings, design, names, resamples, rng)
-    else:
+    of_systems, within = (np.full((resamples, len(scores), len(names)), np.nan) for _ in range(2))
+    if not design.average:
         of_systems = over_clusters(scores, ratings, codes, systems, names)
-        of_dialogues = over_clusters(scores, ratings, design.dialogues, dialogues, names)
-    counts = [
-        [[float(len(np.unique(of[row])))] for row in ~np.isnan(scores)] for of in (design.systems, design.dialogues)
-    ]
-    shape = (2, len(scores), 1)
-    return Drawn(
-        tuple(names),
-        value,
-        of_systems,
-        of_dialogues,
-        within,
-        np.reshape(counts, shape),
-        systems,
-        dialogues,
-        design.fixed,
-    )
-
-
-def draw_within(
-    scores: Floats,
-    ratings: Floats,
-    design: Design,
-    names: Sequence[Coefficient],
-    resamples: int,
-    rng: np.random.Generator,
-) -> Floats:
-    """Return the coefficients of resamples of the dialogues that each system has, for each system by itself."""
-    has = np.zeros(design.counts, dtype=bool)
+        return of_systems, over_clusters(scores, ratings, design.dialogues, dialogues, names), within
+    means, rated = paired_means(scores, ratings, design)
+    for row, there in enumerate(~np.isnan(rated)):
+        own = slice(row, row + 1)
+        of_systems[:, own] = over_clusters(means[own, there], rated[row, there], np.flatnonzero(there), systems, names)
+    has = np.zeros(design.counts, dtype=np.bool_)
     has[design.systems, design.dialogues] = True
     step = max(1, _CELLS // max(1, has.size))
-    found = []
     for start in range(0, resamples, step):
-        size = min(step, resamples - start)
-        cells = np.zeros((size, *has.shape), dtype=np.uint16)
-        for system, dialogues in enumerate(has):
-            cells[:, system, dialogues] = bootstrap(int(dialogues.sum()), size, rng)
-        found.append(over_means(scores, ratings, design, cells, names))
-    return np.concatenate(found)
+        part = slice(start, min(start + step, resamples))
+        cells = np.zeros((part.stop - start, *has.shape), dtype=np.uint16)
+        for system, own_dialogues in enumerate(has):
+            cells[:, system, own_dialogues] = bootstrap(int(own_dialogues.sum()), len(cells), rng)
+        within[part] = over_means(scores, ratings, design, cells, names)
+    return of_systems, over_means(scores, ratings, design, dialogues, names), within
 
 
 def spread(values: Floats) -> Floats:
@@ -250,31 +187,11 @@ def spread(values: Floats) -> Floats:
     size = np.abs(values)
     highest = np.where(size < _PERFECT, size, 0.0).max(axis=0)
     z = np.arctanh(np.where(size < _PERFECT, values, np.sign(values) * highest))
-    there = ~np.isnan(z)
-    n = there.sum(axis=0)
-    mean = np.where(there, z, 0.0).sum(axis=0) / n
-    found = (np.where(there, z - mean, 0.0) ** 2).sum(axis=0) / (n - 1)
-    return np.where(n >= SHARE * len(values), found, np.nan)
-
-
-def two_way(of_systems: Floats, of_dialogues: Floats, within: Floats, dialogues: Floats) -> Floats:
-    """Return the variance of both, in which what a system alone does in a dialogue is counted once."""
-    of_cells = np.where(dialogues > 1, spread(within) * dialogues / (dialogues - 1), 0.0)
-    return np.maximum(of_systems + of_dialogues - of_cells, np.maximum(of_systems, of_dialogues))
-
-
-def fisher_ends(
-    drawn: Drawn, of_systems: Floats, of_dialogues: Floats, total: Floats, confidence: float
-) -> tuple[Floats, Floats]:
-    """Return value -+ a quantile of Student's t times a standard error, on the scale of Fisher's z."""
-    systems, dialogues = drawn.counts
-    shares = of_systems**2 / np.maximum(systems - 1, 1) + of_dialogues**2 / np.maximum(dialogues - 1, 1)
-    freedom = np.maximum(np.minimum(total, of_systems + of_dialogues) ** 2 / shares, 1.0)
-    # Resamples of a perfect coefficient are perfect, and of one unit all the same: that is no precision.
-    total = np.where((total > 0) & (np.abs(drawn.value) < _PERFECT), total, np.nan)
-    centre, error = np.arctanh(drawn.value), np.sqrt(total)
-    reach = stats.t.ppf((1 + confidence) / 2, freedom) * error
-    return np.tanh(centre - reach), np.tanh(centre + reach)
+    n = (~np.isnan(z)).sum(axis=0)
+    enough = n >= max(SHARE * len(values), 2)
+    variance = np.full(n.shape, np.nan)
+    variance[enough] = np.nanvar(z[:, enough], axis=0, ddof=1)
+    return variance
 
 
 # Few systems: systems are taken as drawn from a population in which the means of scores and of ratings are bivariate

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -185,39 +185,38 @@ def distinct(values: Floats) -> Integers:
     return np.asarray((ordered[..., 1:] > ordered[..., :-1]).sum(axis=-1) + np.isfinite(ordered[..., 0]))
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """Something of each group, (..., groups), and without each member cluster, (..., groups, members)."""
-
-    whole: Floats
-    without: Floats
+# Sums of each group without each member cluster: shape (k, groups, 1 + members), the first being the sums of all.
 
 
-def _counted(x: Floats, y: Floats, groups: Groups, epsilon: float = 0.0) -> _Sums:
+def _counted(x: Floats, y: Floats, groups: Groups, epsilon: float = 0.0) -> Floats:
     """Return sums over the pairs of each group; pairs within what is left out leave once, not twice."""
     by_place = _sums_by_place(x, y, epsilon)
     gone = 2 * by_place
     ordered = np.sort(groups.member, axis=1)
     if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
         gone = gone - _sums_by_place(x, y, epsilon, groups.member)
-    whole = by_place.sum(axis=-1)
-    lost = np.zeros((len(whole), len(x) * groups.members))
+    width = 1 + groups.members
+    lost = np.zeros((len(x) * width, 5))
     rows, columns = np.nonzero(groups.member >= 0)
-    np.add.at(lost.T, rows * groups.members + groups.member[rows, columns], gone[:, rows, columns].T)
-    return _Sums(whole, whole[..., np.newaxis] - lost.reshape(len(whole), len(x), groups.members))
+    np.add.at(lost, rows * width + 1 + groups.member[rows, columns], gone[:, rows, columns].T)
+    return by_place.sum(axis=-1)[..., np.newaxis] - lost.T.reshape(5, len(x), width)
 
 
-def _tau_c(x: Floats, y: Floats, groups: Groups, sums: _Sums) -> _Sums:
+def _anew(x: Floats, groups: Groups, made: Callable[[Floats], Floats]) -> Floats:
+    """Return what scores make, with all and, computed anew, without each member cluster."""
+    without = [made(np.where(groups.member == cluster, np.nan, x)) for cluster in range(groups.members)]
+    return np.stack([made(x), *without], axis=-1)
+
+
+def _tau_c(x: Floats, y: Floats, groups: Groups, agree: Floats) -> Floats:
     """Return tau_c, which asks how many values each side has: these are counted anew without each cluster."""
 
-    def of(agree: Floats, scores: Floats) -> Floats:
+    def sizes(scores: Floats) -> Floats:
         both = np.isfinite(scores) & np.isfinite(y)
         fewest = np.minimum(*(distinct(np.where(both, side, np.nan)) for side in (scores, y)))
-        return stuart(agree, both.sum(axis=1), fewest)
+        return np.stack([both.sum(axis=1), fewest])
 
-    clusters = range(groups.members)
-    without = [of(sums.without[0, :, one], np.where(groups.member == one, np.nan, x)) for one in clusters]
-    return _Sums(of(sums.whole[0], x), np.stack(without, axis=-1))
+    return stuart(agree, *_anew(x, groups, sizes))
 
 
 def _deviations(x: Floats, y: Floats) -> Floats:
@@ -235,31 +234,25 @@ def _deviations(x: Floats, y: Floats) -> Floats:
     return np.stack([np.vecdot(one, other) * size for one, other in ((a, b), (a, a), (b, b))])
 
 
-def _products(x: Floats, y: Floats, groups: Groups) -> _Sums:
-    """Return the sums of :func:`_deviations`; without a cluster made anew, since it may have nearly all of the variance."""
-    without = [_deviations(np.where(groups.member == cluster, np.nan, x), y) for cluster in range(groups.members)]
-    return _Sums(_deviations(x, y), np.stack(without, axis=-1))
-
-
 def _pearson(sums: Floats) -> Floats:
     return ratio(sums[0], sums[1], sums[2])
 
 
-def _spearman(x: Floats, y: Floats, groups: Groups) -> _Sums:
-    """Return Spearman's coefficient of each group, of metrics that share their ratings: shapes (metrics, groups, ...)."""
+def _spearman(x: Floats, y: Floats, groups: Groups) -> Floats:
+    """Return Spearman's coefficient of each group, of metrics that share their ratings: shape (metrics, groups, 1 + members)."""
     rated = np.broadcast_to(y, x.shape)
     whole = rowwise(x.reshape(-1, x.shape[-1]), rated.reshape(-1, x.shape[-1]), "spearman").reshape(x.shape[:-1])
-    without = np.repeat(whole[..., np.newaxis], groups.members, axis=-1)
+    found = np.repeat(whole[..., np.newaxis], 1 + groups.members, axis=-1)
     for group, member in enumerate(groups.member):
         there = (member >= 0) & np.isfinite(y[group])
         present, codes = np.unique(member[there], return_inverse=True)
         scores = x[:, group, there]
-        found = without_each(scores, y[group, there], codes, "spearman")
+        without = without_each(scores, y[group, there], codes, "spearman")
         # Where a metric has no score of a cluster, nothing is left out.
-        has = np.zeros(found.shape, dtype=np.bool_)
+        has = np.zeros(without.shape, dtype=np.bool_)
         np.logical_or.at(has.T, codes, np.isfinite(scores).T)
-        without[:, group, present] = np.where(has, found, without[:, group, present])
-    return _Sums(whole, without)
+        found[:, group, 1 + present] = np.where(has, without, found[:, group, 1 + present])
+    return found
 
 
 def replicates(
@@ -304,39 +297,37 @@ def replicates(
     if "spa" in measures and grouping != "pooled":
         raise ValueError("soft pairwise accuracy compares systems: expected the grouping pooled")
     groups = Groups.of(design, items, grouping)
+    ranks: list[Floats] = []
     if grouping == "pooled":
         means, rated = paired_means(table, human, design)
         x, y = means[:, np.newaxis], rated[:, np.newaxis]
-        ranked = (
-            [_spearman(x[row : row + 1], y[row], groups) for row in range(len(x))] if "spearman" in measures else []
-        )
-        of_ranks = [(one.whole[0], one.without[0]) for one in ranked]
+        if "spearman" in measures:
+            ranks = [_spearman(x[row : row + 1], y[row], groups)[0] for row in range(len(x))]
     else:
         x, of_one = groups.laid_out(merge_ties(table)), groups.laid_out(merge_ties(human))
         y = np.broadcast_to(of_one, x.shape)
-        together = _spearman(x, of_one, groups) if "spearman" in measures else _Sums(x, x)
-        of_ranks = list(zip(together.whole, together.without, strict=True))
+        ranks = list(_spearman(x, of_one, groups)) if "spearman" in measures else []
     found: dict[Measure, list[_Parts]] = {measure: [] for measure in measures if measure != "spa"}
     for row, (a, b) in enumerate(zip(x, y, strict=True)):
         counted = cache(lambda a=a, b=b: _counted(a, b, groups))
-        products = cache(lambda a=a, b=b: _products(a, b, groups))
+        # Anew without a cluster, since it may have nearly all of the variance.
+        products = cache(lambda a=a, b=b: _anew(a, groups, lambda left: _deviations(left, b)))
         for measure, parts in found.items():
             epsilon = np.nan
-            if measure == "spearman":
-                sums = _Sums(*of_ranks[row])
-            elif measure == "tau_c":
-                sums = _tau_c(a, b, groups, counted())
-            elif measure == "pairwise_pearson":
+            if measure == "pairwise_pearson":
                 parts.append(_combined(products(), groups, _pearson))
                 continue
+            if measure == "spearman":
+                values = ranks[row]
+            elif measure == "tau_c":
+                values = _tau_c(a, b, groups, counted()[0])
             elif measure == "pearson":
-                sums = _Sums(_pearson(products().whole), _pearson(products().without))
+                values = _pearson(products())
             else:
                 epsilon = best_epsilon(a, b) if measure == "acc_eq" else epsilon
-                of_pairs = _counted(a, b, groups, epsilon) if epsilon > 0 else counted()
-                sums = _Sums(_OF_SUMS[measure](of_pairs.whole), _OF_SUMS[measure](of_pairs.without))
-            defined = _Sums(*(np.stack([np.nan_to_num(of), np.isfinite(of)]) for of in (sums.whole, sums.without)))
-            parts.append(replace(_combined(defined, groups, lambda of: _divided(*of)), epsilon=epsilon))
+                values = _OF_SUMS[measure](_counted(a, b, groups, epsilon) if epsilon > 0 else counted())
+            defined = np.stack([np.nan_to_num(values), np.isfinite(values)])
+            parts.append(_combined(defined, groups, lambda of: _divided(*of), epsilon))
     made = {measure: _joined(parts, groups) for measure, parts in found.items()}
     if grouping == "pooled":
         made = {measure: _with_residuals(of, measure, x[:, 0], y[:, 0]) for measure, of in made.items()}
@@ -345,8 +336,7 @@ def replicates(
     return {measure: made[measure] for measure in measures}
 
 
-@dataclass(frozen=True)
-class _Parts:
+class _Parts(NamedTuple):
     """Of one metric: the value, without each member cluster, each outer one, and each member of an outer one."""
 
     value: float
@@ -357,35 +347,29 @@ class _Parts:
     epsilon: float = np.nan
 
 
-def _combined(sums: _Sums, groups: Groups, made: Callable[[Floats], Floats]) -> _Parts:
-    """Make one value of sums over groups, shape (k, groups); a group without any of the last of the k does not count."""
-    value = float(made(sums.whole.sum(axis=1)))
-    members = made(sums.without.sum(axis=1))
-    count = int((sums.whole[1:].min(axis=0) > 0).sum())
-    if not groups.outers:
-        return _Parts(value, members, np.empty(0), np.empty(0), count)
-    by_outer = np.zeros((groups.outers, len(sums.whole)))
-    by_cell = np.zeros((groups.outers, len(sums.whole), groups.members))
-    np.add.at(by_outer, groups.outer, sums.whole.T)
-    np.add.at(by_cell, groups.outer, sums.without.transpose(1, 0, 2))
-    # Not the whole less each one, which loses the digits of small ones beside a large one.
-    before, after = np.zeros((2, *by_outer.shape))
-    before[1:], after[:-1] = np.cumsum(by_outer[:-1], axis=0), np.cumsum(by_outer[:0:-1], axis=0)[::-1]
-    rest = before + after
-    outer, member = groups.cells
-    return _Parts(value, members, made(rest.T), made((rest[outer] + by_cell[outer, :, member]).T), count)
+def _combined(sums: Floats, groups: Groups, made: Callable[[Floats], Floats], epsilon: float = np.nan) -> _Parts:
+    """Make one value of sums over groups, (k, groups, 1 + members); a group without any of the last of the k does not count."""
+    value, *members = made(sums.sum(axis=1)).tolist()
+    count = int((sums[1:, :, 0].min(axis=0) > 0).sum())
+    outers = cells = np.empty(0)
+    if groups.outers:
+        by_outer = np.zeros((groups.outers, len(sums), 1 + groups.members))
+        np.add.at(by_outer, groups.outer, sums.transpose(1, 0, 2))
+        # Not the whole less each one, which loses the digits of small ones beside a large one.
+        rest = np.zeros(by_outer.shape[:2])
+        rest[1:] += np.cumsum(by_outer[:-1, :, 0], axis=0)
+        rest[:-1] += np.cumsum(by_outer[:0:-1, :, 0], axis=0)[::-1]
+        outer, member = groups.cells
+        outers, cells = made(rest.T), made((rest[outer] + by_outer[outer, :, 1 + member]).T)
+    return _Parts(value, np.array(members), outers, cells, count, epsilon)
 
 
 def _joined(parts: Sequence[_Parts], groups: Groups) -> Replicates:
-    members, outers, cells = (
-        np.stack([getattr(part, name) for part in parts]) if parts else np.empty((0, 0))
-        for name in ("members", "outers", "cells")
-    )
+    columns = zip(*parts, strict=True) if parts else iter([()] * len(_Parts._fields))
+    values, *clusters, n, epsilon = map(list, columns)
+    members, outers, cells = (np.stack(side) if side else np.empty((0, 0)) for side in clusters)
     systems, dialogues = (members, outers) if groups.by_item or not groups.outers else (outers, members)
-    return Replicates(
-        np.array([part.value for part in parts]), systems, dialogues, cells,
-        np.array([part.n for part in parts], dtype=np.intp), np.array([part.epsilon for part in parts]),
-    )  # fmt: skip
+    return Replicates(np.array(values), systems, dialogues, cells, np.array(n, dtype=np.intp), np.array(epsilon))
 
 
 def _with_residuals(made: Replicates, measure: Measure, x: Floats, y: Floats) -> Replicates:

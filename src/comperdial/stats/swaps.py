@@ -1,9 +1,9 @@
 """Permutation tests: what the difference of two metrics is when their scores are swapped at random.
 
-Swaps of whole systems take systems as drawn from more of their kind. PERM-BOTH (Deutsch, Dror and Roth 2021), as the WMT
-metrics tasks use it, swaps each unit by itself, so that units count as independent. Metrics that favour whole systems or
-dialogues break that, and the test then rejects too often (docs/validation.md). It answers WMT's question, "is the difference
-chance, given these systems and dialogues and no others?", and is given beside the test that answers ours.
+Swaps of whole systems take systems as drawn from more of their kind; they are the tests of ranks of systems. PERM-BOTH (Deutsch,
+Dror and Roth 2021), as the WMT metrics tasks use it, swaps each unit by itself, so that units count as independent. Metrics that
+favour whole systems or dialogues break that, and the test then rejects too often (docs/validation.md); it is here for the ranks
+of :mod:`comperdial.evaluation.overall` that the WMT tasks would give.
 
 After a swap each unit has the first metric's score or the second's. A statistic that is a sum over pairs of units, as the
 numerators of Spearman's and Kendall's coefficients are, is then a constant plus linear plus quadratic terms in the signs of the
@@ -20,13 +20,13 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse, stats
+from scipy import stats
 
-from comperdial.stats import Coefficient, Measure
-from comperdial.stats.correlation import ALPHA, rowwise
+from comperdial.stats import Measure
+from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import FEWEST_SAMPLED, Design, Flags, Floats, Integers
 from comperdial.stats.jackknife import CLOSE, Replicates
-from comperdial.stats.means import merge_ties, paired_means, system_means
+from comperdial.stats.means import merge_ties, paired_means
 from comperdial.stats.pairs import (
     Grouping,
     Groups,
@@ -46,8 +46,6 @@ ENOUGH = 50
 _AT_ONCE = 2**22
 # Numbers in a step of the slower statistics.
 _STEP = 2**19
-# The share of the spread of ranks that ties may change without being counted for each swap.
-_IGNORED = 1e-5
 
 
 def draw_signs(rng: np.random.Generator, count: int, width: int) -> Floats:
@@ -285,170 +283,6 @@ def swap_systems_of_pairs(
 # PERM-BOTH
 
 
-def swap_units(
-    scores: Floats,
-    ratings: Floats,
-    design: Design,
-    name: Coefficient,
-    resamples: int,
-    draw: Callable[[int], Floats],
-) -> Floats:
-    """Return the two-sided p of each pair of metrics, (1 + swaps as far out as the data) / (1 + swaps): PERM-BOTH.
-
-    Parameters
-    ----------
-    scores, ratings
-        Shapes (metrics, n) and (n,), nothing missing. Each row of scores is standardised first. For Spearman, what was
-        swapped (and averaged) is ranked each time.
-    design
-        With ``average`` the swapped scores are averaged by system.
-    name
-        ``pearson`` or ``spearman``; ``kendall`` with ``design.average`` only.
-    resamples
-        How many swaps; all pairs share them.
-    draw
-        Returns so many random signs of all units: shape (count, n).
-
-    Returns
-    -------
-    array
-        Shape (metrics, metrics), symmetric, 1 on the diagonal; NaN for a metric that does not vary.
-    """
-    usable = _varying(scores, ratings)
-    chosen = _standardised(scores[usable])
-    found = np.zeros((len(usable), len(usable)))
-    step = max(1, _AT_ONCE // len(ratings))
-    starts = range(0, resamples if len(usable) else 0, step)
-    ranked = name == "spearman" and not design.average
-    # The places of scores, which take long to find, serve several parts.
-    together = 4 if ranked else 1
-    for first in range(0, len(starts), together):
-        signs = np.concatenate([draw(min(step, resamples - start)) for start in starts[first : first + together]])
-        if design.average:
-            found += _far_by_means(chosen, ratings, design, signs, name)
-        else:
-            found += (_far_by_ranks if ranked else _far_by_units)(chosen, ratings, signs)
-    p = (1 + found[np.triu_indices(len(usable), 1)]) / (1 + resamples)
-    return _square(len(scores), usable, p, 1.0)
-
-
-def _far_by_units(scores: Floats, ratings: Floats, signs: Floats) -> Floats:
-    """Count per pair the swaps whose difference of Pearson's r over units is as far from 0 as the data's.
-
-    A swapped score is (a + b) / 2 + s (a - b) / 2 with a sign s, and its square likewise: all sums are linear in s.
-    """
-    metrics, n = scores.shape
-    y = (ratings - ratings.mean()) / ratings.std()
-    summed = signs @ (np.concatenate([scores, scores**2, scores * y]) / n).T
-    # By metric, then resample: rows are contiguous.
-    middle, square, cross = np.ascontiguousarray(summed.T).reshape(3, metrics, -1)
-    values = (scores @ y) / n
-    counts = np.zeros((metrics, metrics))
-    for a in range(metrics - 1):
-        rest = slice(a + 1, metrics)
-        shift, surplus = (middle[a] - middle[rest]) / 2, (square[a] - square[rest]) / 2
-        both, half = (values[a] + values[rest, None]) / 2, (cross[a] - cross[rest]) / 2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            one, other = ((both + s * half) / np.sqrt(1 + s * surplus - shift**2) for s in (1, -1))
-        counts[a, rest] = _as_far(np.abs(one - other), np.abs(values[a] - values[rest])[:, None])
-    return counts
-
-
-def _far_by_ranks(scores: Floats, ratings: Floats, signs: Floats) -> Floats:
-    """Count as :func:`_far_by_units` does, the correlation being Spearman's.
-
-    Where scores are tied, swaps change what is divided by, and the numerator's quadratic terms do not cancel: these are
-    looked at where they can decide.
-    """
-    y, by_unit = _ranked(ratings), np.ascontiguousarray(signs.T)
-    pairs = list(combinations(range(len(scores)), 2))
-    groups = [_places(scores[a], scores[b]) for a, b in pairs]
-    odd = np.array([_of_ranks(group, y) for group in groups]).reshape(-1, len(y)) @ by_unit
-    counts = np.zeros((len(scores), len(scores)))
-    once = np.ones((len(y), 1))
-    for (a, b), group, moved in zip(pairs, groups, odd, strict=True):
-        squares, ignored = _spreads(group, by_unit)
-        one, other = np.sqrt(squares * (y @ y))
-        observed = float(_rank_swaps(group, y, once)[0])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            drawn = np.abs(moved / one + moved / other)
-            # A coefficient is at most 1, which bounds what the quadratic terms, and ties left out, add.
-            slack = (np.abs(squares[0] - squares[1]) + 4 * ignored) * (y @ y) / (2 * one * other)
-        unsure = (slack > 0) & (np.abs(drawn - observed) <= slack + CLOSE)
-        drawn[unsure] = _rank_swaps(group, y, by_unit[:, unsure]) if unsure.any() else 0.0
-        counts[a, b] = _as_far(drawn, observed)
-    return counts
-
-
-def _spreads(group: Integers, signs: Floats) -> tuple[Floats, float]:
-    """Return the sums of squares of both metrics' ranks after each swap, (2, swaps), and by how much they may be too large.
-
-    Thousands of ties of two or three among thousands of units change them by less than 1e-5 of what they are, and are left out.
-    """
-    n, sizes = len(signs), np.bincount(group)
-    whole = (n**3 - n) / 12
-    tied = np.flatnonzero(sizes > 1)
-    tied = tied[np.argsort(sizes[tied], kind="stable")]
-    lost = np.cumsum(sizes[tied] ** 3 / 12)
-    few = lost <= _IGNORED * whole
-    large = tied[~few]
-    row = np.full(len(sizes), -1)
-    row[large] = np.arange(len(large))
-    inside = row[group] >= 0
-    halves = np.repeat([0.5, -0.5], n)[inside], (row[group[inside]], np.tile(np.arange(n), 2)[inside])
-    middle, moved = sizes[large, np.newaxis] / 2, sparse.csr_array(halves, shape=(len(large), n)) @ signs
-    squares = [whole - (of * (of * of - 1)).sum(axis=0) / 12 for of in (middle + moved, middle - moved)]
-    return np.maximum(squares, 0), float(lost[few].max(initial=0.0))
-
-
-def _far_by_means(scores: Floats, ratings: Floats, design: Design, signs: Floats, name: Coefficient) -> Floats:
-    """Count as :func:`_far_by_units` does, the correlation being over means of systems."""
-    y, sizes = system_means(ratings, design), np.bincount(design.systems)
-    means = np.stack([np.bincount(design.systems, row) for row in scores]) / sizes
-    moved = np.empty((len(scores), len(sizes), len(signs)))
-    for system, size in enumerate(sizes):
-        inside = np.flatnonzero(design.systems == system)
-        moved[:, system] = (scores[:, inside] / size) @ signs[:, inside].T
-    values = _of_columns(means.T, y, name)
-    counts = np.zeros((len(scores), len(scores)))
-    for a, b in combinations(range(len(scores)), 2):
-        middle, half = (means[a] + means[b])[:, None] / 2, (moved[a] - moved[b]) / 2
-        one, other = np.split(_of_columns(np.concatenate([middle + half, middle - half], axis=1), y, name), 2)
-        counts[a, b] = _as_far(np.abs(one - other), abs(values[a] - values[b]))
-    return counts
-
-
-def _of_columns(x: Floats, y: Floats, name: Coefficient) -> Floats:
-    """Correlate the columns of (systems, many) with one side that stays, (systems,)."""
-    if name == "pearson":
-        centred, fixed = x - x.mean(axis=0), y - y.mean()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((fixed @ centred) / np.linalg.norm(fixed) / np.sqrt((centred**2).sum(axis=0)))
-    # Sums in another order must not break ties.
-    x = np.round(x, 10)
-    order = np.argsort(x, axis=0)
-    tied = (np.diff(np.take_along_axis(x, order, axis=0), axis=0) == 0).any(axis=0)
-    found = np.empty(x.shape[1])
-    found[tied] = rowwise(x[:, tied].T, np.broadcast_to(y, (int(tied.sum()), len(y))), name)
-    # Without ties the order is all that matters, which is five times as fast.
-    order = order[:, ~tied]
-    if name == "spearman":
-        ranks, rated = _ranked(np.arange(float(len(y)))), _ranked(y)
-        found[~tied] = ranks @ rated[order] / np.linalg.norm(ranks) / np.linalg.norm(rated)
-        return found
-    # Numbers of as few bytes as count all systems compare fastest.
-    level = np.unique(y, return_inverse=True)[1]
-    places = level.astype(np.min_scalar_type(len(y)))[order]
-    below = np.zeros_like(places)
-    for apart in range(1, len(places)):
-        below[apart:] += (places[apart:] > places[:-apart]).view(np.uint8)
-    pairs, same = len(y) * (len(y) - 1) / 2, np.bincount(level)
-    untied = pairs - float((same * (same - 1) / 2).sum())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found[~tied] = (2 * below.sum(axis=0, dtype=np.int64) - untied) / np.sqrt(untied * pairs)
-    return found
-
-
 def swap_pairs(
     scores: npt.ArrayLike,
     ratings: npt.ArrayLike,
@@ -460,7 +294,7 @@ def swap_pairs(
     resamples: int,
     seed: int,
 ) -> Floats:
-    """Return the two-sided p of each pair of metrics when what they say of pairs of units is swapped at random.
+    """Return WMT's one-sided p of each pair of metrics: what they say of pairs of units is swapped at random, nothing is added.
 
     Parameters
     ----------
@@ -478,7 +312,7 @@ def swap_pairs(
     p = []
     for a, b in combinations(range(len(x)), 2):
         drawn = _swapped_pairs(right[a], right[b], x[a], y, resamples, np.random.default_rng([seed, a, b]))
-        p.append((1 + _as_far(drawn, abs(found.values[a] - found.values[b]))) / (1 + resamples))
+        p.append(_as_far(drawn, abs(found.values[a] - found.values[b])) / (2 * max(resamples, 1)))
     return _square(len(x), np.arange(len(x)), p, np.nan)
 
 

@@ -152,7 +152,7 @@ def tests(inputs: Inputs, study: Study) -> Table:
             place = f", {titles[dataset]}, {COEFFICIENTS[coefficient]}" if len({*several.values()}) > 1 else ""
             counts[f"{section}{place}"] = n
     cells = {
-        "DEnsity minus this": tested, "p": small_p(), "Holm": small_p("holm_p"), "PERM-BOTH": small_p("perm_both_p"),
+        "DEnsity minus this": tested, "p": small_p(), "Holm": small_p("holm_p"),
     }  # fmt: skip
     shown = frame.assign(group=frame["coefficient"].map(COEFFICIENTS))
     labels = {"section": "Kind", "label": "Metric"}
@@ -190,8 +190,8 @@ def difference_frame(pairs: pd.DataFrame, rows: Sequence[Mapping[str, Any]], dat
     Returns
     -------
     DataFrame
-        dataset, section, label, coefficient, difference (DEnsity minus the other), low, high, p, holm_p, perm_both_p,
-        perm_both_holm_p, n. Holm's correction is over the metrics of one section, data set and coefficient.
+        dataset, section, label, coefficient, difference (DEnsity minus the other), low, high, p, holm_p, n.
+        Holm's correction is over the metrics of one section, data set and coefficient.
     """
     named = pd.DataFrame([row for row in rows if "metric" in row])[["section", "label", "metric", "output"]]
     named = named.rename(columns={"metric": "metric_b", "output": "output_b"}).assign(place=range(len(named)))
@@ -200,12 +200,10 @@ def difference_frame(pairs: pd.DataFrame, rows: Sequence[Mapping[str, Any]], dat
         order=found["dataset"].map(list(datasets).index),
         kind=found["section"].map([*dict.fromkeys(named["section"])].index),
     ).sort_values(["order", "kind", "coefficient", "place"], kind="stable", ignore_index=True)
-    found["perm_both_p"] = found["p_perm_both"]
-    groups = found.groupby(["dataset", "section", "coefficient"], sort=False)
-    for name, p in {"holm_p": "p", "perm_both_holm_p": "perm_both_p"}.items():
-        found[name] = groups[p].transform(lambda one: holm(one.to_numpy(np.float64))) if len(found) else found[p]
+    groups = found.groupby(["dataset", "section", "coefficient"], sort=False)["p"]
+    found["holm_p"] = groups.transform(lambda one: holm(one.to_numpy(np.float64))) if len(found) else found["p"]
     columns = ["dataset", "section", "label", "coefficient", "difference", "low", "high"]
-    return found[[*columns, "p", "holm_p", "perm_both_p", "perm_both_holm_p", "n"]]
+    return found[[*columns, "p", "holm_p", "n"]]
 
 
 def _summary(frame: pd.DataFrame, titles: Mapping[str, str]) -> Section:
@@ -218,11 +216,10 @@ def _summary(frame: pd.DataFrame, titles: Mapping[str, str]) -> Section:
             {
                 "title": titles[dataset], "section": section, "group": COEFFICIENTS[coefficient],
                 "above": f"{len(above)} of {len(group)}", "significantly": str((above["holm_p"] < ALPHA).sum()),
-                "by PERM-BOTH": str((above["perm_both_holm_p"] < ALPHA).sum()),
                 "least difference": f"{nearest['label']} ({number(nearest['difference'], sign=True)})",
             }
         )  # fmt: skip
-    heads = ("above", "significantly", "by PERM-BOTH", "least difference")
+    heads = ("above", "significantly", "least difference")
     cells = {head: (lambda record, head=head: str(record[head])) for head in heads}
     return Section(
         "DEnsity above", spread(pd.DataFrame(records), {"title": "Data set", "section": "Kind"}, "group", cells)
