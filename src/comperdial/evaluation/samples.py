@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -160,212 +160,173 @@ def samples(
                 where=f"dataset {dataset!r}",
                 expected="the same dataset, item_id and system_id in scores and ratings",
             )
-        check_targets(targets, source, dataset, rated)
+        _check_targets(targets, source, dataset, rated)
         own = scores[scores["dataset"] == dataset]
         check_scores(own, dataset)
-        tables = _Tables(dataset, own, rated, contexts, systems, source, allow_missing)
-        none = True
-        for sample in tables.samples(levels, targets):
-            none = False
-            yield sample
-        if none and not allow_missing:
+        single = {level: single_ratings(rated, level, systems, source) for level in RATED_LEVELS}
+        of_dataset = None if contexts is None else contexts[contexts["dataset"] == dataset]
+        found = list(_of_dataset(dataset, own, single, of_dataset, levels, targets, allow_missing))
+        if not found and not allow_missing:
             raise SchemaError(
                 f"nothing to correlate at the levels {', '.join(levels)}",
                 where=f"dataset {dataset!r}",
                 expected="scores and ratings of the same turns or dialogues",
             )
+        yield from found
 
 
-class _Tables:
-    """One data set's scores and ratings, by unit."""
-
-    def __init__(
-        self,
-        dataset: str,
-        scores: pd.DataFrame,
-        ratings: pd.DataFrame,
-        contexts: pd.DataFrame | None,
-        systems: pd.DataFrame | None,
-        source: str,
-        allow_missing: bool,
-    ) -> None:
-        self.dataset = dataset
-        self.allow_missing = allow_missing
-        made = scores[[*NAME, "signature"]].drop_duplicates().to_numpy(dtype=str)
-        self.signatures = {(row[0], row[1]): row[2] for row in made.tolist()}
-        self.turn, self.dialogue = (single_ratings(ratings, level, systems, source) for level in RATED_LEVELS)
-        names = dialogue_names(contexts, dataset, self.turn, scores)
-        self.dialogue_of = names
-        self.turn_of = None
-        if contexts is not None and "turn" in contexts:
-            self.turn_of = contexts[contexts["dataset"] == dataset].set_index("context_id")["turn"]
-        scores = scores if "cut" in scores else scores.assign(cut=0)
-        # What is chosen is copied: long texts, such as signatures, are known by now.
-        scores = scores[[*NAME, "level", "item_id", "system_id", "value", "cut"]]
-        of_turns, of_dialogues = (scores[scores["level"] == level] for level in RATED_LEVELS)
-        self._check_rated(of_turns, self.turn, "response")
-        self._check_rated(of_dialogues, self.dialogue, "dialogue")
-        self.turn_scores, self.turn_cut = wide(of_turns, "value"), wide(of_turns, "cut")
-        own, own_cut = wide(of_dialogues, "value"), wide(of_dialogues, "cut")
-        both = (mean_scores(self.turn_scores, names), by_dialogue(self.turn_cut, names).max())
-        self.dialogue_scores, self.dialogue_cut = (
-            mean.join(other, how="outer") for mean, other in zip(both, (own, own_cut), strict=True)
-        )
-        # A score of a whole dialogue counts for each of its turns, where systems are averaged over turns.
-        self.spread, self.spread_cut = own, own_cut
-        self.turn_means = None if self.turn is None else mean_by_dialogue(self.turn, names)
-        raters = 0 if self.turn is None else self.turn.columns.size
-        self.human_signature = f"human|ratings:turn|annotators:{raters}"
-        self.share = share_of_turns(self.turn_scores, self.turn, names).join(
-            own.notna().astype(np.float64), how="outer"
-        )
-
-    def _check_rated(self, scores: pd.DataFrame, rated: pd.DataFrame | None, what: str) -> None:
-        """Refuse scores of which none was rated, and warn of those that were not."""
-        if rated is None or rated.empty:
-            return
-        known = units_of(rated)
-        for (metric, output), group in scores[[*NAME, "item_id", "system_id"]].groupby(NAME, sort=True):
-            found = pd.MultiIndex.from_frame(group[["item_id", "system_id"]]).isin(known)
-            if not found.any() and not self.allow_missing:
-                raise SchemaError(
-                    f"no score of metric {metric!r} belongs to a rated {what}",
-                    where=f"dataset {self.dataset!r}",
-                    expected="the same dataset, item and system_id in scores and ratings",
+def _of_dataset(
+    dataset: str,
+    scores: pd.DataFrame,
+    single: Mapping[str, pd.DataFrame | None],
+    contexts: pd.DataFrame | None,
+    levels: Sequence[str],
+    targets: Sequence[str] | None,
+    allow_missing: bool,
+) -> Iterator[Sample]:
+    """Pair the scores of one data set with its single ratings of turns and of dialogues."""
+    made = scores[[*NAME, "signature"]].drop_duplicates().to_numpy(dtype=str)
+    signatures = {(metric, output): signature for metric, output, signature in made.tolist()}
+    turn, dialogue = (single[level] for level in RATED_LEVELS)
+    raters = 0 if turn is None else turn.columns.size
+    signatures[HUMAN] = f"human|ratings:turn|annotators:{raters}"
+    dialogue_of = _dialogue_names(contexts, dataset, turn, scores)
+    scores = scores if "cut" in scores else scores.assign(cut=0)
+    scores = scores[[*NAME, "level", "item_id", "system_id", "value", "cut"]]
+    for level, what in zip(RATED_LEVELS, ("response", "dialogue"), strict=True):
+        _check_rated(scores[scores["level"] == level], single[level], what, dataset, allow_missing)
+    tables = _Scores.of(scores, turn, dialogue_of)
+    of_turns = None if turn is None else _by_dialogue(_mean_ratings(turn), dialogue_of)
+    for level in dict.fromkeys(levels):
+        rated: list[tuple[str, pd.DataFrame, pd.DataFrame]] = []
+        if turn is not None and level != "dialogue":
+            rated.append(("turn", turn, _mean_ratings(turn)))
+        if (
+            turn is not None
+            and of_turns is not None
+            and level == "dialogue"
+            and _has_several(turn, contexts, dialogue_of)
+        ):
+            # Of a dialogue that not all rated as a whole, the mean over raters is not its mean rating.
+            rated.append(("turn", _by_dialogue(turn, dialogue_of), of_turns))
+        if dialogue is not None and level != "turn":
+            rated.append(("dialogue", dialogue, _mean_ratings(dialogue)))
+        for against, of_level, means in rated:
+            of_units = against == "turn" and level != "dialogue"  # as Sample.of_turns
+            values, cut = tables.turn if level == "turn" else tables.system if of_units else tables.dialogue
+            for target in sorted(of_level.index.get_level_values("dimension").unique()):
+                one = _of_target(of_level, target).dropna(axis="columns", how="all")
+                systems = one.index.get_level_values("system_id")
+                few = level == "system" and systems.nunique() < FEWEST_SYSTEMS
+                if few or (targets is not None and target not in targets):
+                    continue
+                mine = values.reindex(one.index).dropna(axis="columns", how="all")
+                if mine.empty and not allow_missing:
+                    if against == "dialogue" and not values.empty:
+                        raise SchemaError(
+                            "no score belongs to a rated dialogue",
+                            where=f"dataset {dataset!r}",
+                            expected="contexts of the rated dialogues",
+                            hint="Pass the table `contexts`, which names the dialogue of each context",
+                        )
+                    continue
+                if against == "dialogue" and of_turns is not None:
+                    mine = _with_human(mine, of_turns, target)
+                mine = mine.sort_index(axis=1)
+                names = tuple((str(name[0]), str(name[1])) for name in mine.columns)
+                items, item_names = pd.factorize(one.index.get_level_values("item_id"))
+                codes, system_names = pd.factorize(systems, sort=True)
+                dialogues = dialogue_of.reindex(item_names).to_numpy()[items] if of_units else item_names[items]
+                there = mine.notna()
+                was_cut = cut.reindex(index=mine.index, columns=mine.columns).fillna(0) > 0
+                # Of a dialogue of which some turns have a score, that share.
+                share = 1.0 if of_units else tables.share.reindex(index=mine.index, columns=mine.columns).fillna(1.0)
+                yield Sample(
+                    dataset=dataset,
+                    level=level,
+                    against=against,
+                    target=str(target),
+                    names=names,
+                    scores=mine.to_numpy(dtype=np.float64).T,
+                    annotators=tuple(map(str, one.columns)),
+                    single=one.to_numpy(dtype=np.float64).T,
+                    ratings=_of_target(means, target)["rating"].to_numpy(dtype=np.float64),
+                    design=Design(codes, pd.factorize(dialogues, sort=True)[0], average=level == "system"),
+                    items=items,
+                    units=tuple((str(unit[0]), str(unit[1])) for unit in one.index),
+                    systems=tuple(map(str, system_names)),
+                    coverage=tuple((there * share).mean().tolist()),
+                    cut=tuple((was_cut & there).sum().tolist()),
+                    signatures=tuple(signatures[name] for name in names),
                 )
-            if lost := int((~found).sum()):
-                log.warning("%s, %s: %d of %d scores belong to no rated %s", metric, output, lost, len(group), what)
 
-    def samples(self, levels: Sequence[str], targets: Sequence[str] | None) -> Iterator[Sample]:
-        """Go through what there is at each level."""
-        for level in dict.fromkeys(levels):
-            if level in ("turn", "system") and self.turn is not None:
-                yield from self._of_ratings(level, "turn", self.turn, mean_ratings(self.turn), targets)
-            if level == "dialogue" and self.turn is not None and self.turn_means is not None and self._has_several():
-                single = ratings_by_dialogue(self.turn, self.dialogue_of)
-                yield from self._of_ratings(level, "turn", single, self.turn_means, targets)
-            if level in ("dialogue", "system") and self.dialogue is not None:
-                means = mean_ratings(self.dialogue)
-                yield from self._of_ratings(level, "dialogue", self.dialogue, means, targets)
 
-    def _has_several(self) -> bool:
-        """Say whether any system was rated in several turns of a dialogue: else dialogues are turns once more."""
-        if self.turn is None:
-            return False
-        units = units_of(self.turn)
-        contexts = units.get_level_values(0)
+@dataclass(frozen=True)
+class _Scores:
+    """Scores as (values, how many were cut): one row a unit (item_id, system_id), one column a (metric, output).
+
+    Attributes
+    ----------
+    turn, dialogue
+        Of responses, and of dialogues: the means over their turns, and the scores of whole dialogues.
+    system
+        Of responses, with the scores of whole dialogues for each rated turn: systems are averaged over turns.
+    share
+        The share of a dialogue's turns, rated ones if there are any, that have a score.
+    """
+
+    turn: tuple[pd.DataFrame, pd.DataFrame]
+    dialogue: tuple[pd.DataFrame, pd.DataFrame]
+    system: tuple[pd.DataFrame, pd.DataFrame]
+    share: pd.DataFrame
+
+    @classmethod
+    def of(cls, scores: pd.DataFrame, rated: pd.DataFrame | None, dialogue_of: pd.Series) -> _Scores:
+        """Lay out the scores of one data set; ``rated`` are the single ratings of turns."""
+
+        def wide(level: str, column: str) -> pd.DataFrame:
+            rows = scores[scores["level"] == level]
+            return rows.pivot(index=["item_id", "system_id"], columns=NAME, values=column).astype(np.float64)
+
+        turn, whole = ((wide(level, "value"), wide(level, "cut")) for level in RATED_LEVELS)
+        means = _by_dialogue(turn[0], dialogue_of).join(whole[0], how="outer")
+        cut = _grouped(turn[1], dialogue_of).max().join(whole[1], how="outer")
+        system = turn
+        if rated is None:
+            counts = _grouped(turn[0].notna(), dialogue_of).sum()
+            share = counts.div(counts.max(axis="columns"), axis="index")
+        else:
+            units = _units(rated)
+            share = _grouped(turn[0].reindex(units).notna(), dialogue_of).mean()
+            if not whole[0].empty:
+                items = dialogue_of.reindex(units.get_level_values("item_id")).to_numpy()
+                at = pd.MultiIndex.from_arrays([items, units.get_level_values("system_id")])
+                values, was_cut = (frame.reindex(at).set_axis(units) for frame in whole)
+                system = turn[0].join(values, how="outer"), turn[1].join(was_cut, how="outer")
+        share = share.join(whole[0].notna().astype(np.float64), how="outer")
+        return cls(turn, (means, cut), system, share)
+
+
+def _with_human(scores: pd.DataFrame, turns: pd.DataFrame, target: str) -> pd.DataFrame:
+    """Add the mean ratings of a dialogue's turns as scores of the dialogue."""
+    human = _of_target(turns, target)["rating"].reindex(scores.index)
+    if human.isna().all():
+        return scores
+    columns = pd.MultiIndex.from_tuples([HUMAN], names=NAME)
+    return scores.join(pd.DataFrame(human.to_numpy(), index=scores.index, columns=columns))
+
+
+def _has_several(turn: pd.DataFrame, contexts: pd.DataFrame | None, dialogue_of: pd.Series) -> bool:
+    """Return whether any system was rated in several turns of a dialogue: else dialogues are turns once more."""
+    units = _units(turn).to_frame(index=False)
+    units["dialogue"] = units["item_id"].map(dialogue_of)
+    if contexts is not None and "turn" in contexts:
         # A turn that a system answered several times is one turn, of which each answer has a context.
-        turns = contexts if self.turn_of is None else self.turn_of.reindex(contexts).to_numpy()
-        found = pd.DataFrame(
-            {
-                "dialogue": self.dialogue_of.reindex(contexts).to_numpy(),
-                "system": units.get_level_values(1),
-                "turn": turns,
-            }
-        ).drop_duplicates()
-        return bool(found.duplicated(["dialogue", "system"]).any())
-
-    def _scores(self, level: str, against: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the scores of a level's units, and how many of each were cut."""
-        if level == "dialogue" or against == "dialogue":
-            return self.dialogue_scores, self.dialogue_cut
-        if level == "turn":
-            return self.turn_scores, self.turn_cut
-        return self._with_spread(self.turn_scores, self.spread), self._with_spread(self.turn_cut, self.spread_cut)
-
-    def _with_spread(self, frame: pd.DataFrame, spread: pd.DataFrame) -> pd.DataFrame:
-        """Add what whole dialogues have: where systems are averaged over turns, it counts once a turn."""
-        if spread.empty or self.turn is None:
-            return frame
-        units = units_of(self.turn)
-        items = self.dialogue_of.reindex(units.get_level_values(0)).to_numpy()
-        at = pd.MultiIndex.from_arrays([items, units.get_level_values(1)])
-        by_turn = pd.DataFrame(spread.reindex(at).to_numpy(), index=units, columns=spread.columns)
-        return frame.join(by_turn, how="outer")
-
-    def _of_ratings(
-        self, level: str, against: str, single: pd.DataFrame, means: pd.Series, targets: Sequence[str] | None
-    ) -> Iterator[Sample]:
-        """Pair the scores of a level with the ratings of each dimension, given one by one and as their means."""
-        scores, cut = self._scores(level, against)
-        for target in sorted(single.index.get_level_values("dimension").unique()):
-            if targets is not None and target not in targets:
-                continue
-            rated = of_target(single, target).dropna(axis="columns", how="all")
-            units = pd.MultiIndex.from_tuples(rated.index, names=["item_id", "system_id"])
-            values = scores.reindex(units).dropna(axis="columns", how="all")
-            if level == "system" and units.get_level_values(1).nunique() < FEWEST_SYSTEMS:
-                continue
-            if values.empty and not self.allow_missing:
-                if against == "dialogue" and not scores.empty:
-                    raise SchemaError(
-                        "no score belongs to a rated dialogue",
-                        where=f"dataset {self.dataset!r}",
-                        expected="contexts of the rated dialogues",
-                        hint="Hand in the table `contexts`, which says what dialogue a context belongs to",
-                    )
-                continue
-            if against == "dialogue":
-                values = self._with_human(values, target)
-            mean = of_target(means.to_frame("rating"), target)["rating"]
-            yield self._sample(level, against, target, rated, mean, values.sort_index(axis=1), cut.reindex(units))
-
-    def _with_human(self, values: pd.DataFrame, target: str) -> pd.DataFrame:
-        if self.turn_means is None or target not in self.turn_means.index.get_level_values("dimension"):
-            return values
-        means = of_target(self.turn_means.to_frame("rating"), target)["rating"]
-        human = pd.DataFrame({HUMAN: means.reindex(values.index)}, index=values.index)
-        human.columns = pd.MultiIndex.from_tuples([HUMAN], names=NAME)
-        return values.join(human.dropna(axis="columns", how="all"))
-
-    def _sample(
-        self,
-        level: str,
-        against: str,
-        target: str,
-        rated: pd.DataFrame,
-        means: pd.Series,
-        values: pd.DataFrame,
-        cut: pd.DataFrame,
-    ) -> Sample:
-        items, item_names = pd.factorize(rated.index.get_level_values(0))
-        codes, names = pd.factorize(rated.index.get_level_values(1), sort=True)
-        of_turns = against == "turn" and level != "dialogue"  # as Sample.of_turns
-        dialogues = self.dialogue_of.reindex(item_names).to_numpy()[items] if of_turns else item_names[items]
-        matrix = values.to_numpy(dtype=np.float64).T
-        chosen = tuple((str(name[0]), str(name[1])) for name in values.columns)
-        was_cut = cut.reindex(columns=values.columns).fillna(0).to_numpy() > 0
-        return Sample(
-            dataset=self.dataset,
-            level=level,
-            against=against,
-            target=str(target),
-            names=chosen,
-            scores=matrix,
-            annotators=tuple(map(str, rated.columns)),
-            single=rated.to_numpy(dtype=np.float64).T,
-            ratings=means.to_numpy(dtype=np.float64),
-            design=Design(codes, pd.factorize(dialogues, sort=True)[0], average=level == "system"),
-            items=items,
-            units=tuple((str(unit[0]), str(unit[1])) for unit in rated.index),
-            systems=tuple(map(str, names)),
-            coverage=tuple(float(share) for share in self._coverage(values, of_turns)),
-            cut=tuple(int(count) for count in (was_cut & ~np.isnan(matrix.T)).sum(axis=0)),
-            signatures=tuple(self.signatures.get(name, self.human_signature) for name in chosen),
-        )
-
-    def _coverage(self, values: pd.DataFrame, of_turns: bool) -> pd.Series:
-        """Return the share of rated units with a score; of a dialogue of which some turns have one, that share."""
-        there = values.notna().astype(np.float64)
-        if not of_turns:
-            there *= self.share.reindex(index=values.index, columns=values.columns).fillna(1.0)
-        return there.mean()
+        units["item_id"] = units["item_id"].map(contexts.set_index("context_id")["turn"])
+    return bool(units.drop_duplicates().duplicated(["dialogue", "system_id"]).any())
 
 
-# Tables by unit: one row a unit, one column an output or an annotator.
-
-
-def check_targets(targets: Sequence[str] | None, source: str, dataset: str, ratings: pd.DataFrame) -> None:
+def _check_targets(targets: Sequence[str] | None, source: str, dataset: str, ratings: pd.DataFrame) -> None:
     """Refuse a source that no ratings of a data set have, and a dimension."""
     sources = set(ratings["source"].unique())
     if source not in sources:
@@ -377,7 +338,7 @@ def check_targets(targets: Sequence[str] | None, source: str, dataset: str, rati
 
 
 def check_scores(scores: pd.DataFrame, dataset: str) -> None:
-    """Refuse scores that would stand in one column, and warn of those that no level takes."""
+    """Refuse an output with scores of both levels and a metric with the raters' name; warn of scores that no level takes."""
     levels = scores[[*NAME, "level"]].drop_duplicates()
     clash = levels[levels["level"].isin(RATED_LEVELS)]
     clash = clash[clash.duplicated(NAME)]
@@ -398,6 +359,24 @@ def check_scores(scores: pd.DataFrame, dataset: str) -> None:
         log.warning("%s: %d scores of whole systems are not used: systems are averaged here", dataset, count)
 
 
+def _check_rated(
+    scores: pd.DataFrame, rated: pd.DataFrame | None, what: str, dataset: str, allow_missing: bool
+) -> None:
+    """Refuse scores of a metric of which none was rated, and warn of those that were not."""
+    if rated is None:
+        return
+    known = pd.MultiIndex.from_frame(scores[["item_id", "system_id"]]).isin(_units(rated))
+    for (metric, output), own in pd.Series(known, scores.index).groupby([scores[name] for name in NAME]):
+        if not own.any() and not allow_missing:
+            raise SchemaError(
+                f"no score of metric {metric!r} belongs to a rated {what}",
+                where=f"dataset {dataset!r}",
+                expected="the same dataset, item and system_id in scores and ratings",
+            )
+        if lost := int((~own).sum()):
+            log.warning("%s, %s: %d of %d scores belong to no rated %s", metric, output, lost, len(own), what)
+
+
 def single_ratings(ratings: pd.DataFrame, level: str, systems: pd.DataFrame | None, source: str) -> pd.DataFrame | None:
     """Return single ratings of a level: one row an item, system and dimension (index), one column an annotator."""
     chosen = without_references(ratings, systems)
@@ -407,85 +386,16 @@ def single_ratings(ratings: pd.DataFrame, level: str, systems: pd.DataFrame | No
     return chosen.pivot(index=["item_id", "system_id", "dimension"], columns="annotator_id", values="rating")
 
 
-def units_of(single: pd.DataFrame) -> pd.MultiIndex:
-    """Return the units, (item_id, system_id), that have a rating."""
-    return pd.MultiIndex.from_frame(single.index.to_frame(index=False)[["item_id", "system_id"]].drop_duplicates())
-
-
-def ratings_by_dialogue(single: pd.DataFrame, dialogue_of: pd.Series) -> pd.DataFrame:
-    """Average each annotator's ratings of turns over a dialogue.
-
-    Of a dialogue that not all rated as a whole, the mean of these is not its mean rating: :func:`mean_by_dialogue`.
-    """
-    units = single.index.to_frame(index=False)
-    keys = [units["item_id"].map(dialogue_of).to_numpy(), units["system_id"].to_numpy(), units["dimension"].to_numpy()]
-    found = _with_ties(single.groupby(keys).mean(), single.abs().groupby(keys).mean())
-    found.index.names = ["item_id", "system_id", "dimension"]
-    return found
-
-
-def mean_by_dialogue(single: pd.DataFrame, dialogue_of: pd.Series) -> pd.Series:
-    """Average the mean ratings of turns over a dialogue: one row an item, a system and a dimension."""
-    return ratings_by_dialogue(mean_ratings(single).to_frame("rating"), dialogue_of)["rating"]
-
-
-def mean_ratings(single: pd.DataFrame) -> pd.Series:
-    """Average single ratings over annotators."""
-    means, sizes = (frame.mean(axis="columns").to_frame("rating") for frame in (single, single.abs()))
-    return _with_ties(means, sizes)["rating"]
-
-
-def mean_scores(scores: pd.DataFrame, dialogue_of: pd.Series) -> pd.DataFrame:
-    """Average scores of turns over each dialogue of each system."""
-    means, sizes = (by_dialogue(frame, dialogue_of).mean() for frame in (scores, scores.abs()))
-    return _with_ties(means, sizes)
-
-
-def _with_ties(means: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
-    """Make means ties, column by column, that differ only in the order of adding."""
-    values = merge_ties(means.to_numpy(dtype=np.float64).T, sizes.to_numpy(dtype=np.float64).T).T
-    return pd.DataFrame(values, index=means.index, columns=means.columns)
-
-
-def share_of_turns(scores: pd.DataFrame, rated: pd.DataFrame | None, dialogue_of: pd.Series) -> pd.DataFrame:
-    """Return the share of a dialogue's turns, rated ones where there are any, that each output has a score of."""
-    counts = by_dialogue(scores.notna(), dialogue_of).sum()
-    if rated is None:
-        return counts.div(counts.max(axis="columns"), axis="index")
-    units = units_of(rated)
-    here = scores.reindex(units).notna()
-    counts = by_dialogue(here, dialogue_of).sum()
-    return counts.div(by_dialogue(pd.DataFrame({"n": 1}, index=units), dialogue_of).sum()["n"], axis="index")
-
-
-def of_target(single: pd.DataFrame, target: str) -> pd.DataFrame:
-    """Return one row a unit: the single ratings of one dimension."""
-    rows = single.index.get_level_values("dimension") == target
-    return single[rows].reset_index("dimension", drop=True).sort_index()
-
-
-def wide(scores: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return one row a unit, one column a (metric, output)."""
-    return scores.pivot(index=["item_id", "system_id"], columns=NAME, values=column).astype(np.float64)
-
-
-def by_dialogue(frame: pd.DataFrame, dialogue_of: pd.Series) -> DataFrameGroupBy:
-    """Group units of turns by dialogue and system."""
-    dialogues = dialogue_of.reindex(frame.index.get_level_values(0)).to_numpy()
-    keys = [pd.Index(dialogues, name="item_id"), pd.Index(frame.index.get_level_values(1), name="system_id")]
-    return frame.groupby(keys)
-
-
-def dialogue_names(
+def _dialogue_names(
     contexts: pd.DataFrame | None, dataset: str, rated: pd.DataFrame | None, scores: pd.DataFrame
 ) -> pd.Series:
     """Return the dialogue of each context; without a table, each context is a dialogue of its own."""
     found = set(scores.loc[scores["level"] == "turn", "item_id"].unique())
     if rated is not None:
-        found |= set(rated.index.get_level_values(0).unique())
+        found |= set(rated.index.get_level_values("item_id").unique())
     names = pd.Series({name: name for name in sorted(found)}, dtype=object)
     if contexts is not None:
-        known = contexts[contexts["dataset"] == dataset].set_index("context_id")["dialogue_id"]
+        known = contexts.set_index("context_id")["dialogue_id"]
         if unknown := sorted(found - set(known.index)):
             raise SchemaError(
                 f"{len(unknown)} contexts are in no table, the first: {unknown[0]!r}",
@@ -494,3 +404,37 @@ def dialogue_names(
             )
         names.update(known)
     return names
+
+
+# Frames whose index begins with item_id and system_id.
+
+
+def _units(single: pd.DataFrame) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(single.index.to_frame(index=False)[["item_id", "system_id"]].drop_duplicates())
+
+
+def _of_target(frame: pd.DataFrame, target: str) -> pd.DataFrame:
+    rows = frame.index.get_level_values("dimension") == target
+    return frame[rows].reset_index("dimension", drop=True).sort_index()
+
+
+def _mean_ratings(single: pd.DataFrame) -> pd.DataFrame:
+    """Average single ratings over annotators: column ``rating``."""
+    return _with_ties(*(frame.mean(axis="columns").to_frame("rating") for frame in (single, single.abs())))
+
+
+def _grouped(frame: pd.DataFrame, dialogue_of: pd.Series) -> DataFrameGroupBy:
+    """Group turns by their dialogue and the other levels of the index."""
+    items, *others = (frame.index.get_level_values(at) for at in range(frame.index.nlevels))
+    return frame.groupby([pd.Index(dialogue_of.reindex(items).to_numpy(), name="item_id"), *others])
+
+
+def _by_dialogue(frame: pd.DataFrame, dialogue_of: pd.Series) -> pd.DataFrame:
+    """Average over the turns of each dialogue."""
+    return _with_ties(*(_grouped(one, dialogue_of).mean() for one in (frame, frame.abs())))
+
+
+def _with_ties(means: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
+    """Make means ties, column by column, that differ only in the order of adding."""
+    values = merge_ties(means.to_numpy(dtype=np.float64).T, sizes.to_numpy(dtype=np.float64).T).T
+    return pd.DataFrame(values, index=means.index, columns=means.columns)
