@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 INSTALL := python -m pip install --quiet
 STAGE := sh workflow/stage.sh
 # A line for each finished step; what Snakemake says besides is in .snakemake/log.
-RUN := snakemake --logger comperdial
+RUN := snakemake --quiet host reason rules
 
 # Another spelling would silently run what params.yaml says.
 $(foreach name,datasets dataset DATASET,$(if $(filter command,$(origin $(name))),\

@@ -101,7 +101,7 @@ def test_a_name_from_the_environment_is_never_run(make, tmp_path, monkeypatch, n
 def test_a_file_with_a_quote_in_its_name_is_run_and_its_page_named(make):
     done = make("reproduce", "DATASETS=data/anna's.csv usr_persona", made="results/anna_s/report.html")
     assert (done.returncode, done.stderr) == (0, "")
-    assert """snakemake --logger comperdial --config datasets=["data/anna's.csv", "usr_persona"]""" in done.stdout
+    assert """snakemake --quiet host reason rules --config datasets=["data/anna's.csv", "usr_persona"]""" in done.stdout
     assert "results/anna_s/report.html" in done.stdout
 
 

@@ -120,20 +120,11 @@ def test_parts_give_the_bytes_of_a_whole_and_one_that_fails_runs_again_alone(fin
 def test_broken_data_stops_with_its_name_and_leaves_no_output(fresh):
     ratings = fresh.path / "mirror/invented/mini/data/ratings.json"
     ratings.write_bytes(ratings.read_bytes()[:-100])
-    said = fresh.snakemake("--logger=comperdial", check=False)
+    said = fresh.snakemake(check=False)
     assert "Error in rule read:" in said
     assert "ratings.json: source 'mini_ratings' has sha256" in said and "expected sha256" in said
     assert "Traceback" not in said
     assert not [name for name in fresh.outputs() if name.startswith("data/tables") or "/scores/" in name]
-
-
-def test_progress_is_a_line_for_each_finished_step(finished):
-    finished.edit("params.yaml", "kind: bleu, text: raw", "kind: bleu, text: raw, epsilon: 0.1")
-    target = "results/usr_persona/correlations.parquet"
-    said = finished.snakemake("--logger=comperdial", target).splitlines()
-    first = next(place for place, line in enumerate(said) if line.startswith("2 steps; one after the other they took"))
-    lines = [re.sub(r"\d+:\d\d elapsed(, .* left)? +", "", line) for line in said[first + 1 :]]
-    assert lines[0] == "[1/2] score usr_persona bleu_raw" and lines[1].startswith("[2/2] ")
 
 
 @pytest.mark.parametrize(
