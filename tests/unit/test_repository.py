@@ -74,9 +74,7 @@ def test_no_data_of_others_and_no_results_are_in_git(root):
     assert not [n for n in names if n.startswith(("data/raw/", "data/runs/", ".snakemake/"))]
     assert {n for n in names if n.startswith("data/tables/")} <= {"data/tables/demo.dvc", "data/tables/.gitignore"}
     assert not [n for n in names if n.startswith("results/") and not n.endswith((".dvc", "/.gitignore"))]
-    # Entries of the leaderboard are small, and hold no text of others.
-    kept = [n for n in names if not n.startswith("leaderboard/")]
-    assert not [n for n in kept if n.endswith((".parquet", ".pkl", ".pickle", ".bin"))]
+    assert not [n for n in names if n.endswith((".parquet", ".pkl", ".pickle", ".bin"))]
     pinned = {source.sha256 for source in load_catalogue(root / "data/sources.yaml").files.values()}
     import hashlib
 

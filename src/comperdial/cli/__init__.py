@@ -136,6 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
         evaluate,
         fit,
         judge,
+        leaderboard,
         make,
         models,
         perturb,
@@ -145,14 +146,13 @@ def make_parser() -> argparse.ArgumentParser:
         recorded,
         score_pairs,
         steps,
-        submit,
         train,
         validate,
     )
 
     groups = (
         compare, continuity, make, steps, evaluate, dimensions, judge, prompts, rank, recorded, data, challenge, perturb,
-        models, fit, annotate, preferences, score_pairs, submit, train, validate,
+        models, fit, annotate, preferences, score_pairs, leaderboard, train, validate,
     )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")

@@ -32,6 +32,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _rank(options: argparse.Namespace) -> None:
+    import pandas as pd
+
     from comperdial import schema
     from comperdial.data.catalogue import load_catalogue
     from comperdial.evaluation.overall import Board, board_of, overall, pairs_of_systems, read_boards, read_samples
@@ -44,9 +46,8 @@ def _rank(options: argparse.Namespace) -> None:
     folders = {path.name: path for path in options.tables if path.name in board.datasets}
     known = load_catalogue(options.catalogue).datasets
     targets = {name: known[name].target for name in folders if name in known}
-    samples = read_samples(
-        folders, options.scores, outputs, level=entry["level"], source=entry["source"], targets=targets
-    )
+    scores = pd.concat([schema.read(path, "scores") for path in options.scores], ignore_index=True)
+    samples = read_samples(folders, scores, outputs, level=entry["level"], source=entry["source"], targets=targets)
     drawing = {"resamples": options.resamples, "seed": options.seed}
     frame, tests = overall(board, samples, outputs, missing=entry["missing"], **drawing)
     systems = {name: schema.read(path / "systems.parquet", "systems") for name, path in folders.items()}

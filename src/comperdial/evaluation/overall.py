@@ -407,7 +407,7 @@ def pairs_of_systems(
 
 def read_samples(
     folders: Mapping[str, Path],
-    scores: Sequence[Path],
+    scores: pd.DataFrame,
     outputs: Sequence[Output],
     *,
     level: str,
@@ -421,7 +421,7 @@ def read_samples(
     folders
         The folder of tables of each data set.
     scores
-        Files of table ``scores``, of any of the data sets.
+        Table ``scores``, of any of the data sets.
     outputs
         (metric, output) to keep.
     level, source
@@ -429,9 +429,7 @@ def read_samples(
     targets
         The dimension to take of each data set; default: the one that is nearest to overall quality.
     """
-    frames = [schema.read(path, "scores") for path in scores]
-    every = pd.concat(frames, ignore_index=True) if frames else schema.empty("scores")
-    kept = every[pd.MultiIndex.from_frame(every[["metric", "output"]]).isin(list(outputs))]
+    kept = scores[pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(outputs))]
     samples = {}
     for name, folder in folders.items():
         tables = Tables.read(folder, (), source)
