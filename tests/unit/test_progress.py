@@ -1,4 +1,4 @@
-"""What a run says of its steps and of the time that is left."""
+"""The lines of a run: its steps and the time that is left."""
 
 import json
 
@@ -8,13 +8,13 @@ from snakemake_logger_plugin_comperdial import Progress, about, clock, earlier_r
 
 
 def run(progress, *jobs):
-    """Run jobs of (rule, log, start, end) one after the other; return what is said of each."""
-    said = []
+    """Run jobs of (rule, log, start, end) one after the other; return the line of each."""
+    lines = []
     for number, (rule, log, start, end) in enumerate(jobs):
         progress.start(number, rule, log, start)
         progress.finish(number, end)
-        said.append(progress.line(f"{rule} {log}", end))
-    return said
+        lines.append(progress.line(f"{rule} {log}", end))
+    return lines
 
 
 def test_a_line_says_what_is_done_and_what_is_left():
@@ -64,7 +64,7 @@ def test_records_of_earlier_runs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told", "rounded"),
+    ("seconds", "shown", "rounded"),
     [
         (3, "0:03", "a few seconds"),
         (31, "0:31", "about 40 s"),
@@ -72,6 +72,6 @@ def test_records_of_earlier_runs(tmp_path):
         (9000, "2:30:00", "about 2.5 h"),
     ],
 )
-def test_durations(seconds, told, rounded):
-    assert clock(seconds) == told
+def test_durations(seconds, shown, rounded):
+    assert clock(seconds) == shown
     assert about(seconds) == rounded
