@@ -61,12 +61,7 @@ def _add_scoring(commands: Commands) -> None:
     add("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of --metric")
     add("--options", type=common.json_object, metavar="JSON", help="all options of --metric, which names a kind then")
     add("--name", help="what to call --metric in the table; default: NAME")
-    add(
-        "--part",
-        type=common.part_of,
-        metavar="I-of-N",
-        help="only the I-th of N parts, such as 3-of-16 (docs/metrics.md)",
-    )
+    add("--part", type=common.part_of, metavar="I-of-N", help="only this part, such as 3-of-16 (docs/metrics.md)")
     add("--parts", nargs="*", default=[], metavar="NAME=FILE", help="scores of metrics that --metric is made of")
     add("--embeddings", **_EMBEDDINGS)
     add("--output", **_OUTPUT)

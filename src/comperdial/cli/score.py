@@ -25,8 +25,8 @@ Responses = Path | list[tuple[pd.DataFrame, Batch]]
 def metrics(options: argparse.Namespace) -> None:
     """List the kinds of metrics and the names of params.yaml."""
     entries = read_entries(options.params)
-    listed = {kind: create(kind) for kind in kinds()}
-    for kind, metric in listed.items():
+    for kind in kinds():
+        metric = create(kind)
         _show(metric, f"{kind}: {', '.join(metric.outputs)}\n    {metric.signature()}")
     if entries:
         print(f"\nnames of {params_file(options.params)}:")
@@ -48,14 +48,14 @@ def score(options: argparse.Namespace) -> None:
         raise ConfigError(f"{options.input} is no folder", where="--part", expected="a folder of tables")
     keep_embeddings(options.embeddings)
     if options.metrics:
-        return write_scores(_score_several(options), output)
+        return _write(_score_several(options), output)
     metric, name = _metric(options), options.name or options.metric
     if not folder:
-        return write_scores(score_files.score_file(metric, name, options.input), output)
+        return _write(score_files.score_file(metric, name, options.input), output)
     suited, unsuited = suited_to({name: metric}, (batch for _, batch in scoring.batches(folder)))
     if unsuited:
         name_not_run(unsuited)
-        return write_scores(schema.empty("scores"), output)
+        return _write(schema.empty("scores"), output)
     metric, part = suited[name], options.part or schema.WHOLE
     if options.parts:
         if not isinstance(metric, Local):
@@ -64,7 +64,7 @@ def score(options: argparse.Namespace) -> None:
         return score_from(metric, name, folder, files, output)
     if output and output.suffix == ".parquet":
         return scoring.write_scores(metric, name, folder, output, part)
-    return write_scores(scoring.score_tables(metric, name, folder, part), output)
+    return _write(scoring.score_tables(metric, name, folder, part), output)
 
 
 def _metric(options: argparse.Namespace) -> Metric:
@@ -123,10 +123,10 @@ def keep_embeddings(folder: Path | None) -> None:
         os.environ[STORE_VARIABLE] = str(folder)
 
 
-def write_scores(scores: pd.DataFrame, output: Path | None, table: str = "scores") -> None:
-    """Write a table to a file, or as CSV to standard output."""
+def _write(scores: pd.DataFrame, output: Path | None) -> None:
+    """Write scores to a file, or as CSV to standard output."""
     if output:
-        schema.write(output, scores, table)
+        schema.write(output, scores, "scores")
     else:
         scores.to_csv(sys.stdout, index=False, lineterminator="\n")
 
