@@ -48,22 +48,22 @@ def test_score_then_correlate(tmp_path, responses, capsys):
     scores, ratings = tmp_path / "scores.csv", tmp_path / "ratings.csv"
     ratings.write_text(RATINGS)
     assert main(["score", str(responses), "--metric", "f1", "--output", str(scores)]) == 0
-    found = schema.read(scores, "scores")
-    assert found[found["output"] == "f1"].set_index(["item_id", "system_id"])["value"].to_dict() == {
+    table = schema.read(scores, "scores")
+    assert table[table["output"] == "f1"].set_index(["item_id", "system_id"])["value"].to_dict() == {
         ("1", "a"): 1.0,
         ("1", "b"): 0.0,
         ("2", "a"): 1.0,
         ("2", "b"): pytest.approx(0.4),
     }
     assert main(["correlate", str(scores), "--ratings", str(ratings), "--level", "turn"]) == 0
-    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
-    assert list(found.columns) == schema.table("correlations").columns
+    table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert list(table.columns) == schema.table("correlations").columns
     # Three outputs: three coefficients over responses and as many within contexts, and the accuracy of pairs there.
-    assert len(found) == 3 * (3 + 7 + 4)
-    chosen = found[(found["output"] == "f1") & (found["coefficient"] == "spearman") & (found["grouping"] == "pooled")]
+    assert len(table) == 3 * (3 + 7 + 4)
+    chosen = table[(table["output"] == "f1") & (table["coefficient"] == "spearman") & (table["grouping"] == "pooled")]
     assert chosen["value"].item() == pytest.approx(0.9486832980505138)
     # Two contexts are too few for an interval.
-    assert found["low"].isna().all()
+    assert table["low"].isna().all()
     arguments = ["correlate", str(scores), "--ratings", str(ratings), "--level", "turn", "--resamples", "0"]
     assert main(arguments) == 0
     plain = pd.read_csv(io.StringIO(capsys.readouterr().out))
@@ -116,14 +116,14 @@ def commands(parser, *names):
 )
 def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, capsys, names):
     (tmp_path / "file").touch()
-    said = fails(capsys, *names, "--output", tmp_path / "file/below.jsonl")
-    assert f"{tmp_path / 'file'}: is no folder; expected a folder to write to" in said
+    message = fails(capsys, *names, "--output", tmp_path / "file/below.jsonl")
+    assert f"{tmp_path / 'file'}: is no folder; expected a folder to write to" in message
 
 
 def test_preferences_go_to_a_folder(tmp_path, capsys):
     (tmp_path / "there.md").touch()
-    said = fails(capsys, "preferences", tmp_path / "missing.csv", "--output", tmp_path / "there.md")
-    assert "there.md: is no folder; expected a folder to write to, new or there already" in said
+    message = fails(capsys, "preferences", tmp_path / "missing.csv", "--output", tmp_path / "there.md")
+    assert "there.md: is no folder; expected a folder to write to, new or there already" in message
 
 
 @pytest.mark.parametrize(
@@ -463,7 +463,7 @@ def test_what_one_command_encoded_the_next_one_finds(tables, tmp_path, caplog, m
 
     def score(metric, *more):
         """Return the scores and how many texts were encoded."""
-        # A process of its own would not remember what an earlier command was told, or read.
+        # A process of its own would not remember what an earlier command was given, or read.
         monkeypatch.setenv("COMPERDIAL_EMBEDDINGS", "")
         encoder_module._open.clear()
         caplog.clear()
@@ -481,11 +481,11 @@ def test_what_one_command_encoded_the_next_one_finds(tables, tmp_path, caplog, m
     assert of_both
     monkeypatch.setattr(Vectors, "_encode", None)
     for metric, (expected, _) in zip(metrics, anew, strict=True):
-        found, encoded = score(metric, "--embeddings", str(kept))
-        pd.testing.assert_frame_equal(found, expected, rtol=1e-5)
+        table, encoded = score(metric, "--embeddings", str(kept))
+        pd.testing.assert_frame_equal(table, expected, rtol=1e-5)
         assert encoded == 0
-        assert (found["cut"] > 0).any()
-        assert (found["cut"] == 0).any() or metric["kind"] == "grounded_cosine"
+        assert (table["cut"] > 0).any()
+        assert (table["cut"] == 0).any() or metric["kind"] == "grounded_cosine"
     assert vectors_in(kept) == of_both
 
 
@@ -493,11 +493,11 @@ def test_cuts_reach_the_table_of_correlations(tables, tmp_path):
     scores, ratings = tmp_path / "s.parquet", tables / "ratings.parquet"
     options = json.dumps({"model": tinymodels.bert(tmp_path / "tiny"), "max_length": 40, "layer": 2})
     assert main(["score", str(tables), "--metric", "bertscore", "--options", options, "--output", str(scores)]) == 0
-    found = schema.read(scores, "scores").query("output == 'f1'")
-    assert 0 < (found["cut"] > 0).sum() < len(found)
+    table = schema.read(scores, "scores").query("output == 'f1'")
+    assert 0 < (table["cut"] > 0).sum() < len(table)
     out = tmp_path / "c.parquet"
     assert main(["correlate", str(scores), "--ratings", str(ratings), "--output", str(out)]) == 0
-    assert set(schema.read(out, "correlations")["cut"]) == {(found["cut"] > 0).sum()}
+    assert set(schema.read(out, "correlations")["cut"]) == {(table["cut"] > 0).sum()}
 
 
 @pytest.mark.parametrize(
@@ -581,6 +581,6 @@ def test_a_wrong_command_line_is_one_message(capsys, arguments, message):
 def test_a_misspelt_option_is_answered_by_its_command(capsys, arguments, command, meant):
     with pytest.raises(SystemExit) as ended:
         main(arguments)
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert ended.value.code == 2
-    assert said.startswith(f"usage: {command} ") and f"Did you mean {meant}?" in said
+    assert message.startswith(f"usage: {command} ") and f"Did you mean {meant}?" in message

@@ -11,7 +11,7 @@ import pytest
 
 from comperdial import evaluation, schema
 from comperdial.cli import main
-from comperdial.cli.compare_default import default_metrics
+from comperdial.cli.compare import default_metrics
 from comperdial.config import load_yaml
 from comperdial.config.registry import completed
 from comperdial.evaluation import aggregate

@@ -7,10 +7,9 @@ import logging
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -21,8 +20,10 @@ from comperdial.core.errors import ComperdialError, UnknownNameError, shown
 from comperdial.core.files import printable
 from comperdial.core.terminal import HarmlessFormatter
 
-# As a shell reports a program that Ctrl-C ended.
-INTERRUPTED = 130
+_MODULES = (
+    "evaluate", "continuity", "steps", "dimensions", "judge", "prompts", "recorded", "data", "challenge",
+    "perturb", "models", "fit", "annotate", "preferences", "score_pairs", "leaderboard", "train", "validate",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,90 +31,71 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0; 1 for an error of the user's or the data's; 2 for usage; 130 after Ctrl-C.
     """
-    debug = False
-    with _noting_interrupts() as interrupts:
-        try:
-            parser = make_parser()
-            arguments = sys.argv[1:] if arguments is None else arguments
-            for argument in arguments:
-                # Names of files stand in tables and records, which are UTF-8.
-                if argument != printable(argument):
-                    parser.error(f"{printable(argument)}: not UTF-8; rename the file")
-            options, unknown = parser.parse_known_args(arguments)
-            if unknown:
-                _refuse(unknown, parser, arguments)
-            debug = options.debug
-            handler = logging.StreamHandler(sys.stderr)
-            handler.setFormatter(HarmlessFormatter("%(levelname)s: %(message)s"))
-            logging.basicConfig(level=logging.WARNING, handlers=[handler])
-            logging.getLogger("comperdial").setLevel(logging.INFO)
-            if not hasattr(options, "run"):
-                parser.print_help()
-                return 2
-            return options.run(options) or 0
-        except BrokenPipeError:
-            # The reader of a pipe has seen enough; keep the interpreter from complaining at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
-        except BaseException as error:
-            if interrupts or isinstance(error, KeyboardInterrupt):
-                message, status = "interrupted", INTERRUPTED
-            elif isinstance(error, ComperdialError):
-                message, status = f"error: {error}", error.status
-            elif isinstance(error, OSError):
-                message, status = f"error: {shown(str(error.filename or 'a file'))}: {error.strerror or error}", 1
-            elif isinstance(error, Exception):
-                # No check foresaw it. Where it happened is for whoever mends that.
-                what = f"unexpected {type(error).__name__}: {shown(str(error))!r}"
-                message, status = f"error: {what}. `comperdial --debug …` shows where; please report it", 1
-            else:
-                raise
-            if debug:
-                raise
-            print(f"comperdial: {message}", file=sys.stderr)
-            return status
-
-
-def _refuse(unknown: Sequence[str], parser: argparse.ArgumentParser, arguments: Sequence[str]) -> NoReturn:
-    """End with the usage of the command that was given arguments it does not know, and what may be meant by the first."""
-    command = parser
-    for argument in arguments:
-        nested = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
-        if nested and argument in nested[0].choices:
-            command = nested[0].choices[argument]
-    known = [name for action in command._actions for name in action.option_strings]
-    meant = get_close_matches(unknown[0].partition("=")[0], known, 1)
-    hint = f". Did you mean {meant[0]}?" if meant else ""
-    command.error(f"unrecognized arguments: {' '.join(map(printable, unknown))}{hint}")
-
-
-@contextmanager
-def _noting_interrupts() -> Iterator[list[int]]:
-    """Give a list of the Ctrl-C so far: a library that is interrupted while it is imported raises what it likes."""
-    interrupts: list[int] = []
+    debug, interrupts = False, list[int]()
 
     def note(number: int, frame: FrameType | None) -> None:
+        # A library that is interrupted while it is imported may raise another error than KeyboardInterrupt.
         interrupts.append(number)
         signal.default_int_handler(number, frame)
 
-    before = signal.getsignal(signal.SIGINT)
-    # A program that handles Ctrl-C itself, or calls this in a thread, keeps its ways.
-    ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
-    if ours:
-        signal.signal(signal.SIGINT, note)
+    if arguments is None:
+        arguments = sys.argv[1:]
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, note)
     try:
-        yield interrupts
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, before)
+        parser = make_parser()
+        for argument in arguments:
+            # Tables and records hold names of files, and are UTF-8.
+            if argument != printable(argument):
+                parser.error(f"{printable(argument)}: not UTF-8; rename the file")
+        options = parser.parse_args(arguments)
+        debug = options.debug
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(HarmlessFormatter("%(levelname)s: %(message)s"))
+        logging.basicConfig(level=logging.WARNING, handlers=[handler])
+        logging.getLogger("comperdial").setLevel(logging.INFO)
+        if not hasattr(options, "run"):
+            parser.print_help()
+            return 2
+        return options.run(options) or 0
+    except BrokenPipeError:
+        # Without this, the interpreter complains at exit that it cannot write the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except BaseException as error:
+        interrupted = bool(interrupts) or isinstance(error, KeyboardInterrupt)
+        if debug or not (interrupted or isinstance(error, Exception)):
+            raise
+        # 130 is what a shell reports of a program that Ctrl-C ended.
+        message, status = ("interrupted", 130) if interrupted else _explained(error)
+        print(f"comperdial: {message}", file=sys.stderr)
+        return status
+
+
+def _explained(error: BaseException) -> tuple[str, int]:
+    """Return the line and the exit status for an error."""
+    if isinstance(error, ComperdialError):
+        return f"error: {error}", error.status
+    if isinstance(error, OSError):
+        return f"error: {shown(str(error.filename or 'a file'))}: {error.strerror or error}", 1
+    what = f"unexpected {type(error).__name__}: {shown(str(error))!r}"
+    return f"error: {what}. `comperdial --debug …` shows where; please report it", 1
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser, and that of each command below it, that says which known name a wrong one was perhaps meant to be."""
+    """A parser, also of each command, that suggests the nearest known name for a wrong one."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - passed on
         super().__init__(*arguments, **options)
         self.register("type", Path, named_path)
+
+    def parse_known_args(self, *arguments: Any) -> tuple[argparse.Namespace, list[str]]:  # type: ignore[override]  # noqa: ANN401
+        options, unknown = super().parse_known_args(*arguments)
+        if unknown:
+            near = get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, 1)
+            hint = f". Did you mean {near[0]}?" if near else ""
+            self.error(f"unrecognized arguments: {' '.join(map(printable, unknown))}{hint}")
+        return options, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
         if action.choices is not None and value not in action.choices:
@@ -126,38 +108,10 @@ class _Parser(argparse.ArgumentParser):
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of ``comperdial`` with all its commands."""
-    from comperdial.cli import (
-        annotate,
-        challenge,
-        compare,
-        continuity,
-        data,
-        dimensions,
-        evaluate,
-        fit,
-        judge,
-        leaderboard,
-        make,
-        models,
-        perturb,
-        preferences,
-        prompts,
-        rank,
-        recorded,
-        score_pairs,
-        steps,
-        train,
-        validate,
-    )
-
-    groups = (
-        compare, continuity, make, steps, evaluate, dimensions, judge, prompts, rank, recorded, data, challenge, perturb,
-        models, fit, annotate, preferences, score_pairs, leaderboard, train, validate,
-    )  # fmt: skip
     parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
     parser.add_argument("--version", action="version", version=f"comperdial {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for group in groups:
-        group.add_commands(commands)
+    for name in _MODULES:
+        import_module(f"comperdial.cli.{name}").add_commands(commands)
     return parser

@@ -1,4 +1,4 @@
-"""Arguments that several commands share."""
+"""Arguments that several commands share, and types of arguments."""
 
 from __future__ import annotations
 
@@ -6,61 +6,44 @@ import argparse
 import math
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
+
+from comperdial.core.errors import FileError
+from comperdial.core.files import check_output, check_suffix, parse_json
+from comperdial.core.names import LEVELS
 
 if TYPE_CHECKING:
     from comperdial.evaluation.options import Options
 
-
-def output_file(text: str) -> Path:
-    """Parse an argument that names a file to write; one that cannot be written is refused before any work.
-
-    Raises
-    ------
-    FileError
-        When there is something that is no file, or its folder cannot be one.
-    """
-    from comperdial.core.files import check_output
-
-    path = named_path(text)
-    output_folder(str(path.parent))
-    check_output(path)
-    return path
+Run = Callable[[argparse.Namespace], int | None]
+# What `add_subparsers` returns, which argparse does not export, and what `add_argument` is.
+Commands = Any
+Add = Callable[..., Any]
 
 
-def output_stem(text: str) -> Path:
-    """Parse an argument that is the common name of several files to write, as :func:`output_file`."""
-    path = named_path(text)
-    output_folder(str(path.parent))
-    return path
+def add_command(commands: Commands, name: str, run: str | Run, about: str) -> argparse.ArgumentParser:
+    """Add a command that runs a function, or ``module:function`` of this package, which is imported only then."""
+    command: argparse.ArgumentParser = commands.add_parser(name, help=about)
+    resolved = (lambda options: resolve_name(f"comperdial.cli.{run}")(options)) if isinstance(run, str) else run
+    command.set_defaults(run=resolved)
+    return command
 
 
-def output_table(text: str) -> Path:
-    """Parse an argument that names a table to write: a file, by a suffix that says its form.
+# Types of arguments. An output that cannot be written raises FileError before any work.
 
-    Raises
-    ------
-    FileError
-        When the suffix is unknown, or as :func:`output_file`.
-    """
-    from comperdial.core.files import check_suffix
 
-    path = output_file(text)
-    check_suffix(path)
-    return path
+def named_path(text: str) -> Path:
+    """Parse a path; to `pathlib`, "" would be the folder "."."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty; expected a file or folder")
+    return Path(text)
 
 
 def output_folder(text: str) -> Path:
-    """Parse an argument that names a folder to write to, new or there already.
-
-    Raises
-    ------
-    FileError
-        When there is something else, or nothing may be written there.
-    """
-    from comperdial.core.errors import FileError
-
+    """Parse the name of a folder to write to, new or there already."""
     path = named_path(text)
     there = next(place for place in (path, *path.absolute().parents) if place.exists())
     if not there.is_dir():
@@ -70,23 +53,29 @@ def output_folder(text: str) -> Path:
     return path
 
 
-def named_path(text: str) -> Path:
-    """Parse an argument that is a path; to `pathlib`, "" is the folder "."."""
-    if not text:
-        raise argparse.ArgumentTypeError("the name is empty; expected a file or folder")
-    return Path(text)
+def output_stem(text: str) -> Path:
+    """Parse the common name of several files to write."""
+    path = named_path(text)
+    output_folder(str(path.parent))
+    return path
 
 
-def add_catalogue(command: argparse.ArgumentParser) -> None:
-    """Add ``--catalogue``."""
-    command.add_argument("--catalogue", type=Path, default=Path("data/sources.yaml"), help="default: data/sources.yaml")
+def output_file(text: str) -> Path:
+    """Parse the name of a file to write."""
+    path = output_stem(text)
+    check_output(path)
+    return path
+
+
+def output_table(text: str) -> Path:
+    """Parse the name of a table to write, whose suffix says its form."""
+    path = output_file(text)
+    check_suffix(path)
+    return path
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Parse an argument that holds a JSON object."""
-    from comperdial.core.errors import FileError
-    from comperdial.core.files import parse_json
-
+    """Parse a JSON object."""
     try:
         value = parse_json(text, "the option's JSON", expected="a JSON object")
     except FileError as error:
@@ -94,62 +83,6 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError("expected a JSON object")
     return value
-
-
-def add_rated_file(command: argparse.ArgumentParser) -> None:
-    """Add ``--columns`` and ``--scale``, which say how a file of rated responses is read."""
-    command.add_argument(
-        "--columns", type=json_object, metavar="JSON", help="of a file of ratings: our names of columns -> the file's"
-    )
-    command.add_argument(
-        "--scale",
-        type=float,
-        nargs=2,
-        metavar=("LOW", "HIGH"),
-        help="of a file of ratings: lowest and highest possible",
-    )
-
-
-def rated_file_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the reader's options that these two set."""
-    given = {"columns": options.columns, "scale": options.scale}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def add_analysis(command: argparse.ArgumentParser) -> None:
-    """Add the options of an analysis: which units, missing scores, outliers, and what ranks are made of."""
-    command.add_argument(
-        "--subset",
-        action="append",
-        default=[],
-        metavar="COLUMN=VALUE",
-        help="only units that have it, such as turn=1 or a column of the file; again: any value of a column, all of the columns",
-    )
-    command.add_argument(
-        "--missing",
-        choices=("left-out", "worst", "error"),
-        default="left-out",
-        help="rated units without a score: left out of that metric (default), its lowest score, or an error",
-    )
-    command.add_argument(
-        "--outliers",
-        choices=("none", "mad"),
-        default="none",
-        help="mad: at system level, leave out systems rated over 2.5 median absolute deviations off the median",
-    )
-    command.add_argument(
-        "--correction",
-        choices=("holm", "fdr", "none"),
-        default="holm",
-        help="how the p-values of all pairs are corrected, which makes the ranks (default: holm)",
-    )
-
-
-def analysis_of(options: argparse.Namespace) -> Options:
-    """Return what the options of an analysis say."""
-    from comperdial.evaluation.options import Options, parsed_subset
-
-    return Options(parsed_subset(options.subset), options.missing, options.outliers)
 
 
 def part_of(text: str) -> tuple[int, int]:
@@ -172,11 +105,61 @@ def whole(least: int) -> Callable[[str], int]:
 
 
 def seconds(text: str) -> float:
-    """Parse an argument that is a number of seconds above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected a number of seconds above 0")
-    return value
+    """Parse a number of seconds above 0."""
+    with suppress(ValueError):
+        if 0 < (value := float(text)) < math.inf:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r}; expected a number of seconds above 0")
+
+
+# Arguments.
+
+READ: dict[str, Any] = {"type": Path, "metavar": "FILE"}
+WRITE: dict[str, Any] = {"type": output_table, "metavar": "FILE"}
+
+
+def add_catalogue(command: argparse.ArgumentParser) -> None:
+    """Add ``--catalogue``."""
+    command.add_argument("--catalogue", type=Path, default=Path("data/sources.yaml"), help="default: data/sources.yaml")
+
+
+def add_rated_file(command: argparse.ArgumentParser) -> None:
+    """Add ``--columns`` and ``--scale``, which say how a file of rated responses is read."""
+    add = command.add_argument
+    add("--columns", type=json_object, metavar="JSON", help="of a file of ratings: our names of columns -> the file's")
+    add("--scale", type=float, nargs=2, metavar=("LOW", "HIGH"), help="of a file of ratings: lowest, highest possible")
+
+
+def rated_file_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the reader's options that these two set."""
+    given = {"columns": options.columns, "scale": options.scale}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def add_rated(add: Add, **several: str) -> None:
+    """Add which ratings scores are compared with; ``several`` says how an option takes more than one value."""
+    what = "table `ratings`, or context_id (or dialogue_id), system_id, rating; again for more files"
+    add("--ratings", type=Path, action="append", default=[], help=what)
+    add("--contexts", type=Path, help="table `contexts`: which dialogue a context belongs to")
+    add("--source", help="whose ratings; default: human (of `compare`: or the only one)")
+    add("--level", choices=LEVELS, help="default: all", **several)
+    add("--target", metavar="DIMENSION", help="a rated dimension; default: all", **several)
+    add("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
+
+
+def add_analysis(add: Add) -> None:
+    """Add the options of an analysis: which units, missing scores, outliers, and what ranks are made of."""
+    what = "only units that have it, such as turn=1 or a column of the file; again: any value of a column, all of the columns"
+    add("--subset", action="append", default=[], metavar="COLUMN=VALUE", help=what)
+    what = "rated units without a score: left out of that metric (default), its lowest score, or an error"
+    add("--missing", choices=("left-out", "worst", "error"), default="left-out", help=what)
+    what = "mad: at system level, leave out systems rated over 2.5 median absolute deviations off the median"
+    add("--outliers", choices=("none", "mad"), default="none", help=what)
+    add("--correction", choices=("holm", "fdr", "none"), default="holm", help="of p-values, for ranks (default: holm)")
+
+
+def analysis_of(options: argparse.Namespace) -> Options:
+    """Return what the options of an analysis say."""
+    from comperdial.evaluation.options import Options, parsed_subset
+
+    return Options(parsed_subset(options.subset), options.missing, options.outliers)

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+
+from comperdial.cli.common import Commands, add_command
 
 
-def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+def add_commands(commands: Commands) -> None:
     """Add this module's commands."""
-    group = commands.add_parser("models", help="list, fetch and verify the models that metrics run")
-    group.set_defaults(run=_list)
+    group = add_command(commands, "models", _list, "list, fetch and verify the models that metrics run")
     parts = group.add_subparsers(title="commands", metavar="COMMAND")
 
-    command = parts.add_parser("list", help="list the models and say which are here (the default)")
-    command.set_defaults(run=_list)
+    add_command(parts, "list", _list, "list the models and say which are here (the default)")
 
-    command = parts.add_parser("fetch", help="fetch models from the Hugging Face hub or a mirror, checked")
-    command.add_argument("names", nargs="+", metavar="NAME")
-    command.add_argument("--allow-pickle", action="store_true", help="read a pickle's tensors, and nothing else of it")
-    command.set_defaults(run=_fetch)
+    add = add_command(parts, "fetch", _fetch, "fetch models from the Hugging Face hub or a mirror").add_argument
+    add("names", nargs="+", metavar="NAME")
+    add("--allow-pickle", action="store_true", help="read a pickle's tensors, and nothing else of it")
 
-    command = parts.add_parser("verify", help="read every byte of models and compare it with what was recorded")
-    command.add_argument("names", nargs="*", metavar="NAME", help="names or folders; default: all that are here")
-    command.set_defaults(run=_verify)
+    add = add_command(parts, "verify", _verify, "compare every byte of models with what was recorded").add_argument
+    add("names", nargs="*", metavar="NAME", help="names or folders; default: all that are here")
 
-    command = parts.add_parser("convert", help="write a folder's pickle of weights as safetensors")
-    command.add_argument("folder", type=Path)
-    command.add_argument(
-        "--allow-pickle", action="store_true", required=True, help="read its tensors, and nothing else"
-    )
-    command.set_defaults(run=_convert)
+    add = add_command(parts, "convert", _convert, "write a folder's pickle of weights as safetensors").add_argument
+    add("folder", type=Path)
+    add("--allow-pickle", action="store_true", required=True, help="read its tensors, and nothing else")
 
 
 def _list(_: argparse.Namespace) -> int:
