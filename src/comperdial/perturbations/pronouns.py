@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from comperdial.perturbations.corpus import Corpus, Turn
-from comperdial.perturbations.text import Piece, is_lower, is_participle, join, lemmas, like, sentences, split, word_set
+from comperdial.perturbations.text import Piece, is_lower, is_participle, join, lemmas, like, sentences, split, words
 
 # Person -> those that it may become.
 _WAYS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -46,19 +46,19 @@ _PLURAL = {"be": "are", "been": "were", "have": "have", "do": "do", "clitic be":
 _AGREE = {person: _SINGULAR if person in {"he", "she", "it"} else _PLURAL for person in _FORMS}
 _AGREE["i"] = _PLURAL | {"be": "am", "been": "was", "clitic be": "'m"}
 _VERB = {form: verb for forms in (_SINGULAR, _PLURAL, _AGREE["i"]) for verb, form in forms.items() if form[0] != "'"}
-_HELPERS = frozenset(_VERB) | word_set("did can could will would should may might must had")
+_HELPERS = frozenset(_VERB) | words("did can could will would should may might must had")
 # After these "you" and "it" are subjects; after any other word, objects.
-_BEFORE_SUBJECT = word_set("""
+_BEFORE_SUBJECT = words("""
     and but or so if when because that while though although until unless since as what where how why who which whether
     once think know knew hope guess say said sure glad bet mean wish see believe maybe perhaps then now yes no well oh
     also just really sometimes usually often
     """)
 # After "her", these show that it is an object and not a possessive.
-_NOT_OWNED = word_set("""
+_NOT_OWNED = words("""
     to in on at for of from and or but as when how if because so the a an this that about with by up out all too very
     again now then here there today yesterday tomorrow last every each before after is was
     """) | {""}
-_ASKING = word_set("what where when why how who which and so but long much many often old far then")
+_ASKING = words("what where when why how who which and so but long much many often old far then")
 
 
 def pronouns(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
