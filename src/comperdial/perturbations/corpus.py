@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from comperdial.perturbations.text import STOP_WORDS, WORDS, Piece, is_lower, same, split, words
+from comperdial.perturbations.text import STOP_WORDS, WORDS, Piece, is_lower, same, split
 
 NAMES = {kind: [" ".join(name.split()) for name in text.split(",")] for kind, text in WORDS["names"].items()}
 """Names by kind: person, place, language, weekday, month, number."""
 _KINDS = {name.lower(): kind for kind, names in NAMES.items() for name in names}
 _LONGEST = max(len(name.split()) for name in _KINDS)
-_AMBIGUOUS = words(WORDS["ambiguous"])
+_AMBIGUOUS = frozenset(WORDS["ambiguous"].split())
 # After these a sentence or clause begins, whose first word has a capital anyway.
-_BREAKS = words('. ! ? : ; … " “ ( * - – —')
+_BREAKS = frozenset('.!?:;…"“(*-–—')
 
 
 class Line(NamedTuple):
@@ -36,6 +36,11 @@ class Turn(NamedTuple):
     dialogue_id: str
     history: tuple[Line, ...]
     response: str
+
+    @property
+    def texts(self) -> list[str]:
+        """Return what a strategy changes: the response."""
+        return [self.response]
 
 
 class Dialogue(NamedTuple):

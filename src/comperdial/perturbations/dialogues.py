@@ -25,14 +25,7 @@ from comperdial.perturbations.text import (
 from comperdial.perturbations.turns import generic
 
 _MOST_QUOTED = 12
-# A clause ends before these.
-_LINKS = words("because but which who while although though when where since until and or")
-_BREAKS = words(", : - – — (")
-_PREPOSITIONS = words("in on at with for from about during after before by near since")
-_EMPTY = words("yes no yeah oh ah well ok okay hi hello hey thanks sure wow")
-_MARKS = frozenset('.!?;…"“”()')
-_ADVERBS = words("very really just quite so too also")
-_BEFORE_ADJECTIVE = words("a an the my your his her our their its this that these those some")
+_W = words("content_reduction")
 _LEAST_WORDS = 3
 
 
@@ -132,9 +125,9 @@ def _reduced(text: str, corpus: Corpus) -> str:
     if not groups:
         return text
     sentence, clause = groups[0], _clause(groups[0])
-    if len(groups) > 1 and not any(piece.is_word and piece.low not in _EMPTY for piece in clause):
+    if len(groups) > 1 and not any(piece.is_word and piece.low not in _W.empty for piece in clause):
         sentence, clause = groups[1], _clause(groups[1])
-    kept = _without(clause, {place for place, piece in enumerate(clause) if piece.text in _MARKS})
+    kept = _without(clause, {place for place, piece in enumerate(clause) if piece.text in _W.marks})
     plain = _plain(kept, corpus)
     short = plain if sum(piece.is_word for piece in plain) > 1 else kept
     gap = " " if text.rstrip()[-2:] in {" .", " !", " ?"} else ""
@@ -145,8 +138,8 @@ def _reduced(text: str, corpus: Corpus) -> str:
 def _clause(sentence: list[Piece]) -> list[Piece]:
     count = 0
     for place, piece in enumerate(sentence):
-        ends = piece.low in _LINKS or piece.text in _BREAKS
-        if (count >= _LEAST_WORDS and ends) or (count > _LEAST_WORDS and piece.low in _PREPOSITIONS):
+        ends = piece.low in _W.links or piece.text in _W.breaks
+        if (count >= _LEAST_WORDS and ends) or (count > _LEAST_WORDS and piece.low in _W.prepositions):
             return sentence[:place]
         count += piece.is_word
     return sentence
@@ -176,8 +169,8 @@ def _plain(pieces: list[Piece], corpus: Corpus) -> list[Piece]:
         if not follows.is_word or (follows.low in STOP_WORDS and place not in named):
             continue
         kinds = lemmas(low)
-        adverb = low in _ADVERBS or (low.endswith("ly") and "ADV" in kinds and "ADJ" not in kinds)
-        determined = place > 0 and pieces[place - 1].low in _BEFORE_ADJECTIVE
+        adverb = low in _W.adverbs or (low.endswith("ly") and "ADV" in kinds and "ADJ" not in kinds)
+        determined = place > 0 and pieces[place - 1].low in _W.before_adjective
         if place in named or adverb or (determined and low not in STOP_WORDS and _describes(low, follows.low)):
             drop.add(place)
     return _without(pieces, drop)

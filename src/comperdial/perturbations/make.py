@@ -31,7 +31,7 @@ Context = dict[Any, Any]
 """A row of table ``contexts``."""
 Parts = list[tuple[Context, str]]
 """The responses of one system with their contexts: one, or all of a dialogue in order."""
-Items = dict[Literal["turn", "dialogue"], dict[Key, Parts]]
+Items = dict[Key, Parts]
 
 
 class Perturbation(NamedTuple):
@@ -171,23 +171,21 @@ def perturb(
                 raise
             log.warning("%s is left out: %s", name, error)
             left_out[name] = str(error)
-    contexts, items = _items(folder)
-    best = {level: _good(folder, contexts, items["turn"], level) if good else None for level in items}
-    drawn = {
-        level: {key: parts for key, parts in items[level].items() if keys is None or key in keys}
-        for level, keys in best.items()
-    }
-    corpus = _corpus(contexts, items["turn"], drawn["turn"])
+    contexts, *levels = _items(folder)
+    drawn: dict[str, Items] = {}
+    for level, items in zip(("turn", "dialogue"), levels, strict=True):
+        best = _good(folder, contexts, levels[0], level) if good else None
+        drawn[level] = {key: parts for key, parts in items.items() if best is None or key in best}
+    corpus = _corpus(contexts, levels[0], drawn["turn"])
     source = next(iter(contexts.values()))["dataset"]
     pairs, rows, counts = [], [], {}
     for of in chosen:
         made, counts[of.name] = _made(of, drawn[of.level], corpus, sample, seed)
-        for number, (key, new) in enumerate(made, start=1):
+        for number, (key, (given, new)) in enumerate(sorted(made.items()), start=1):
             parts, dialogue_id = drawn[of.level][key], f"{of.name}-{number:04d}"
-            first = parts[0][0]
-            context_id = first["context_id"] if of.level == "turn" else None
-            pairs.append((dialogue_id, of.name, source, first["dialogue_id"], context_id, key[1]))
-            for system_id, context, response in _versions(of.level, parts, new):
+            context_id = key[0] if of.level == "turn" else None
+            pairs.append((dialogue_id, of.name, source, given.dialogue_id, context_id, key[1]))
+            for system_id, context, response in _versions(given, parts, new):
                 names = {"dataset": dataset, "context_id": f"{dialogue_id}-{system_id}-{context['turn']}"}
                 texts = {"system_id": system_id, "response": " ".join(response.split())}
                 rows.append({**context, **names, "dialogue_id": dialogue_id, **texts})
@@ -198,35 +196,31 @@ def perturb(
 # The items of a data set
 
 
-def _items(folder: Path) -> tuple[dict[str, Context], Items]:
-    """Return the contexts by name, and what can be perturbed: the responses of systems that are no references.
-
-    At turn level each response by (context, system); at dialogue level all of a dialogue with at least two by (dialogue,
-    system); sorted.
-    """
+def _items(folder: Path) -> tuple[dict[str, Context], Items, Items]:
+    """Return the contexts by name, and what can be perturbed, sorted: responses, and dialogues of at least two."""
     frames = {name: schema.read(folder / f"{name}.parquet", name) for name in ("systems", "contexts", "responses")}
     contexts: dict[str, Context] = {row["context_id"]: row for row in frames["contexts"].to_dict("records")}
     kinds = dict(zip(frames["systems"]["system_id"], frames["systems"]["kind"], strict=True))
     where = str(folder / "responses.parquet")
-    single: dict[Key, Parts] = {}
-    whole: dict[Key, Parts] = {}
+    turns: Items = {}
+    whole: Items = {}
     for _, context_id, system_id, response in frames["responses"].itertuples(index=False):
         if context_id not in contexts or system_id not in kinds:
             problem = f"a response names context {context_id!r} and system {system_id!r}, of which one is in no table"
             raise SchemaError(problem, where=where)
         if kinds[system_id] != "reference":
             context = contexts[context_id]
-            single[context_id, system_id] = [(context, response)]
+            turns[context_id, system_id] = [(context, response)]
             whole.setdefault((context["dialogue_id"], system_id), []).append((context, response))
-    if not single:
+    if not turns:
         raise SchemaError("no response of a system that is no reference", where=where, expected="at least one")
     for parts in whole.values():
         parts.sort(key=lambda part: (part[0]["turn"], len(part[0]["history"]), part[0]["context_id"]))
     several = {key: parts for key, parts in sorted(whole.items()) if len(parts) > 1}
-    return contexts, {"turn": dict(sorted(single.items())), "dialogue": several}
+    return contexts, dict(sorted(turns.items())), several
 
 
-def _corpus(contexts: Mapping[str, Context], items: Mapping[Key, Parts], drawn: Mapping[Key, Parts]) -> Corpus:
+def _corpus(contexts: Mapping[str, Context], items: Items, drawn: Items) -> Corpus:
     """Return the texts of a data set; responses are taken from those that are ``drawn`` from."""
     texts: dict[str, set[str]] = {}
     for context in contexts.values():
@@ -239,7 +233,7 @@ def _corpus(contexts: Mapping[str, Context], items: Mapping[Key, Parts], drawn: 
     return Corpus(texts, sorted(responses), sorted(responses | others))
 
 
-def _good(folder: Path, contexts: Mapping[str, Context], items: Mapping[Key, Parts], level: str) -> set[Key] | None:
+def _good(folder: Path, contexts: Mapping[str, Context], items: Items, level: str) -> set[Key] | None:
     """Return the items rated above the median of ``overall``, or None if nobody rated that.
 
     People's ratings count if there are any, else all. If more than half of the items have the highest rating, these
@@ -273,33 +267,27 @@ def _good(folder: Path, contexts: Mapping[str, Context], items: Mapping[Key, Par
 
 
 def _made(
-    of: Perturbation, items: Mapping[Key, Parts], corpus: Corpus, sample: int, seed: int
-) -> tuple[list[tuple[Key, list[str]]], Count]:
-    """Try items in random order until enough could be changed; return them sorted, with the new texts."""
-    keys = list(items)
-    made: list[tuple[Key, list[str]]] = []
-    tried = 0
+    of: Perturbation, items: Items, corpus: Corpus, sample: int, seed: int
+) -> tuple[dict[Key, tuple[Turn | Dialogue, list[str]]], Count]:
+    """Try items in random order until enough could be changed; return them with their new texts, in single spaces."""
+    change: Any = of.change
+    made: dict[Key, tuple[Turn | Dialogue, list[str]]] = {}
+    tried, keys = 0, list(items)
     for place in generator(seed, of.name).permutation(len(keys)):
         if len(made) == sample:
             break
         tried += 1
-        if new := _changed(of, items[keys[place]], corpus, generator(seed, of.name, *keys[place])):
-            made.append((keys[place], new))
-    return sorted(made), Count(len(made), tried - len(made), len(items))
+        key = keys[place]
+        given = _dialogue(items[key]) if of.level == "dialogue" else _turn(*items[key][0])
+        texts = change(given, generator(seed, of.name, *key), corpus)
+        new = [" ".join(text.split()) for text in ([texts] if isinstance(texts, str) else texts or ())]
+        if all(new) and not all(map(same, new, given.texts)):
+            made[key] = given, new
+    return made, Count(len(made), tried - len(made), len(items))
 
 
-def _changed(of: Perturbation, parts: Parts, corpus: Corpus, random: np.random.Generator) -> list[str] | None:
-    """Return new texts with single spaces: the response, or all lines of the dialogue; None if nothing changed."""
-    change: Any = of.change
-    if of.level == "turn":
-        context, response = parts[0]
-        text = change(Turn(context["dialogue_id"], _lines(context), response), random, corpus)
-        made, old = None if text is None else [text], [response]
-    else:
-        dialogue = _dialogue(parts)
-        made, old = change(dialogue, random, corpus), dialogue.texts
-    new = [" ".join(text.split()) for text in made or ()]
-    return None if not all(new) or all(map(same, new, old)) else new
+def _turn(context: Context, response: str) -> Turn:
+    return Turn(context["dialogue_id"], _lines(context), response)
 
 
 def _lines(context: Context) -> tuple[Line, ...]:
@@ -333,23 +321,22 @@ def _speaker(histories: list[tuple[Line, ...]]) -> str:
     return speakers[-1] if speakers else "A" if "A" not in others else "B"
 
 
-def _versions(level: str, parts: Parts, new: list[str]) -> Iterator[tuple[str, Context, str]]:
+def _versions(given: Turn | Dialogue, parts: Parts, new: list[str]) -> Iterator[tuple[str, Context, str]]:
     """Yield system, context and response of both versions.
 
     A perturbed dialogue has histories of its own if the original has; of a recorded dialogue, both have its histories.
     Both versions keep references if their histories are the same.
     """
-    if level == "turn":
-        context, response = parts[0]
+    if isinstance(given, Turn):
+        [(context, response)] = parts
         yield ORIGINAL, context, response
         yield PERTURBED, context, new[0]
         return
-    dialogue = _dialogue(parts)
-    places = [place for place, line in enumerate(dialogue.lines) if line.chatbot]
-    texts = [{"speaker": line.speaker, "text": text} for line, text in zip(dialogue.lines, new, strict=True)]
+    places = [place for place, line in enumerate(given.lines) if line.chatbot]
+    texts = [{"speaker": line.speaker, "text": text} for line, text in zip(given.lines, new, strict=True)]
     for turn, (place, (context, response)) in enumerate(zip(places, parts, strict=True)):
         old = context["history"]
-        history = old if dialogue.fixed else texts[:place]
+        history = old if given.fixed else texts[:place]
         kept = [line["text"].split() for line in old] == [line["text"].split() for line in history]
         row = {**context, "turn": turn, "references": context["references"] if kept else []}
         yield ORIGINAL, row, response

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 
 from comperdial.config import load_yaml
 
@@ -22,9 +23,9 @@ _PIECE = re.compile(
 _SENTENCE_END = {".", "!", "?", ";", "…"}
 
 
-def words(text: str) -> frozenset[str]:
-    """Return the words of a text as a set."""
-    return frozenset(text.split())
+def words(strategy: str) -> SimpleNamespace:
+    """Return the sets of words that a strategy knows, by their names in ``words.yaml``."""
+    return SimpleNamespace(**{name: frozenset(text.split()) for name, text in WORDS[strategy].items()})
 
 
 @dataclass
