@@ -69,7 +69,7 @@ class VectorStore:
     def put(self, encoded: Iterable[tuple[str, Encoded]]) -> None:
         """Add texts in one transaction, or replace them."""
         rows = (
-            (_key(text), one.cut, one.vectors.astype("<f4", copy=False).tobytes() + one.special.tobytes())
+            (text_hash(text), one.cut, one.vectors.astype("<f4", copy=False).tobytes() + one.special.tobytes())
             for text, one in encoded
         )
         with self._errors(), self._connection:
@@ -77,7 +77,7 @@ class VectorStore:
 
     def _row(self, columns: str, text: str) -> tuple[int, bytes] | None:
         query = f"SELECT {columns} FROM vectors WHERE hash = ?"  # noqa: S608 - the columns are ours
-        row: tuple[int, bytes] | None = self._connection.execute(query, [_key(text)]).fetchone()
+        row: tuple[int, bytes] | None = self._connection.execute(query, [text_hash(text)]).fetchone()
         return row
 
     @contextmanager
@@ -89,5 +89,6 @@ class VectorStore:
             raise FileError(f"vectors cannot be kept ({error})", where=str(self._path), hint=hint) from error
 
 
-def _key(text: str) -> bytes:
+def text_hash(text: str) -> bytes:
+    """Return what stands for a text in files of vectors, which hold no text: 16 bytes of BLAKE2b."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

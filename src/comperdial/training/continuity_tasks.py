@@ -5,7 +5,6 @@ Apart from the models, so that a change of these does not make vectors stale, wh
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from comperdial import models
 from comperdial.core.files import replacing
 from comperdial.data.continuations import RATED, Conversation, Sample, samples, splits
 from comperdial.models import runtime
+from comperdial.models.vectors import text_hash
 
 Vector = npt.NDArray[np.float32]
 SEED = 2024
@@ -53,11 +53,12 @@ class Task:
         split = splits(conversations, waves=name == "waves")
         every = list(samples(conversations))
 
-        def part(drawn: Sequence[Sample], name: str) -> list[Sample]:
-            return [one for one in drawn if split[one.conversation.id] == name]
+        def part(given: Sequence[Sample], name: str) -> list[Sample]:
+            return [one for one in given if split[one.conversation.id] == name]
 
-        drawn = [part(balanced(every, split, SEED), name) for name in _FEW]
-        return cls(name, *drawn, part(every, "train"), some(part(every, "test"), _MOST_NATURAL))
+        drawn = balanced(every, split, SEED)
+        train, validation, test = (part(drawn, name) for name in _FEW)
+        return cls(name, train, validation, test, part(every, "train"), some(part(every, "test"), _MOST_NATURAL))
 
     def few(self, part: str) -> list[Sample]:
         """Return the samples of a part that SmolLM2 reads."""
@@ -171,14 +172,10 @@ class Vectors(dict[str, Vector]):
         super().__init__({key.tobytes().hex(): row for key, row in zip(held["keys"], held["vectors"], strict=True)})
 
     def __getitem__(self, text: str) -> Vector:
-        return super().__getitem__(_key(text).hex())
+        return super().__getitem__(text_hash(text).hex())
 
     def __contains__(self, text: object) -> bool:
-        return super().__contains__(_key(str(text)).hex())
-
-
-def _key(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        return super().__contains__(text_hash(str(text)).hex())
 
 
 def read_vectors(paths: Sequence[Path]) -> dict[str, dict[str, Vectors]]:
@@ -194,7 +191,7 @@ def write_vectors(path: Path, vectors: Mapping[str, Vector]) -> None:
     """Write vectors by text as :class:`Vectors` reads them."""
     from safetensors.numpy import save_file
 
-    keys = np.frombuffer(b"".join(map(_key, vectors)), dtype=np.uint8).reshape(-1, 16)
+    keys = np.frombuffer(b"".join(map(text_hash, vectors)), dtype=np.uint8).reshape(-1, 16)
     with replacing(path) as temporary:
         save_file({"keys": keys.copy(), "vectors": np.stack(list(vectors.values()))}, temporary)
 

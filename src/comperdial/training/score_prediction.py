@@ -145,11 +145,8 @@ def predict(
     from sklearn.linear_model import Ridge
 
     if identity:
-        people = sparse.csr_array(pd.get_dummies(frame["person"]).to_numpy(np.float64))
-        if sparse.issparse(features):
-            features = sparse.hstack([features, people], format="csr")
-        else:
-            features = np.hstack([features, people.toarray()])
+        blocks: list[Any] = [features, pd.get_dummies(frame["person"]).to_numpy(np.float64)]
+        features = sparse.hstack(blocks, format="csr") if sparse.issparse(features) else np.hstack(blocks)
     scores = frame[target].to_numpy(np.float64)
     train, validation = ((frame["split"] == name).to_numpy() for name in (TRAIN, VALIDATION))
     centre = scores[train].mean()
