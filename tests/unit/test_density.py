@@ -24,7 +24,7 @@ from comperdial.core.errors import ConfigError, FileError, MissingResourceError,
 from comperdial.data.corpora import Dialogue, read_corpus
 from comperdial.metrics import create
 from comperdial.models import runtime
-from comperdial.training import density, loop
+from comperdial.training import density
 from comperdial.training import trained as trained_models
 from comperdial.training.pairs import Pairs, Reader
 from comperdial.training.selection import Group, SelectionModel
@@ -89,29 +89,26 @@ def trained(bert, tmp_path_factory):
 
 
 def test_a_pair_is_an_utterance_and_all_before_it(pairs):
-    first, reader = pairs.dialogues[0], pairs.reader
-    assert len(pairs) == sum(len(dialogue.texts) - 1 for dialogue in pairs.dialogues)
+    first, reader = dialogues(12)[0], pairs.reader
+    assert len(pairs) == sum(len(one.texts) - 1 for one in [*dialogues(12), *dialogues(12, corpus="other")])
     ids = reader.encode(first.texts)
     begin, end = reader.tokenizer.cls_token_id, reader.tokenizer.sep_token_id
-    assert pairs.context(0, facts=False) == [begin, *ids[0], end]
-    assert pairs.response(0) == [*ids[1][:7], end]
+    assert pairs.context(pairs[0], facts=False) == [begin, *ids[0], end]
+    assert pairs.response(pairs[0]) == [*ids[1][:7], end]
     context, cut = reader.context([[5] * 20, [6] * 20], [[7] * 8, [8] * 8])
     assert context == [begin, *[7] * 8, 8, 8, end, 5, 5, end, *[6] * 20, end]
     assert cut == 18 + 6
 
 
 def test_negatives_are_each_once_and_of_other_dialogues_of_the_corpus(pairs):
-    for pair, answer in enumerate(pairs.answers):
-        group = pairs.group(pair, 5, np.random.default_rng(pair), facts=False)
-        assert group == pairs.group(pair, 5, np.random.default_rng(pair), facts=False)
+    for number, pair in enumerate(pairs):
+        group = pairs.group(pair, 5, np.random.default_rng(number), facts=False)
+        assert group == pairs.group(pair, 5, np.random.default_rng(number), facts=False)
         assert group.candidates[0] == pairs.response(pair)
         assert len(group.candidates) == 6
-        own = pairs.dialogue_of[answer]
-        allowed = {
-            tuple(pairs.reader.response(tokens)[0])
-            for tokens, other in zip(pairs.utterances, pairs.dialogue_of, strict=True)
-            if other != own and pairs.dialogues[other].corpus == pairs.dialogues[own].corpus
-        }
+        others = [one for one in pairs if one.corpus == pair.corpus and one.dialogue != pair.dialogue]
+        spoken = [tokens for one in others for tokens in (*one.history, one.answer)]
+        allowed = {tuple(pairs.reader.response(tokens)[0]) for tokens in spoken}
         assert {tuple(candidate) for candidate in group.candidates[1:]} <= allowed
 
 
@@ -201,8 +198,8 @@ def test_training_changes_the_layers_and_not_the_tables(bert, trained):
 
 @pytest.mark.parametrize("loss", ["in_batch_loss", "selection_loss"])
 def test_a_loss_that_is_not_finite_stops_training(bert, tmp_path, monkeypatch, loss):
-    plain = getattr(loop, loss)
-    monkeypatch.setattr(loop, loss, lambda *arguments: plain(*arguments) * torch.nan)
+    plain = getattr(density, loss)
+    monkeypatch.setattr(density, loss, lambda *arguments: plain(*arguments) * torch.nan)
     with pytest.raises(FloatingPointError, match="the loss is nan in step 0"):
         train(bert, tmp_path)
 
@@ -210,7 +207,7 @@ def test_a_loss_that_is_not_finite_stops_training(bert, tmp_path, monkeypatch, l
 def test_the_losses_are_equations_1_and_4():
     scores = torch.tensor([2.0, 1.0, 0.5, -1.0, 3.0])
     by_hand = -np.log(np.exp(2) / np.exp([2, 1, 0.5]).sum()), -np.log(np.exp(-1) / np.exp([-1, 3]).sum())
-    assert loop.selection_loss(scores, [3, 2]).item() == pytest.approx(np.mean(by_hand))
+    assert density.selection_loss(scores, [3, 2]).item() == pytest.approx(np.mean(by_hand))
     features = np.random.default_rng(1).normal(size=(6, 4))
     right = np.array([True, False, True, False, True, False])
     z = features / np.linalg.norm(features, axis=1, keepdims=True)
@@ -219,7 +216,7 @@ def test_the_losses_are_equations_1_and_4():
         others = [a for a in range(6) if a != i]
         total = sum(np.exp(z[i] @ z[a] / 0.1) for a in others)
         terms.append(-np.mean([np.log(np.exp(z[i] @ z[p] / 0.1) / total) for p in others if right[p]]))
-    found = loop.contrastive_loss(torch.tensor(features), torch.tensor(right), 0.1)
+    found = density.contrastive_loss(torch.tensor(features), torch.tensor(right), 0.1)
     assert found.item() == pytest.approx(np.mean(terms))
 
 
@@ -228,7 +225,7 @@ def test_candidates_read_together_are_as_read_alone(bert, pairs, attention, feat
     model = SelectionModel(models.find(str(bert)), attention, feature)
     model.start(1)
     model.eval()
-    groups = [pairs.group(pair, 4, np.random.default_rng(pair), facts=True) for pair in range(4)]
+    groups = [pairs.group(pair, 4, np.random.default_rng(1), facts=True) for pair in pairs[:4]]
     with torch.inference_mode():
         features, scores = model(groups)
         alone = [model([Group(group.context, [candidate])]) for group in groups for candidate in group.candidates]
@@ -243,7 +240,6 @@ RESPONSES = ["i like tea", "no book today", "i like tea", "good day"]
 FACTS = [["green tea"], ["green tea"], [], ["red book", "rain"]]
 
 
-@pytest.mark.parametrize("facts", [False, True])
 def distances(features: np.ndarray, gaussian: Gaussian) -> tuple[float, float]:
     shift = features.astype(float) - gaussian.mean
     inverse = np.linalg.pinv(gaussian.covariance, rcond=1e-10, hermitian=True)
@@ -279,13 +275,13 @@ def test_the_gaussian_is_numpy_s_and_survives_its_file(bert, pairs, trained):
     model = trained_models.load(str(trained))
     (gaussian, count) = density.fit(model.network, pairs, 1)["plain"]
     assert count == len(pairs)
-    rows = [Group(pairs.context(pair, facts=False), [pairs.response(pair)]) for pair in range(len(pairs))]
+    rows = [Group(pairs.context(pair, facts=False), [pairs.response(pair)]) for pair in pairs]
     with torch.inference_mode():
         features = torch.cat([model.network([row])[0] for row in rows]).double().numpy()
     np.testing.assert_allclose(gaussian.mean, features.mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(gaussian.covariance, np.cov(features, rowvar=False, bias=True), atol=1e-5)
-    triangle = trained_models.packed(gaussian.covariance)
-    np.testing.assert_allclose(trained_models.unpacked(triangle), gaussian.covariance, atol=1e-15)
+    saved = load_file(trained / "gaussians.safetensors")["plain.covariance"]
+    np.testing.assert_array_equal(saved, model.gaussians["plain"].covariance[np.tril_indices(len(gaussian.mean))])
     assert (gaussian.mahalanobis(features[:1])[0], gaussian.euclidean(features[:1])[0]) == pytest.approx(
         distances(features[0], gaussian)
     )

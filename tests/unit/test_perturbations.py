@@ -17,9 +17,9 @@ from comperdial.cli import perturb as command
 from comperdial.core.errors import ConfigError, MissingResourceError, SchemaError, UnknownNameError
 from comperdial.data import wordnet
 from comperdial.perturbations import PERTURBATIONS, Corpus, Dialogue, Line, Turn, generated, generator, perturb
-from comperdial.perturbations.paraphrase import rarest
 from comperdial.perturbations.pronouns import replaced
 from comperdial.perturbations.text import join, split
+from comperdial.perturbations.turns import rarest
 from comperdial.schema.evaluated import DIMENSIONS
 
 TEXTS_OF = {"d1": {"I like tea.", "Do you like tea?"}, "d2": {"We saw Oslo with Tessa in May.", "My boat is red."}}
@@ -119,7 +119,7 @@ def test_content_reduction(text, expected):
 def test_entities():
     text = "We went to Paris in May with Tessa, 25 of us."
     found = [("Paris", "place"), ("May", "month"), ("Tessa", "name"), ("25", "number")]
-    assert [(entity.text, entity.kind) for entity in CORPUS.finder.find(text)] == found
+    assert [(entity.text, entity.kind) for entity in CORPUS.entities(text)] == found
     for seed in range(5):
         new = turned("entities", text, seed=seed)
         assert new.startswith("We went to ") and not any(name in new for name, _ in found)
@@ -336,10 +336,12 @@ def test_commands(tmp_path, capsys, monkeypatch):
     run(*arguments, "--output", tmp_path / "b")
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
-    for options, message in ((("--sample", 0), "sample of at least 1"), (("--dataset", "a b/c"), "data set name")):
-        with pytest.raises(ConfigError, match=message):
-            run(*arguments, "--output", tmp_path / "c", *options)
-    with pytest.raises(ConfigError, match="holds the tables that are perturbed"):
+    with pytest.raises(SystemExit):
+        run(*arguments, "--output", tmp_path / "c", "--sample", 0)
+    assert "'0'; expected a whole number from 1 up" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="data set name"):
+        run(*arguments, "--output", tmp_path / "c", "--dataset", "a b/c")
+    with pytest.raises(ConfigError, match="holds the tables of made"):
         run(*arguments, "--output", tables)
     with pytest.raises(ConfigError, match="holds the tables of new-1"):
         run("perturb", tables, "--dataset", "two", "--output", tmp_path / "a")

@@ -61,5 +61,5 @@ def _train(options: argparse.Namespace) -> None:
     card = density.train(
         options.name, settings, dialogues, evaluated, options.working, target, origin=origin, unknown=unknown
     )
-    found = card["held-out"]["all"]
-    print(f"{target}: recall@1 {found['recall_at_1']:.3f}, MRR {found['mrr']:.3f} on {found['n']} held-out dialogues")
+    held_out = "recall@1 {recall_at_1:.3f}, MRR {mrr:.3f} on {n} held-out dialogues"
+    print(f"{target}: {held_out.format(**card['held-out']['all'])}")

@@ -27,15 +27,15 @@ def convert_pickles(folder: Path) -> list[Path]:
     """
     if lacking := runtime.missing_packages():
         raise MissingResourceError(lacking)
+    pickles = sorted(folder.glob("pytorch_model*.bin"))
     if store.weight_files(folder):
         raise ConfigError("the folder has safetensors already", where=str(folder), expected="a pickle of weights only")
+    if not pickles:
+        raise MissingResourceError("no pytorch_model.bin", where=str(folder), expected="weights that torch saved")
     import torch
     from safetensors.torch import save_file
 
     tensors: dict[str, Any] = {}
-    pickles = sorted(folder.glob("pytorch_model*.bin"))
-    if not pickles:
-        raise MissingResourceError("no pytorch_model.bin", where=str(folder), expected="weights that torch saved")
     for path in pickles:
         problem = "the pickle has more than tensors by name"
         try:
@@ -45,9 +45,8 @@ def convert_pickles(folder: Path) -> list[Path]:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             content, problem = None, f"the pickle cannot be read ({reason})"
         if not isinstance(content, dict) or not all(isinstance(value, torch.Tensor) for value in content.values()):
-            raise SourceError(
-                problem, where=str(path), expected="named tensors and nothing else", hint="None of its code was run"
-            )
+            expected, hint = "named tensors and nothing else", "None of its code was run"
+            raise SourceError(problem, where=str(path), expected=expected, hint=hint)
         tensors |= {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in content.items()}
     with replacing(folder / "model.safetensors") as temporary:
         save_file(tensors, temporary, metadata={"format": "pt"})
@@ -94,8 +93,7 @@ def convert_gguf(file: Path, folder: Path) -> None:
         source = names.get_name(name, try_suffixes=(".weight",)) or name
         if source not in tensors and name == "lm_head.weight":
             continue  # The embeddings are used for it.
-        tensor = tensors[source]
-        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        values = gguf.quants.dequantize(tensors[source].data, tensors[source].tensor_type).astype(np.float32)
         if name.endswith(("q_proj.weight", "k_proj.weight")):
             # llama.cpp has the two halves of each head's rotation side by side.
             values = values.reshape(-1, config.head_dim // 2, 2, shape[1]).swapaxes(1, 2)

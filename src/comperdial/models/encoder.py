@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from comperdial.models.store import Model, find, verified
 from comperdial.models.vectors import Encoded, VectorStore
 
 log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 STORE_VARIABLE = "COMPERDIAL_EMBEDDINGS"
 VERSION = 2
@@ -118,12 +120,7 @@ class Vectors:
     and device, one ``COMPERDIAL_BATCH_TOKENS``, and models whose number of heads is a multiple of 4: MKL's products of 5,
     7, 9 and 11 tokens have other last digits if they do not begin at a multiple of 16 bytes.
 
-    Parameters
-    ----------
-    encoder
-        What makes the vectors.
-    root
-        The folder of the cache; default: vectors are kept until the process ends.
+    ``root`` is the folder of the cache; without one, vectors are kept until the process ends.
     """
 
     def __init__(self, encoder: Encoder, root: Path | None = None) -> None:
@@ -137,12 +134,10 @@ class Vectors:
     def add(self, texts: Iterable[str]) -> int:
         """Encode the texts that are not in the cache, each once; return their number."""
         new = self._store.missing(texts)
-        if not new:
-            return 0
-        encoded = self._encode(new)
-        while rows := list(islice(encoded, _WRITTEN)):
-            self._store.put(rows)
-        log.info("%s: %d texts encoded", self.encoder.model, len(new))
+        if new:
+            for rows in _batched(self._encode(new), _WRITTEN):
+                self._store.put(rows)
+            log.info("%s: %d texts encoded", self.encoder.model, len(new))
         return len(new)
 
     def __getitem__(self, text: str) -> Encoded:
@@ -174,15 +169,14 @@ class Vectors:
         import torch
         from tqdm import tqdm
 
-        device, threads = self._network.device, torch.get_num_threads()
-        count = threads if device.type == "cpu" else 1
+        threads = torch.get_num_threads()
+        count = threads if self._network.device.type == "cpu" else 1
         # New threads begin with this number, too.
         torch.set_num_threads(1)
         pool = ThreadPoolExecutor(count, "batches", initializer=torch.set_num_threads, initargs=(1,))
-        batches = self._batches(texts)
         try:
             with tqdm(total=len(texts), desc="encode", delay=2, disable=None) as bar:
-                while some := list(islice(batches, _AT_ONCE * count)):
+                for some in _batched(self._batches(texts), _AT_ONCE * count):
                     for batch, outputs in zip(some, pool.map(self._forward, some), strict=True):
                         # By text: a batch may be filled up.
                         encoded = dict(zip((row.text for row in batch), outputs, strict=True))
@@ -198,21 +192,18 @@ class Vectors:
         All batches of a length have the same number of rows: the last one is filled up with its last text.
         """
         rows: defaultdict[int, list[_Row]] = defaultdict(list)
-        for start in range(0, len(texts), _BLOCK):
-            block = texts[start : start + _BLOCK]
+        most = {"truncation": True, "max_length": self.encoder.max_length}
+        for block in _batched(texts, _BLOCK):
             stripped = [text.strip() for text in block]
             whole = self._tokenizer(stripped, verbose=False)["input_ids"]
-            kept = self._tokenizer(
-                stripped, truncation=True, max_length=self.encoder.max_length, return_special_tokens_mask=True
-            )
+            kept = self._tokenizer(stripped, return_special_tokens_mask=True, **most)
             lists = zip(block, kept["input_ids"], kept["special_tokens_mask"], whole, strict=True)
             for text, ids, special, all_ids in lists:
                 rows[len(ids)].append(_Row(text, ids, special, len(all_ids) - len(ids)))
         tokens = runtime.batch_tokens(_CPU_TOKENS, _OTHER_TOKENS)
         for length in sorted(rows, reverse=True):
             size = max(1, tokens // max(1, length))
-            for start in range(0, len(rows[length]), size):
-                batch = rows[length][start : start + size]
+            for batch in _batched(rows[length], size):
                 yield [*batch, *[batch[-1]] * (size - len(batch))]
 
     def _forward(self, batch: list[_Row]) -> list[Encoded]:
@@ -241,6 +232,12 @@ class _Row(NamedTuple):
     ids: list[int]
     special: list[int]
     cut: int
+
+
+def _batched(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    left = iter(items)
+    while some := list(islice(left, size)):
+        yield some
 
 
 @lru_cache(maxsize=2)

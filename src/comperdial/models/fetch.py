@@ -75,10 +75,10 @@ def _from_package(name: str, entry: Entry, folder: Path) -> store.Manifest:
     if not path.is_file():
         raise MissingResourceError(f"{file} of the package {entry.package} is missing", hint=entry.remedy(name))
     if (actual := store.pin_of(path)) != pin:
-        wanted = f"sha256 {pin.sha256}"
-        raise SourceError(f"{path} has sha256 {actual.sha256}", expected=wanted, hint=entry.remedy(name))
+        expected = f"sha256 {pin.sha256}"
+        raise SourceError(f"{path} has sha256 {actual.sha256}", expected=expected, hint=entry.remedy(name))
     convert_gguf(path, folder)
-    return store.Manifest(revision=store.CONVERSION, files={}, converted=entry.pins)
+    return store.Manifest(revision=store.CONVERSION, converted=entry.pins)
 
 
 def _from_hub(name: str, entry: Entry, folder: Path) -> store.Manifest:
@@ -87,8 +87,8 @@ def _from_hub(name: str, entry: Entry, folder: Path) -> store.Manifest:
         # Of an earlier fetch; transformers would read it.
         if not any(fnmatch(file, pattern) for pattern in wanted):
             (folder / file).unlink()
-    commit, mirror, hint = None, os.environ.get(MIRROR_VARIABLE), None
-    if mirror:
+    commit, hint = None, None
+    if mirror := os.environ.get(MIRROR_VARIABLE):
         hint = f"Copy it into {mirror}/{entry.repository}, or unset {MIRROR_VARIABLE} to download it"
         for path in (path for pattern in wanted for path in Path(mirror, entry.repository).glob(pattern)):
             shutil.copyfile(path, folder / path.name)
@@ -99,14 +99,10 @@ def _from_hub(name: str, entry: Entry, folder: Path) -> store.Manifest:
     if lacking := [file for file in needed if not (folder / file).is_file()]:
         raise SourceError(f"{entry.repository} has no {', '.join(lacking)}", hint=hint)
     converted = {path.name: store.pin_of(path) for path in pickles}
-    if pickles:
-        convert_pickles(folder)
-    for path in pickles:
+    for path in convert_pickles(folder) if pickles else ():
         path.unlink()
     shutil.rmtree(folder / ".cache", ignore_errors=True)
-    return store.Manifest(
-        repository=entry.repository, revision=entry.revision, commit=commit, files={}, converted=converted
-    )
+    return store.Manifest(repository=entry.repository, revision=entry.revision, commit=commit, converted=converted)
 
 
 def _download(name: str, entry: Entry, folder: Path, wanted: list[str]) -> str:

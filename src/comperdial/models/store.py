@@ -18,8 +18,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from comperdial.core.errors import FileError, MissingResourceError
-from comperdial.core.files import read_text, sha256
+from comperdial.core.errors import MissingResourceError
+from comperdial.core.files import sha256
 from comperdial.models import registry
 from comperdial.models.registry import Entry, Pin
 
@@ -32,7 +32,6 @@ _COUNTED = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab)\.json"
     r"|model\.safetensors\.index\.json|vocab\.txt|merges\.txt|\w[\w.-]*\.(model|safetensors)"
 )
-_TOKENIZERS = ({"tokenizer.json"}, {"vocab.txt"}, {"vocab.json", "merges.txt"})
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Manifest(BaseModel):
     repository: str = ""
     revision: str = ""
     commit: str | None = None
-    files: dict[str, Pin]
+    files: dict[str, Pin] = {}
     converted: dict[str, Pin] = {}
 
 
@@ -74,7 +73,8 @@ def find(name: str) -> Model:
     Parameters
     ----------
     name
-        A name that ``comperdial models`` lists, or a folder (:func:`is_folder`).
+        A name that ``comperdial models`` lists, or a folder: a name with a separator or that begins with . or ~, or any
+        other name of a folder with ``config.json``.
 
     Raises
     ------
@@ -83,26 +83,23 @@ def find(name: str) -> Model:
     MissingResourceError
         If the model is not present or not whole; :class:`AlteredError` if its files are not the recorded ones.
     """
-    if is_folder(name):
+    if _is_folder(name):
         return _own(name)
     entry = registry.entry(name)
+    folder, files, problem = home() / name, entry.pins, None
     if entry.ready:
-        folder = package_folder(entry)
-        if folder is None:
-            raise MissingResourceError(f"model {name!r} is not present", hint=entry.remedy(name))
-        files, problem = entry.pins, None
-    else:
-        folder = home() / name
-        if not (folder / MANIFEST).is_file():
-            raise MissingResourceError(f"model {name!r} is not present", hint=entry.remedy(name))
+        folder = package_folder(entry) or folder
+    if not (folder.is_dir() if entry.ready else (folder / MANIFEST).is_file()):
+        raise MissingResourceError(f"model {name!r} is not present", hint=entry.remedy(name))
+    if not entry.ready:
         try:
-            manifest = Manifest.model_validate_json(read_text(folder / MANIFEST))
+            manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
             files, problem = manifest.files, _other_model(entry, manifest)
-        except (ValidationError, FileError) as error:
-            files, problem = {}, f"{MANIFEST} cannot be read ({error})"
+        except (ValidationError, OSError) as error:
+            problem = f"{MANIFEST} cannot be read ({error})"
     if problem := problem or _other_files(folder, files):
         raise AlteredError(f"model {name!r} is altered: {problem}", where=str(folder), hint=entry.remedy(name))
-    return Model(name, folder, pinned(name) or digest_of(files), files)
+    return Model(name, folder, pinned(name) or _digest(files), files)
 
 
 def _other_model(entry: Entry, manifest: Manifest) -> str | None:
@@ -118,8 +115,8 @@ def _other_model(entry: Entry, manifest: Manifest) -> str | None:
 
 def _other_files(folder: Path, files: Mapping[str, Pin]) -> str | None:
     """Return how a folder's files differ in name or size from what they should be; None if they do not."""
-    present = set(counted(folder)) if folder.is_dir() else set()
-    for file in sorted(present | set(files)):
+    present = {*counted(folder)}
+    for file in sorted(present | files.keys()):
         if file not in files or file not in present:
             return f"{file} is {'unexpected' if file in present else 'missing'}"
         if (size := (folder / file).stat().st_size) != files[file].bytes:
@@ -144,10 +141,10 @@ def missing(name: str) -> str | None:
 
 def pinned(name: str) -> str | None:
     """Return the digest of a package's model, the same on every machine and known without it; None of other models."""
-    if is_folder(name) or not (entry := registry.entry(name)).package:
+    if _is_folder(name) or not (entry := registry.entry(name)).package:
         return None
     prefix = f"{CONVERSION} " if entry.weights == "gguf" else ""
-    return digest_of({f"{prefix}{file}": pin for file, pin in entry.pins.items()})
+    return _digest({f"{prefix}{file}": pin for file, pin in entry.pins.items()})
 
 
 def label(name: str) -> str:
@@ -173,14 +170,17 @@ def verified(name: str) -> Model:
     return model
 
 
-def is_folder(name: str) -> bool:
-    """Return whether a name is a folder's: it has a separator, begins with . or ~, or is a folder with ``config.json``."""
+# Folders
+
+
+def _is_folder(name: str) -> bool:
     if "/" in name or os.sep in name or name.startswith((".", "~")):
         return True
     return name != "" and name not in registry.names() and Path(name, "config.json").is_file()
 
 
 def _own(name: str) -> Model:
+    """Return the model of a user's folder."""
     folder, hint, problem = Path(name).expanduser(), None, None
     present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if "adapter_config.json" in present:
@@ -192,31 +192,30 @@ def _own(name: str) -> Model:
         if any(file.endswith((".bin", ".pt")) for file in present):
             problem = "has its weights in a pickle, which is not read"
             hint = f"If you trust its origin, run `comperdial models convert {name} --allow-pickle`"
-    elif lacking := set(weights) - present:
+    elif lacking := {*weights} - present:
         problem = f"lacks {', '.join(sorted(lacking))}"
     if problem := problem or _tokenizer_problem(present):
         expected = "a folder with config.json, a tokenizer and safetensors"
         raise MissingResourceError(f"model folder {name!r} {problem}", expected=expected, hint=hint)
     files = pins_of(folder)
-    return Model(folder.resolve().name, folder, digest_of(files), files)
+    return Model(folder.resolve().name, folder, _digest(files), files)
 
 
 def _tokenizer_problem(files: set[str]) -> str | None:
     # transformers would make up an empty tokenizer without a message.
-    if any(files >= needed for needed in _TOKENIZERS) or any(file.endswith(".model") for file in files):
+    enough = ({"tokenizer.json"}, {"vocab.txt"}, {"vocab.json", "merges.txt"})
+    if any(files >= needed for needed in enough) or any(file.endswith(".model") for file in files):
         return None
     return "has no tokenizer: none of tokenizer.json, vocab.txt, vocab.json with merges.txt, *.model"
 
 
 def weight_files(folder: Path) -> list[str]:
     """Return the names of a folder's safetensors, as transformers looks for them: one file, else the shards of an index."""
+    index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file():
         return ["model.safetensors"]
-    index = folder / "model.safetensors.index.json"
-    if not index.is_file():
-        return []
     try:
-        return sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
+        return sorted({*json.loads(index.read_bytes())["weight_map"].values()}) if index.is_file() else []
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise AlteredError(f"{index} cannot be read ({error})", hint="Fetch or copy the model again") from error
 
@@ -242,7 +241,7 @@ def _read_pin(path: Path, size: int, _: int) -> Pin:
     return Pin(sha256=sha256(path), bytes=size)
 
 
-def digest_of(files: Mapping[str, Pin]) -> str:
+def _digest(files: Mapping[str, Pin]) -> str:
     """Return the first 12 hex digits of a SHA-256 over names and checksums of files."""
     lines = "".join(f"{name} {files[name].sha256}\n" for name in sorted(files))
     return hashlib.sha256(lines.encode()).hexdigest()[:12]

@@ -6,8 +6,8 @@ import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,18 +23,11 @@ CREATE TABLE IF NOT EXISTS vectors (hash BLOB PRIMARY KEY, cut INTEGER, data BLO
 _PATIENCE_S = 600
 
 
-@dataclass(frozen=True)
-class Encoded:
+class Encoded(NamedTuple):
     """One text as a model sees it.
 
-    Attributes
-    ----------
-    vectors
-        float32 of shape (rows, dimensions).
-    special
-        bool of shape (rows,): True for rows of tokens that the model adds, such as [CLS].
-    cut
-        How many tokens of the text did not fit.
+    ``vectors`` are float32 of shape (rows, dimensions). ``special``, bool of shape (rows,), is True for rows of tokens that
+    the model adds, such as [CLS]. ``cut`` tokens of the text did not fit.
     """
 
     vectors: npt.NDArray[np.float32]
@@ -45,17 +38,8 @@ class Encoded:
 class VectorStore:
     """The vectors of one encoder. Several processes may read and write a file at once.
 
-    Parameters
-    ----------
-    path
-        The file; None: a temporary one.
-    dimensions
-        Length of a vector.
-
-    Raises
-    ------
-    FileError
-        From all methods: the file is damaged, or cannot be read or written.
+    ``path`` None is a temporary file; a vector has ``dimensions`` numbers. All methods raise FileError if the file is
+    damaged, or cannot be read or written.
     """
 
     def __init__(self, path: Path | None, dimensions: int) -> None:
@@ -68,32 +52,33 @@ class VectorStore:
 
     def missing(self, texts: Iterable[str]) -> list[str]:
         """Return the texts that are not in the store, each once, in their order."""
-        query = "SELECT 1 FROM vectors WHERE hash = ?"
         with self._errors():
-            return [
-                text for text in dict.fromkeys(texts) if not self._connection.execute(query, [_key(text)]).fetchone()
-            ]
+            return [text for text in dict.fromkeys(texts) if not self._row("1", text)]
 
     def get(self, text: str) -> Encoded | None:
         """Return a text's vectors; None if they are missing."""
         with self._errors():
-            row = self._connection.execute("SELECT cut, data FROM vectors WHERE hash = ?", [_key(text)]).fetchone()
+            row = self._row("cut, data", text)
         if row is None:
             return None
         cut, data = row
-        size = self._dimensions
-        rows = len(data) // (size * 4 + 1)
-        vectors = np.frombuffer(data, dtype="<f4", count=rows * size).reshape(rows, size)
-        return Encoded(vectors, np.frombuffer(data, dtype=np.bool_, offset=rows * size * 4), cut)
+        rows = len(data) // (self._dimensions * 4 + 1)
+        vectors = np.frombuffer(data, dtype="<f4", count=rows * self._dimensions).reshape(rows, -1)
+        return Encoded(vectors, np.frombuffer(data, dtype=np.bool_, offset=vectors.nbytes), cut)
 
     def put(self, encoded: Iterable[tuple[str, Encoded]]) -> None:
         """Add texts in one transaction, or replace them."""
         rows = (
-            (_key(text), one.cut, one.vectors.astype("<f4", copy=False).tobytes() + one.special.tobytes())
+            (text_hash(text), one.cut, one.vectors.astype("<f4", copy=False).tobytes() + one.special.tobytes())
             for text, one in encoded
         )
         with self._errors(), self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO vectors (hash, cut, data) VALUES (?, ?, ?)", rows)
+
+    def _row(self, columns: str, text: str) -> tuple[int, bytes] | None:
+        query = f"SELECT {columns} FROM vectors WHERE hash = ?"  # noqa: S608 - the columns are ours
+        row: tuple[int, bytes] | None = self._connection.execute(query, [text_hash(text)]).fetchone()
+        return row
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -104,5 +89,6 @@ class VectorStore:
             raise FileError(f"vectors cannot be kept ({error})", where=str(self._path), hint=hint) from error
 
 
-def _key(text: str) -> bytes:
+def text_hash(text: str) -> bytes:
+    """Return what stands for a text in files of vectors, which hold no text: 16 bytes of BLAKE2b."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

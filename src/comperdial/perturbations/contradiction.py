@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 
@@ -11,57 +12,30 @@ from comperdial.perturbations.text import (
     STOP_WORDS,
     Piece,
     article,
-    clitic_gap,
     is_participle,
     join,
     like,
-    low_at,
     sentences,
     split,
     verb_of,
-    word_set,
+    words,
 )
 
-_BE = word_set("am is are was were")
-_MODALS = word_set("can could will would should may might must")
-_HAVE = word_set("have has had")
-_DO = word_set("do does did")
-_REGULAR = word_set("is are was were could would should have has had do does did")
+_SPACED_CLITIC = re.compile(r"\w (?:n['’]t|['’](?:m|re|s|ve|ll|d))\b", re.IGNORECASE)
+_W = words("contradiction")
+_NO_VERBS = STOP_WORDS - _W.verbs
+_OPENERS = _W.openers | {""}
 # Auxiliary -> what is left of it before "n't"; "" if English has no short form.
-_SHORT = {word: word for word in _REGULAR} | {"can": "ca", "will": "wo", "am": "", "may": "", "might": "", "must": ""}
+_SHORT = {word: word for word in _W.regular} | {"can": "ca", "will": "wo", "am": "", "may": "", "might": "", "must": ""}
 _LONG = {"ca": "can", "wo": "will"}
 # As people type them without an apostrophe.
-_JOINED = {f"{word}nt": word for word in _REGULAR} | {"cannot": "can", "cant": "can"}
+_JOINED = {f"{word}nt": word for word in _W.regular} | {"cannot": "can", "cant": "can"}
 _CLITICS = {"'m": "", "'re": "", "'s": "", "'ll": "wo", "'ve": "have", "'d": "would"}
-_WITH_IS = word_set("it that this he she there here everything everyone nothing name")
-_PLURAL = word_set("i we you they")
-_SINGULAR = word_set("he she it")
-_SINGULAR_BE = word_set("is was am 's 'm")
-_ADVERBS = word_set(
-    "just also still really actually only often usually sometimes even then now already probably mostly kinda"
-)
-_BEFORE_YOU = word_set("and but if when because that so think hope sure glad guess")
-_EMPHASISED = word_set("like love have know think enjoy want need feel hope agree believe understand not get go too so")
-_NO_VERBS = STOP_WORDS - word_set("like let go get got went hope thank have has had do does did")
-# Of verbs whose past looks like their present.
-_RATHER_PAST = word_set("quit hurt")
-_UNDER = word_set("if when while who which whether until once unless what where how why because since although though")
-_CLAUSE_MARKS = word_set(", - – — :")
 # What denies without "not", and its opposite.
 _NEGATIVES = {
     **{"nothing": "something", "nobody": "somebody", "nowhere": "somewhere", "none": "some"},
     **{"no-one": "someone", "noone": "someone"},
 }
-_HALF_NEGATIVES = word_set("never hardly barely scarcely neither nor")
-# After "no" or "nothing" it is a phrase of its own, which has no plain opposite.
-_PHRASES = word_set(
-    "longer more better less fewer worse matter good fun use doubt wonder later sooner way thanks different but much"
-    " like"
-)
-_BEFORE_PHRASES = word_set("to for or next")
-# What cannot stand without a negation.
-_NEGATIVE_ONLY = word_set("any anything anyone anybody anymore ever yet")
-_OPENERS = word_set("and but so well yes yeah no oh ok okay maybe if because , \" ' “ ( - –") | {""}
 
 
 def contradiction(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str:
@@ -70,7 +44,8 @@ def contradiction(turn: Turn, random: np.random.Generator, corpus: Corpus) -> st
     A clause with "no", "nothing" and the like gets no second negation: these words become "some", "something", or the
     clause stays as it is. There is no randomness in it.
     """
-    gap = clitic_gap(turn.response)
+    # Some texts are tokenised: "do n't".
+    gap = " " if _SPACED_CLITIC.search(turn.response) else ""
     return join([piece for group in sentences(split(turn.response)) for piece in _contradicted(group, gap)])
 
 
@@ -82,23 +57,28 @@ def _contradicted(sentence: list[Piece], gap: str) -> list[Piece]:
     subordinate: list[int] = []
     under = False
     for place, piece in enumerate(sentence):
-        under = piece.low in _UNDER or (under and piece.text not in _CLAUSE_MARKS)
+        under = piece.low in _W.subordinate or (under and piece.text not in _W.clause_marks)
         (subordinate if under else main).append(place)
     changed = (_affirmed(sentence, place) or _denied(sentence, place, gap) for place in main + subordinate)
     return next(filter(None, changed), sentence)
 
 
-def _replaced(sentence: list[Piece], place: int, *words: tuple[str, str], over: int = 1) -> list[Piece]:
+def _at(sentence: list[Piece], place: int) -> str:
+    """Return the piece at a place in lower case; nothing beyond the ends."""
+    return sentence[place].low if 0 <= place < len(sentence) else ""
+
+
+def _replaced(sentence: list[Piece], place: int, *new: tuple[str, str], over: int = 1) -> list[Piece]:
     """Return a sentence with (gap, word) pairs for ``over`` pieces; the first keeps the old gap and capital."""
-    old, new = sentence[place], [Piece(gap, word) for gap, word in words]
-    if new:
-        new[0] = Piece(old.gap, like(new[0].text, old.text) if old.text[0].isalpha() else new[0].text)
-    return [*sentence[:place], *new, *sentence[place + over :]]
+    old, pieces = sentence[place], [Piece(gap, word) for gap, word in new]
+    if pieces:
+        pieces[0] = Piece(old.gap, like(pieces[0].text, old.text) if old.text[0].isalpha() else pieces[0].text)
+    return [*sentence[:place], *pieces, *sentence[place + over :]]
 
 
 def _affirmed(sentence: list[Piece], place: int) -> list[Piece] | None:
     """Return a sentence without the negation at a place, if there is one."""
-    before, word, after = (low_at(sentence, place + step) for step in (-1, 0, 1))
+    before, word, after = (_at(sentence, place + step) for step in (-1, 0, 1))
     if after == "n't" and word not in {"ai", "sha", "need"}:
         return _replaced(sentence, place, ("", _LONG.get(word, word)), over=2)
     if word in _JOINED:
@@ -112,38 +92,38 @@ def _affirmed(sentence: list[Piece], place: int) -> list[Piece] | None:
 
 def _asserted(sentence: list[Piece], place: int) -> list[Piece] | None:
     """Return a sentence with "something" for "nothing", with "some", an article or nothing for "no"."""
-    subject, before, word, after = (low_at(sentence, place + step) for step in (-2, -1, 0, 1))
+    subject, before, word, after = (_at(sentence, place + step) for step in (-2, -1, 0, 1))
     clause = _clause(sentence, place)
-    if after in _PHRASES or before in _BEFORE_PHRASES or not _NEGATIVE_ONLY.isdisjoint(clause):
+    if after in _W.phrases or before in _W.before_phrases or not _W.negative_only.isdisjoint(clause):
         return None
     if "at all" in " ".join(clause) or (word != "no" and _is_without_verb(before, after)):
         return None
     if word in _NEGATIVES:
         return _replaced(sentence, place, ("", _NEGATIVES[word]))
     if after == "one":
-        without_verb = _is_without_verb(before, low_at(sentence, place + 2))
+        without_verb = _is_without_verb(before, _at(sentence, place + 2))
         return None if without_verb else _replaced(sentence, place, ("", "someone"), over=2)
-    if not after[:1].isalpha() or before not in _BE | _HAVE | {"'s", "'m", "'re", "'ve", "got"}:
+    if not after[:1].isalpha() or before not in _W.be | _W.have | {"'s", "'m", "'re", "'ve", "got"}:
         return None
-    if before in _HAVE | {"'ve", "got"} or subject in {"there", "here"}:
+    if before in _W.have | {"'ve", "got"} or subject in {"there", "here"}:
         return _replaced(sentence, place, ("", "some"))
-    if before in _SINGULAR_BE or subject == "you":
+    if before in _W.singular_be or subject == "you":
         return _replaced(sentence, place, ("", article("a", after)))
     return _replaced(sentence, place)
 
 
 def _is_without_verb(before: str, after: str) -> bool:
     """Say whether what begins a clause seems to be no verb's subject: "Nothing much."."""
-    begins = before in _OPENERS | _UNDER or not before[-1].isalpha()
+    begins = before in _OPENERS | _W.subordinate or not before[-1].isalpha()
     return begins and not (
-        after in _BE | _MODALS | _HAVE | _DO | _CLITICS.keys() or verb_of(after, "VBD") or verb_of(after, "VBZ")
+        after in _W.be | _W.modals | _W.have | _W.do | _CLITICS.keys() or verb_of(after, "VBD") or verb_of(after, "VBZ")
     )
 
 
 def _clause(sentence: list[Piece], place: int) -> list[str]:
     """Return the words between the marks and conjunctions around a place."""
     low = [piece.low for piece in sentence]
-    ends = [at for at, word in enumerate(low) if word in _CLAUSE_MARKS | _UNDER | {"but"}]
+    ends = [at for at, word in enumerate(low) if word in _W.clause_marks | _W.subordinate | {"but"}]
     start = max((at + 1 for at in ends if at <= place), default=0)
     return low[start : min((at for at in ends if at > place), default=len(low))]
 
@@ -152,7 +132,7 @@ def _is_negative(clause: list[str]) -> bool:
     """Say whether a clause denies already, without "not"; before "I", "that", "it" and the like, "no" is an answer."""
     return any(
         word in _NEGATIVES
-        or word in _HALF_NEGATIVES
+        or word in _W.half_negatives
         or (word == "no" and (after not in STOP_WORDS or after in {"one", "other", "such", "more"}))
         for word, after in itertools.pairwise([*clause, ""])
     )
@@ -160,27 +140,27 @@ def _is_negative(clause: list[str]) -> bool:
 
 def _denied(sentence: list[Piece], place: int, gap: str) -> list[Piece] | None:
     """Return a sentence with the verb at a place negated, if there is one that can be."""
-    before, word, after, second = (low_at(sentence, place + step) for step in (-1, 0, 1, 2))
+    before, word, after, second = (_at(sentence, place + step) for step in (-1, 0, 1, 2))
     if after in {"not", "never", "n't"} or word == "n't" or _is_negative(_clause(sentence, place)):
         return None
-    follows = second if after in _ADVERBS else after
+    follows = second if after in _W.adverbs else after
     if word in _CLITICS:
         return _denied_clitic(sentence, place, follows, gap)
     # Turned round it is a question without its mark, or a wish.
-    if before in {"to", "as", "than"} or (after in _PLURAL | _SINGULAR and before in _OPENERS):
+    if before in {"to", "as", "than"} or (after in _W.plural | _W.singular and before in _OPENERS):
         return None
-    if word in _BE | _MODALS or (word in _HAVE and is_participle(follows)):
+    if word in _W.be | _W.modals or (word in _W.have and is_participle(follows)):
         if short := _SHORT.get(word):
             return _replaced(sentence, place, ("", short), (gap, "n't"))
         return _replaced(sentence, place, ("", word), (" ", "not"))
-    if word in {"you", "it"} and before not in _OPENERS | _BEFORE_YOU:
+    if word in {"you", "it"} and before not in _OPENERS | _W.before_you:
         return None
-    return _denied_verb(sentence, place, gap) if word in _PLURAL | _SINGULAR else None
+    return _denied_verb(sentence, place, gap) if word in _W.plural | _W.singular else None
 
 
 def _denied_clitic(sentence: list[Piece], place: int, follows: str, gap: str) -> list[Piece] | None:
-    before, word, after = (low_at(sentence, place + step) for step in (-1, 0, 1))
-    if (word == "'s" and before not in _WITH_IS) or (word == "'d" and after == "better"):
+    before, word, after = (_at(sentence, place + step) for step in (-1, 0, 1))
+    if (word == "'s" and before not in _W.with_is) or (word == "'d" and after == "better"):
         return None
     # "I'd put", "I'd come": would, as far as their forms tell.
     had = word == "'d" and is_participle(follows) and not verb_of(follows, "VB")
@@ -191,23 +171,23 @@ def _denied_clitic(sentence: list[Piece], place: int, follows: str, gap: str) ->
 
 def _denied_verb(sentence: list[Piece], place: int, gap: str) -> list[Piece] | None:
     """Negate the verb after a pronoun with "do"."""
-    subject, at = low_at(sentence, place), place + 1
-    while (verb := low_at(sentence, at)) in _ADVERBS or (verb.endswith("ly") and verb not in STOP_WORDS):
+    subject, at = _at(sentence, place), place + 1
+    while (verb := _at(sentence, at)) in _W.adverbs or (verb.endswith("ly") and verb not in STOP_WORDS):
         at += 1
-    after = low_at(sentence, at + 1)
+    after = _at(sentence, at + 1)
     if not verb or not sentence[at].is_word or after in {"n't", "not", "never"}:
         return None
-    if verb in _HAVE and is_participle(after):
+    if verb in _W.have and is_participle(after):
         return None
-    if verb in _DO and (after in _EMPHASISED or not after[:1].isalpha()):
+    if verb in _W.do and (after in _W.emphasised or not after[:1].isalpha()):
         return _replaced(sentence, at, ("", verb), (gap, "n't"))
     if verb in _NO_VERBS:
         return None
     # "Read" is a past after "he"; after "I", it is taken for a present.
-    if (base := verb_of(verb, "VBD")) and (base != verb or subject in _SINGULAR or verb in _RATHER_PAST):
+    if (base := verb_of(verb, "VBD")) and (base != verb or subject in _W.singular or verb in _W.rather_past):
         auxiliary = "did"
-    elif base := verb_of(verb, "VB" if subject in _PLURAL else "VBZ"):
-        auxiliary = "do" if subject in _PLURAL else "does"
+    elif base := verb_of(verb, "VB" if subject in _W.plural else "VBZ"):
+        auxiliary = "do" if subject in _W.plural else "does"
     else:
         return None
     return _replaced(sentence, at, ("", auxiliary), (gap, "n't"), (" ", base))

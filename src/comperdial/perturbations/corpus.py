@@ -1,7 +1,9 @@
-"""What a strategy gets: a response with its history or a dialogue, and the texts of the whole data set."""
+"""What a strategy gets: a response with its history or a dialogue, and the texts and named entities of the data set."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,8 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from comperdial.perturbations.entities import Finder
-from comperdial.perturbations.text import same
+from comperdial.perturbations.text import STOP_WORDS, WORDS, Piece, is_lower, same, split
+
+NAMES = {kind: [" ".join(name.split()) for name in text.split(",")] for kind, text in WORDS["names"].items()}
+"""Names by kind: person, place, language, weekday, month, number."""
+_KINDS = {name.lower(): kind for kind, names in NAMES.items() for name in names}
+_LONGEST = max(len(name.split()) for name in _KINDS)
+_AMBIGUOUS = frozenset(WORDS["ambiguous"].split())
+# After these a sentence or clause begins, whose first word has a capital anyway.
+_BREAKS = frozenset('.!?:;…"“(*-–—')
 
 
 class Line(NamedTuple):
@@ -21,23 +30,23 @@ class Line(NamedTuple):
     chatbot: bool = False
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """A response and the utterances before it."""
 
     dialogue_id: str
     history: tuple[Line, ...]
     response: str
 
+    @property
+    def texts(self) -> list[str]:
+        """Return what a strategy changes: the response."""
+        return [self.response]
 
-@dataclass(frozen=True)
-class Dialogue:
+
+class Dialogue(NamedTuple):
     """A whole dialogue with one system.
 
-    Attributes
-    ----------
-    fixed
-        The other utterances come from a recorded dialogue without this system: only the system's own may be changed.
+    ``fixed``: the other utterances come from a recorded dialogue without this system, so only the system's may change.
     """
 
     dialogue_id: str
@@ -45,9 +54,23 @@ class Dialogue:
     fixed: bool
 
     @property
+    def texts(self) -> list[str]:
+        """Return the texts of all lines."""
+        return [line.text for line in self.lines]
+
+    @property
     def movable(self) -> list[int]:
         """Return the positions that a strategy may change if it does not change the chatbot's utterances alone."""
         return [place for place, line in enumerate(self.lines) if line.chatbot or not self.fixed]
+
+
+class Entity(NamedTuple):
+    """A name or number in a text, from the piece ``start`` to before the piece ``end``."""
+
+    start: int
+    end: int
+    kind: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -75,15 +98,74 @@ class Corpus:
         return None
 
     @cached_property
-    def finder(self) -> Finder:
-        """Return the finder of entities in the texts of this data set."""
-        return Finder(self.utterances)
-
-    @cached_property
-    def entities(self) -> dict[str, list[str]]:
+    def names(self) -> dict[str, list[str]]:
         """Return the data set's entities by kind, sorted."""
         kinds: dict[str, set[str]] = {}
         for text in self.utterances:
-            for entity in self.finder.find(text):
+            for entity in self.entities(text):
                 kinds.setdefault(entity.kind, set()).add(entity.text)
         return {kind: sorted(names) for kind, names in kinds.items()}
+
+    def entities(self, text: str) -> list[Entity]:
+        """Find a text's named entities, in order, without a model.
+
+        These are names of the lists with or without capitals, numbers in digits, and capitalised words inside a sentence
+        that the data set does not write in lower case more often (kind ``name``, capitalised neighbours as one). Other
+        names in texts without capitals, and names that only ever begin a sentence, are missed.
+        """
+        pieces = split(text)
+        entities = []
+        place = 0
+        while place < len(pieces):
+            end, kind = _listed(pieces, place) or (place, "name")
+            # A text all in capitals shouts.
+            while kind == "name" and not text.isupper() and self._goes_on(pieces, place, end):
+                end += 1
+            if end > place:
+                entities.append(Entity(place, end, kind, " ".join(piece.text for piece in pieces[place:end])))
+            place = max(end, place + 1)
+        return entities
+
+    def _goes_on(self, pieces: list[Piece], start: int, end: int) -> bool:
+        """Return whether the name that begins at ``start`` includes the piece at ``end``."""
+        if end == len(pieces) or (end > start and not pieces[end].gap):
+            return False
+        piece = pieces[end]
+        # A word all in capitals shouts, or is short for something.
+        if not piece.text.istitle() or len(piece.text) < 2 or piece.low in STOP_WORDS:
+            return False
+        small, capital = self._spellings[0][piece.low], self._spellings[1][piece.low]
+        return small < max(1, capital) and (capital > 1 or not _begins(pieces, end))
+
+    @cached_property
+    def _spellings(self) -> tuple[Counter[str], Counter[str]]:
+        """Count the words that are written in lower case, and with a capital inside a sentence."""
+        small, capital = Counter[str](), Counter[str]()
+        for text in self.utterances:
+            # A text without capitals does not show which words have one.
+            pieces = [] if is_lower(text) else split(text)
+            for place, piece in enumerate(pieces):
+                if piece.text.islower():
+                    small[piece.low] += 1
+                elif piece.text.istitle() and not _begins(pieces, place):
+                    capital[piece.low] += 1
+        return small, capital
+
+
+def _begins(pieces: list[Piece], place: int) -> bool:
+    return place == 0 or pieces[place - 1].text in _BREAKS
+
+
+def _listed(pieces: list[Piece], start: int) -> tuple[int, str] | None:
+    """Return the end and the kind of the number, or the longest name of the lists, that begins at a place."""
+    if re.fullmatch(r"\d[\d.,:]*", pieces[start].text):
+        # "1st", "3d" and "u2" are no plain numbers.
+        before = start > 0 and not pieces[start].gap and pieces[start - 1].is_word
+        after = start + 1 < len(pieces) and not pieces[start + 1].gap and pieces[start + 1].is_word
+        return None if before or after else (start + 1, "number")
+    for end in range(min(start + _LONGEST, len(pieces)), start, -1):
+        name = " ".join(piece.low for piece in pieces[start:end])
+        as_word = name in _AMBIGUOUS and (_begins(pieces, start) or pieces[start].text.islower())
+        if name in _KINDS and not as_word:
+            return end, _KINDS[name]
+    return None

@@ -9,37 +9,23 @@ import numpy as np
 from comperdial.perturbations.corpus import Corpus, Dialogue, Line
 from comperdial.perturbations.text import (
     STOP_WORDS,
+    WORDS,
     Piece,
     article,
-    capitalised,
     dressed,
     forms,
+    is_lower,
     join,
     lemmas,
     sentences,
     split,
     verb_of,
-    word_set,
+    words,
 )
 from comperdial.perturbations.turns import generic
 
-_FRAMES = (
-    "You said {}.",
-    "So you say {}.",
-    "{}, you say.",
-    "Ah, {}.",
-    "As you said, {}.",
-    "{}, I heard you.",
-)
 _MOST_QUOTED = 12
-# A clause ends before these.
-_LINKS = word_set("because but which who while although though when where since until and or")
-_BREAKS = word_set(", : - – — (")
-_PREPOSITIONS = word_set("in on at with for from about during after before by near since")
-_EMPTY = word_set("yes no yeah oh ah well ok okay hi hello hey thanks sure wow")
-_MARKS = frozenset('.!?;…"“”()')
-_ADVERBS = word_set("very really just quite so too also")
-_BEFORE_ADJECTIVE = word_set("a an the my your his her our their its this that these those some")
+_W = words("content_reduction")
 _LEAST_WORDS = 3
 
 
@@ -48,9 +34,14 @@ def _rewrite(dialogue: Dialogue, new: Callable[[int, Line], str]) -> list[str]:
     return [new(place, line) if line.chatbot else line.text for place, line in enumerate(dialogue.lines)]
 
 
+def _capitalised(text: str, model: str) -> str:
+    """Begin a text with a capital, unless another text has none."""
+    return text if is_lower(model) else text[:1].upper() + text[1:]
+
+
 def order_shuffle(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
     """Shuffle all utterances, or the chatbot's if the others' are fixed; speakers keep their turns, texts move."""
-    texts = [line.text for line in dialogue.lines]
+    texts = dialogue.texts
     places = dialogue.movable
     for _ in range(20 if len({texts[place] for place in places}) > 1 else 0):
         shuffled = list(texts)
@@ -63,7 +54,7 @@ def order_shuffle(dialogue: Dialogue, random: np.random.Generator, corpus: Corpu
 
 def utterance_replacement(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
     """Replace one utterance, any but the first, by one of another dialogue; if the others' are fixed, one of the chatbot's."""
-    texts = [line.text for line in dialogue.lines]
+    texts = dialogue.texts
     places = [place for place in dialogue.movable if place > 0]
     if not places:
         return None
@@ -96,10 +87,11 @@ def repeating_others(dialogue: Dialogue, random: np.random.Generator, corpus: Co
         if not groups:
             return line.text
         part = [piece for piece in groups[random.integers(len(groups))] if piece.text not in '"“”']
-        words = [place for place, piece in enumerate(part) if piece.is_word][:_MOST_QUOTED]
-        quote = join(part[: words[-1] + 1] if len(words) == _MOST_QUOTED else part).strip(".!?;,… ")
-        frame = dressed(_FRAMES[random.integers(len(_FRAMES))], line.text)
-        opening = capitalised(frame.format('"' + quote + '"'), line.text)
+        places = [place for place, piece in enumerate(part) if piece.is_word][:_MOST_QUOTED]
+        quote = join(part[: places[-1] + 1] if len(places) == _MOST_QUOTED else part).strip(".!?;,… ")
+        frames = WORDS["quotations"]
+        frame = dressed(frames[random.integers(len(frames))], line.text)
+        opening = _capitalised(frame.format('"' + quote + '"'), line.text)
         return f"{opening} {line.text.strip()}"
 
     return _rewrite(dialogue, new)
@@ -133,23 +125,23 @@ def _reduced(text: str, corpus: Corpus) -> str:
     if not groups:
         return text
     sentence, clause = groups[0], _clause(groups[0])
-    if len(groups) > 1 and not any(piece.is_word and piece.low not in _EMPTY for piece in clause):
+    if len(groups) > 1 and not any(piece.is_word and piece.low not in _W.empty for piece in clause):
         sentence, clause = groups[1], _clause(groups[1])
-    words = _without(clause, {place for place, piece in enumerate(clause) if piece.text in _MARKS})
-    plain = _plain(words, corpus)
-    short = plain if sum(piece.is_word for piece in plain) > 1 else words
+    kept = _without(clause, {place for place, piece in enumerate(clause) if piece.text in _W.marks})
+    plain = _plain(kept, corpus)
+    short = plain if sum(piece.is_word for piece in plain) > 1 else kept
     gap = " " if text.rstrip()[-2:] in {" .", " !", " ?"} else ""
     end = "?" if any(piece.text == "?" for piece in sentence) else "."
-    return capitalised(join([*short, Piece(gap, end)]), text)
+    return _capitalised(join([*short, Piece(gap, end)]), text)
 
 
 def _clause(sentence: list[Piece]) -> list[Piece]:
-    words = 0
+    count = 0
     for place, piece in enumerate(sentence):
-        ends = piece.low in _LINKS or piece.text in _BREAKS
-        if (words >= _LEAST_WORDS and ends) or (words > _LEAST_WORDS and piece.low in _PREPOSITIONS):
+        ends = piece.low in _W.links or piece.text in _W.breaks
+        if (count >= _LEAST_WORDS and ends) or (count > _LEAST_WORDS and piece.low in _W.prepositions):
             return sentence[:place]
-        words += piece.is_word
+        count += piece.is_word
     return sentence
 
 
@@ -169,7 +161,7 @@ def _without(pieces: list[Piece], drop: set[int]) -> list[Piece]:
 
 def _plain(pieces: list[Piece], corpus: Corpus) -> list[Piece]:
     """Return the pieces without adjectives, adverbs, numbers and names that a word follows."""
-    entities = [entity for entity in corpus.finder.find(join(pieces)) if entity.end < len(pieces)]
+    entities = [entity for entity in corpus.entities(join(pieces)) if entity.end < len(pieces)]
     named = {place for entity in entities for place in range(entity.start, entity.end)}
     drop = set()
     for place, piece in enumerate(pieces[:-1]):
@@ -177,8 +169,8 @@ def _plain(pieces: list[Piece], corpus: Corpus) -> list[Piece]:
         if not follows.is_word or (follows.low in STOP_WORDS and place not in named):
             continue
         kinds = lemmas(low)
-        adverb = low in _ADVERBS or (low.endswith("ly") and "ADV" in kinds and "ADJ" not in kinds)
-        determined = place > 0 and pieces[place - 1].low in _BEFORE_ADJECTIVE
+        adverb = low in _W.adverbs or (low.endswith("ly") and "ADV" in kinds and "ADJ" not in kinds)
+        determined = place > 0 and pieces[place - 1].low in _W.before_adjective
         if place in named or adverb or (determined and low not in STOP_WORDS and _describes(low, follows.low)):
             drop.add(place)
     return _without(pieces, drop)

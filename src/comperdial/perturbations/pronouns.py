@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from comperdial.perturbations.corpus import Corpus, Turn
-from comperdial.perturbations.text import Piece, is_lower, is_participle, join, lemmas, like, sentences, split, word_set
+from comperdial.perturbations.text import Piece, is_lower, is_participle, join, lemmas, like, sentences, split, words
 
 # Person -> those that it may become.
 _WAYS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -28,7 +28,7 @@ _FORMS = {
         "we us our ours ourselves",
         "you you your yours yourself",
         "he him his his himself",
-        "she her hers hers herself".replace("hers", "her", 1),
+        "she her her hers herself",
         "it it its its itself",
         "they them their theirs themselves",
     )
@@ -46,19 +46,9 @@ _PLURAL = {"be": "are", "been": "were", "have": "have", "do": "do", "clitic be":
 _AGREE = {person: _SINGULAR if person in {"he", "she", "it"} else _PLURAL for person in _FORMS}
 _AGREE["i"] = _PLURAL | {"be": "am", "been": "was", "clitic be": "'m"}
 _VERB = {form: verb for forms in (_SINGULAR, _PLURAL, _AGREE["i"]) for verb, form in forms.items() if form[0] != "'"}
-_HELPERS = frozenset(_VERB) | word_set("did can could will would should may might must had")
-# After these "you" and "it" are subjects; after any other word, objects.
-_BEFORE_SUBJECT = word_set("""
-    and but or so if when because that while though although until unless since as what where how why who which whether
-    once think know knew hope guess say said sure glad bet mean wish see believe maybe perhaps then now yes no well oh
-    also just really sometimes usually often
-    """)
-# After "her", these show that it is an object and not a possessive.
-_NOT_OWNED = word_set("""
-    to in on at for of from and or but as when how if because so the a an this that about with by up out all too very
-    again now then here there today yesterday tomorrow last every each before after is was
-    """) | {""}
-_ASKING = word_set("what where when why how who which and so but long much many often old far then")
+_W = words("pronouns")
+_NOT_OWNED = _W.not_owned | {""}
+_HELPERS = _VERB.keys() | _W.helpers
 
 
 def pronouns(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
@@ -135,7 +125,7 @@ def _is_object(pieces: list[Piece], place: int, after: str) -> bool:
     if before in _HELPERS and (place < 2 or not after or before in _VERB):
         # "do you", "how are you", but "I did it" and "can do it".
         return before in {"do", "did"} and second not in {"", "what", "where", "how", "when", "why"}
-    return before != "" and (before not in _BEFORE_SUBJECT or not after)
+    return before != "" and (before not in _W.before_subject or not after)
 
 
 def _word(pieces: list[Piece], place: int) -> str:
@@ -153,7 +143,9 @@ def _make_agree(pieces: list[Piece], place: int, old: str, new: str) -> None:
     at = place - 1 if place and pieces[place - 1].low != "n't" else place - 2
     # Only in questions does it stand before its subject.
     asks = (
-        at == 0 or pieces[-1].text == "?" or (at > 0 and (not pieces[at - 1].is_word or pieces[at - 1].low in _ASKING))
+        at == 0
+        or pieces[-1].text == "?"
+        or (at > 0 and (not pieces[at - 1].is_word or pieces[at - 1].low in _W.asking))
     )
     if at >= 0 and asks:
         _conjugate(pieces, at, new)

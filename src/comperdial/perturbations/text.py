@@ -6,7 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from types import SimpleNamespace
 
+from comperdial.config import load_yaml
+
+WORDS = load_yaml(Path(__file__).with_name("words.yaml"))
+STOP_WORDS = frozenset(WORDS["stop_words"].split())
 _LETTER = r"[^\W\d_]"
 # Some corpora are tokenised as "do n't", some as "don ' t".
 _NOT = r"n ?['’] ?t\b"
@@ -15,27 +21,11 @@ _PIECE = re.compile(
     rf"(\s*)({_NOT}|{_CLITIC}|{_LETTER}+?(?={_NOT})|{_LETTER}+(?:-{_LETTER}+)*|\d[\d.,:]*\d|\d|\S)", re.IGNORECASE
 )
 _SENTENCE_END = {".", "!", "?", ";", "…"}
-_SPACED_CLITIC = re.compile(r"\w (?:n['’]t|['’](?:m|re|s|ve|ll|d))\b", re.IGNORECASE)
 
 
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text as a set."""
-    return frozenset(text.split())
-
-
-STOP_WORDS = word_set("""
-    a an the this that these those some any no none every each all both either neither few many much more most several
-    such other another own same i me my mine myself we us our ours ourselves you your yours yourself yourselves he him
-    his himself she her hers herself it its itself they them their theirs themselves who whom whose which what when
-    where why how and or but nor so yet if because although though while until unless since than as of at by for with
-    about against between into through during before after above below to from up down in out on off over under again
-    further then once here there not only too very just also even still already ever never always maybe perhaps quite
-    rather really am is are was were be been being have has had having do does did doing done can could will would
-    shall should may might must ought cannot dont cant wont didnt doesnt isnt im ive id youre thats lol yes yeah yep no
-    nope oh ah wow hey hi hello bye goodbye okay ok well please thanks thank sorry haha hmm um uh like let lets get got
-    go going went gone one two three first last etc mr mrs ms dr gonna wanna hope true something anything nothing
-    everything someone anyone everyone somebody anybody nobody ca wo sha ai
-    """)
+def words(strategy: str) -> SimpleNamespace:
+    """Return the sets of words that a strategy knows, by their names in ``words.yaml``."""
+    return SimpleNamespace(**{name: frozenset(text.split()) for name, text in WORDS[strategy].items()})
 
 
 @dataclass
@@ -82,11 +72,6 @@ def sentences(pieces: list[Piece]) -> list[list[Piece]]:
     return groups
 
 
-def low_at(pieces: list[Piece], place: int) -> str:
-    """Return the piece at a place in lower case; nothing beyond the ends."""
-    return pieces[place].low if 0 <= place < len(pieces) else ""
-
-
 def same(one: str, other: str) -> bool:
     """Return whether two texts differ in white space and case at most."""
     return one.casefold().split() == other.casefold().split()
@@ -109,21 +94,11 @@ def is_lower(text: str) -> bool:
     return text == text.lower()
 
 
-def clitic_gap(text: str) -> str:
-    """Return what precedes a clitic in a text: nothing, or a space in tokenised texts ("do n't")."""
-    return " " if _SPACED_CLITIC.search(text) else ""
-
-
 def dressed(text: str, model: str) -> str:
     """Write a text in the style of another: in lower case, with a space before marks."""
     if is_lower(model) and any(c.isalpha() for c in model):
         text = text.lower()
     return re.sub(r"(?<=\w)([.,?!])", r" \1", text) if re.search(r"\w [.,?!]", model) else text
-
-
-def capitalised(text: str, model: str) -> str:
-    """Begin a text with a capital, unless another text has none."""
-    return text if is_lower(model) else text[:1].upper() + text[1:]
 
 
 # lemminflect takes 0.4 s to import: only those who change a text wait for it.

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 
-from comperdial.perturbations.corpus import Corpus, Turn
-from comperdial.perturbations.entities import KINDS, SPELLED
-from comperdial.perturbations.text import Piece, dressed, is_lower, join, like, same, split
+from comperdial.perturbations.corpus import NAMES, Corpus, Turn
+from comperdial.perturbations.text import (
+    STOP_WORDS,
+    WORDS,
+    Piece,
+    article,
+    dressed,
+    forms,
+    is_lower,
+    join,
+    lemmas,
+    like,
+    same,
+    split,
+)
 
-_REMARKS = (
-    "I see.",
-    "That's nice.",
-    "Oh, okay.",
-    "That sounds good.",
-    "Good to know.",
-    "Right, fair enough.",
-    "That makes sense.",
-    "Well, that's life.",
-    "Sure, why not.",
-    "Things are like that sometimes.",
-    "That's one way to put it.",
-    "Fine by me.",
-)
-_ANSWERS = (
-    "I don't know.",
-    "Maybe.",
-    "It depends.",
-    "I'm not really sure.",
-    "Hard to say.",
-    "I guess so.",
-    "Could be, I never thought about it.",
-    "More or less.",
-    "Not much to say about that.",
-    "A bit of everything, I suppose.",
-)
 # Fewer names of a kind would recur all the time.
 _FEWEST_NAMES = 5
+_SPELLED = {name.lower(): name for names in NAMES.values() for name in names}
+# Part of speech in lemminflect -> in WordNet, and the forms to look for, by their tags in the Penn Treebank.
+_PARTS = {
+    "NOUN": ("n", ("NN", "NNS")),
+    "VERB": ("v", ("VB", "VBD", "VBN", "VBG", "VBZ")),
+    "ADJ": ("a", ("JJ",)),
+    "ADV": ("r", ("RB",)),
+}
 
 
 def random_response(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
@@ -47,7 +45,7 @@ def random_response(turn: Turn, random: np.random.Generator, corpus: Corpus) -> 
 
 
 def dullness(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
-    """Take a generic answer to a question, a generic remark else; in a third of cases the speaker's own earlier words."""
+    """Take a generic answer or remark; in a third of cases the speaker's own earlier words."""
     other = turn.history[-1] if turn.history else None
     own = [line.text for line in turn.history if other and line.speaker != other.speaker]
     own = [text for text in own if not same(text, turn.response)]
@@ -58,7 +56,7 @@ def dullness(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
 
 def generic(last: str | None, random: np.random.Generator, used: frozenset[str] = frozenset()) -> str:
     """Return a generic answer if the last utterance is a question, else a remark; unused ones as long as there are any."""
-    texts = _ANSWERS if last is not None and last.rstrip().endswith("?") else _REMARKS
+    texts: list[str] = WORDS["answers" if last is not None and last.rstrip().endswith("?") else "remarks"]
     fresh = [text for text in texts if text not in used] or texts
     return fresh[random.integers(len(fresh))]
 
@@ -86,31 +84,34 @@ def repetition(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str |
     return join([*pieces[:end], *again * int(random.integers(2, 6)), *pieces[end:]])
 
 
+# Entities
+
+
 def entities(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
     """Replace each entity by another of its kind; in half of the responses, names by those of another kind.
 
     The others come from the data set, or from the lists if it has too few. Equal entities get equal replacements.
     Numbers stay numbers: a name in a number's place would be no entity but a broken sentence.
     """
-    names = corpus.finder.find(turn.response)
-    if not names:
+    there = corpus.entities(turn.response)
+    if not there:
         return None
     other_kind = random.random() < 0.5
     pieces, small = split(turn.response), is_lower(turn.response)
     chosen: dict[str, str] = {}
-    for entity in names:
+    for entity in there:
         key, kind = entity.text.lower(), entity.kind
         if key in chosen:
             continue
         if other_kind and kind != "number":
-            kinds = sorted(KINDS.keys() - {kind, "number"})
+            kinds = sorted(NAMES.keys() - {kind, "number"})
             kind = kinds[random.integers(len(kinds))]
         new = _other(entity.text, kind, corpus, random)
         if new is None:
             return None
-        chosen[key] = new.lower() if small or kind == "number" else SPELLED.get(new.lower(), new)
+        chosen[key] = new.lower() if small or kind == "number" else _SPELLED.get(new.lower(), new)
     # From the end, so that earlier places stay valid.
-    for entity in reversed(names):
+    for entity in reversed(there):
         new = chosen[entity.text.lower()]
         pieces[entity.start].text = like(new, entity.text) if entity.kind == "number" else new
         del pieces[entity.start + 1 : entity.end]
@@ -127,9 +128,87 @@ def _other(text: str, kind: str, corpus: Corpus, random: np.random.Generator) ->
             if new != text:
                 return new
         return None
-    known = [name for name in corpus.entities.get(kind, ()) if not name[0].isdigit()]
-    for names in (known, KINDS.get(kind, ()), KINDS["person"]):
+    known = [name for name in corpus.names.get(kind, ()) if not name[0].isdigit()]
+    for names in (known, NAMES.get(kind, ()), NAMES["person"]):
         others = sorted({name.lower(): name for name in names if name.lower() != text.lower()}.items())
         if len(others) >= _FEWEST_NAMES:
             return others[random.integers(len(others))][1]
     return None
+
+
+# Paraphrase
+
+
+def paraphrase(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
+    """Replace half of the words that have a synonym, and at least one, by their rarest; stop words and names stay."""
+    pieces = split(turn.response)
+    names = {place for entity in corpus.entities(turn.response) for place in range(entity.start, entity.end)}
+    new = {}
+    for place, piece in enumerate(pieces):
+        plain = piece.is_word and len(piece.text) > 2 and piece.low not in STOP_WORDS and place not in names
+        if plain and (synonym := rarest(piece.low)):
+            new[place] = like(synonym, piece.text)
+    if not new:
+        return None
+    chosen = [place for place in new if random.random() < 0.5] or [list(new)[random.integers(len(new))]]
+    for place in chosen:
+        pieces[place].text = new[place]
+        if place:
+            pieces[place - 1].text = article(pieces[place - 1].text, new[place])
+    return join(pieces)
+
+
+@lru_cache(maxsize=16_384)
+def rarest(word: str) -> str | None:
+    """Return the least common synonym of a lower-case word, with the same inflection; None if it has none.
+
+    The word is taken for what it most often is: noun, verb, adjective or adverb. Of the names of its commonest sense,
+    those count that are one lower-case word, rarer than the word, and no spelling or extension of it. The one least
+    used in WordNet's tagged texts is taken; of equally rare ones the longest, then the first by the alphabet.
+    """
+    # Nouns first if no text shows what a word mostly is.
+    readings = [(_uses(base, part), -list(_PARTS).index(part), part, base, tag) for part, base, tag in _readings(word)]
+    if not readings:
+        return None
+    most, _, part, base, tag = max(readings)
+    sense = _senses(base, part)[0].synset()
+    # WordNet marks slang and insults.
+    slang = any(item.usage_domains() for item in (sense, *sense.lemmas()))
+    synonyms = {}
+    for name in [] if slang else sense.lemma_names():
+        plain = name.isalpha() and name.islower() and name not in STOP_WORDS and not _alike(name, base)
+        if plain and _uses(name, part) <= max(most - 1, 0):
+            form = forms(name, tag)[0]
+            # Some words have no plural ("plumage").
+            if tag != "NNS" or form != name or name.endswith("s"):
+                synonyms[name] = form
+    return synonyms[min(synonyms, key=lambda name: (_uses(name, part), -len(name), name))] if synonyms else None
+
+
+def _readings(word: str) -> Iterator[tuple[str, str, str]]:
+    """Yield part of speech, lemma and tag of what a word may be."""
+    for part, bases in lemmas(word).items():
+        for tag in _PARTS[part][1] if part in _PARTS and _senses(bases[0], part) else ():
+            if word in forms(bases[0], tag):
+                yield part, bases[0], tag
+                break
+
+
+@lru_cache(maxsize=16_384)
+def _senses(base: str, part: str) -> list[Any]:
+    """Return a word's senses in WordNet, commonest first."""
+    from nltk.corpus import wordnet
+
+    return list(wordnet.lemmas(base, _PARTS[part][0]))
+
+
+@lru_cache(maxsize=16_384)
+def _uses(base: str, part: str) -> int:
+    """Return how often WordNet's tagged texts use a word."""
+    return sum(lemma.count() for lemma in _senses(base, part))
+
+
+def _alike(one: str, other: str) -> bool:
+    """Return whether one word spells the other in another way ("colour", "color") or extends it ("floor", "flooring")."""
+    first, second = (word.replace("z", "s").replace("our", "or").replace("ll", "l") for word in (one, other))
+    return first.startswith(second) or second.startswith(first) or first.removesuffix("e") == second.removesuffix("e")

@@ -41,12 +41,8 @@ def stacked(vectors: Vectors, texts: Sequence[str]) -> Floats:
 class Histories:
     """What users did in other conversations of the training split than the one of a sample.
 
-    Parameters
-    ----------
-    samples
-        All samples of the training split, at their natural rate.
-    vectors
-        Vectors of utterances; a user's history has the mean of those that it holds.
+    ``samples`` are all of the training split, at their natural rate. With ``vectors`` of utterances, a user's history has
+    the mean of those that it holds.
     """
 
     def __init__(self, samples: Sequence[Sample], vectors: Vectors | None = None) -> None:
@@ -91,34 +87,19 @@ class Histories:
 
 def form(samples: Sequence[Sample]) -> Floats:
     """Return five numbers of each sample: how far the conversation is, how long reply and utterance are, who asks."""
-    rows = [
-        (
-            math.log1p(sample.turn),
-            math.log1p(len(reply(sample).split())),
-            math.log1p(len(before(sample).split())),
-            "?" in reply(sample),
-            "?" in before(sample),
-        )
-        for sample in samples
-    ]
+    rows = []
+    for sample in samples:
+        texts = reply(sample), before(sample)
+        lengths = [math.log1p(len(text.split())) for text in texts]
+        rows.append((math.log1p(sample.turn), *lengths, *("?" in text for text in texts)))
     return np.array(rows, dtype=np.float64).reshape(-1, 5)
 
 
 class Features:
     """Blocks of features, fitted to training samples: each standardised and scaled to a mean squared norm of 1.
 
-    Parameters
-    ----------
-    train
-        The samples that the model is trained on.
-    context
-        One of :data:`CONTEXTS`.
-    personal
-        One of :data:`PERSONAL`.
-    vectors
-        By encoder; may be exchanged later for those of another data set.
-    histories
-        For ``history``.
+    ``context`` is one of :data:`CONTEXTS`, ``personal`` one of :data:`PERSONAL`. ``vectors``, by encoder, may be exchanged
+    later for those of another data set; ``histories`` are needed for ``history``.
     """
 
     def __init__(
@@ -166,12 +147,11 @@ class Features:
 
         dense, others = [form(samples)], []
         if self.context == "tfidf":
-            others.append(
-                sparse.hstack([made.transform([text(s) for s in samples]) for text, made in self.tfidf]).tocsr()
-            )
+            counts = [made.transform([text(sample) for sample in samples]) for text, made in self.tfidf]
+            others.append(sparse.hstack(counts).tocsr())
         elif self.context == "minilm":
             known = self.vectors["minilm"]
-            dense.append(np.hstack([stacked(known, [text(s) for s in samples]) for text in (reply, before)]))
+            dense.append(np.hstack([stacked(known, [text(one) for one in samples]) for text in (reply, before)]))
         elif self.context == "smollm2":
             dense.append(stacked(self.vectors["smollm2"], [talk(sample) for sample in samples]))
         if "token" in self.personal:
@@ -187,17 +167,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Predictor:
-    """A fitted model of P(the user goes on).
-
-    Attributes
-    ----------
-    features
-        What it looks at.
-    penalty
-        The C that was chosen.
-    rate
-        The share of positives among what it was trained on.
-    """
+    """A fitted model of P(the user goes on): its features, the C that was chosen, the share of positives in training."""
 
     features: Features
     coefficients: Floats
@@ -226,10 +196,7 @@ def fit(
 ) -> Predictor:
     """Fit a logistic regression for each penalty and return the one with the lowest log loss on validation samples.
 
-    Raises
-    ------
-    ConfigError
-        If the training samples are all of one class, or there are none to validate with.
+    Raises ConfigError if the training samples are all of one class, or there are none to validate with.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -246,9 +213,8 @@ def fit(
     fitted = [LogisticRegression(C=penalty, max_iter=500).fit(rows, truth) for penalty in penalties]
     losses = [np.logaddexp(0, signs * (held_out @ one.coef_[0] + one.intercept_[0])).mean() for one in fitted]
     best = int(np.argmin(losses))
-    return Predictor(
-        features, fitted[best].coef_[0], float(fitted[best].intercept_[0]), penalties[best], float(truth.mean())
-    )
+    chosen = fitted[best]
+    return Predictor(features, chosen.coef_[0], float(chosen.intercept_[0]), penalties[best], float(truth.mean()))
 
 
 def majority(train: Sequence[Sample], asked: Sequence[Sample], *, private: bool) -> npt.NDArray[np.int64]:

@@ -5,7 +5,6 @@ Apart from the models, so that a change of these does not make vectors stale, wh
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,36 +17,27 @@ from comperdial import models
 from comperdial.core.files import replacing
 from comperdial.data.continuations import RATED, Conversation, Sample, samples, splits
 from comperdial.models import runtime
+from comperdial.models.vectors import text_hash
 
 Vector = npt.NDArray[np.float32]
 SEED = 2024
 SPLITS = {"chitchat": ("time", "waves"), "convai2": ("time",)}
-MOST_RATED = 3_000
-"""Rated replies of Topical-Chat that are read."""
-MOST_NATURAL = 4_000
-"""Replies of the test split that are evaluated at their natural rate."""
-FEW = {"train": 2_000, "validation": 400, "test": 1_000}
-"""Samples that SmolLM2 reads, drawn from the balanced ones."""
 ENCODERS = {"minilm": "all-MiniLM-L6-v2", "smollm2": "smollm2-135m-instruct"}
 MOST_TOKENS = {"minilm": 64, "smollm2": 48}
+# Rated replies of Topical-Chat that are read; replies of the test split that are evaluated at their natural rate.
+_MOST_RATED, _MOST_NATURAL = 3_000, 4_000
+# Samples that SmolLM2 reads, drawn from the balanced ones.
+_FEW = {"train": 2_000, "validation": 400, "test": 1_000}
 # Utterances of a user whose vectors are averaged.
 _PER_USER = 10
 
 
 @dataclass(frozen=True)
 class Task:
-    """The samples of one way to split a data set.
+    """The samples of one way to split a data set, ``time`` or ``waves``.
 
-    Attributes
-    ----------
-    name
-        ``time`` or ``waves``.
-    train, validation, test
-        Balanced samples.
-    known
-        All samples of the training split.
-    natural
-        Samples of the test split as they come.
+    ``train``, ``validation`` and ``test`` are balanced, ``known`` are all of the training split, ``natural`` those of the
+    test split as they come.
     """
 
     name: str
@@ -62,14 +52,17 @@ class Task:
         """Split conversations and draw the balanced samples."""
         split = splits(conversations, waves=name == "waves")
         every = list(samples(conversations))
+
+        def part(given: Sequence[Sample], name: str) -> list[Sample]:
+            return [one for one in given if split[one.conversation.id] == name]
+
         drawn = balanced(every, split, SEED)
-        train, validation, test = ([one for one in drawn if split[one.conversation.id] == part] for part in FEW)
-        known, natural = ([one for one in every if split[one.conversation.id] == part] for part in ("train", "test"))
-        return cls(name, train, validation, test, known, some(natural, MOST_NATURAL))
+        train, validation, test = (part(drawn, name) for name in _FEW)
+        return cls(name, train, validation, test, part(every, "train"), some(part(every, "test"), _MOST_NATURAL))
 
     def few(self, part: str) -> list[Sample]:
         """Return the samples of a part that SmolLM2 reads."""
-        return some(getattr(self, part), FEW[part])
+        return some(getattr(self, part), _FEW[part])
 
 
 def tasks(conversations: Sequence[Conversation], names: Sequence[str]) -> list[Task]:
@@ -100,7 +93,7 @@ def balanced(samples: Sequence[Sample], split: Mapping[str, str], seed: int) -> 
 
 def rated_replies(conversations: Sequence[Conversation]) -> list[Sample]:
     """Return some of the replies that were rated, drawn at random."""
-    return some([sample for sample in samples(conversations) if sample.reply.rating is not None], MOST_RATED)
+    return some([sample for sample in samples(conversations) if sample.reply.rating is not None], _MOST_RATED)
 
 
 # Texts
@@ -149,16 +142,16 @@ def texts(dataset: str, conversations: Sequence[Conversation], encoder: str) -> 
     if dataset != RATED and encoder == "smollm2":
         # It is slow, and reads the first split only.
         task = Task.of(conversations, SPLITS[dataset][0])
-        yield from (talk(sample) for part in FEW for sample in task.few(part))
+        yield from (talk(sample) for part in _FEW for sample in task.few(part))
         return
+    # Samples that are read, and those whose users' histories are.
     parts: list[tuple[list[Sample], list[Sample]]] = [
         ([*task.train, *task.validation, *task.test, *task.natural], task.known)
         for task in tasks(conversations, SPLITS.get(dataset, ()))
     ]
     if dataset == "convai2":
         # Every reply, for cross-fitting.
-        every = list(samples(conversations))
-        parts.append((every, every))
+        parts.append((every := list(samples(conversations)), every))
     elif dataset == RATED:
         parts.append((rated_replies(conversations), []))
     for read, known in parts:
@@ -179,30 +172,26 @@ class Vectors(dict[str, Vector]):
         super().__init__({key.tobytes().hex(): row for key, row in zip(held["keys"], held["vectors"], strict=True)})
 
     def __getitem__(self, text: str) -> Vector:
-        return super().__getitem__(_key(text).hex())
+        return super().__getitem__(text_hash(text).hex())
 
     def __contains__(self, text: object) -> bool:
-        return super().__contains__(_key(str(text)).hex())
-
-
-def _key(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        return super().__contains__(text_hash(str(text)).hex())
 
 
 def read_vectors(paths: Sequence[Path]) -> dict[str, dict[str, Vectors]]:
     """Return the vectors of files DATASET_ENCODER.safetensors by data set and encoder."""
-    found: dict[str, dict[str, Vectors]] = {}
+    read: dict[str, dict[str, Vectors]] = defaultdict(dict)
     for path in paths:
         dataset, _, encoder = path.stem.rpartition("_")
-        found.setdefault(dataset, {})[encoder] = Vectors(path)
-    return found
+        read[dataset][encoder] = Vectors(path)
+    return dict(read)
 
 
 def write_vectors(path: Path, vectors: Mapping[str, Vector]) -> None:
     """Write vectors by text as :class:`Vectors` reads them."""
     from safetensors.numpy import save_file
 
-    keys = np.frombuffer(b"".join(map(_key, vectors)), dtype=np.uint8).reshape(-1, 16)
+    keys = np.frombuffer(b"".join(map(text_hash, vectors)), dtype=np.uint8).reshape(-1, 16)
     with replacing(path) as temporary:
         save_file({"keys": keys.copy(), "vectors": np.stack(list(vectors.values()))}, temporary)
 
@@ -210,17 +199,8 @@ def write_vectors(path: Path, vectors: Mapping[str, Vector]) -> None:
 def embed(encoder: str, texts: Iterable[str], most: int, *, end: bool = False) -> dict[str, Vector]:
     """Return, for each text that is not empty, the mean of a model's last hidden states over its tokens, in bfloat16.
 
-    Parameters
-    ----------
-    encoder
-        A model of ``comperdial.models``.
-    most, end
-        How many tokens of a text are read, and whether its last ones, without special tokens, as suits a language model.
-
-    Raises
-    ------
-    MissingResourceError
-        If the model is not on this machine.
+    Of a text, ``most`` tokens are read; with ``end`` its last ones, without special tokens, as suits a language model.
+    Raises MissingResourceError if the ``encoder``, a model of ``comperdial.models``, is not on this machine.
     """
     import torch
     from torch.nn.utils.rnn import pad_sequence
@@ -233,14 +213,14 @@ def embed(encoder: str, texts: Iterable[str], most: int, *, end: bool = False) -
     rows = [row if len(row) <= most else row[-most:] if end else [*row[: most - 1], row[-1]] for row in ids]
     network = runtime.load(model, dtype="bf16", unused=("pooler.",))
     vectors: dict[str, Vector] = {}
-    progress = tqdm(total=len(rows), desc=f"vectors, {encoder}", delay=2, disable=None)
-    for group in runtime.batches([len(row) for row in rows], runtime.batch_tokens(2048)):
-        tokens = [torch.tensor(rows[place], device=network.device) for place in group]
-        padded, mask = (pad_sequence(one, batch_first=True) for one in (tokens, [torch.ones_like(t) for t in tokens]))
-        with torch.inference_mode():
-            states = network(input_ids=padded, attention_mask=mask).last_hidden_state.float()
-        means = (states * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-        vectors |= zip([distinct[place] for place in group], means.cpu().numpy(), strict=True)
-        progress.update(len(group))
-    progress.close()
+    with tqdm(total=len(rows), desc=f"vectors, {encoder}", delay=2, disable=None) as progress:
+        for group in runtime.batches([len(row) for row in rows], runtime.batch_tokens(2048)):
+            tokens = [torch.tensor(rows[place], device=network.device) for place in group]
+            inputs = pad_sequence(tokens, batch_first=True)
+            mask = pad_sequence([torch.ones_like(row) for row in tokens], batch_first=True)
+            with torch.inference_mode():
+                states = network(input_ids=inputs, attention_mask=mask).last_hidden_state.float()
+            means = (states * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+            vectors |= zip([distinct[place] for place in group], means.cpu().numpy(), strict=True)
+            progress.update(len(group))
     return vectors

@@ -1,32 +1,37 @@
-"""Train DEnsity (Park et al. 2023): from dialogues to a selection model, the Gaussians of its features, and a card."""
+"""Train DEnsity (Park et al. 2023): from dialogues to a selection model, the Gaussians of its features, and a card.
+
+What a step does depends only on the settings, the seed and the number of the step, so a run that is resumed from a
+checkpoint ends with the weights of an uninterrupted run.
+"""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import logging
 import re
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import torch
-from safetensors.numpy import save_file
+from torch import Tensor
+from torch.nn import functional
 from tqdm import tqdm
 
 from comperdial import models
-from comperdial.config.parameters import Training
+from comperdial.config.parameters import Training, TrainingPhase
 from comperdial.core.errors import ConfigError
-from comperdial.core.files import replacing, sha256, write_json, write_text
+from comperdial.core.files import replacing
 from comperdial.data.corpora import Dialogue
 from comperdial.models import runtime
-from comperdial.training import loop
-from comperdial.training.pairs import Pairs, Reader
-from comperdial.training.selection import Group, SelectionModel, batches
-from comperdial.training.trained import ARCHITECTURE, CARD, FORM, GAUSSIANS, WEIGHTS, Gaussian, packed
+from comperdial.training.pairs import Pair, Pairs, Reader
+from comperdial.training.selection import Group, SelectionModel
+from comperdial.training.trained import ARCHITECTURE, Gaussian, save
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +39,10 @@ log = logging.getLogger(__name__)
 _MOST_PAIRS = 4_000
 # Wrong responses beside the right one when recall@1 is measured.
 _WRONG = 9
+# Batches that are drawn at once and sorted by length, so that little of a batch is padding.
+_BLOCK = 16
+# Streams of random numbers.
+_ORDER, _BATCH, _HEAD, _HELD_OUT, _CHOICES, _FITTED = range(6)
 
 
 def train(
@@ -60,7 +69,8 @@ def train(
     evaluated
         The texts of all data that metrics are evaluated on: dialogues that share an n-gram with them are left out.
     folder
-        Keeps checkpoints: an interrupted training is resumed from there.
+        Keeps a checkpoint of each phase, from which an interrupted training is resumed. Models that begin with the same
+        settings share their first phases.
     target
         The trained model's folder.
     origin
@@ -86,8 +96,7 @@ def train(
             f"{len(kept)} dialogues are left to train on",
             expected=f"more than the {settings.held_out} that are held out (`held_out`)",
         )
-    order = np.random.default_rng([settings.seed, 3]).permutation(len(kept))
-    apart = set(order[: settings.held_out].tolist())
+    apart = set(_random(settings.seed, _HELD_OUT).permutation(len(kept))[: settings.held_out].tolist())
     reader = Reader(runtime.load_tokenizer(encoder), settings.lengths)
     pairs = Pairs([dialogue for place, dialogue in enumerate(kept) if place not in apart], reader)
     held_out = Pairs([kept[place] for place in sorted(apart)], reader)
@@ -95,31 +104,29 @@ def train(
 
     as_json = settings.model_dump(mode="json", exclude={"corpora"})
     model = SelectionModel(encoder, **{key: as_json[key] for key in ARCHITECTURE}, dropout=settings.dropout)
-    data = {"encoder": f"{encoder.name}@{encoder.digest}", "dialogues": _digest(kept)}
-    groups = choices(held_out, settings.seed)
-    phases = loop.train(model, pairs, groups, settings, folder, data=data)
+    model.start(int(_random(settings.seed, _HEAD).integers(2**62)))
+    choices = _choices(held_out, settings.seed)
+    groups = [group for _, group in choices]
+    # A checkpoint of another encoder, other dialogues or settings is not used.
+    decisive = {key: value for key, value in as_json.items() if key not in ("encoder", "overlap", "phases")}
+    decisive |= {"encoder": f"{encoder.name}@{encoder.digest}", "dialogues": _digest(kept)}
+    phases = []
+    for number, phase in enumerate(settings.phases):
+        path = folder / f"{number}-{phase.loss}-{_hash([decisive, as_json['phases'][: number + 1]])[:12]}.pt"
+        phases.append(phase.model_dump() | _run_phase(model, pairs, groups, settings, number, path))
 
     # The Gaussian is fitted with the weights as they are shipped.
     weights = {weight: value.detach().half() for weight, value in model.trained().items()}
     model.load_state_dict(weights, strict=False)
     gaussians = fit(model, pairs, settings.seed)
-    target.mkdir(parents=True, exist_ok=True)
-    arrays = {f"{key}.mean": gaussian.mean for key, (gaussian, _) in gaussians.items()}
-    arrays |= {f"{key}.covariance": packed(gaussian.covariance) for key, (gaussian, _) in gaussians.items()}
-    with replacing(target / WEIGHTS) as temporary:
-        save_file({weight: value.cpu().numpy() for weight, value in weights.items()}, temporary)
-    with replacing(target / GAUSSIANS) as temporary:
-        save_file(arrays, temporary)
-    corpora = [dialogue.corpus for dialogue in held_out.dialogues]
     recalls = {}
-    for corpus in ("all", *sorted(set(corpora))):
-        chosen = [group for group, of in zip(groups, corpora, strict=True) if corpus in ("all", of)]
-        measured = loop.recall(model, chosen)
+    for corpus in ("all", *sorted({corpus for corpus, _ in choices})):
+        chosen = [group for of, group in choices if corpus in ("all", of)]
+        measured = recall(model, chosen)
         recalls[corpus] = {"n": len(chosen), **{key: round(value, 4) for key, value in measured.items()}}
     card = {
-        "form": FORM,
         "name": name,
-        "encoder": data["encoder"],
+        "encoder": decisive["encoder"],
         "settings": as_json,
         "corpora": {
             corpus: {**origin.get(corpus, {}), "dialogues": count, "removed for overlap": removed[corpus]}
@@ -132,15 +139,24 @@ def train(
         "phases": phases,
         "features": {key: count for key, (_, count) in gaussians.items()},
         "seconds": {"training": sum(phase["seconds"] for phase in phases)},
-        "files": {
-            file: {"sha256": sha256(target / file), "bytes": (target / file).stat().st_size}
-            for file in (WEIGHTS, GAUSSIANS)
-        },
     }
-    write_json(target / CARD, card)
-    template = jinja2.Template(Path(__file__).with_name("card.md").read_text(), keep_trailing_newline=True)
-    write_text(target / "README.md", template.render(card, held_out=recalls))
-    return card
+    return save(target, weights, {key: gaussian for key, (gaussian, _) in gaussians.items()}, card)
+
+
+def _random(seed: int, *stream: int) -> np.random.Generator:
+    return np.random.default_rng([seed, *stream])
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _batches(groups: Sequence[Group]) -> list[list[int]]:
+    """Put groups of similar length together, as many as suit the device."""
+    return list(runtime.batches([group.tokens for group in groups], runtime.batch_tokens(cpu=4096)))
+
+
+# Data
 
 
 def without_overlap(dialogues: Sequence[Dialogue], evaluated: Iterable[Sequence[str]], size: int) -> list[Dialogue]:
@@ -161,12 +177,186 @@ def _ngrams(texts: Iterable[str], size: int) -> set[tuple[str, ...]]:
     return {tuple(words[start : start + size]) for start in range(len(words) - size + 1)}
 
 
-def choices(pairs: Pairs, seed: int) -> list[Group]:
-    """Return one context of each dialogue, with its response first and nine of other dialogues after it."""
-    random = np.random.default_rng([seed, 4])
-    owners = pairs.dialogue_of[pairs.answers]
-    chosen = [int(random.choice(np.flatnonzero(owners == dialogue))) for dialogue in np.unique(owners)]
-    return [pairs.group(pair, _WRONG, random, facts=False) for pair in chosen]
+def _digest(dialogues: Sequence[Dialogue]) -> str:
+    return _hash([[one.corpus, one.id, one.speakers, one.texts, dict(one.facts)] for one in dialogues])[:16]
+
+
+def _choices(pairs: Pairs, seed: int) -> list[tuple[str, Group]]:
+    """Return one context of each dialogue, with its response first and nine of other dialogues after it; and its corpus."""
+    random = _random(seed, _CHOICES)
+    own: dict[int, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        own[pair.dialogue].append(pair)
+    chosen = [several[random.choice(len(several))] for several in own.values()]
+    return [(pair.corpus, pairs.group(pair, _WRONG, random, facts=False)) for pair in chosen]
+
+
+def _batch(pairs: Pairs, phase: TrainingPhase, seed: int, number: int, step: int) -> list[Pair]:
+    """Return the pairs of a step: of about one length, from a block of batches that is cut from shuffled epochs."""
+    block, place = divmod(step, _BLOCK)
+    start, end = block * _BLOCK * phase.batch, (block + 1) * _BLOCK * phase.batch
+    chosen: list[int] = []
+    for epoch in range(start // len(pairs), (end - 1) // len(pairs) + 1):
+        order = _random(seed, _ORDER, number, 1_000_000 + epoch).permutation(len(pairs))
+        before = epoch * len(pairs)
+        chosen += order[max(0, start - before) : end - before].tolist()
+    most = pairs.reader.lengths.history
+    chosen.sort(key=lambda pair: (min(most, sum(map(len, pairs[pair].history))), pair))
+    first = int(_random(seed, _ORDER, number, block).permutation(_BLOCK)[place]) * phase.batch
+    return [pairs[pair] for pair in chosen[first : first + phase.batch]]
+
+
+# Training
+
+
+def _run_phase(
+    model: SelectionModel, pairs: Pairs, held_out: Sequence[Group], settings: Training, number: int, path: Path
+) -> dict[str, Any]:
+    """Train through a phase, which ends with the weights of its best check; return its seconds and a log of its checks."""
+    phase = settings.phases[number]
+    # With bf16 the encoder computes in bfloat16, on roundings of the float32 weights that the optimiser changes.
+    exact, network = model.trained(), copy.deepcopy(model)
+    if settings.dtype == "bf16":
+        network.encoder.to(torch.bfloat16)
+    computed = network.trained()
+    rates = {"encoder": phase.learning_rate, "head": phase.head_learning_rate}
+    optimizer = torch.optim.AdamW(
+        [
+            {
+                "params": [w for name, w in exact.items() if name.startswith(part) and (w.ndim < 2) == is_bias],
+                "weight_decay": 0.0 if is_bias else 0.01,
+            }
+            for part in rates
+            for is_bias in (False, True)
+        ]
+    )
+    state: dict[str, Any] = {"step": 0, "best": {}, "recall": -1.0, "seconds": 0.0, "log": []}
+    if path.is_file():
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    if 0 < state["step"] < phase.steps:
+        log.info("%s: resumed at step %d of %d", path.stem, state["step"], phase.steps)
+        _copy(state.pop("weights"), exact)
+        _copy(exact, computed)
+        optimizer.load_state_dict(state.pop("optimizer"))
+    losses: list[float] = []
+    begin = time.monotonic() - state["seconds"]
+    steps = range(state["step"], phase.steps)
+    for step in tqdm(steps, f"phase {number + 1}, {phase.loss}", phase.steps, initial=state["step"], disable=None):
+        # The rate rises during the warm-up, then falls linearly to 0.
+        left = (phase.steps - step) / max(1, phase.steps - phase.warmup)
+        share = (step + 1) / phase.warmup if step < phase.warmup else left
+        for group, rate in zip(optimizer.param_groups, np.repeat([*rates.values()], 2).tolist(), strict=True):
+            group["lr"] = rate * share
+        # Dropout too depends only on the number of the step.
+        torch.manual_seed(int(_random(settings.seed, _BATCH, number, step).integers(2**62)))
+        network.train()
+        loss = _loss(network, pairs, settings, number, step)
+        if not torch.isfinite(loss):
+            raise FloatingPointError(f"the loss is {loss.item()} in step {step}")
+        loss.backward()
+        for name, weight in computed.items():
+            exact[name].grad = None if weight.grad is None else weight.grad.float()
+            weight.grad = None
+        torch.nn.utils.clip_grad_norm_(exact.values(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        _copy(exact, computed)
+        losses.append(loss.item())
+        if (step + 1) % settings.check_every and step + 1 < phase.steps:
+            continue
+        measured = recall(network, held_out, cosine=phase.loss == "in-batch")
+        if measured["recall_at_1"] > state["recall"]:
+            state["recall"] = measured["recall_at_1"]
+            state["best"] = {name: weight.detach().clone() for name, weight in exact.items()}
+        state |= {"step": step + 1, "seconds": time.monotonic() - begin}
+        row = {"loss": np.mean(losses), **measured, "seconds": state["seconds"]}
+        state["log"].append({"step": step + 1, **{key: round(float(value), 4) for key, value in row.items()}})
+        log.info("%s: %s", path.stem, state["log"][-1])
+        losses = []
+        weights = {name: weight.detach() for name, weight in exact.items()}
+        unfinished = {"weights": weights, "optimizer": optimizer.state_dict()} if step + 1 < phase.steps else {}
+        with replacing(path) as temporary:
+            torch.save(state | unfinished, temporary)
+    _copy(state["best"], exact)
+    return {"seconds": round(state["seconds"]), "log": state["log"]}
+
+
+def _copy(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, weight in target.items():
+            weight.copy_(source[name])
+
+
+def _loss(model: SelectionModel, pairs: Pairs, settings: Training, number: int, step: int) -> Tensor:
+    phase, random = settings.phases[number], _random(settings.seed, _BATCH, number, step)
+    batch = _batch(pairs, phase, settings.seed, number, step)
+    drawn = [(pair, bool(share < settings.facts)) for pair, share in zip(batch, random.random(len(batch)), strict=True)]
+    if phase.loss == "in-batch":
+        contexts = [pairs.context(pair, facts=facts) for pair, facts in drawn]
+        responses = [pairs.response(pair) for pair in batch]
+        u, v = model.vectors(contexts), model.vectors(responses, [len(context) for context in contexts])
+        return in_batch_loss(u, v, responses, phase.temperature)
+    groups = [pairs.group(pair, settings.negatives, random, facts=facts) for pair, facts in drawn]
+    features, scores = model(groups)
+    sizes = [len(group.candidates) for group in groups]
+    loss = selection_loss(scores, sizes)
+    if phase.contrastive:
+        right = torch.tensor([place == 0 for size in sizes for place in range(size)], device=features.device)
+        loss = loss + phase.contrastive * contrastive_loss(features, right, phase.temperature)
+    return loss
+
+
+def in_batch_loss(u: Tensor, v: Tensor, responses: Sequence[Sequence[int]], temperature: float) -> Tensor:
+    """Return the loss of finding each context's response among those of the batch, and the other way round."""
+    cosines = functional.normalize(u, dim=1) @ functional.normalize(v, dim=1).T / temperature
+    # The same words twice in a batch: neither is a wrong answer.
+    same = torch.tensor([[a == b for b in responses] for a in responses], device=u.device)
+    cosines = cosines.masked_fill(same.fill_diagonal_(fill_value=False), -torch.inf)
+    right = torch.arange(len(u), device=u.device)
+    return (functional.cross_entropy(cosines, right) + functional.cross_entropy(cosines.T, right)) / 2
+
+
+def selection_loss(scores: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Return DEnsity's equation 1, the mean over contexts; each one's first candidate is the right one."""
+    return torch.stack([group.logsumexp(dim=0) - group[0] for group in scores.split(list(sizes))]).mean()
+
+
+def contrastive_loss(features: Tensor, right: Tensor, temperature: float) -> Tensor:
+    """Return DEnsity's equation 4, the mean over right pairs: all of them are one class.
+
+    ``features`` (n x size) are those of all pairs of a context and a candidate in the batch; ``right`` says which of them
+    are a context with its own response; cosines are divided by the ``temperature``.
+    """
+    z = functional.normalize(features, dim=1)
+    own = torch.nonzero(right)[:, 0]
+    rows = z[own] @ z.T / temperature
+    itself = functional.one_hot(own, len(z)).bool()
+    likelihoods = rows - rows.masked_fill(itself, -torch.inf).logsumexp(dim=1, keepdim=True)
+    others = right & ~itself
+    return -(likelihoods.masked_fill(~others, 0.0).sum(dim=1) / others.sum(dim=1).clamp(min=1)).mean()
+
+
+def recall(model: SelectionModel, groups: Sequence[Group], *, cosine: bool = False) -> dict[str, float]:
+    """Return recall@1 and mean reciprocal rank of each group's first candidate; equal scores count against it.
+
+    ``cosine``: by the cosine of the vectors of context and response, read alone.
+    """
+    ranks = np.empty(len(groups))
+    model.eval()
+    for items in _batches(groups):
+        chosen = [groups[item] for item in items]
+        sizes = [len(group.candidates) for group in chosen]
+        with torch.inference_mode():
+            if cosine:
+                owners = np.repeat(np.arange(len(chosen)), sizes).tolist()
+                u = model.vectors([group.context for group in chosen])
+                candidates = [candidate for group in chosen for candidate in group.candidates]
+                v = model.vectors(candidates, [len(chosen[owner].context) for owner in owners])
+                scores = functional.cosine_similarity(u[owners], v, dim=1)
+            else:
+                scores = model(chosen)[1]
+        ranks[items] = [int((values >= values[0]).sum()) for values in scores.split(sizes)]
+    return {"recall_at_1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
 
 
 def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gaussian, int]]:
@@ -177,22 +367,18 @@ def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gauss
     dict
         Under ``plain`` and, if pairs have facts, ``facts``: the Gaussian, and the number of pairs it is fitted to.
     """
-    order = np.random.default_rng([seed, 5]).permutation(len(pairs)).tolist()
+    order = [pairs[place] for place in _random(seed, _FITTED).permutation(len(pairs)).tolist()]
     fitted = {}
-    for key, chosen in (("plain", order), ("facts", [pair for pair in order if pairs.has_facts(pair)])):
+    model.eval()
+    for key, chosen in (("plain", order), ("facts", [pair for pair in order if pair.facts])):
         groups = [Group(pairs.context(p, facts=key == "facts"), [pairs.response(p)]) for p in chosen[:_MOST_PAIRS]]
         if len(groups) < 2:
             continue
-        read = []
-        model.eval()
-        for items in tqdm(batches(groups), f"features, {key}", disable=None):
-            with torch.inference_mode():
-                read.append(model([groups[item] for item in items])[0].cpu())
+        with torch.inference_mode():
+            read = [
+                model([groups[item] for item in items])[0].cpu()
+                for items in tqdm(_batches(groups), f"features, {key}", disable=None)
+            ]
         features = torch.cat(read).double().numpy()
         fitted[key] = Gaussian(features.mean(axis=0), np.cov(features, rowvar=False, bias=True)), len(groups)
     return fitted
-
-
-def _digest(dialogues: Sequence[Dialogue]) -> str:
-    rows = [[one.corpus, one.id, one.speakers, one.texts, dict(sorted(one.facts.items()))] for one in dialogues]
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]

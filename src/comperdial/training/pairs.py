@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from comperdial.config.parameters import TrainingLengths
 from comperdial.core.errors import ConfigError
 from comperdial.data.corpora import Dialogue
-from comperdial.training.selection import Group
+from comperdial.training.selection import Group, Tokens
 
 _SPLIT_CONTRACTION = re.compile(r"\s+(?=n?\s?['\u2019]\s?(?:t|s|re|ve|ll|d|m)\b)", re.IGNORECASE)
 
@@ -30,13 +32,11 @@ class Reader:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of texts, without special ones; white space and split contractions are normalised."""
-        if not texts:
-            return []
         plain = [_SPLIT_CONTRACTION.sub("", " ".join(text.split())) for text in texts]
-        tokens: list[list[int]] = self.tokenizer(plain, add_special_tokens=False)["input_ids"]
+        tokens: list[list[int]] = self.tokenizer(plain, add_special_tokens=False)["input_ids"] if plain else []
         return tokens
 
-    def context(self, history: Sequence[Sequence[int]], facts: Sequence[Sequence[int]] = ()) -> tuple[list[int], int]:
+    def context(self, history: Sequence[Tokens], facts: Sequence[Tokens] = ()) -> tuple[list[int], int]:
         """Return the tokens of a context, made of those of its utterances and facts, and how many were cut."""
         turns = [token for utterance in history for token in (*utterance, self._end)]
         known = [token for fact in facts for token in fact]
@@ -44,63 +44,55 @@ class Reader:
         before = [*known[: self.lengths.facts], self._end] if known else []
         return [self._first, *before, *turns[too_many:]], too_many + max(0, len(known) - self.lengths.facts)
 
-    def response(self, tokens: Sequence[int]) -> tuple[list[int], int]:
+    def response(self, tokens: Tokens) -> tuple[list[int], int]:
         """Return the tokens of a response, and how many were cut."""
         kept = tokens[: self.lengths.response - 1]
         return [*kept, self._end], len(tokens) - len(kept)
 
 
-class Pairs:
+class Pair(NamedTuple):
+    """An utterance, those before it in its dialogue, and its speaker's facts, as tokens without special ones."""
+
+    dialogue: int
+    corpus: str
+    history: Sequence[Tokens]
+    facts: Sequence[Tokens]
+    answer: Tokens
+
+
+class Pairs(list[Pair]):
     """All pairs of a context and the response that followed it: each utterance but a dialogue's first answers all before."""
 
     def __init__(self, dialogues: Sequence[Dialogue], reader: Reader) -> None:
-        self.reader, self.dialogues = reader, dialogues
-        self.utterances = reader.encode([text for dialogue in dialogues for text in dialogue.texts])
-        sizes = [len(dialogue.texts) for dialogue in dialogues]
-        self.dialogue_of = np.repeat(np.arange(len(dialogues)), sizes)
-        self._starts = np.concatenate([[0], np.cumsum(sizes)])[self.dialogue_of]
-        self._facts: list[Sequence[Sequence[int]]] = []
-        for dialogue in dialogues:
+        super().__init__()
+        self.reader = reader
+        # Of each corpus, the utterances that negatives are drawn from, with the numbers of their dialogues.
+        self._peers: dict[str, list[tuple[int, Tokens]]] = defaultdict(list)
+        tokens = iter(reader.encode([text for dialogue in dialogues for text in dialogue.texts]))
+        for number, dialogue in enumerate(dialogues):
+            own = list(islice(tokens, len(dialogue.texts)))
             facts = {speaker: reader.encode(lines) for speaker, lines in dialogue.facts.items()}
-            self._facts += [facts.get(speaker, ()) for speaker in dialogue.speakers]
-        filled = np.array([bool(tokens) for tokens in self.utterances])
-        self.answers = np.flatnonzero(filled & (self._starts != np.arange(len(filled))))
-        """The utterances that are responses: a pair each."""
-        corpora = np.array([dialogue.corpus for dialogue in dialogues])[self.dialogue_of]
-        self._corpus = np.unique(corpora, return_inverse=True)[1]
-        self._peers = [np.flatnonzero((self._corpus == number) & filled) for number in range(self._corpus.max() + 1)]
+            for place, (speaker, utterance) in enumerate(zip(dialogue.speakers, own, strict=True)):
+                if utterance:
+                    self._peers[dialogue.corpus].append((number, utterance))
+                if utterance and place:
+                    self.append(Pair(number, dialogue.corpus, own[:place], facts.get(speaker, ()), utterance))
 
-    def __len__(self) -> int:
-        return len(self.answers)
-
-    def has_facts(self, pair: int) -> bool:
-        """Return whether the speaker of a pair's response has facts."""
-        return bool(self._facts[self.answers[pair]])
-
-    def context(self, pair: int, *, facts: bool) -> list[int]:
+    def context(self, pair: Pair, *, facts: bool) -> list[int]:
         """Return a pair's context as tokens."""
-        answer = self.answers[pair]
-        history = self.utterances[self._starts[answer] : answer]
-        return self.reader.context(history, self._facts[answer] if facts else ())[0]
+        return self.reader.context(pair.history, pair.facts if facts else ())[0]
 
-    def response(self, pair: int) -> list[int]:
+    def response(self, pair: Pair) -> list[int]:
         """Return a pair's response as tokens."""
-        return self.reader.response(self.utterances[self.answers[pair]])[0]
+        return self.reader.response(pair.answer)[0]
 
-    def length(self, pair: int) -> int:
-        """Return about how many tokens a pair's context has, to put pairs of similar length together."""
-        answer = self.answers[pair]
-        return min(self.reader.lengths.history, sum(map(len, self.utterances[self._starts[answer] : answer])))
-
-    def group(self, pair: int, negatives: int, random: np.random.Generator, *, facts: bool) -> Group:
+    def group(self, pair: Pair, negatives: int, random: np.random.Generator, *, facts: bool) -> Group:
         """Return a context with its response first, and after it utterances of other dialogues of the same corpus."""
-        answer = self.answers[pair]
-        candidates = [self.utterances[answer]]
-        peers = self._peers[self._corpus[answer]]
+        candidates, peers = [pair.answer], self._peers[pair.corpus]
         for _ in range(100 * negatives):
             if len(candidates) > negatives:
                 break
-            other = random.choice(peers)
-            if self.dialogue_of[other] != self.dialogue_of[answer] and self.utterances[other] not in candidates:
-                candidates.append(self.utterances[other])
+            dialogue, other = peers[random.choice(len(peers))]
+            if dialogue != pair.dialogue and other not in candidates:
+                candidates.append(other)
         return Group(self.context(pair, facts=facts), [self.reader.response(tokens)[0] for tokens in candidates])

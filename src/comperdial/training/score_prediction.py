@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +25,8 @@ INTERLOCUTOR, OUTSIDERS = "interlocutor", "outsiders"
 TRAIN, VALIDATION, TEST = SPLITS
 PENALTIES = (0.1, 0.3, 1, 3, 10, 30, 100)
 TEXTS = ("response", "last", "earlier")
-# Characters that are read of the utterances before the last one.
-_CHARACTERS = 512
-# Tokens of a text that a sentence encoder reads.
-_TOKENS = 256
+# Characters that are read of the utterances before the last one; tokens of a text that a sentence encoder reads.
+_CHARACTERS, _TOKENS = 512, 256
 # The shares of a dialogue at whose ends the training and the validation part end.
 _ENDS = (0.8, 0.9)
 
@@ -55,25 +52,23 @@ def rated_exchanges(
     SchemaError
         If an annotator who rated has no role, a response has two interlocutors, or nothing is left.
     """
+    where, key = "table 'ratings'", ["context_id", "system_id"]
     roles = annotators.set_index("annotator_id")["role"]
     role = ratings["annotator_id"].map(roles)
     if role.isna().any():
         name = ratings.loc[role.isna(), "annotator_id"].iloc[0]
-        raise SchemaError(
-            f"annotator {name!r} has no role", where="table 'ratings'", expected="each in table 'annotators'"
-        )
-    key = ["context_id", "system_id"]
+        raise SchemaError(f"annotator {name!r} has no role", where=where, expected="each in table 'annotators'")
     ratings = ratings.rename(columns={"item_id": "context_id"})
     own = ratings[role == "interlocutor"].rename(columns={"rating": INTERLOCUTOR, "annotator_id": "person"})
-    if own.duplicated(key).any():
-        item = own.loc[own.duplicated(key), "context_id"].iloc[0]
-        raise SchemaError(f"two interlocutors rated {item!r}", where="table 'ratings'", expected="one")
+    if (twice := own.duplicated(key)).any():
+        item = own.loc[twice, "context_id"].iloc[0]
+        raise SchemaError(f"two interlocutors rated {item!r}", where=where, expected="one")
     others = ratings[role == "outsider"].groupby(key)["rating"].agg(outsiders="mean", count="size").reset_index()
     others = others[others["count"] == (roles == "outsider").sum()]
     frame = own[[*key, "person", INTERLOCUTOR]].merge(others, on=key).merge(responses, on=key)
     frame = frame.merge(contexts.drop(columns="dataset"), on="context_id")
     if frame.empty:
-        raise SchemaError("no response was rated by its interlocutor and by all outsiders", where="table 'ratings'")
+        raise SchemaError("no response was rated by its interlocutor and by all outsiders", where=where)
     frame = frame.sort_values(["dialogue_id", "turn"], ignore_index=True)
     histories = [[utterance["text"] for utterance in history] for history in frame["history"]]
     frame["last"] = [texts[-1] if texts else "" for texts in histories]
@@ -90,8 +85,7 @@ def split_in_time(dialogues: pd.Series) -> pd.Series:
     items = dialogues.groupby(dialogues)
     place, size = items.cumcount(), items.transform("size")
     train, validation = (np.rint(size * end) for end in _ENDS)
-    names = np.select([place < train, place < validation], [TRAIN, VALIDATION], TEST)
-    return pd.Series(names, index=dialogues.index)
+    return pd.Series(np.select([place < train, place < validation], [TRAIN, VALIDATION], TEST), dialogues.index)
 
 
 def personal_means(frame: pd.DataFrame) -> Floats:
@@ -101,20 +95,11 @@ def personal_means(frame: pd.DataFrame) -> Floats:
 
 
 def text_features(frame: pd.DataFrame, encoder: str | None = None) -> Any:  # noqa: ANN401 - sparse or dense
-    """Return features of each exchange's text, shape (exchanges, features).
+    """Return features of each exchange's text, shape (exchanges, features), fitted to the training part.
 
-    Parameters
-    ----------
-    frame
-        As :func:`rated_exchanges` returns it; only the training part is fitted to.
-    encoder
-        The name of a sentence encoder of ``comperdial.models``, of whose hidden states a text has the mean; None: TF-IDF of
-        character 1- to 3-grams. Either way a block for each of response, last utterance and earlier ones, of length 1.
-
-    Raises
-    ------
-    SchemaError
-        If the training part's texts have nothing in common.
+    There is a block of length 1 for each of response, last utterance and earlier ones: TF-IDF of character 1- to 3-grams, or
+    the mean of the hidden states of a sentence ``encoder`` of ``comperdial.models``. Raises SchemaError if the training
+    part's texts have nothing in common.
     """
     if encoder is not None:
         vectors = embed(encoder, frame[list(TEXTS)].to_numpy().ravel(), _TOKENS)
@@ -135,8 +120,7 @@ def text_features(frame: pd.DataFrame, encoder: str | None = None) -> Any:  # no
     return sparse.hstack(counts, format="csr")
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """A model's prediction for each exchange, and the penalty that was chosen on the validation part."""
 
     values: Floats
@@ -153,27 +137,16 @@ def predict(
 ) -> Prediction:
     """Fit ridge regressions on the training part and keep the one with the lowest squared error on the validation part.
 
-    Parameters
-    ----------
-    frame, features
-        As :func:`rated_exchanges` and :func:`text_features` return them.
-    target
-        :data:`INTERLOCUTOR` or :data:`OUTSIDERS`: whose scores are predicted.
-    identity
-        Whether the interlocutor is a feature, as a one-hot vector.
-    penalties
-        To choose from; of equal ones the first.
+    ``frame`` and ``features`` are as :func:`rated_exchanges` and :func:`text_features` return them; ``target`` is
+    :data:`INTERLOCUTOR` or :data:`OUTSIDERS`. With ``identity`` the interlocutor is a feature, as a one-hot vector. Of
+    equally good ``penalties`` the first is taken.
     """
     from scipy import sparse
     from sklearn.linear_model import Ridge
 
     if identity:
-        people: Any = pd.get_dummies(frame["person"]).to_numpy(np.float64)
-        if sparse.issparse(features):
-            blocks: list[Any] = [features, sparse.csr_array(people)]
-            features = sparse.hstack(blocks, format="csr")
-        else:
-            features = np.hstack([features, people])
+        blocks: list[Any] = [features, pd.get_dummies(frame["person"]).to_numpy(np.float64)]
+        features = sparse.hstack(blocks, format="csr") if sparse.issparse(features) else np.hstack(blocks)
     scores = frame[target].to_numpy(np.float64)
     train, validation = ((frame["split"] == name).to_numpy() for name in (TRAIN, VALIDATION))
     centre = scores[train].mean()

@@ -8,7 +8,7 @@ too, as in the paper.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -130,13 +130,9 @@ class SelectionModel(nn.Module):
 
     def vectors(self, rows: Sequence[Tokens], starts: Sequence[int] | None = None) -> Tensor:
         """Return the mean vector of each row, read alone: of contexts, or of responses that begin at ``starts``."""
-        begin, owner = starts or [0] * len(rows), int(starts is not None)
-        hidden, owners = self._encode(
-            [
-                [(token, place, owner) for place, token in enumerate(row, at)]
-                for row, at in zip(rows, begin, strict=True)
-            ]
-        )
+        owner = int(starts is not None)
+        placed = zip(rows, starts or [0] * len(rows), strict=True)
+        hidden, owners = self._encode([[(token, k, owner) for k, token in enumerate(row, at)] for row, at in placed])
         weights = (owners >= 0)[:, :, None].to(hidden.dtype)
         return (hidden * weights).sum(dim=1) / weights.sum(dim=1)
 
@@ -160,15 +156,7 @@ class SelectionModel(nn.Module):
         table = getattr(getattr(self.encoder, "embeddings", None), "position_embeddings", None)
         if (padding := getattr(table, "padding_idx", None)) is not None:
             positions = positions + padding + 1
-        kinds = (
-            {"token_type_ids": (owners > 0).long()} if getattr(self.encoder.config, "type_vocab_size", 0) > 1 else {}
-        )
-        found = self.encoder(
-            input_ids=tokens.clamp(min=0), position_ids=positions, attention_mask=mask[:, None], **kinds
-        )
-        return found.last_hidden_state.float(), owners
-
-
-def batches(groups: Sequence[Group]) -> Iterator[list[int]]:
-    """Put groups of similar length together, as many as suit the device."""
-    yield from runtime.batches([group.tokens for group in groups], runtime.batch_tokens(cpu=4096))
+        inputs = {"input_ids": tokens.clamp(min=0), "position_ids": positions, "attention_mask": mask[:, None]}
+        if getattr(self.encoder.config, "type_vocab_size", 0) > 1:
+            inputs["token_type_ids"] = (owners > 0).long()
+        return self.encoder(**inputs).last_hidden_state.float(), owners

@@ -1,8 +1,9 @@
-"""Trained models: find them, name them by their bytes, load them.
+"""Trained models: write them, find them, name them by their bytes, load them.
 
 A trained model is a folder: ``weights.safetensors``, the weights that training changed, in half precision;
-``gaussians.safetensors``, mean and covariance in double precision; ``card.json``, how it was made and how well it
-selects; and ``README.md``, the same for readers. The rest of the encoder is the model that the card names.
+``gaussians.safetensors``, mean and covariance (its lower triangle, row by row) in double precision; ``card.json``, how it
+was made and how well it selects; and ``README.md``, the same for readers. The rest of the encoder is the model that the
+card names.
 """
 
 from __future__ import annotations
@@ -22,22 +23,24 @@ import numpy.typing as npt
 from comperdial import models
 from comperdial.config.parameters import TrainingLengths
 from comperdial.core.errors import FileError, MissingResourceError
-from comperdial.core.files import read_json, sha256
+from comperdial.core.files import read_json, replacing, sha256, write_json, write_text
 from comperdial.models import runtime
 
 if TYPE_CHECKING:
+    import torch
+
     from comperdial.training.pairs import Reader
     from comperdial.training.selection import SelectionModel
 
 Floats = npt.NDArray[np.float64]
 WEIGHTS, GAUSSIANS, CARD = "weights.safetensors", "gaussians.safetensors", "card.json"
 TRAINED = Path("data/models")
-FORM = 1
-"""The format of a trained model's folder."""
-RCOND = 1e-10
-"""The share of the largest eigenvalue below which a direction counts as empty: features are float32, and what varies
-less than by a hundred-thousandth of their spread is rounding."""
 ARCHITECTURE = ("attention", "feature", "attention_bias")
+# The format of a trained model's folder.
+_FORM = 1
+# The share of the largest eigenvalue below which a direction counts as empty: features are float32, and what varies less
+# than by a hundred-thousandth of their spread is rounding.
+_RCOND = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,7 @@ class Gaussian:
     @cached_property
     def inverse(self) -> Floats:
         """Return the pseudo-inverse of the covariance, which has one even where features do not fill their space."""
-        return np.asarray(np.linalg.pinv(self.covariance, rcond=RCOND, hermitian=True), dtype=np.float64)
+        return np.asarray(np.linalg.pinv(self.covariance, rcond=_RCOND, hermitian=True), dtype=np.float64)
 
     def mahalanobis(self, features: npt.ArrayLike) -> Floats:
         """Return the Mahalanobis distance of n features (n x size) from the mean.
@@ -66,19 +69,6 @@ class Gaussian:
         return np.sqrt(np.einsum("ij,ij->i", shift, shift))
 
 
-def packed(covariance: Floats) -> Floats:
-    """Return the lower triangle of a symmetric matrix, row by row."""
-    return np.ascontiguousarray(covariance[np.tril_indices(len(covariance))])
-
-
-def unpacked(triangle: Floats) -> Floats:
-    """Return the symmetric matrix of :func:`packed`."""
-    size = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
-    matrix = np.zeros((size, size))
-    matrix[np.tril_indices(size)] = triangle
-    return matrix + np.tril(matrix, -1).T
-
-
 @dataclass(frozen=True)
 class Trained:
     """A trained model, ready to read contexts and responses; Gaussians of pairs without (``plain``) and with ``facts``."""
@@ -88,7 +78,34 @@ class Trained:
     gaussians: Mapping[str, Gaussian]
 
 
-def folder_of(trained: str) -> Path:
+def save(
+    folder: Path, weights: Mapping[str, torch.Tensor], gaussians: Mapping[str, Gaussian], card: dict[str, Any]
+) -> dict[str, Any]:
+    """Write a trained model and return its card, to which the checksums of its files are added."""
+    import jinja2
+    from safetensors.numpy import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, Floats] = {}
+    for key, gaussian in gaussians.items():
+        triangle = gaussian.covariance[np.tril_indices(len(gaussian.mean))]
+        arrays |= {f"{key}.mean": gaussian.mean, f"{key}.covariance": np.ascontiguousarray(triangle)}
+    with replacing(folder / WEIGHTS) as temporary:
+        save_file({name: value.cpu().numpy() for name, value in weights.items()}, temporary)
+    with replacing(folder / GAUSSIANS) as temporary:
+        save_file(arrays, temporary)
+    files = {
+        name: {"sha256": sha256(folder / name), "bytes": (folder / name).stat().st_size}
+        for name in (WEIGHTS, GAUSSIANS)
+    }
+    card = {"form": _FORM, **card, "files": files}
+    write_json(folder / CARD, card)
+    template = jinja2.Template(Path(__file__).with_name("card.md").read_text(), keep_trailing_newline=True)
+    write_text(folder / "README.md", template.render(card, held_out=card["held-out"]))
+    return card
+
+
+def _folder(trained: str) -> Path:
     """Return the folder of a trained model: itself, or of that name in ``data/models`` here or of this repository."""
     if "/" in trained or trained.startswith((".", "~")):
         return Path(trained).expanduser()
@@ -97,17 +114,8 @@ def folder_of(trained: str) -> Path:
     return shipped if shipped.is_dir() and not here.is_dir() else here
 
 
-def read_card(trained: str) -> dict[str, Any]:
-    """Read the card of a trained model.
-
-    Raises
-    ------
-    MissingResourceError
-        If it is not there.
-    FileError
-        If it is not such a card.
-    """
-    path = folder_of(trained) / CARD
+def _read_card(trained: str) -> dict[str, Any]:
+    path = _folder(trained) / CARD
     if not path.is_file():
         raise MissingResourceError(
             f"trained model {trained!r} is not present in {path.parent}; `dvc pull` fetches it, or `comperdial train` makes "
@@ -118,17 +126,16 @@ def read_card(trained: str) -> dict[str, Any]:
         )
     card: dict[str, Any] = read_json(path)
     needed = {"form", "name", "encoder", "settings", "features", "files"}
-    if not isinstance(card, dict) or not needed <= card.keys() or card["form"] != FORM:
-        raise FileError(
-            "not the card of a trained model", where=str(path), expected=f"what `comperdial train` writes (form {FORM})"
-        )
+    if not isinstance(card, dict) or not needed <= card.keys() or card["form"] != _FORM:
+        expected = f"what `comperdial train` writes (form {_FORM})"
+        raise FileError("not the card of a trained model", where=str(path), expected=expected)
     return card
 
 
 def missing(trained: str, *, facts: bool = False) -> str | None:
     """Return why a trained model cannot be used on this machine; None if it can."""
     try:
-        card = read_card(trained)
+        card = _read_card(trained)
         encoder = models.find(card["settings"]["encoder"])
     except MissingResourceError as error:
         return error.problem
@@ -137,7 +144,7 @@ def missing(trained: str, *, facts: bool = False) -> str | None:
     if f"{encoder.name}@{encoder.digest}" != card["encoder"]:
         return f"trained model {trained!r} is of {card['encoder']}, and {encoder.name}@{encoder.digest} is here"
     for name in (WEIGHTS, GAUSSIANS):
-        path = folder_of(trained) / name
+        path = _folder(trained) / name
         if not path.is_file() or path.stat().st_size != card["files"][name]["bytes"]:
             return f"{name} of trained model {trained!r} is {'altered' if path.is_file() else 'not present'}"
     return None
@@ -146,7 +153,7 @@ def missing(trained: str, *, facts: bool = False) -> str | None:
 def label(trained: str) -> str:
     """Return how a signature names a trained model: by its bytes and its encoder; ``…@absent`` if it is missing."""
     try:
-        card = read_card(trained)
+        card = _read_card(trained)
     except MissingResourceError:
         return f"{Path(trained).name}@absent"
     decisive = {name: card["files"][name]["sha256"] for name in (WEIGHTS, GAUSSIANS)}
@@ -169,13 +176,14 @@ def load(trained: str, dtype: str = "fp32") -> Trained:
     from comperdial.training.pairs import Reader
     from comperdial.training.selection import SelectionModel
 
-    if problem := missing(trained):
-        raise MissingResourceError(problem, where=str(folder_of(trained)), hint="docs/density.md says how to get it")
-    card, folder = read_card(trained), folder_of(trained)
+    folder, problem = _folder(trained), missing(trained)
+    if problem:
+        raise MissingResourceError(problem, where=str(folder), hint="docs/density.md says how to get it")
+    card = _read_card(trained)
     for name in (WEIGHTS, GAUSSIANS):
-        if (found := sha256(folder / name)) != card["files"][name]["sha256"]:
+        if (actual := sha256(folder / name)) != card["files"][name]["sha256"]:
             raise MissingResourceError(
-                f"{name} of trained model {trained!r} is altered: sha256 {found}",
+                f"{name} of trained model {trained!r} is altered: sha256 {actual}",
                 where=str(folder),
                 expected=card["files"][name]["sha256"],
                 hint="Run `dvc pull --force`, or train it anew",
@@ -197,7 +205,15 @@ def load(trained: str, dtype: str = "fp32") -> Trained:
         model.encoder.to(torch.bfloat16)
     arrays = {key: array.numpy() for key, array in load_file(folder / GAUSSIANS).items()}
     gaussians = {
-        key: Gaussian(arrays[f"{key}.mean"], unpacked(arrays[f"{key}.covariance"])) for key in card["features"]
+        key: Gaussian(arrays[f"{key}.mean"], _symmetric(arrays[f"{key}.covariance"])) for key in card["features"]
     }
     reader = Reader(runtime.load_tokenizer(encoder), TrainingLengths(**settings["lengths"]))
     return Trained(model, reader, gaussians)
+
+
+def _symmetric(triangle: Floats) -> Floats:
+    """Return the symmetric matrix of which this is the lower triangle."""
+    size = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
+    matrix = np.zeros((size, size))
+    matrix[np.tril_indices(size)] = triangle
+    return matrix + np.tril(matrix, -1).T
