@@ -21,7 +21,7 @@ from comperdial.judges.items import items_of
 from comperdial.judges.judging import judge_items, judge_tables
 from comperdial.judges.probabilities import expected_value
 from comperdial.judges.prompting import NAMES, STUDY, fact_lines, history_lines, inline, load, questions
-from comperdial.judges.requests import MissingAnswersError, Request
+from comperdial.judges.requests import MissingAnswersError
 from comperdial.judges.tasks import Task, read_judging
 from faultserver import FaultServer, completion
 from minijudging import judging_of, write_tables
@@ -255,22 +255,14 @@ def test_labels_through_a_server(tables, tmp_path):
 
 
 def test_answers_of_other_files_are_taken_over(by_rules, tables, tmp_path):
-    """Of version 0.14 as well."""
     task = by_rules("cpds-d")
     judge_tables(task, tables, dataset="mine")
-    row = {
-        "messages": "[]", "sample": 0, "answer": "4", "finish": "stop", "input_tokens": 1, "output_tokens": 1,
-        "model": "m", "logprobs": None, "cost": 0.0, "latency": 1, "time": 1, "origin": None,
-    }  # fmt: skip
-    folder = tmp_path / "old/mine/rules" / task.family
-    folder.mkdir(parents=True)
-    pd.DataFrame([row]).to_parquet(folder / "part-0001-00000000.parquet")
     with AnswerFile(tmp_path / "new") as answers:
-        assert answers.add(tmp_path / "old/mine") == 1
-        assert answers.add(tmp_path / "old/mine") == 0
-        assert answers.get(Request(task.family, "[]").key).text == "4"
-        assert answers.has("mine", task.family) and not answers.has("other", task.family)
         assert answers.add(tmp_path / "ledger/answers.sqlite") == 4
+        assert answers.add(tmp_path / "ledger/answers.sqlite") == 0
+        assert answers.has("mine", task.family) and not answers.has("other", task.family)
+    elsewhere = dataclasses.replace(task, judging=dataclasses.replace(task.judging, ledger=tmp_path / "new"))
+    assert judge_tables(elsewhere, tables, dataset="mine").report is None
 
 
 def test_published_answers_are_readable_without_the_model(root, monkeypatch):

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from comperdial.judges.tasks import Judge, Judging, Task
     from comperdial.stats.proportions import Share
 
-_TABLES = Path("data/tables")
 _PARAMETERS, _CONNECTION = ("temperature", "max_tokens"), ("key", "free", "concurrency", "timeout")
 
 
@@ -70,7 +69,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument("--output", type=output_table, required=True, help="table `scores`")
     kind.add_argument("--judgements", type=output_table, required=True, help="table `judgements`")
     kind.add_argument(
-        "--coverage", type=output_file, required=True, help="CSV: how many answers can be read, and how they agree"
+        "--coverage", type=output_file, required=True, help="CSV: answers that can be read, and agreement"
     )
     kind.add_argument("--params", type=Path, help="default: params.yaml")
     add_catalogue(kind)
@@ -80,9 +79,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument("--dataset", help="about one data set; default: about all")
     _add_answers(kind, Path("data/ledger"))
     kind = add("import-answers", _import_answers, "take over the answers of another file")
-    kind.add_argument(
-        "file", type=Path, help="Parquet or SQLite; or ledger.sqlite or data/ledger/DATASET of version 0.14"
-    )
+    kind.add_argument("file", type=Path, help="Parquet or SQLite")
     _add_answers(kind, Path("data/ledger"))
 
 
@@ -97,6 +94,10 @@ def _add_choice(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--metric", nargs="+", help="VARIANT_JUDGE; default: all that judge a data set")
     kind.add_argument("--judges", nargs="+", help="default: all")
     kind.add_argument("--variants", nargs="+", help="default: all")
+    _add_params(kind)
+
+
+def _add_params(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--params", type=Path, help="default: params.yaml, or the repository's if there is none")
     _add_answers(kind)
 
@@ -104,16 +105,7 @@ def _add_choice(kind: argparse.ArgumentParser) -> None:
 def _add_asking(kind: argparse.ArgumentParser) -> None:
     """Add what may be spent, and what is asked again."""
     kind.add_argument("--budget", type=_from_zero, help="US dollars that all answers may cost; default: params.yaml's")
-    kind.add_argument(
-        "--ask-again",
-        nargs="+",
-        choices=("refused", "unreadable"),
-        default=[],
-        help="ask too what was refused, or has no rating",
-    )
-    kind.add_argument(
-        "--accept-refused", action="store_true", help="keep refusals however many there are, instead of stopping"
-    )
+    kind.add_argument("--ask-again", action="store_true", help="ask again what was refused, or has no rating")
 
 
 def _add_who(kind: argparse.ArgumentParser) -> None:
@@ -138,8 +130,7 @@ def _add_who(kind: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     server.add_argument("--concurrency", type=whole(1), metavar="N", help="requests at a time; default: 16")
     server.add_argument("--timeout", type=seconds, metavar="SECONDS", help="for one answer; default: 300")
-    kind.add_argument("--params", type=Path, help="default: params.yaml, or the repository's if there is none")
-    _add_answers(kind)
+    _add_params(kind)
     _add_asking(kind)
 
 
@@ -195,7 +186,7 @@ def _chosen(options: argparse.Namespace) -> tuple[Judging, list[tuple[Path, Task
     from comperdial.core.errors import ConfigError, FileError, UnknownNameError
 
     judging, config = _read_config(options)
-    folders = options.tables or [_TABLES / name for name in config.get("datasets") or []]
+    folders = options.tables or [Path("data/tables", name) for name in config.get("datasets") or []]
     if not folders:
         raise ConfigError("no data set is named", where="judge", expected="folders of tables, such as data/tables/demo")
     for folder in folders:
@@ -263,7 +254,11 @@ def _server(options: argparse.Namespace) -> Judge:
     if not options.base_url:
         expected = "the server's URL, such as http://localhost:8000/v1"
         raise ConfigError("--model without --base-url", where="--model", expected=expected)
-    parameters = {name: value for name in _PARAMETERS if (value := getattr(options, name)) is not None}
+
+    def given(names: tuple[str, ...]) -> dict[str, Any]:
+        return {name: value for name in names if (value := getattr(options, name)) is not None}
+
+    parameters = given(_PARAMETERS)
     for name, value in options.parameter or ():
         if name in parameters:
             raise ConfigError(f"{name!r} is given twice", where="--parameter", expected="one value")
@@ -271,9 +266,8 @@ def _server(options: argparse.Namespace) -> Judge:
     # Either may limit an answer; models that think take the second one alone.
     if "max_tokens" not in parameters and "max_completion_tokens" not in parameters:
         parameters["max_tokens"] = 512
-    connection = {name: value for name in _CONNECTION if (value := getattr(options, name)) is not None}
     # A model on a machine of one's own may have many requests before this one.
-    connection = {"timeout": 300.0, **connection}
+    connection = {"timeout": 300.0, **given(_CONNECTION)}
     return server_judge(options.base_url, options.model, name=options.name, parameters=parameters, **connection)
 
 
@@ -328,7 +322,7 @@ def _run(options: argparse.Namespace) -> None:
     ran = not chosen
     for folder, task in chosen:
         try:
-            judged = judge_tables(task, folder, dataset=folder.name, turns=options.turns, **_asking(options))
+            judged = judge_tables(task, folder, dataset=folder.name, turns=options.turns, ask_again=options.ask_again)
             _write(options, judged)
             outcome, ran = str(judged), True
         except MissingAnswersError as error:
@@ -341,10 +335,6 @@ def _run(options: argparse.Namespace) -> None:
         raise ConfigError(problem, expected="a judge that can be reached")
 
 
-def _asking(options: argparse.Namespace) -> dict[str, Any]:
-    return {"ask_again": options.ask_again, "accept_refused": options.accept_refused}
-
-
 def _write(options: argparse.Namespace, judged: Any) -> None:  # noqa: ANN401 - imported late
     from comperdial import schema
 
@@ -355,35 +345,20 @@ def _write(options: argparse.Namespace, judged: Any) -> None:  # noqa: ANN401 - 
 
 
 def _show(options: argparse.Namespace) -> None:
-    from comperdial.core.errors import FileError, UnknownNameError
     from comperdial.judges.show import show
 
-    results = options.results / options.tables.name
-    known = {path.stem: path for path in sorted((results / "judgements").glob("*.parquet"))}
-    if not known:
-        raise FileError(
-            "no judgements have been made of this data set",
-            where=str(results / "judgements"),
-            expected="METRIC.parquet for each metric of a judge",
-            hint="`judge run --output … --judgements …` or `snakemake` makes them",
-        )
-    for name in options.metrics or ():
-        if name not in known:
-            raise UnknownNameError("metric", name, known, where=str(results))
-    chosen = options.metrics or [name for name in known if "-once_" not in name]
-    scores = [results / "scores" / f"{name}.parquet" for name in chosen]
-    made = [known[name] for name in chosen]
-    print(harmless(show(options.tables, scores, made, system=options.system, dialogue=options.dialogue)))
+    print(harmless(show(options.tables, options.results, options.system, options.dialogue, options.metrics)))
 
 
 def _file(options: argparse.Namespace) -> None:
-    from comperdial.judges.files import file_items, file_task
+    from comperdial.judges.items import file_items
     from comperdial.judges.judging import judge_items
+    from comperdial.judges.tasks import file_task
 
     judging, judge = _chosen_judge(options)
     task = file_task(judging, options.variant, judge)
     items = file_items(task, options.file)
-    judged = judge_items(task, items, dataset=items[0].dataset, **_asking(options))
+    judged = judge_items(task, items, dataset=items[0].dataset, ask_again=options.ask_again)
     _write(options, judged)
     print(harmless(f"{options.file}  {task.name}: {judged}"))
     print(f"scores: {options.output}, answers: {judging.ledger}")
@@ -395,7 +370,7 @@ def _preferences(options: argparse.Namespace) -> None:
 
     judging, judge = _chosen_judge(options)
     dialogues, pairs = _read_pairs(options)
-    choices = judge_pairs(judging, judge, dialogues, pairs, options.question, **_asking(options))
+    choices = judge_pairs(judging, judge, dialogues, pairs, options.question, ask_again=options.ask_again)
     schema.write(options.output, choices.preferences, "preferences")
     print(harmless(f"{options.data or options.pairs}  {judge}: {choices.report or 'nothing was asked'}"))
     print(harmless("\n".join(_pairs_outcome(choices, pairs, options.question))))

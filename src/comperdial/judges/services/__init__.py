@@ -20,27 +20,13 @@ _CLASSES = {"openai": "OpenAI", "rules": "Rules", "rules_pairs": "PairRules", "t
 
 
 class Service:
-    """Answers chats.
+    """Answers chats."""
 
-    Attributes
-    ----------
-    deterministic
-        The same prompt always has the same answer: there is one sample only.
-    needs_seed
-        Each request brings a seed, so that the same request has the same answer again.
-    paid
-        Its answers cost money.
-    remote
-        It is behind a network: what it answers may be an error page.
-    concurrency
-        How many calls are under way at a time, unless the judge's entry has its own number.
-    """
-
-    deterministic = False
-    needs_seed = False
-    remote = False
-    paid = False
-    concurrency = 16
+    deterministic = False  # the same prompt always has the same answer: there is one sample only
+    needs_seed = False  # each request brings a seed, so that the same request has the same answer again
+    paid = False  # answers cost money
+    remote = False  # it is behind a network: what it answers may be an error page
+    concurrency = 16  # calls under way at a time, unless the judge's entry has a number
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
@@ -50,13 +36,7 @@ class Service:
         return {}
 
     def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
-        """Return the parameters that ask for the probabilities of labels instead of a text.
-
-        Raises
-        ------
-        ConfigError
-            When the service cannot give them.
-        """
+        """Return the parameters that ask for the probabilities of labels instead of a text; ConfigError if it has none."""
         raise ConfigError(f"service {self.judge.service!r} gives no probabilities", expected="`mode: generate`")
 
     def unavailable(self) -> str | None:
@@ -97,6 +77,5 @@ def address(url: str, *, where: str | None = None) -> str:
     except ValueError:
         valid = False
     if not valid:
-        expected = "one such as http://localhost:8000/v1"
-        raise ConfigError("base_url is not a valid URL", where=where, expected=expected)
+        raise ConfigError("base_url is not a valid URL", where=where, expected="one such as http://localhost:8000/v1")
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}{parts.path.rstrip('/')}"
