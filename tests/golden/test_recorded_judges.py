@@ -153,10 +153,11 @@ def test_nobody_could_read_what_is_left(files, read):
     """An answer without a rating holds no number of the scale outside an echo or a list, or holds several ratings."""
     kinds = {"several": 0, "out of scale": 0, "echo or list": 0, "no number": 0}
     for prompt, found in read.items():
-        for place, dimension, sample, failure in found.answers.dropna(subset="failure")[
-            ["place", "dimension", "sample", "failure"]
-        ].itertuples(index=False, name=None):
-            item = files[prompt][dimension][int(place.rpartition(" ")[2])]
+        # The answers of a file are in its order, 20 an item.
+        place = found.answers.groupby("dimension").cumcount() // 20
+        unread = found.answers.assign(place=place).dropna(subset="failure")
+        for place, dimension, sample, failure in unread[["place", "dimension", "sample", "failure"]].to_numpy():
+            item = files[prompt][dimension][place]
             answer = item["all_responses"][sample % 20]
             form = FORMATS["chiang2023"].forms[dimension]
             inside = [n for n in re.findall(r"(?<![\w.,])\d(?![\w%])", answer) if form.low <= float(n) <= form.high]

@@ -291,7 +291,7 @@ def test_answers_in_one_order_are_preferences_with_what_was_shown_left(pairs):
         [("p1", "first", "second"), ("p2", "first", "tie"), ("p3", "first", None)],
         columns=["pair_id", "shown", "choice"],
     )
-    judged = combine("mine", pairs.pairs, answers, judge="j", question="overall")
+    judged = combine(pairs, answers, judge="j", question="overall")
     assert choices(judged) == {"p1": "second", "p2": "tie"} and judged.unread == 1
     assert set(judged.preferences["left"]) == {"first"} and judged.same.n == 0 and judged.chose_first.value == 0
 
