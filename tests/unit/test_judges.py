@@ -135,9 +135,9 @@ def tables(tmp_path):
         tmp_path / "tables/mine",
         [
             {"dialogue": "d1", "turn": 0, "history": [f"A: {first}"], "references": ["I love it.", "No."], "facts": ["i swim."],
-             "said": {"one": "I swim in the sea every day!", "two": "Yes.", "gold": "I love it."}},
+             "responses": {"one": "I swim in the sea every day!", "two": "Yes.", "gold": "I love it."}},
             {"dialogue": "d1", "turn": 1, "history": [f"A: {first}", "B: Yes.", f"A: {second}"],
-             "said": {"one": "Less so, I am afraid of heights.", "two": "Yes."}},
+             "responses": {"one": "Less so, I am afraid of heights.", "two": "Yes."}},
         ],
     )  # fmt: skip
 
@@ -151,15 +151,15 @@ def by_rules(tmp_path):
 def test_scores_and_judgements_of_turns_and_dialogues(by_rules, tables, tmp_path):
     task = by_rules
     files = [tmp_path / "s.parquet"]
-    found = judge_tables(task("cpds-d"), tables, dataset="mine")
-    schema.write(files[0], found.scores, "scores")
-    assert set(found.scores["system_id"]) == {"one", "two"} and len(found.scores) == 4
+    judged = judge_tables(task("cpds-d"), tables, dataset="mine")
+    schema.write(files[0], judged.scores, "scores")
+    assert set(judged.scores["system_id"]) == {"one", "two"} and len(judged.scores) == 4
     pd.testing.assert_frame_equal(
-        schema.read(files[0], "scores"), schema.validate(found.scores, "scores"), check_like=True
+        schema.read(files[0], "scores"), schema.validate(judged.scores, "scores"), check_like=True
     )
-    assert set(found.scores["signature"]) == {task("cpds-d").signature}
-    assert found.judgements["rationale"].notna().all()
-    assert found.scores["value"].between(1, 5).all()
+    assert set(judged.scores["signature"]) == {task("cpds-d").signature}
+    assert judged.judgements["rationale"].notna().all()
+    assert judged.scores["value"].between(1, 5).all()
     # Turns without a reference lack what the prompt shows; so do dialogues after such turns.
     lacking = judge_tables(task("cpds-s-ref"), tables, dataset="mine").lacking
     assert lacking == {"no reference": 2}
@@ -168,7 +168,7 @@ def test_scores_and_judgements_of_turns_and_dialogues(by_rules, tables, tmp_path
     assert whole.scores["level"].eq("dialogue").all()
     with_answers = judge_tables(task("cpds-dial"), tables, dataset="mine")
     pd.testing.assert_frame_equal(whole.scores, with_answers.scores)
-    some = found.scores.iloc[1:]
+    some = judged.scores.iloc[1:]
     assert judge_tables(task("cpds-dial"), tables, dataset="mine", turns=some).lacking == {"1 turns without a score": 1}
 
 
@@ -181,8 +181,8 @@ def test_what_is_asked(by_rules, tables, tmp_path):
     two = [item for item in items_of(task("original-s"), tables) if item.system_id == "two"]
     assert len({item.messages for item in two}) == 2
     same = [dataclasses.replace(two[0], system_id=name) for name in ("x", "y", "z")]
-    found = judge_items(task("original-s"), same, dataset="mine")
-    assert found.report.answered == 1 and len(found.judgements) == 3
+    judged = judge_items(task("original-s"), same, dataset="mine")
+    assert judged.report.answered == 1 and len(judged.judgements) == 3
 
 
 def test_a_score_is_the_mean_of_its_samples_and_one_of_fewer_of_the_same(tables, tmp_path):
@@ -207,8 +207,8 @@ def test_a_score_is_the_mean_of_its_samples_and_one_of_fewer_of_the_same(tables,
     ],
 )
 def test_an_expected_value(logprobs, value, outside):
-    found = expected_value(logprobs, {str(number): float(number) for number in range(1, 6)})
-    assert found == pytest.approx((value, outside), abs=1e-6)
+    judged = expected_value(logprobs, {str(number): float(number) for number in range(1, 6)})
+    assert judged == pytest.approx((value, outside), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -229,17 +229,17 @@ def test_labels_through_a_server(tables, tmp_path):
     # Two tokens may have the same text: half of exp(-0.5) each.
     yes = {"token": "Yes", "logprob": -0.5 - math.log(2)}
     top = [yes, yes, {"token": " no", "logprob": -1.0}, {"token": "Well", "logprob": -3.0}]
-    said = completion("Yes", logprobs={"content": [{"token": "Yes", "top_logprobs": top}]})
+    answer = completion("Yes", logprobs={"content": [{"token": "Yes", "top_logprobs": top}]})
     variant = {
         "prompt": "implicit_turn", "question": "overall", "fields": ["history", "response"], "dimensions": ["overall"],
         "labels": {"Yes": 1, "No": 0},
     }  # fmt: skip
-    with FaultServer(lambda n, body: (200, said)) as server:
+    with FaultServer(lambda n, body: (200, answer)) as server:
         judging = judging_of({"base_url": server.url, "mode": "probabilities"}, tmp_path, variants={"yes-no": variant})
         task = Task(judging, judging.judges["server"], judging.variants["yes-no"], 1)
-        found = judge_tables(task, tables, dataset="mine")
+        judged = judge_tables(task, tables, dataset="mine")
         assert all(body["logprobs"] and body["top_logprobs"] == 20 for body in server.requests)
-    values = found.scores.groupby("output")["value"].first()
+    values = judged.scores.groupby("output")["value"].first()
     assert values["overall"] == pytest.approx(1 / (1 + 2.718281828**-0.5), abs=1e-6)
     assert values["outside"] == pytest.approx(1 - 2.718281828**-0.5 - 2.718281828**-1, abs=1e-6)
     # Exported, they need no server and hold no text.
@@ -250,7 +250,7 @@ def test_labels_through_a_server(tables, tmp_path):
     moved = dataclasses.replace(judging, ledger=tmp_path / "other", budget=0)
     again = judge_tables(dataclasses.replace(task, judging=moved), tables, dataset="mine")
     assert again.report is None
-    pd.testing.assert_frame_equal(again.scores, found.scores)
+    pd.testing.assert_frame_equal(again.scores, judged.scores)
     assert not (tmp_path / "other/answers.sqlite").exists()
 
 
@@ -314,7 +314,7 @@ def test_a_judge_without_a_key_or_money_is_no_error_of_a_plan(tmp_path, monkeypa
     rich = dataclasses.replace(judging, budget=5.0)
     task = dataclasses.replace(task, judging=rich)
     assert "OPENAI_API_KEY" in task.unavailable("mine")
-    rows = [{"dialogue": "d", "turn": 0, "history": [], "facts": ["x"], "said": {"one": "Hi"}}]
+    rows = [{"dialogue": "d", "turn": 0, "history": [], "facts": ["x"], "responses": {"one": "Hi"}}]
     with pytest.raises(MissingAnswersError, match="OPENAI_API_KEY"):
         judge_tables(task, write_tables(tmp_path / "t", rows), dataset="mine")
 

@@ -126,8 +126,8 @@ class AnswerFile:
         row = row or next((rows[key][_ANSWER] for rows in self._exported if key in rows), None)
         if row is None:
             return None
-        *fields, logprobs, cost = row
-        return Answer(*fields, json.loads(logprobs) if logprobs else None, cost)
+        text, finish, read, written, model, logprobs, cost = row
+        return Answer(text, finish, read, written, model, json.loads(logprobs) if logprobs else None, cost)
 
     def has(self, dataset: str, family: str) -> bool:
         """Return whether there is any answer of a family about a data set."""

@@ -87,9 +87,8 @@ def file_items(task: Task, path: Path) -> list[Item]:
     if len(names) > 1:
         problem = f"{len(names)} data sets, among them {names[0]!r} and {names[1]!r}"
         raise SchemaError(problem, where=f"{path}, column 'dataset'", expected="one")
-    rows = records.responses[["dataset", "context_id", "system_id", "response"]].assign(
-        history=batch.histories, references=batch.references, facts=batch.facts
-    )
+    lists = {"history": batch.histories, "references": batch.references, "facts": batch.facts}
+    rows = records.responses.assign(**{name: pd.Series(list(values)) for name, values in lists.items()})
     return list(_responses(rows, task.prompt))
 
 
@@ -118,7 +117,10 @@ def message(text: str) -> str:
 def _responses(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
     """Yield the item of each response; of several references the prompt is given the first."""
     columns = ["dataset", "context_id", "system_id", "response", "history", "references", "facts"]
-    for *names, response, history, references, facts in rows[columns].itertuples(index=False, name=None):
+    for dataset, context, system, response, history, references, facts in rows[columns].itertuples(
+        index=False, name=None
+    ):
+        names = (dataset, context, system)
         if "reference" in prompt.fields and not len(references):
             yield Item(*names, None, "no reference")
             continue

@@ -147,7 +147,7 @@ def judge_items(task: Task, items: Sequence[Item], *, dataset: str, ask_again: b
     with AnswerFile(task.judging.ledger, dataset) as answers:
         judgements, report = Judgements(task, answers), None
         missing = list(filter(None, judgements.missing(items, ask_again=ask_again)))
-        if missing and not task.silent:
+        if missing and not task.why_not_asked:
             with answers.asking():
                 asker = Asker(task, answers, lambda answer: judgements.read(answer).failure is None)
                 report = asker.run(missing)
@@ -197,7 +197,7 @@ def _tables(judgements: Judgements, items: Iterable[Item]) -> Judged:
             f"{len(missing):,} judgements are missing, the first: {missing[0]}",
             where=task.name,
             expected="an answer for each",
-            hint=f"Nothing was asked: {task.silent or 'see `comperdial judge run`'}",
+            hint=f"Nothing was asked: {task.why_not_asked or 'see `comperdial judge run`'}",
         )
     scores = [
         (item.dataset, item.item_id, item.system_id, slug(name), values[name])

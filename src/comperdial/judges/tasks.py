@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -264,7 +264,7 @@ class Task:
         return f"{self.judge.model} costs money, and the budget is 0"
 
     @property
-    def silent(self) -> str | None:
+    def why_not_asked(self) -> str | None:
         """Return why the judge cannot be asked here, with what to do about it; None if it can."""
         if self._unpaid is None:
             return self.service.unavailable()
@@ -352,7 +352,9 @@ def read_judging(
     section = sections.judging or parameters.Judging(judges={DEFAULT: []}, variants={})
 
     def place(*keys: str) -> str:
-        value: Any = reduce(lambda part, key: part[key], keys, given)
+        value: Any = given
+        for key in keys:
+            value = value[key]
         return lines.place(keys, value) if lines else f"params.yaml, {'.'.join(keys)}"
 
     for part, entries in (("judges", section.judges), ("asks", section.asks)):

@@ -206,7 +206,6 @@ class Recorded:
         people = ratings[(ratings["source"] == "human") & (ratings["level"] == self.format.level)]  # type: ignore[index]
         human = people.groupby(_ITEM)["rating"].mean()
         known = sorted(people["dimension"].unique())
-        failures = self.answers.groupby("dimension")["failure"].value_counts()
         rows = []
         for dimension, group in self.means.groupby("dimension", sort=False):
             target = (self.format.targets or {}).get(str(dimension), str(dimension))
@@ -214,7 +213,7 @@ class Recorded:
                 raise UnknownNameError("rated dimension", target, known, where=f"{self.name}, {dimension}")
             keys = pd.MultiIndex.from_frame(group[_ITEM].assign(dimension=target))
             pairs = group.assign(people=human.reindex(keys).to_numpy()).dropna(subset="people")
-            reasons = failures[dimension] if dimension in failures else pd.Series(dtype=int)
+            reasons = self.answers.loc[self.answers["dimension"] == dimension, "failure"].value_counts()
             rows.append(
                 {
                     "metric": self.name,
