@@ -123,7 +123,7 @@ class AnswerFile:
     def get(self, key: str) -> Answer | None:
         """Return the answer to a request; None if it has none."""
         row = self._database.execute(_GET, (key,)).fetchone()
-        row = row or next((rows[key][_ANSWER] for rows in self._exported if key in rows), None)
+        row = row or next((rows[key][_ANSWER] for rows, _ in self._exported if key in rows), None)
         if row is None:
             return None
         text, finish, read, written, model, logprobs, cost = row
@@ -134,10 +134,10 @@ class AnswerFile:
         query = "SELECT 1 FROM answers WHERE dataset = ? AND family = ? LIMIT 1"
         if self._database.execute(query, (dataset, family)).fetchone():
             return True
-        return any(row[:2] == (dataset, family) for rows in self._exported for row in rows.values())
+        return any((dataset, family) in families for _, families in self._exported)
 
     @cached_property
-    def _exported(self) -> list[dict[str, Row]]:
+    def _exported(self) -> list[tuple[dict[str, Row], set[tuple[str, str]]]]:
         return [_read_once(file, file.stat().st_mtime_ns) for file in sorted(self.path.parent.glob("*.parquet"))]
 
     # --- a call: reserve, then keep or release -----------------------------------------------------------------------
@@ -227,8 +227,10 @@ def _read(path: Path) -> dict[str, Row]:
 
 
 @lru_cache(maxsize=16)
-def _read_once(path: Path, _changed: int) -> dict[str, Row]:
-    return _read(path)
+def _read_once(path: Path, _changed: int) -> tuple[dict[str, Row], set[tuple[str, str]]]:
+    """Return the answers of a Parquet file by key, and which data sets and families they are of."""
+    rows = _read(path)
+    return rows, {row[:2] for row in rows.values()}
 
 
 def _read_database(path: Path) -> list[Row]:

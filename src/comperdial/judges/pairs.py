@@ -95,74 +95,55 @@ def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
     return Pairs(str(names[0]), pairs, votes)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Choices:
-    """What a judge prefers, and how it got there.
-
-    ``answers`` has one row an answer: the pair, which dialogue was ``shown`` first, and the ``choice``: the dialogue that is
-    better (``first`` or ``second`` of the pair, wherever it was shown), a tie, or missing if the answer cannot be read.
-    """
+    """What a judge prefers, and how it got there."""
 
     preferences: pd.DataFrame  # the table: one row a pair with an answer in each order
-    answers: pd.DataFrame
+    pairs: int  # about how many it was asked
+    flipped: int  # how many are ties since the choice stayed with the place, not with the dialogue
+    same: Share  # of pairs asked in both orders, for how many the choice was the same
+    chose_first: Share  # how often the dialogue shown first was chosen, of the pairs whose answers can all be read
     failures: Counter[str] = field(default_factory=Counter)  # why answers could not be read
     report: Report | None = None  # of the run; None if nothing was asked
-
-    @property
-    def pairs(self) -> int:
-        """Return about how many pairs the judge was asked."""
-        return int(self.answers["pair_id"].nunique())
 
     @property
     def unread(self) -> int:
         """Return how many pairs have no preference, since an answer about them cannot be read."""
         return self.pairs - len(self.preferences)
 
-    @property
-    def flipped(self) -> int:
-        """Return how many pairs are ties since the choice stayed with the place, not with the dialogue."""
-        return int((_by_order(self.answers).nunique(axis=1) > 1).sum())
-
-    @property
-    def same(self) -> Share:
-        """Return for how many pairs asked in both orders the choice was the same; of none if there is one order."""
-        choices = _by_order(self.answers)
-        both = choices.nunique(axis=1) == 1 if choices.shape[1] == len(SIDES) else pd.Series(dtype=bool)
-        return share(both.to_numpy(dtype=bool), both.index.to_numpy())
-
-    @property
-    def chose_first(self) -> Share:
-        """Return how often the dialogue shown first was chosen, of the pairs whose answers can all be read."""
-        strict = self.answers[self.answers["choice"].isin(SIDES)]
-        strict = strict[strict["pair_id"].isin(self.preferences["pair_id"])]
-        return share((strict["choice"] == strict["shown"]).to_numpy(dtype=bool), strict["pair_id"].to_numpy())
-
-
-def _by_order(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the choice in each order, a row a pair; of those pairs alone whose answers can all be read."""
-    return answers.pivot(index="pair_id", columns="shown", values="choice").dropna()
-
 
 def combine(pairs: Pairs, answers: pd.DataFrame, *, judge: str, question: str) -> Choices:
-    """Return one preference a pair of a judge's answers about it, as :class:`Choices` has them.
+    """Return one preference a pair of a judge's answers about it.
 
     Answers that differ are a tie. A pair with an answer that cannot be read has no preference.
+
+    Parameters
+    ----------
+    answers
+        One row an answer: ``pair_id``, which dialogue was ``shown`` first, and the ``choice``: the dialogue that is better
+        (``first`` or ``second`` of the pair, wherever it was shown), a tie, or missing if the answer cannot be read.
     """
-    choices = _by_order(answers)
-    agreed = choices.iloc[:, 0].where(choices.nunique(axis=1) == 1, "tie")
-    rows = pairs.pairs[pairs.pairs["pair_id"].isin(agreed.index)]
+    choices = answers.pivot(index="pair_id", columns="shown", values="choice").dropna()
+    same, both_orders = choices.nunique(axis=1) == 1, choices.shape[1] == len(SIDES)
+    rows = pairs.pairs[pairs.pairs["pair_id"].isin(choices.index)]
     # Of both orders there is no side that was shown left.
-    one = answers if choices.shape[1] == 1 else answers[:0]
-    left = one.drop_duplicates("pair_id").set_index("pair_id")["shown"]
+    left = answers[:0] if both_orders else answers
     frame = rows.assign(
-        choice=rows["pair_id"].map(agreed),
-        left=rows["pair_id"].map(left),
+        choice=rows["pair_id"].map(choices.iloc[:, 0].where(same, "tie")),
+        left=rows["pair_id"].map(left.drop_duplicates("pair_id").set_index("pair_id")["shown"]),
         **{"dataset": pairs.dataset, "annotator_id": judge, "question": question, "source": judge},
         **dict.fromkeys(("control", "reason", "seconds")),
     )
     columns = schema.table("preferences").columns
+    strict = answers[answers["choice"].isin(SIDES) & answers["pair_id"].isin(choices.index)]
+    twice = same if both_orders else same[:0]
     return Choices(
-        schema.validate(frame[columns], "preferences") if len(frame) else schema.empty("preferences"), answers
+        schema.validate(frame[columns], "preferences") if len(frame) else schema.empty("preferences"),
+        pairs=answers["pair_id"].nunique(),
+        flipped=int((~same).sum()),
+        same=share(twice.to_numpy(dtype=bool), twice.index.to_numpy()),
+        chose_first=share((strict["choice"] == strict["shown"]).to_numpy(dtype=bool), strict["pair_id"].to_numpy()),
     )
 
 
