@@ -345,8 +345,8 @@ def command(tmp_path, tables, root, monkeypatch, capsys):
 
 
 def test_list_plan_run_and_show(command, tmp_path):
-    listed = command("judge list tables/mine --signatures")
-    assert "mine  cpds-d_rules: ready" in listed and "cpdscore|prompt:cpds_detail@" in listed
+    listed = command("judge list tables/mine")
+    assert "mine  cpds-d_rules: ready" in listed
     planned = command("judge plan tables/mine --judges gpt --variants cpds-d")
     # Three answers to each of four responses.
     assert "cpds-d_gpt" in planned and " 12 " in planned and "the budget is $0.00" in planned
@@ -376,8 +376,8 @@ def test_a_file_judged_by_a_server(command, tmp_path):
     )
     with FaultServer() as server:
         asked = f"judge file mine.jsonl --variant cpds-d --model org/M --base-url {server.url} --output s.csv"
-        assert "1 of 1 items have scores" in command(f"{asked} --parameter top_p=0.5 --temperature 0")
-        assert "nothing was asked" in command(f"{asked} --parameter top_p=0.5 --temperature 0")
+        assert "1 of 1 items have scores" in command(f"{asked} --parameter top_p=0.5 --parameter temperature=0")
+        assert "nothing was asked" in command(f"{asked} --parameter top_p=0.5 --parameter temperature=0")
         assert server.requests[0]["top_p"] == 0.5 and server.requests[0]["max_tokens"] == 512
         assert "A: Hello.\nB: Hi.\nA: Do you like the sea?" in server.requests[0]["messages"][0]["content"]
     scores = schema.read(tmp_path / "s.csv", "scores")

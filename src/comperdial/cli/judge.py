@@ -14,10 +14,10 @@ from comperdial.core.terminal import harmless, money
 
 if TYPE_CHECKING:
     from comperdial.judges.pairs import Choices, Dialogues, Pairs
-    from comperdial.judges.tasks import Judge, Judging, Task
+    from comperdial.judges.tasks import Judging, Task
     from comperdial.stats.proportions import Share
 
-_PARAMETERS, _CONNECTION = ("temperature", "max_tokens"), ("key", "free", "concurrency", "timeout")
+_CONNECTION = ("key", "free", "concurrency", "timeout")
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -32,7 +32,6 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
     kind = add("list", _list, "judges and variants of params.yaml, and which can run here")
     _add_choice(kind)
-    kind.add_argument("--signatures", action="store_true", help="all that determines the scores of each")
     kind = add("plan", _plan, "calls, tokens and money of what has no answer yet; asks nothing")
     _add_choice(kind)
     kind = add("run", _run, "ask for what has no answer yet, within the budget; with --output, write scores")
@@ -46,7 +45,6 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument("system")
     kind.add_argument("dialogue")
     kind.add_argument("--metrics", nargs="*", help="default: all that judges made")
-    kind.add_argument("--results", type=Path, default=Path("results"), help="default: results")
     kind = add("file", _file, "have a file of responses rated, as `comperdial score` scores one")
     kind.add_argument("file", type=Path, help="JSONL, CSV or Parquet with `response`, `history`, …")
     kind.add_argument("--variant", required=True, help="what is asked: a variant at turn level (see `judge list`)")
@@ -122,11 +120,9 @@ def _add_who(kind: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="whether it costs nothing; default: if it is on this machine",
     )
-    server.add_argument("--temperature", type=_from_zero, metavar="T", help="default: the server's")
-    server.add_argument("--max-tokens", type=whole(1), metavar="N", help="of an answer; default: 512")
     server.add_argument(
         "--parameter", type=_parameter, action="append", metavar="NAME=VALUE",
-        help="anything else that is sent with each request, such as max_completion_tokens=4000; may be given again",
+        help="sent with each request, such as temperature=0 or max_completion_tokens=4000; default: max_tokens=512",
     )  # fmt: skip
     server.add_argument("--concurrency", type=whole(1), metavar="N", help="requests at a time; default: 16")
     server.add_argument("--timeout", type=seconds, metavar="SECONDS", help="for one answer; default: 300")
@@ -232,43 +228,28 @@ def _tasks(options: argparse.Namespace, judging: Judging, config: dict[str, Any]
 def _chosen_judge(options: argparse.Namespace) -> tuple[Judging, str]:
     """Return the configuration, with the judge that the command line describes in it, and the name of who is asked."""
     from comperdial.core.errors import ConfigError
-
-    judging, _ = _read_config(options)
-    if options.judge:
-        for name in ("base_url", "name", "parameter", *_PARAMETERS, *_CONNECTION):
-            if getattr(options, name) is not None:
-                expected = "--model, for a server without an entry in params.yaml"
-                raise ConfigError("given with --judge", where=f"--{name.replace('_', '-')}", expected=expected)
-        return judging, options.judge
-    judge = _server(options)
-    if judge.name in judging.judges:
-        raise ConfigError(f"{judge.name!r} is a judge of params.yaml", where="--name", expected="another name")
-    return dataclasses.replace(judging, judges={**judging.judges, judge.name: judge}), judge.name
-
-
-def _server(options: argparse.Namespace) -> Judge:
-    """Return the judge that the command line describes."""
-    from comperdial.core.errors import ConfigError
     from comperdial.judges.tasks import server_judge
 
-    if not options.base_url:
+    judging, _ = _read_config(options)
+    described = ("base_url", "name", "parameter", *_CONNECTION)
+    given = {name: value for name in described if (value := getattr(options, name)) is not None}
+    if options.judge:
+        for name in given:
+            expected = "--model, for a server without an entry in params.yaml"
+            raise ConfigError("given with --judge", where=f"--{name.replace('_', '-')}", expected=expected)
+        return judging, options.judge
+    if "base_url" not in given:
         expected = "the server's URL, such as http://localhost:8000/v1"
         raise ConfigError("--model without --base-url", where="--model", expected=expected)
-
-    def given(names: tuple[str, ...]) -> dict[str, Any]:
-        return {name: value for name in names if (value := getattr(options, name)) is not None}
-
-    parameters = given(_PARAMETERS)
-    for name, value in options.parameter or ():
-        if name in parameters:
-            raise ConfigError(f"{name!r} is given twice", where="--parameter", expected="one value")
-        parameters[name] = value
+    parameters = dict(given.pop("parameter", ()))
     # Either may limit an answer; models that think take the second one alone.
     if "max_tokens" not in parameters and "max_completion_tokens" not in parameters:
         parameters["max_tokens"] = 512
     # A model on a machine of one's own may have many requests before this one.
-    connection = {"timeout": 300.0, **given(_CONNECTION)}
-    return server_judge(options.base_url, options.model, name=options.name, parameters=parameters, **connection)
+    judge = server_judge(model=options.model, parameters=parameters, **{"timeout": 300.0, **given})
+    if judge.name in judging.judges:
+        raise ConfigError(f"{judge.name!r} is a judge of params.yaml", where="--name", expected="another name")
+    return dataclasses.replace(judging, judges={**judging.judges, judge.name: judge}), judge.name
 
 
 # --- what is done ----------------------------------------------------------------------------------------------------
@@ -279,8 +260,6 @@ def _list(options: argparse.Namespace) -> None:
     for folder, task in chosen:
         why = task.unavailable(folder.name)
         print(f"{folder.name}  {task.name}: {'not run: ' + why if why else 'ready'}")
-        if options.signatures:
-            print(f"    {task.known_signature or 'no signature is known here'}")
     asked = {task.judge.name for _, task in chosen}
     for name in asked:
         for variant in judging.variants.values():
@@ -347,7 +326,7 @@ def _write(options: argparse.Namespace, judged: Any) -> None:  # noqa: ANN401 - 
 def _show(options: argparse.Namespace) -> None:
     from comperdial.judges.show import show
 
-    print(harmless(show(options.tables, options.results, options.system, options.dialogue, options.metrics)))
+    print(harmless(show(options.tables, Path("results"), options.system, options.dialogue, options.metrics)))
 
 
 def _file(options: argparse.Namespace) -> None:

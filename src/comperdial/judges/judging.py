@@ -206,7 +206,7 @@ def _tables(judgements: Judgements, items: Iterable[Item]) -> Judged:
         if name in values
     ]
     if rows and not scores:
-        longer = ". Let answers be longer: `max_tokens` or `max_completion_tokens` (--max-tokens)"
+        longer = ". Let answers be longer: `max_tokens` or `max_completion_tokens` (--parameter)"
         raise ComperdialError(
             f"none of {len(rows):,} answers has a rating, most for this reason: {failures.most_common(1)[0][0]}",
             where=task.name,

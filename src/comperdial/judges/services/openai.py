@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
-import ipaddress
 import json
 import math
 import os
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from comperdial.judges.tasks import Judge
 
 OPENAI_URL, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
+_HERE = ("localhost", "127.0.0.1", "::1")
 # No request is to blame for these, whatever their status.
 _ACCOUNT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TRY_AGAIN = {408, 409, 425, 429}
@@ -53,7 +53,8 @@ class OpenAI(Service):
         if taken := [name for name in _OURS if name in judge.parameters]:
             raise ConfigError(f"parameter {taken[0]!r} of a judge cannot be set", expected="one answer a request")
         self.url = judge.base_url or OPENAI_URL
-        self.paid = not (_is_loopback(self.url) if judge.free is None else judge.free)
+        # Whatever answers on this machine charges nothing, unless the entry says so.
+        self.paid = urlsplit(self.url).hostname not in _HERE if judge.free is None else not judge.free
         self._timeout: float = judge.timeout or 60.0
         self._variable = judge.key or (None if judge.base_url else OPENAI_KEY)
         self._client: openai.AsyncOpenAI | None = None
@@ -180,15 +181,6 @@ class OpenAI(Service):
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             problem = self._clean(_message_of(completion) or repr(content[:100]))
             raise TransientError(f"invalid answer: it says {problem}", charged=True) from None
-
-
-def _is_loopback(url: str) -> bool:
-    """Return whether an address is this machine's own: whatever answers there charges nothing."""
-    host = urlsplit(address(url)).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _message_of(body: object) -> str | None:
