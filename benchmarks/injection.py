@@ -21,7 +21,7 @@ import pandas as pd
 
 from comperdial.judges.parsing import Form, parse
 from comperdial.judges.prompting import Prompt, inline, load
-from comperdial.judges.services.rules import Request, Rules, Text, rate, read
+from comperdial.judges.services.rules import Request, Text, rate, read, respond
 
 ROOT = Path(__file__).resolve().parents[1]
 SIMPLE = ("humanness", "fluency", "coherency", "consistency", "engagingness", "overall")
@@ -125,7 +125,7 @@ def outcome(prompt: Prompt, form: Form, values: Mapping[str, Any], clean: Reques
     text = prompt.render(values)
     request = read(text)
     decided, _ = rate(request)
-    found = parse(Rules.respond(text), form)
+    found = parse(respond(text), form)
     return Outcome(
         decided[form.main],
         request.sections != expected(prompt, values) or request.instructions != clean.instructions,

@@ -19,7 +19,7 @@ from comperdial.judges.answers import AnswerFile
 from comperdial.judges.pairs import PAIR, agreement, combine, judge_pairs, majority, of_votes, read_pairs
 from comperdial.judges.recorded_pairs import judged_pairs
 from comperdial.judges.requests import MissingAnswersError
-from comperdial.judges.services.rules import PairRules
+from comperdial.judges.services.rules import Rules
 from comperdial.judges.tasks import read_judging
 from faultserver import FaultServer, completion
 
@@ -173,7 +173,7 @@ def test_probabilities_of_the_two_numbers_decide_however_small(judging, dialogue
 
 def test_a_second_run_asks_nothing_and_a_judge_without_budget_is_not_asked(judging, dialogues, pairs, monkeypatch):
     judge_pairs(judging(), "rules", dialogues, pairs, ASKED)
-    monkeypatch.setattr(PairRules, "complete", None)
+    monkeypatch.setattr(Rules, "complete", None)
     assert judge_pairs(judging(), "rules", dialogues, pairs, ASKED).report is None
     with pytest.raises(MissingAnswersError, match=r"6 judgements are missing.*m costs money, and the budget is 0"):
         judge_pairs(judging("https://example.org/v1"), "server", dialogues, pairs, ASKED)

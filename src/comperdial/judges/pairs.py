@@ -22,6 +22,7 @@ from comperdial.judges.asking import Report
 from comperdial.judges.items import Item, message, sampled
 from comperdial.judges.judging import judge_items
 from comperdial.judges.prompting import load
+from comperdial.judges.services.rules import PAIRS_VERSION
 from comperdial.judges.tasks import Judging, Task, Variant
 from comperdial.stats.proportions import Share, share
 
@@ -204,8 +205,11 @@ def _task(judging: Judging, name: str) -> Task:
         aliases={"choice": ["speaker", "conversation"]},
         labels={"1": 1, "2": 2} if judge.mode == "probabilities" else None,
     )
-    service = "rules_pairs" if judge.service == "rules" else judge.service
-    return Task(judging, judge.model_copy(update={"service": service, "items": None, "explain": None}), variant, 1)
+    # Part of what its answers depend on.
+    parameters = judge.parameters | ({"rules_pairs": PAIRS_VERSION} if judge.service == "rules" else {})
+    return Task(
+        judging, judge.model_copy(update={"parameters": parameters, "items": None, "explain": None}), variant, 1
+    )
 
 
 def _items(pairs: Pairs, dialogues: Dialogues, question: str) -> Iterator[Item]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -118,8 +118,8 @@ class Judging:
         """Return what each variant with each judge makes, whatever is asked about which data set."""
         return self._tasks((judge, variant) for judge in self.judges.values() for variant in self.variants.values())
 
-    def _tasks(self, pairs: Any) -> dict[str, Task]:  # noqa: ANN401 - an iterable of judges with variants
-        tasks = (Task(self, judge, variant, count) for judge, variant in pairs for count in variant.counts(judge))
+    def _tasks(self, asked: Iterable[tuple[Judge, Variant]]) -> dict[str, Task]:
+        tasks = (Task(self, judge, variant, count) for judge, variant in asked for count in variant.counts(judge))
         return {task.name: task for task in tasks}
 
 

@@ -14,9 +14,8 @@ from comperdial.judges.requests import Answer, Message
 if TYPE_CHECKING:
     from comperdial.judges.tasks import Judge
 
-NAMES = ("openai", "rules", "transformers")
-"""The services that an entry of ``judges`` can name."""
-_CLASSES = {"openai": "OpenAI", "rules": "Rules", "rules_pairs": "PairRules", "transformers": "Transformers"}
+NAMES = {"openai": "OpenAI", "rules": "Rules", "transformers": "Transformers"}
+"""The services that an entry of ``judges`` can name, with their classes."""
 
 
 class Service:
@@ -59,7 +58,7 @@ class Service:
 
 def find(name: str) -> type[Service]:
     """Return a service by name."""
-    service: type[Service] = getattr(import_module(f"{__name__}.{name.removesuffix('_pairs')}"), _CLASSES[name])
+    service: type[Service] = getattr(import_module(f"{__name__}.{name}"), NAMES[name])
     return service
 
 

@@ -33,11 +33,10 @@ class UnreadableError(Exception):
 
 
 class Rules(Service):
-    """The rule-based judge."""
+    """The rule-based judge; of pairs, if the parameter ``rules_pairs`` says so."""
 
     deterministic = True
     concurrency = 512
-    problem = "This prompt cannot be rated"
 
     def identity(self) -> dict[str, Any]:
         """Return the version of the rules."""
@@ -46,41 +45,32 @@ class Rules(Service):
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
         """Answer as a chat model would, or say in a sentence without a number why not; words and marks are the tokens."""
         prompt = "\n".join([message["content"] for message in chat])
+        pairs = "rules_pairs" in parameters
         try:
-            answer = self.respond(prompt)
+            answer = choose(prompt) if pairs else respond(prompt)
         except UnreadableError as error:
-            answer = f"{self.problem}: {error}."
+            answer = f"This prompt cannot be {'answered' if pairs else 'rated'}: {error}."
         read, written = (len(_TOKENS.findall(text)) for text in (prompt, answer))
         return Answer(answer, "stop", read, written, f"rules-{VERSION}")
 
-    @staticmethod
-    def respond(prompt: str) -> str:
-        """Return the form of a prompt filled in."""
-        request = read(prompt)
-        ratings, why = rate(request)
-        form = request.instructions.form
-        if len(form) == 1:
-            answer = f"{ratings[form[0].lower()]:g}"
-        else:
-            answer = "\n".join([f"{name} - {ratings[name.lower()]:g}" for name in form if name.lower() in ratings])
-        return f"{answer}\nRationale: {why}" if request.instructions.rationale else answer
+
+def respond(prompt: str) -> str:
+    """Return the form of a prompt filled in."""
+    request = read(prompt)
+    ratings, why = rate(request)
+    form = request.instructions.form
+    if len(form) == 1:
+        answer = f"{ratings[form[0].lower()]:g}"
+    else:
+        answer = "\n".join([f"{name} - {ratings[name.lower()]:g}" for name in form if name.lower() in ratings])
+    return f"{answer}\nRationale: {why}" if request.instructions.rationale else answer
 
 
-class PairRules(Rules):
-    """The same judge of pairs: it chooses the conversation that it rates higher all in all, of equal ones the first."""
-
-    problem = "This prompt cannot be answered"
-
-    def identity(self) -> dict[str, Any]:
-        """Return the versions of the rules."""
-        return {"rules": VERSION, "rules_pairs": PAIRS_VERSION}
-
-    @staticmethod
-    def respond(prompt: str) -> str:
-        """Return 1 or 2."""
-        conversations = dict(_PAIR.findall(prompt))
-        first, second = (_overall(conversations.get(number, ""), f"Speaker {number}") for number in "12")
-        return "2" if second > first else "1"
+def choose(prompt: str) -> str:
+    """Return the number of the conversation that is rated higher all in all; of equal ones, the first."""
+    conversations = dict(_PAIR.findall(prompt))
+    first, second = (_overall(conversations.get(number, ""), f"Speaker {number}") for number in "12")
+    return "2" if second > first else "1"
 
 
 # A text under judgement is one line that begins with its speaker, so that it cannot be taken for a header.
