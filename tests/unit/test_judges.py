@@ -150,12 +150,11 @@ def by_rules(tmp_path):
 
 def test_scores_and_judgements_of_turns_and_dialogues(by_rules, tables, tmp_path):
     task = by_rules
-    files = [tmp_path / "s.parquet"]
     judged = judge_tables(task("cpds-d"), tables, dataset="mine")
-    schema.write(files[0], judged.scores, "scores")
+    schema.write(tmp_path / "s.parquet", judged.scores, "scores")
     assert set(judged.scores["system_id"]) == {"one", "two"} and len(judged.scores) == 4
     pd.testing.assert_frame_equal(
-        schema.read(files[0], "scores"), schema.validate(judged.scores, "scores"), check_like=True
+        schema.read(tmp_path / "s.parquet", "scores"), schema.validate(judged.scores, "scores"), check_like=True
     )
     assert set(judged.scores["signature"]) == {task("cpds-d").signature}
     assert judged.judgements["rationale"].notna().all()
@@ -163,7 +162,7 @@ def test_scores_and_judgements_of_turns_and_dialogues(by_rules, tables, tmp_path
     # Turns without a reference lack what the prompt shows; so do dialogues after such turns.
     lacking = judge_tables(task("cpds-s-ref"), tables, dataset="mine").lacking
     assert lacking == {"no reference": 2}
-    whole = judge_tables(task("cpds-dial"), tables, dataset="mine", turns=files[0])
+    whole = judge_tables(task("cpds-dial"), tables, dataset="mine", turns=judged.scores)
     assert set(whole.scores["output"]) == {"final-score", "dialogue-interaction-score", "overall-dialogue-turn-score"}
     assert whole.scores["level"].eq("dialogue").all()
     with_answers = judge_tables(task("cpds-dial"), tables, dataset="mine")
@@ -352,7 +351,8 @@ def test_list_plan_run_and_show(command, tmp_path):
     assert "cpds-d_gpt" in planned and " 12 " in planned and "the budget is $0.00" in planned
     files = "--output results/mine/scores/{0}.parquet --judgements results/mine/judgements/{0}.parquet"
     for metric in ("cpds-d_rules", "cpds-dial_rules"):
-        ran = command(f"judge run tables/mine --metric {metric} {files.format(metric)}")
+        turns = "--turns results/mine/scores/cpds-d_rules.parquet" if "dial" in metric else ""
+        ran = command(f"judge run tables/mine --metric {metric} {turns} {files.format(metric)}")
         assert "items have scores" in ran
     ran = command(f"judge run tables/mine --metric cpds-d_rules {files.format('cpds-d_rules')}")
     assert "nothing was asked; 4 of 4 items have scores" in ran

@@ -17,8 +17,6 @@ from comperdial.judges.requests import canonical
 from comperdial.judges.tasks import Task, slug
 from comperdial.metrics.score_files import read_records
 
-Turns = pd.DataFrame | Path
-"""Table ``scores`` of the turns that a dialogue is judged after, or a file with it."""
 Names = tuple[str, str, str]
 """Data set, item (a context or a dialogue) and system."""
 
@@ -34,10 +32,10 @@ class Item:
     lacks: str | None = None  # what that is
 
 
-def items_of(task: Task, folder: Path, turns: Turns | None = None) -> list[Item]:
+def items_of(task: Task, folder: Path, turns: pd.DataFrame | None = None) -> list[Item]:
     """Return what a task judges of a data set's tables; references are not judged.
 
-    ``turns`` are the scores of the task's turns, which a task with ``turns`` at dialogue level needs.
+    ``turns`` is table ``scores`` of the turns that a dialogue is judged after, if the task's variant has ``turns``.
     """
     tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
     references = tables["systems"].loc[tables["systems"]["kind"] == "reference", "system_id"]
@@ -49,8 +47,7 @@ def items_of(task: Task, folder: Path, turns: Turns | None = None) -> list[Item]
         make = _dialogues if task.variant.level == "dialogue" else _responses
         return _sample(make(rows, task.prompt), task.judge.items)
     if turns is None:
-        expected = "table scores, or a file with it"
-        raise ConfigError(f"{task.name} needs the scores of {task.turns}", where="--turns", expected=expected)
+        raise ConfigError(f"{task.name} needs the scores of {task.turns}", where="--turns", expected="table scores")
     counts: dict[Any, int] = tables["contexts"].groupby("dialogue_id")["turn"].nunique().to_dict()
     return list(
         _rated_dialogues(rows, task.prompt, _turn_scores(turns, slug(task.turn_task.variant.form.main)), counts)
@@ -179,14 +176,12 @@ def _by_dialogue(rows: pd.DataFrame) -> Iterator[tuple[Names, pd.DataFrame]]:
         yield (str(dataset), str(dialogue), str(system)), group
 
 
-def _turn_scores(turns: Turns, output: str) -> dict[Names, float]:
+def _turn_scores(turns: pd.DataFrame, output: str) -> dict[Names, float]:
     """Return the scores of turns with an output, by data set, context and system."""
-    name = "table scores" if isinstance(turns, pd.DataFrame) else str(turns)
-    table = turns if isinstance(turns, pd.DataFrame) else schema.read(turns, "scores")
-    table = table[(table["level"] == "turn") & (table["output"] == output)]
+    table = turns[(turns["level"] == "turn") & (turns["output"] == output)]
     keys = list(zip(table["dataset"], table["item_id"], table["system_id"], strict=True))
     if not keys or len(set(keys)) < len(keys):
         problem = "several scores for one response" if keys else "no turn scores"
         expected = "one score a response, of the variant that `turns` names"
-        raise SchemaError(f"{problem} with output {output!r}", where=name, expected=expected)
+        raise SchemaError(f"{problem} with output {output!r}", where="--turns", expected=expected)
     return dict(zip(keys, table["value"].astype(float), strict=True))

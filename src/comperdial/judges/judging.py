@@ -16,7 +16,7 @@ from comperdial import schema
 from comperdial.core.errors import ComperdialError
 from comperdial.judges.answers import AnswerFile
 from comperdial.judges.asking import Asker, Report
-from comperdial.judges.items import Item, Turns, items_of
+from comperdial.judges.items import Item, items_of
 from comperdial.judges.parsing import Parsed, parse, without_thoughts
 from comperdial.judges.prices import most_output
 from comperdial.judges.probabilities import expected_value
@@ -155,7 +155,7 @@ def judge_items(task: Task, items: Sequence[Item], *, dataset: str, ask_again: b
 
 
 def judge_tables(
-    task: Task, folder: Path, *, dataset: str, turns: Turns | None = None, ask_again: bool = False
+    task: Task, folder: Path, *, dataset: str, turns: pd.DataFrame | None = None, ask_again: bool = False
 ) -> Judged:
     """Have a data set's tables judged, as :func:`judge_items` judges items.
 
