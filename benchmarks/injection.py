@@ -125,7 +125,7 @@ def outcome(prompt: Prompt, form: Form, values: Mapping[str, Any], clean: Reques
     text = prompt.render(values)
     request = read(text)
     decided, _ = rate(request)
-    found = parse(respond([{"role": "user", "content": text}]).text, form)
+    found = parse(respond(text), form)
     return Outcome(
         decided[form.main],
         request.sections != expected(prompt, values) or request.instructions != clean.instructions,

@@ -71,19 +71,19 @@ class FaultServer:
             number = len(self.requests)
             self.requests.append(body)
             self.headers.append({name.lower(): value for name, value in handler.headers.items()})
-        found = self._answer(number, body)
+        result = self._answer(number, body)
         if random.random() < self._faults:
-            found = random.choice([None, (429, "slow down"), (500, "oops"), (503, "busy"), (200, "<html>"), (200, {})])
-        elif found and found[0] == 200:
+            result = random.choice([None, (429, "slow down"), (500, "oops"), (503, "busy"), (200, "<html>"), (200, {})])
+        elif result and result[0] == 200:
             with self._guard:
                 self.answered.append(json.dumps(body["messages"]))
-        if found is None:
+        if result is None:
             handler.close_connection = True
             handler.connection.close()
             return
-        status, said, *delay = found
+        status, text, *delay = result
         time.sleep(delay[0] if delay else 0)
-        content = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+        content = text.encode() if isinstance(text, str) else json.dumps(text).encode()
         try:
             handler.send_response(status)
             handler.send_header("Content-Length", str(len(content)))

@@ -1,4 +1,4 @@
-"""Small invented tables to judge, and what tests of judging share: nobody said any of this."""
+"""Small invented tables to judge, and what tests of judging share: all of it is invented."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from comperdial.judges.tasks import Judging, read_judging
 def write_tables(folder: Path, rows: list[dict[str, Any]]) -> Path:
     """Write the tables of the data set ``mine``.
 
-    A row is a context: ``dialogue``, ``turn``, ``history`` (lines such as "A: Hi."), ``said`` (the response of each
+    A row is a context: ``dialogue``, ``turn``, ``history`` (lines such as "A: Hi."), ``responses`` (of each
     system; "gold" is a reference), and if wanted ``context`` (its name), ``references`` and ``facts``.
     """
     tables: dict[str, list[dict[str, Any]]] = {"systems": [], "contexts": [], "responses": []}
@@ -31,9 +31,9 @@ def write_tables(folder: Path, rows: list[dict[str, Any]]) -> Path:
         )  # fmt: skip
         tables["responses"] += [
             {"dataset": "mine", "system_id": system, "context_id": name, "response": text}
-            for system, text in row["said"].items()
+            for system, text in row["responses"].items()
         ]
-    for system in dict.fromkeys(system for row in rows for system in row["said"]):
+    for system in dict.fromkeys(system for row in rows for system in row["responses"]):
         kind = "reference" if system == "gold" else "agent"
         tables["systems"].append(
             {"dataset": "mine", "system_id": system, "kind": kind, "track": None, "description": ""}

@@ -74,12 +74,12 @@ def files(paths):
 
 
 def people(rated, quality):
-    found = rated.ratings[(rated.ratings["source"] == "human") & (rated.ratings["dimension"] == DIMENSIONS[quality])]
-    return found.groupby(["item_id", "system_id"])["rating"].mean().to_dict()
+    result = rated.ratings[(rated.ratings["source"] == "human") & (rated.ratings["dimension"] == DIMENSIONS[quality])]
+    return result.groupby(["item_id", "system_id"])["rating"].mean().to_dict()
 
 
 def test_every_answer_is_taken(read):
-    assert sum(len(found.answers) for found in read.values()) == 114_460
+    assert sum(len(result.answers) for result in read.values()) == 114_460
 
 
 @pytest.mark.parametrize(("prompt", "quality"), [*FOUND])
@@ -91,17 +91,17 @@ def test_coverage_and_correlation(read, rated, prompt, quality):
     assert values["value"].notna().all()
     human = people(rated, quality)
     theirs = [human[key] for key in zip(values["item_id"], values["system_id"], strict=True)]
-    found = stats.pearsonr(values["value"], theirs)[0]
-    assert found == pytest.approx(pearson, abs=5e-5)
+    result = stats.pearsonr(values["value"], theirs)[0]
+    assert result == pytest.approx(pearson, abs=5e-5)
     if (prompt, quality) in PUBLISHED:
-        close = abs(found - PUBLISHED[prompt, quality][0]) <= 0.003
+        close = abs(result - PUBLISHED[prompt, quality][0]) <= 0.003
         assert close == ((prompt, quality) not in MISREAD)
 
 
 def first_digit(answer):
     """Read an answer as its owners did: the first digit of what follows the last "rating:", or nothing."""
-    found = FORMATS["chiang2023"].owners_reading(answer)
-    return np.nan if found is None else found
+    result = FORMATS["chiang2023"].owners_reading(answer)
+    return np.nan if result is None else result
 
 
 def correlations(items, quality, read):
@@ -122,8 +122,8 @@ def correlations(items, quality, read):
 @pytest.mark.parametrize(("prompt", "quality"), [*PUBLISHED])
 def test_the_published_numbers_come_of_the_first_digit(files, prompt, quality):
     """So the files are the ones of the paper, and what is left between it and us is how an answer is read."""
-    found = correlations(files[prompt][quality], quality, first_digit)
-    assert found == pytest.approx(PUBLISHED[prompt, quality], abs=0.001)
+    result = correlations(files[prompt][quality], quality, first_digit)
+    assert result == pytest.approx(PUBLISHED[prompt, quality], abs=0.001)
 
 
 @pytest.mark.parametrize(
@@ -137,26 +137,27 @@ def test_the_published_numbers_come_of_the_first_digit(files, prompt, quality):
 def test_what_the_first_digit_misreads(files, read, prompt, quality, differing):
     """Every answer that is read otherwise has a fraction, a list's number, a number elsewhere, or no rating at all."""
     form = FORMATS["chiang2023"].forms[quality]
-    found = 0
+    result = 0
     for item in files[prompt][quality]:
         for answer in item["all_responses"]:
             ours = parse(answer, form).values.get(quality)
             if ours is not None and ours == first_digit(answer):
                 continue
-            found += 1
+            result += 1
             fraction = ours is not None and ours != int(ours)
             assert fraction or len(re.findall(r"\d", answer)) != 1 or ours is None, answer[:20]
-    assert found == differing
+    assert result == differing
 
 
 def test_nobody_could_read_what_is_left(files, read):
     """An answer without a rating holds no number of the scale outside an echo or a list, or holds several ratings."""
     kinds = {"several": 0, "out of scale": 0, "echo or list": 0, "no number": 0}
-    for prompt, found in read.items():
-        for place, dimension, sample, failure in found.answers.dropna(subset="failure")[
-            ["place", "dimension", "sample", "failure"]
-        ].itertuples(index=False, name=None):
-            item = files[prompt][dimension][int(place.rpartition(" ")[2])]
+    for prompt, result in read.items():
+        # The answers of a file are in its order, 20 an item.
+        place = result.answers.groupby("dimension").cumcount() // 20
+        unread = result.answers.assign(place=place).dropna(subset="failure")
+        for place, dimension, sample, failure in unread[["place", "dimension", "sample", "failure"]].to_numpy():
+            item = files[prompt][dimension][place]
             answer = item["all_responses"][sample % 20]
             form = FORMATS["chiang2023"].forms[dimension]
             inside = [n for n in re.findall(r"(?<![\w.,])\d(?![\w%])", answer) if form.low <= float(n) <= form.high]
@@ -175,7 +176,7 @@ def test_nobody_could_read_what_is_left(files, read):
 
 
 def test_scores_of_the_responses_that_are_evaluated(read):
-    found = read["geval"].scores("s")
-    assert set(found["output"]) == set(QUALITIES)
-    assert "Original Ground Truth" not in set(found["system_id"])
-    assert found.groupby("output").size().between(290, 300).all()
+    result = read["geval"].scores("s")
+    assert set(result["output"]) == set(QUALITIES)
+    assert "Original Ground Truth" not in set(result["system_id"])
+    assert result.groupby("output").size().between(290, 300).all()

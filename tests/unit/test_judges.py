@@ -21,7 +21,7 @@ from comperdial.judges.items import items_of
 from comperdial.judges.judging import judge_items, judge_tables
 from comperdial.judges.probabilities import expected_value
 from comperdial.judges.prompting import NAMES, STUDY, fact_lines, history_lines, inline, load, questions
-from comperdial.judges.requests import MissingAnswersError, Request
+from comperdial.judges.requests import MissingAnswersError
 from comperdial.judges.tasks import Task, read_judging
 from faultserver import FaultServer, completion
 from minijudging import judging_of, write_tables
@@ -135,9 +135,9 @@ def tables(tmp_path):
         tmp_path / "tables/mine",
         [
             {"dialogue": "d1", "turn": 0, "history": [f"A: {first}"], "references": ["I love it.", "No."], "facts": ["i swim."],
-             "said": {"one": "I swim in the sea every day!", "two": "Yes.", "gold": "I love it."}},
+             "responses": {"one": "I swim in the sea every day!", "two": "Yes.", "gold": "I love it."}},
             {"dialogue": "d1", "turn": 1, "history": [f"A: {first}", "B: Yes.", f"A: {second}"],
-             "said": {"one": "Less so, I am afraid of heights.", "two": "Yes."}},
+             "responses": {"one": "Less so, I am afraid of heights.", "two": "Yes."}},
         ],
     )  # fmt: skip
 
@@ -150,25 +150,24 @@ def by_rules(tmp_path):
 
 def test_scores_and_judgements_of_turns_and_dialogues(by_rules, tables, tmp_path):
     task = by_rules
-    files = [tmp_path / "s.parquet"]
-    found = judge_tables(task("cpds-d"), tables, dataset="mine")
-    schema.write(files[0], found.scores, "scores")
-    assert set(found.scores["system_id"]) == {"one", "two"} and len(found.scores) == 4
+    judged = judge_tables(task("cpds-d"), tables, dataset="mine")
+    schema.write(tmp_path / "s.parquet", judged.scores, "scores")
+    assert set(judged.scores["system_id"]) == {"one", "two"} and len(judged.scores) == 4
     pd.testing.assert_frame_equal(
-        schema.read(files[0], "scores"), schema.validate(found.scores, "scores"), check_like=True
+        schema.read(tmp_path / "s.parquet", "scores"), schema.validate(judged.scores, "scores"), check_like=True
     )
-    assert set(found.scores["signature"]) == {task("cpds-d").signature}
-    assert found.judgements["rationale"].notna().all()
-    assert found.scores["value"].between(1, 5).all()
+    assert set(judged.scores["signature"]) == {task("cpds-d").signature}
+    assert judged.judgements["rationale"].notna().all()
+    assert judged.scores["value"].between(1, 5).all()
     # Turns without a reference lack what the prompt shows; so do dialogues after such turns.
     lacking = judge_tables(task("cpds-s-ref"), tables, dataset="mine").lacking
     assert lacking == {"no reference": 2}
-    whole = judge_tables(task("cpds-dial"), tables, dataset="mine", turns=files[0])
+    whole = judge_tables(task("cpds-dial"), tables, dataset="mine", turns=judged.scores)
     assert set(whole.scores["output"]) == {"final-score", "dialogue-interaction-score", "overall-dialogue-turn-score"}
     assert whole.scores["level"].eq("dialogue").all()
     with_answers = judge_tables(task("cpds-dial"), tables, dataset="mine")
     pd.testing.assert_frame_equal(whole.scores, with_answers.scores)
-    some = found.scores.iloc[1:]
+    some = judged.scores.iloc[1:]
     assert judge_tables(task("cpds-dial"), tables, dataset="mine", turns=some).lacking == {"1 turns without a score": 1}
 
 
@@ -181,8 +180,8 @@ def test_what_is_asked(by_rules, tables, tmp_path):
     two = [item for item in items_of(task("original-s"), tables) if item.system_id == "two"]
     assert len({item.messages for item in two}) == 2
     same = [dataclasses.replace(two[0], system_id=name) for name in ("x", "y", "z")]
-    found = judge_items(task("original-s"), same, dataset="mine")
-    assert found.report.answered == 1 and len(found.judgements) == 3
+    judged = judge_items(task("original-s"), same, dataset="mine")
+    assert judged.report.answered == 1 and len(judged.judgements) == 3
 
 
 def test_a_score_is_the_mean_of_its_samples_and_one_of_fewer_of_the_same(tables, tmp_path):
@@ -207,8 +206,8 @@ def test_a_score_is_the_mean_of_its_samples_and_one_of_fewer_of_the_same(tables,
     ],
 )
 def test_an_expected_value(logprobs, value, outside):
-    found = expected_value(logprobs, {str(number): float(number) for number in range(1, 6)})
-    assert found == pytest.approx((value, outside), abs=1e-6)
+    judged = expected_value(logprobs, {str(number): float(number) for number in range(1, 6)})
+    assert judged == pytest.approx((value, outside), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -229,17 +228,17 @@ def test_labels_through_a_server(tables, tmp_path):
     # Two tokens may have the same text: half of exp(-0.5) each.
     yes = {"token": "Yes", "logprob": -0.5 - math.log(2)}
     top = [yes, yes, {"token": " no", "logprob": -1.0}, {"token": "Well", "logprob": -3.0}]
-    said = completion("Yes", logprobs={"content": [{"token": "Yes", "top_logprobs": top}]})
+    answer = completion("Yes", logprobs={"content": [{"token": "Yes", "top_logprobs": top}]})
     variant = {
         "prompt": "implicit_turn", "question": "overall", "fields": ["history", "response"], "dimensions": ["overall"],
         "labels": {"Yes": 1, "No": 0},
     }  # fmt: skip
-    with FaultServer(lambda n, body: (200, said)) as server:
+    with FaultServer(lambda n, body: (200, answer)) as server:
         judging = judging_of({"base_url": server.url, "mode": "probabilities"}, tmp_path, variants={"yes-no": variant})
         task = Task(judging, judging.judges["server"], judging.variants["yes-no"], 1)
-        found = judge_tables(task, tables, dataset="mine")
+        judged = judge_tables(task, tables, dataset="mine")
         assert all(body["logprobs"] and body["top_logprobs"] == 20 for body in server.requests)
-    values = found.scores.groupby("output")["value"].first()
+    values = judged.scores.groupby("output")["value"].first()
     assert values["overall"] == pytest.approx(1 / (1 + 2.718281828**-0.5), abs=1e-6)
     assert values["outside"] == pytest.approx(1 - 2.718281828**-0.5 - 2.718281828**-1, abs=1e-6)
     # Exported, they need no server and hold no text.
@@ -250,27 +249,19 @@ def test_labels_through_a_server(tables, tmp_path):
     moved = dataclasses.replace(judging, ledger=tmp_path / "other", budget=0)
     again = judge_tables(dataclasses.replace(task, judging=moved), tables, dataset="mine")
     assert again.report is None
-    pd.testing.assert_frame_equal(again.scores, found.scores)
+    pd.testing.assert_frame_equal(again.scores, judged.scores)
     assert not (tmp_path / "other/answers.sqlite").exists()
 
 
 def test_answers_of_other_files_are_taken_over(by_rules, tables, tmp_path):
-    """Of version 0.14 as well."""
     task = by_rules("cpds-d")
     judge_tables(task, tables, dataset="mine")
-    row = {
-        "messages": "[]", "sample": 0, "answer": "4", "finish": "stop", "input_tokens": 1, "output_tokens": 1,
-        "model": "m", "logprobs": None, "cost": 0.0, "latency": 1, "time": 1, "origin": None,
-    }  # fmt: skip
-    folder = tmp_path / "old/mine/rules" / task.family
-    folder.mkdir(parents=True)
-    pd.DataFrame([row]).to_parquet(folder / "part-0001-00000000.parquet")
     with AnswerFile(tmp_path / "new") as answers:
-        assert answers.add(tmp_path / "old/mine") == 1
-        assert answers.add(tmp_path / "old/mine") == 0
-        assert answers.get(Request(task.family, "[]").key).text == "4"
-        assert answers.has("mine", task.family) and not answers.has("other", task.family)
         assert answers.add(tmp_path / "ledger/answers.sqlite") == 4
+        assert answers.add(tmp_path / "ledger/answers.sqlite") == 0
+        assert answers.has("mine", task.family) and not answers.has("other", task.family)
+    elsewhere = dataclasses.replace(task, judging=dataclasses.replace(task.judging, ledger=tmp_path / "new"))
+    assert judge_tables(elsewhere, tables, dataset="mine").report is None
 
 
 def test_published_answers_are_readable_without_the_model(root, monkeypatch):
@@ -322,7 +313,7 @@ def test_a_judge_without_a_key_or_money_is_no_error_of_a_plan(tmp_path, monkeypa
     rich = dataclasses.replace(judging, budget=5.0)
     task = dataclasses.replace(task, judging=rich)
     assert "OPENAI_API_KEY" in task.unavailable("mine")
-    rows = [{"dialogue": "d", "turn": 0, "history": [], "facts": ["x"], "said": {"one": "Hi"}}]
+    rows = [{"dialogue": "d", "turn": 0, "history": [], "facts": ["x"], "responses": {"one": "Hi"}}]
     with pytest.raises(MissingAnswersError, match="OPENAI_API_KEY"):
         judge_tables(task, write_tables(tmp_path / "t", rows), dataset="mine")
 
@@ -353,14 +344,15 @@ def command(tmp_path, tables, root, monkeypatch, capsys):
 
 
 def test_list_plan_run_and_show(command, tmp_path):
-    listed = command("judge list tables/mine --signatures")
-    assert "mine  cpds-d_rules: ready" in listed and "cpdscore|prompt:cpds_detail@" in listed
+    listed = command("judge list tables/mine")
+    assert "mine  cpds-d_rules: ready" in listed
     planned = command("judge plan tables/mine --judges gpt --variants cpds-d")
     # Three answers to each of four responses.
     assert "cpds-d_gpt" in planned and " 12 " in planned and "the budget is $0.00" in planned
     files = "--output results/mine/scores/{0}.parquet --judgements results/mine/judgements/{0}.parquet"
     for metric in ("cpds-d_rules", "cpds-dial_rules"):
-        ran = command(f"judge run tables/mine --metric {metric} {files.format(metric)}")
+        turns = "--turns results/mine/scores/cpds-d_rules.parquet" if "dial" in metric else ""
+        ran = command(f"judge run tables/mine --metric {metric} {turns} {files.format(metric)}")
         assert "items have scores" in ran
     ran = command(f"judge run tables/mine --metric cpds-d_rules {files.format('cpds-d_rules')}")
     assert "nothing was asked; 4 of 4 items have scores" in ran
@@ -384,8 +376,8 @@ def test_a_file_judged_by_a_server(command, tmp_path):
     )
     with FaultServer() as server:
         asked = f"judge file mine.jsonl --variant cpds-d --model org/M --base-url {server.url} --output s.csv"
-        assert "1 of 1 items have scores" in command(f"{asked} --parameter top_p=0.5 --temperature 0")
-        assert "nothing was asked" in command(f"{asked} --parameter top_p=0.5 --temperature 0")
+        assert "1 of 1 items have scores" in command(f"{asked} --parameter top_p=0.5 --parameter temperature=0")
+        assert "nothing was asked" in command(f"{asked} --parameter top_p=0.5 --parameter temperature=0")
         assert server.requests[0]["top_p"] == 0.5 and server.requests[0]["max_tokens"] == 512
         assert "A: Hello.\nB: Hi.\nA: Do you like the sea?" in server.requests[0]["messages"][0]["content"]
     scores = schema.read(tmp_path / "s.csv", "scores")

@@ -33,13 +33,13 @@ def judge(tmp_path, monkeypatch):
     monkeypatch.setattr("comperdial.judges.asking._backoff", lambda attempt: 0.005)
     (tmp_path / "prices.yaml").write_text(PRICES)
 
-    def run(server, count=30, *, variant="cpds-d", items=None, budget=0, ask_again=(), accept_refused=False, **entry):
+    def run(server, count=30, *, variant="cpds-d", items=None, budget=0, ask_again=False, **entry):
         entry = {"base_url": server.url, "key": "TEST_KEY", "concurrency": 8, **entry}
         judging = judging_of(entry, tmp_path, budget=budget, prices=str(tmp_path / "prices.yaml"))
         asked = judging.variants[variant].model_copy(update={"samples": 1})
         task = Task(judging, judging.judges["server"], asked, 1)
         items = chats(count) if items is None else items
-        return judge_items(task, items, dataset="mine", ask_again=ask_again, accept_refused=accept_refused)
+        return judge_items(task, items, dataset="mine", ask_again=ask_again)
 
     return run
 
@@ -51,9 +51,9 @@ def answers(tmp_path):
 
 def test_every_request_is_answered_once_under_faults(judge, answers):
     with FaultServer(faults=0.3) as server:
-        found = judge(server, 200, concurrency=16)
-        assert (len(found.scores), found.report.answered) == (200, 200)
-        assert len(found.judgements["key"].unique()) == 200
+        judged = judge(server, 200, concurrency=16, attempts=16)
+        assert (len(judged.scores), judged.report.answered) == (200, 200)
+        assert len(judged.judgements["key"].unique()) == 200
         calls = len(server.requests)
         assert judge(server, 200).report is None
         assert len(server.requests) == calls
@@ -134,13 +134,13 @@ def test_a_server_that_is_wrong_about_everything_stops_the_run(judge, answers, a
         assert refused == (0,)
     # It works now: what was unreadable is asked for again on demand, the rest by itself.
     with FaultServer() as server:
-        assert len(judge(server, 100, ask_again=["unreadable"]).scores) == 100
+        assert len(judge(server, 100, ask_again=True).scores) == 100
 
 
 def test_refusals_in_a_row_are_not_the_requests_fault(judge):
     with FaultServer(lambda n, body: (400, "bad request") if n in range(6, 14) else (200, completion())) as server:
-        found = judge(server, 30, concurrency=1)
-    assert len(found.scores) == 30 and not found.failures
+        judged = judge(server, 30, concurrency=1)
+    assert len(judged.scores) == 30 and not judged.failures
 
 
 def test_a_request_that_is_refused_again_is_refused_for_good(judge):
@@ -148,36 +148,48 @@ def test_a_request_that_is_refused_again_is_refused_for_good(judge):
         return (400, "too long") if "number 3?" in json.dumps(body) else (200, completion())
 
     with FaultServer(answer) as server:
-        found = judge(server, 10)
-        assert (len(found.scores), found.report.refused) == (9, 1)
-        assert list(found.failures) == ["refused: status 400: too long"]
+        judged = judge(server, 10)
+        assert (len(judged.scores), judged.report.refused) == (9, 1)
+        assert list(judged.failures) == ["refused: status 400: too long"]
         calls = len(server.requests)
         judge(server, 10)
         assert len(server.requests) == calls
     with FaultServer() as server:
-        assert len(judge(server, 10, ask_again=["refused"]).scores) == 10
+        assert len(judge(server, 10, ask_again=True).scores) == 10
         assert len(server.requests) == 1
 
 
-def test_refusals_alone_are_kept_on_demand_only(judge):
-    with FaultServer(lambda n, body: (400, "no")) as server:
-        with pytest.raises(JudgeError, match="nothing else was answered"):
-            judge(server, 2)
-        with pytest.raises(ComperdialError, match="none of 2 answers has a rating"):
-            judge(server, 2, accept_refused=True)
+def test_refusals_alone_are_the_services_fault(judge):
+    with (
+        FaultServer(lambda n, body: (400, "no")) as server,
+        pytest.raises(JudgeError, match="nothing else was answered"),
+    ):
+        judge(server, 2)
+
+
+def test_many_requests_that_are_refused_for_good_do_not_stop_the_others(judge):
+    def answer(number, body):
+        return (400, "too long") if body["messages"][0]["content"].endswith("0?") else (200, completion())
+
+    with FaultServer(answer) as server:
+        judged = judge(server, 200, concurrency=1)
+        assert (len(judged.scores), judged.report.refused) == (180, 20)
+        # What is left of a run that ended early may be refusals alone.
+        more = judge(server, 220, concurrency=1)
+        assert (len(more.scores), more.report.answered, more.report.refused) == (198, 18, 2)
 
 
 def test_an_unreadable_answer_gives_way_to_a_fresh_sample_that_is_paid_for(judge):
-    said = Counter()
+    asked_before = Counter()
 
     def answer(number, body):
-        said[json.dumps(body["messages"])] += 1
-        return 200, completion("Hm." if said[json.dumps(body["messages"])] == 1 else "Humanness: 2")
+        asked_before[json.dumps(body["messages"])] += 1
+        return 200, completion("Hm." if asked_before[json.dumps(body["messages"])] == 1 else "Humanness: 2")
 
     with FaultServer(answer) as server:
-        found = judge(server, 5, concurrency=1)
-    assert set(found.scores["value"]) == {2.0} and set(found.judgements["tries"]) == {2}
-    assert set(found.judgements["output_tokens"]) == {4}
+        judged = judge(server, 5, concurrency=1)
+    assert set(judged.scores["value"]) == {2.0} and set(judged.judgements["tries"]) == {2}
+    assert set(judged.judgements["output_tokens"]) == {4}
 
 
 def test_an_answer_without_content_is_unreadable_and_the_others_are_scored(judge):
@@ -185,9 +197,9 @@ def test_an_answer_without_content_is_unreadable_and_the_others_are_scored(judge
         return 200, completion(None if "number 3?" in json.dumps(body) else "Humanness: 4")
 
     with FaultServer(answer) as server:
-        found = judge(server, 6, concurrency=1)
-    assert len(found.scores) == 5 and found.failures == {"an empty answer": 1}
-    assert found.judgements.set_index("item_id")["tries"]["c3"] == 4
+        judged = judge(server, 6, concurrency=1)
+    assert len(judged.scores) == 5 and judged.failures == {"an empty answer": 1}
+    assert judged.judgements.set_index("item_id")["tries"]["c3"] == 4
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
@@ -196,8 +208,8 @@ def test_an_answer_that_is_not_whole_is_no_rating(judge, finish):
         return 200, completion(finish_reason=finish if number % 2 else "stop")
 
     with FaultServer(answer) as server:
-        found = judge(server, 8, concurrency=1)
-    assert len(found.scores) == 8 and server.requests and found.judgements["tries"].max() > 1
+        judged = judge(server, 8, concurrency=1)
+    assert len(judged.scores) == 8 and server.requests and judged.judgements["tries"].max() > 1
 
 
 def test_waiting_as_long_as_the_server_asks_and_no_longer_than_ten_minutes(judge):

@@ -22,13 +22,13 @@ HUMAN, SIMPLE, DIALOGUE, OVERALL = (FORMS[name] for name in ("human", "simple", 
 
 def main(answer, form=HUMAN):
     """Return the main value, and hold the result to what it promises."""
-    found = parse(answer, form)
-    assert (found.failure is None) == (form.main in found.values)
-    assert all(form.low <= value <= form.high for value in found.values.values())
-    if found.failure is not None:
-        assert found.failure.strip()
-        assert not found.values
-    return found.values.get(form.main)
+    parsed = parse(answer, form)
+    assert (parsed.failure is None) == (form.main in parsed.values)
+    assert all(form.low <= value <= form.high for value in parsed.values.values())
+    if parsed.failure is not None:
+        assert parsed.failure.strip()
+        assert not parsed.values
+    return parsed.values.get(form.main)
 
 
 # What a person would find, by form and value.
@@ -318,13 +318,13 @@ def test_names_of_several_words():
     ],
 )
 def test_the_explanation_is_kept_as_it_is(answer, rationale):
-    found = parse(answer, HUMAN)
-    assert (found.values, found.rationale) == ({"humanness": 4}, rationale)
+    parsed = parse(answer, HUMAN)
+    assert (parsed.values, parsed.rationale) == ({"humanness": 4}, rationale)
 
 
 def test_a_failure_keeps_its_explanation():
-    found = parse("Rating: 9\nRationale: Superb.", HUMAN)
-    assert (found.failure, found.rationale) == ("out of scale: 9", "Superb.")
+    parsed = parse("Rating: 9\nRationale: Superb.", HUMAN)
+    assert (parsed.failure, parsed.rationale) == ("out of scale: 9", "Superb.")
 
 
 def test_a_name_with_marks():
@@ -361,8 +361,8 @@ def test_tables_with_more_numbers_than_ratings_are_failures():
      "it says: Final Score: 5", "It is short. Overall: 5", "fine\nThe overall score is 5."],
 )  # fmt: skip
 def test_an_explanation_after_ratings_gives_none(rationale):
-    found = parse(f"humanness - 2\nfluency - 2\nRationale: {rationale}", OVERALL)
-    assert (found.values, found.failure) == ({}, "no rating")
+    parsed = parse(f"humanness - 2\nfluency - 2\nRationale: {rationale}", OVERALL)
+    assert (parsed.values, parsed.failure) == ({}, "no rating")
 
 
 CLOSING = [
@@ -393,8 +393,8 @@ def test_thoughts_are_no_rating_whatever_closes_them(mark):
      "<|channel|>analysis<|message|>",],
 )  # fmt: skip
 def test_thoughts_without_an_end_hold_no_rating(mark):
-    found = parse(f"{mark}It is fine.\nHumanness: 3\n", FORMS["human"])
-    assert (found.values, found.failure) == ({}, "thoughts without an end")
+    parsed = parse(f"{mark}It is fine.\nHumanness: 3\n", FORMS["human"])
+    assert (parsed.values, parsed.failure) == ({}, "thoughts without an end")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from comperdial.judges.answers import AnswerFile
 from comperdial.judges.pairs import PAIR, agreement, combine, judge_pairs, majority, of_votes, read_pairs
 from comperdial.judges.recorded_pairs import judged_pairs
 from comperdial.judges.requests import MissingAnswersError
-from comperdial.judges.services.rules import PairRules
+from comperdial.judges.services.rules import Rules
 from comperdial.judges.tasks import read_judging
 from faultserver import FaultServer, completion
 
@@ -31,12 +31,12 @@ GOOD = [
 BAD = ["Yes.", "Yes."]
 
 
-def dialogue(name, system, said, *, end=None):
+def dialogue(name, system, chosen_by_pair, *, end=None):
     utterances = [
         ("guest", "I moved to the coast."),
-        ("bot", said[0]),
+        ("bot", chosen_by_pair[0]),
         ("guest", "I swim every morning."),
-        ("bot", said[1]),
+        ("bot", chosen_by_pair[1]),
     ]
     return Dialogue(name, system, "bot", (*utterances, *([("guest", end)] if end else [])))
 
@@ -173,7 +173,7 @@ def test_probabilities_of_the_two_numbers_decide_however_small(judging, dialogue
 
 def test_a_second_run_asks_nothing_and_a_judge_without_budget_is_not_asked(judging, dialogues, pairs, monkeypatch):
     judge_pairs(judging(), "rules", dialogues, pairs, ASKED)
-    monkeypatch.setattr(PairRules, "complete", None)
+    monkeypatch.setattr(Rules, "complete", None)
     assert judge_pairs(judging(), "rules", dialogues, pairs, ASKED).report is None
     with pytest.raises(MissingAnswersError, match=r"6 judgements are missing.*m costs money, and the budget is 0"):
         judge_pairs(judging("https://example.org/v1"), "server", dialogues, pairs, ASKED)
@@ -220,8 +220,8 @@ def table(*votes):
 def test_pairs_are_those_of_a_table_of_votes_each_once(tmp_path):
     votes = table(vote(), vote(annotator="2", choice="tie"), vote("p2"))
     schema.write(tmp_path / "votes.csv", votes, "preferences")
-    found = read_pairs(tmp_path / "votes.csv")
-    assert found.dataset == "mine" and found.pairs["pair_id"].tolist() == ["p1", "p2"] and len(found.votes) == 3
+    result = read_pairs(tmp_path / "votes.csv")
+    assert result.dataset == "mine" and result.pairs["pair_id"].tolist() == ["p1", "p2"] and len(result.votes) == 3
 
 
 def test_votes_without_the_columns_that_may_be_empty_are_votes_too(tmp_path):
@@ -258,10 +258,10 @@ def test_faults_in_pairs_are_named(tmp_path, records, message):
 
 def test_agreement_counts_ties_of_the_judge_as_half_and_people_s_not_at_all():
     people = table(vote(), vote("p2"), vote("p3", choice="second"), vote("p4"), vote("p5", choice="tie"), vote("p6"))
-    said = {"p1": "first", "p2": "tie", "p3": "first", "p4": "first", "p5": "first"}
-    judge = table(*(vote(name, "j", choice, "j") for name, choice in said.items()))
-    found = agreement(judge, people)
-    assert found.value == (1 + 0.5 + 0 + 1) / 4 and found.n == 4 and found.low < found.value < found.high
+    chosen_by_pair = {"p1": "first", "p2": "tie", "p3": "first", "p4": "first", "p5": "first"}
+    judge = table(*(vote(name, "j", choice, "j") for name, choice in chosen_by_pair.items()))
+    result = agreement(judge, people)
+    assert result.value == (1 + 0.5 + 0 + 1) / 4 and result.n == 4 and result.low < result.value < result.high
     # Another orientation of the pair is another pair.
     turned = judge.rename(columns={"first_system_id": "second_system_id", "second_system_id": "first_system_id"})
     assert agreement(turned, people).n == 0
@@ -270,8 +270,8 @@ def test_agreement_counts_ties_of_the_judge_as_half_and_people_s_not_at_all():
 def test_votes_on_one_pair_are_not_independent():
     people = table(*(vote(f"p{n}", str(who), "first" if n % 2 else "second") for n in range(20) for who in range(10)))
     judge = table(*(vote(f"p{n}", "j", "first", "j") for n in range(20)))
-    found = agreement(judge, people)
-    assert found.value == 0.5 and found.n == 200 and found.high - found.low > 0.35
+    result = agreement(judge, people)
+    assert result.value == 0.5 and result.n == 200 and result.high - result.low > 0.35
 
 
 def test_a_majority_is_of_votes_that_are_no_ties():
@@ -291,7 +291,7 @@ def test_answers_in_one_order_are_preferences_with_what_was_shown_left(pairs):
         [("p1", "first", "second"), ("p2", "first", "tie"), ("p3", "first", None)],
         columns=["pair_id", "shown", "choice"],
     )
-    judged = combine("mine", pairs.pairs, answers, judge="j", question="overall")
+    judged = combine(pairs, answers, judge="j", question="overall")
     assert choices(judged) == {"p1": "second", "p2": "tie"} and judged.unread == 1
     assert set(judged.preferences["left"]) == {"first"} and judged.same.n == 0 and judged.chose_first.value == 0
 
@@ -395,8 +395,8 @@ def test_a_recorded_answer_that_was_cut_is_not_read(root, real_file, tmp_path):
 def test_llmfao_s_judges_against_the_crowd(recorded):
     (preferences, summary), files = recorded("llmfao")
     assert preferences.groupby("source").size().to_dict() == {"gpt-3": 2139, "gpt-4": 2139}
-    found = summary.set_index(["judge", "against"])
-    assert found["same"].isna().all()
+    result = summary.set_index(["judge", "against"])
+    assert result["same"].isna().all()
     # Counted here from the files as they are.
     read = {name: [*csv.DictReader(files[f"llmfao_{name}_votes"].open())] for name in ("crowd", "gpt3", "gpt4")}
     crowd = [(vote["id"], vote["winner"]) for vote in read["crowd"] if vote["winner"] != "tie"]
@@ -405,12 +405,14 @@ def test_llmfao_s_judges_against_the_crowd(recorded):
         lean[pair] += 1 if winner == "left" else -1
     most = [(pair, "left" if sum_ > 0 else "right") for pair, sum_ in lean.items() if sum_]
     for judge in ("gpt-3", "gpt-4"):
-        said = {vote["id"]: vote["winner"] for vote in read[judge.replace("-", "")]}
+        chosen_by_pair = {vote["id"]: vote["winner"] for vote in read[judge.replace("-", "")]}
         for against, chosen in (("votes", crowd), ("majority", most)):
-            right = sum(0.5 if said[pair] == "tie" else said[pair] == winner for pair, winner in chosen)
-            row = found.loc[(judge, against)]
+            right = sum(
+                0.5 if chosen_by_pair[pair] == "tie" else chosen_by_pair[pair] == winner for pair, winner in chosen
+            )
+            row = result.loc[(judge, against)]
             assert row["n"] == len(chosen) and row["accuracy"] == pytest.approx(right / len(chosen))
-        strict = [winner for winner in said.values() if winner != "tie"]
+        strict = [winner for winner in chosen_by_pair.values() if winner != "tie"]
         assert row["chose_first"] == pytest.approx(strict.count("left") / len(strict))
 
 

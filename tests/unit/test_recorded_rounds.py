@@ -62,12 +62,12 @@ def test_rounds_are_scores_and_judgements_of_the_tables_dialogues(tmp_path):
     files = write(tmp_path, people=rated())
     tables = readers.read("comp_dialogues", "mini", files)
     made = judge(files, **tables)
-    found = made.scores("s")
-    assert len(made.answers) == 3 * 25 and len(found) == 3 * 5
-    assert (set(found["level"]), set(found["output"])) == ({"dialogue"}, set(SHORT))
-    keys = found[["item_id", "system_id"]].drop_duplicates().to_numpy().tolist()
+    result = made.scores("s")
+    assert len(made.answers) == 3 * 25 and len(result) == 3 * 5
+    assert (set(result["level"]), set(result["output"])) == ({"dialogue"}, set(SHORT))
+    keys = result[["item_id", "system_id"]].drop_duplicates().to_numpy().tolist()
     assert keys == [["mini-0000", "Meena"], ["mini-0001", "Human"], ["mini-0002", "Mitsuku"]]
-    assert (found["value"] == 3).all()
+    assert (result["value"] == 3).all()
     assert sorted(made.judgements()["sample"].unique()) == list(range(5))
     assert made.coverage()["n"].tolist() == [3] * 5
     alone = judge(files, **tables | {"ratings": tables["ratings"].query("source == 'gpt-4'")}).coverage()

@@ -126,10 +126,10 @@ def test_odd_texts_change_neither_sections_nor_form(name, explain, response, ref
     request = read(text)
     # A fact that would look like an entry of the form has a backslash before its mark.
     line = inline(f"- {fact}")
-    said = tuple(turn["text"] for turn in HISTORY)
+    spoken = tuple(turn["text"] for turn in HISTORY)
     whole = [(turn["speaker"], turn["text"]) for turn in values["dialogue"]]
     expected = {
-        "history": (*said, inline(f"B: {utterance}")[3:]),
+        "history": (*spoken, inline(f"B: {utterance}")[3:]),
         "response": (inline(response),),
         "reference": (inline(reference),),
         "fact": ("i row.", line[1:].lstrip() if line.startswith("-") else line),
@@ -141,9 +141,9 @@ def test_odd_texts_change_neither_sections_nor_form(name, explain, response, ref
     assert request.sections == {names.get(field, field): expected[field] for field in prompt.fields}
     plain = read(prompt.render(VALUES | {"turn_scores": ["1"] * 2, "responses": ["x"] * 2})).instructions
     assert request.instructions == plain
-    found = parse(complete(text).text, Form(plain.names, plain.names[-1], plain.low, plain.high))
-    assert found.failure is None and tuple(found.values) == plain.names and dict(found.values) == rate(request)[0]
-    assert (found.rationale is not None) is explain
+    result = parse(complete(text).text, Form(plain.names, plain.names[-1], plain.low, plain.high))
+    assert result.failure is None and tuple(result.values) == plain.names and dict(result.values) == rate(request)[0]
+    assert (result.rationale is not None) is explain
 
 
 def test_a_blank_line_under_a_header_is_no_response_and_an_empty_response_is_the_worst():
@@ -158,8 +158,8 @@ def test_history_facts_and_turns_may_be_none_or_many():
     for count in (1, 2, 7, 12):
         scores = [f"{1 + number % 5}" for number in range(count)]
         responses = [f"Clock number {number} ticks." for number in range(count)]
-        found = ratings("cpds_dialogue", turn_scores=scores, responses=responses)
-        assert found["overall dialogue turn score"] == round(sum(map(float, scores)) / count, 1)
+        result = ratings("cpds_dialogue", turn_scores=scores, responses=responses)
+        assert result["overall dialogue turn score"] == round(sum(map(float, scores)) / count, 1)
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def test_a_prompt_that_cannot_be_rated_gets_a_sentence_without_a_rating(name, ch
     text = prompt.render(VALUES)
     for old, new in changes.items():
         text = text.replace(old, new)
-    found = complete(text).text
-    assert found.startswith("This prompt cannot be rated") and why in found
-    assert parse(found, Form(("humanness", "final score"), "humanness")).failure is not None
+    result = complete(text).text
+    assert result.startswith("This prompt cannot be rated") and why in result
+    assert parse(result, Form(("humanness", "final score"), "humanness")).failure is not None
 
 
 def test_a_dimension_that_the_rules_do_not_know_is_left_out():
@@ -255,8 +255,8 @@ def words(count):
     ],
 )
 def test_the_branches_of_the_final_score(scores, responses, expected):
-    found = ratings("cpds_dialogue", turn_scores=scores.split(), responses=responses)
-    assert tuple(found.values()) == expected
+    result = ratings("cpds_dialogue", turn_scores=scores.split(), responses=responses)
+    assert tuple(result.values()) == expected
 
 
 GOOD = (

@@ -14,11 +14,10 @@ from comperdial.core.terminal import harmless, money
 
 if TYPE_CHECKING:
     from comperdial.judges.pairs import Choices, Dialogues, Pairs
-    from comperdial.judges.tasks import Judge, Judging, Task
+    from comperdial.judges.tasks import Judging, Task
     from comperdial.stats.proportions import Share
 
-_TABLES = Path("data/tables")
-_PARAMETERS, _CONNECTION = ("temperature", "max_tokens"), ("key", "free", "concurrency", "timeout")
+_CONNECTION = ("key", "free", "concurrency", "timeout")
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -33,7 +32,6 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
     kind = add("list", _list, "judges and variants of params.yaml, and which can run here")
     _add_choice(kind)
-    kind.add_argument("--signatures", action="store_true", help="all that determines the scores of each")
     kind = add("plan", _plan, "calls, tokens and money of what has no answer yet; asks nothing")
     _add_choice(kind)
     kind = add("run", _run, "ask for what has no answer yet, within the budget; with --output, write scores")
@@ -47,7 +45,6 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument("system")
     kind.add_argument("dialogue")
     kind.add_argument("--metrics", nargs="*", help="default: all that judges made")
-    kind.add_argument("--results", type=Path, default=Path("results"), help="default: results")
     kind = add("file", _file, "have a file of responses rated, as `comperdial score` scores one")
     kind.add_argument("file", type=Path, help="JSONL, CSV or Parquet with `response`, `history`, …")
     kind.add_argument("--variant", required=True, help="what is asked: a variant at turn level (see `judge list`)")
@@ -70,7 +67,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument("--output", type=output_table, required=True, help="table `scores`")
     kind.add_argument("--judgements", type=output_table, required=True, help="table `judgements`")
     kind.add_argument(
-        "--coverage", type=output_file, required=True, help="CSV: how many answers can be read, and how they agree"
+        "--coverage", type=output_file, required=True, help="CSV: answers that can be read, and agreement"
     )
     kind.add_argument("--params", type=Path, help="default: params.yaml")
     add_catalogue(kind)
@@ -80,9 +77,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     kind.add_argument("--dataset", help="about one data set; default: about all")
     _add_answers(kind, Path("data/ledger"))
     kind = add("import-answers", _import_answers, "take over the answers of another file")
-    kind.add_argument(
-        "file", type=Path, help="Parquet or SQLite; or ledger.sqlite or data/ledger/DATASET of version 0.14"
-    )
+    kind.add_argument("file", type=Path, help="Parquet or SQLite")
     _add_answers(kind, Path("data/ledger"))
 
 
@@ -97,6 +92,10 @@ def _add_choice(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--metric", nargs="+", help="VARIANT_JUDGE; default: all that judge a data set")
     kind.add_argument("--judges", nargs="+", help="default: all")
     kind.add_argument("--variants", nargs="+", help="default: all")
+    _add_params(kind)
+
+
+def _add_params(kind: argparse.ArgumentParser) -> None:
     kind.add_argument("--params", type=Path, help="default: params.yaml, or the repository's if there is none")
     _add_answers(kind)
 
@@ -104,16 +103,7 @@ def _add_choice(kind: argparse.ArgumentParser) -> None:
 def _add_asking(kind: argparse.ArgumentParser) -> None:
     """Add what may be spent, and what is asked again."""
     kind.add_argument("--budget", type=_from_zero, help="US dollars that all answers may cost; default: params.yaml's")
-    kind.add_argument(
-        "--ask-again",
-        nargs="+",
-        choices=("refused", "unreadable"),
-        default=[],
-        help="ask too what was refused, or has no rating",
-    )
-    kind.add_argument(
-        "--accept-refused", action="store_true", help="keep refusals however many there are, instead of stopping"
-    )
+    kind.add_argument("--ask-again", action="store_true", help="ask again what was refused, or has no rating")
 
 
 def _add_who(kind: argparse.ArgumentParser) -> None:
@@ -130,16 +120,13 @@ def _add_who(kind: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="whether it costs nothing; default: if it is on this machine",
     )
-    server.add_argument("--temperature", type=_from_zero, metavar="T", help="default: the server's")
-    server.add_argument("--max-tokens", type=whole(1), metavar="N", help="of an answer; default: 512")
     server.add_argument(
         "--parameter", type=_parameter, action="append", metavar="NAME=VALUE",
-        help="anything else that is sent with each request, such as max_completion_tokens=4000; may be given again",
+        help="sent with each request, such as temperature=0 or max_completion_tokens=4000; default: max_tokens=512",
     )  # fmt: skip
     server.add_argument("--concurrency", type=whole(1), metavar="N", help="requests at a time; default: 16")
     server.add_argument("--timeout", type=seconds, metavar="SECONDS", help="for one answer; default: 300")
-    kind.add_argument("--params", type=Path, help="default: params.yaml, or the repository's if there is none")
-    _add_answers(kind)
+    _add_params(kind)
     _add_asking(kind)
 
 
@@ -195,7 +182,7 @@ def _chosen(options: argparse.Namespace) -> tuple[Judging, list[tuple[Path, Task
     from comperdial.core.errors import ConfigError, FileError, UnknownNameError
 
     judging, config = _read_config(options)
-    folders = options.tables or [_TABLES / name for name in config.get("datasets") or []]
+    folders = options.tables or [Path("data/tables", name) for name in config.get("datasets") or []]
     if not folders:
         raise ConfigError("no data set is named", where="judge", expected="folders of tables, such as data/tables/demo")
     for folder in folders:
@@ -241,40 +228,28 @@ def _tasks(options: argparse.Namespace, judging: Judging, config: dict[str, Any]
 def _chosen_judge(options: argparse.Namespace) -> tuple[Judging, str]:
     """Return the configuration, with the judge that the command line describes in it, and the name of who is asked."""
     from comperdial.core.errors import ConfigError
-
-    judging, _ = _read_config(options)
-    if options.judge:
-        for name in ("base_url", "name", "parameter", *_PARAMETERS, *_CONNECTION):
-            if getattr(options, name) is not None:
-                expected = "--model, for a server without an entry in params.yaml"
-                raise ConfigError("given with --judge", where=f"--{name.replace('_', '-')}", expected=expected)
-        return judging, options.judge
-    judge = _server(options)
-    if judge.name in judging.judges:
-        raise ConfigError(f"{judge.name!r} is a judge of params.yaml", where="--name", expected="another name")
-    return dataclasses.replace(judging, judges={**judging.judges, judge.name: judge}), judge.name
-
-
-def _server(options: argparse.Namespace) -> Judge:
-    """Return the judge that the command line describes."""
-    from comperdial.core.errors import ConfigError
     from comperdial.judges.tasks import server_judge
 
-    if not options.base_url:
+    judging, _ = _read_config(options)
+    described = ("base_url", "name", "parameter", *_CONNECTION)
+    given = {name: value for name in described if (value := getattr(options, name)) is not None}
+    if options.judge:
+        for name in given:
+            expected = "--model, for a server without an entry in params.yaml"
+            raise ConfigError("given with --judge", where=f"--{name.replace('_', '-')}", expected=expected)
+        return judging, options.judge
+    if "base_url" not in given:
         expected = "the server's URL, such as http://localhost:8000/v1"
         raise ConfigError("--model without --base-url", where="--model", expected=expected)
-    parameters = {name: value for name in _PARAMETERS if (value := getattr(options, name)) is not None}
-    for name, value in options.parameter or ():
-        if name in parameters:
-            raise ConfigError(f"{name!r} is given twice", where="--parameter", expected="one value")
-        parameters[name] = value
+    parameters = dict(given.pop("parameter", ()))
     # Either may limit an answer; models that think take the second one alone.
     if "max_tokens" not in parameters and "max_completion_tokens" not in parameters:
         parameters["max_tokens"] = 512
-    connection = {name: value for name in _CONNECTION if (value := getattr(options, name)) is not None}
     # A model on a machine of one's own may have many requests before this one.
-    connection = {"timeout": 300.0, **connection}
-    return server_judge(options.base_url, options.model, name=options.name, parameters=parameters, **connection)
+    judge = server_judge(model=options.model, parameters=parameters, **{"timeout": 300.0, **given})
+    if judge.name in judging.judges:
+        raise ConfigError(f"{judge.name!r} is a judge of params.yaml", where="--name", expected="another name")
+    return dataclasses.replace(judging, judges={**judging.judges, judge.name: judge}), judge.name
 
 
 # --- what is done ----------------------------------------------------------------------------------------------------
@@ -285,8 +260,6 @@ def _list(options: argparse.Namespace) -> None:
     for folder, task in chosen:
         why = task.unavailable(folder.name)
         print(f"{folder.name}  {task.name}: {'not run: ' + why if why else 'ready'}")
-        if options.signatures:
-            print(f"    {task.known_signature or 'no signature is known here'}")
     asked = {task.judge.name for _, task in chosen}
     for name in asked:
         for variant in judging.variants.values():
@@ -317,6 +290,7 @@ def _plan(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    from comperdial import schema
     from comperdial.core.errors import ConfigError
     from comperdial.judges.judging import judge_tables
     from comperdial.judges.requests import MissingAnswersError
@@ -325,10 +299,11 @@ def _run(options: argparse.Namespace) -> None:
     writing = options.output or options.judgements
     if writing and len(chosen) != 1:
         raise ConfigError(f"{len(chosen)} metrics", where="--output", expected="one data set and one --metric")
+    turns = schema.read(options.turns, "scores") if options.turns else None
     ran = not chosen
     for folder, task in chosen:
         try:
-            judged = judge_tables(task, folder, dataset=folder.name, turns=options.turns, **_asking(options))
+            judged = judge_tables(task, folder, dataset=folder.name, turns=turns, ask_again=options.ask_again)
             _write(options, judged)
             outcome, ran = str(judged), True
         except MissingAnswersError as error:
@@ -341,10 +316,6 @@ def _run(options: argparse.Namespace) -> None:
         raise ConfigError(problem, expected="a judge that can be reached")
 
 
-def _asking(options: argparse.Namespace) -> dict[str, Any]:
-    return {"ask_again": options.ask_again, "accept_refused": options.accept_refused}
-
-
 def _write(options: argparse.Namespace, judged: Any) -> None:  # noqa: ANN401 - imported late
     from comperdial import schema
 
@@ -355,35 +326,20 @@ def _write(options: argparse.Namespace, judged: Any) -> None:  # noqa: ANN401 - 
 
 
 def _show(options: argparse.Namespace) -> None:
-    from comperdial.core.errors import FileError, UnknownNameError
     from comperdial.judges.show import show
 
-    results = options.results / options.tables.name
-    known = {path.stem: path for path in sorted((results / "judgements").glob("*.parquet"))}
-    if not known:
-        raise FileError(
-            "no judgements have been made of this data set",
-            where=str(results / "judgements"),
-            expected="METRIC.parquet for each metric of a judge",
-            hint="`judge run --output … --judgements …` or `snakemake` makes them",
-        )
-    for name in options.metrics or ():
-        if name not in known:
-            raise UnknownNameError("metric", name, known, where=str(results))
-    chosen = options.metrics or [name for name in known if "-once_" not in name]
-    scores = [results / "scores" / f"{name}.parquet" for name in chosen]
-    made = [known[name] for name in chosen]
-    print(harmless(show(options.tables, scores, made, system=options.system, dialogue=options.dialogue)))
+    print(harmless(show(options.tables, Path("results"), options.system, options.dialogue, options.metrics)))
 
 
 def _file(options: argparse.Namespace) -> None:
-    from comperdial.judges.files import file_items, file_task
+    from comperdial.judges.items import file_items
     from comperdial.judges.judging import judge_items
+    from comperdial.judges.tasks import file_task
 
     judging, judge = _chosen_judge(options)
     task = file_task(judging, options.variant, judge)
     items = file_items(task, options.file)
-    judged = judge_items(task, items, dataset=items[0].dataset, **_asking(options))
+    judged = judge_items(task, items, dataset=items[0].dataset, ask_again=options.ask_again)
     _write(options, judged)
     print(harmless(f"{options.file}  {task.name}: {judged}"))
     print(f"scores: {options.output}, answers: {judging.ledger}")
@@ -395,7 +351,7 @@ def _preferences(options: argparse.Namespace) -> None:
 
     judging, judge = _chosen_judge(options)
     dialogues, pairs = _read_pairs(options)
-    choices = judge_pairs(judging, judge, dialogues, pairs, options.question, **_asking(options))
+    choices = judge_pairs(judging, judge, dialogues, pairs, options.question, ask_again=options.ask_again)
     schema.write(options.output, choices.preferences, "preferences")
     print(harmless(f"{options.data or options.pairs}  {judge}: {choices.report or 'nothing was asked'}"))
     print(harmless("\n".join(_pairs_outcome(choices, pairs, options.question))))

@@ -24,27 +24,27 @@ from comperdial.core.errors import FileError
 from comperdial.core.files import replacing
 from comperdial.judges.requests import Answer, JudgeError, Request
 
-NAME = "answers.sqlite"
 COLUMNS = (
     "dataset", "family", "key", "sample", "answer", "finish", "input_tokens", "output_tokens", "model", "logprobs",
     "cost", "time",
 )  # fmt: skip
 """Of an answer in Parquet; in SQLite, ``messages`` too."""
-# As `Answer` has them.
-_ANSWER = ("answer", "finish", "input_tokens", "output_tokens", "model", "logprobs", "cost")
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS answers ({", ".join(COLUMNS).replace("key", "key TEXT PRIMARY KEY")}, messages);
 CREATE INDEX IF NOT EXISTS families ON answers (dataset, family);
 CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY, key TEXT NOT NULL, amount REAL NOT NULL, why TEXT NOT NULL);
 """
 _INSERT = f"INTO answers VALUES (?{', ?' * len(COLUMNS)})"
+# The fields of `Answer`.
+_ANSWER = slice(4, 11)
+_GET = f"SELECT {', '.join(COLUMNS[_ANSWER])} FROM answers WHERE key = ?"  # noqa: S608
+_CHARGE = "INSERT INTO charges (key, amount, why) "
 _UNDER_WAY = "under way"
+Row = tuple[Any, ...]
 
 
 class AnswerFile:
-    """The answers in a file; a context manager.
-
-    Changes are on the disk when :meth:`committed` returns: all that wait for it share one commit.
+    """The answers in a file; a context manager. Changes are on the disk when :meth:`committed` returns.
 
     Parameters
     ----------
@@ -60,23 +60,26 @@ class AnswerFile:
     """
 
     def __init__(self, path: Path, dataset: str = "") -> None:
-        self.path = path if path.suffix == ".sqlite" else path / NAME
+        self.path = path if path.suffix == ".sqlite" else path / "answers.sqlite"
         self.dataset = dataset
         self._commit: asyncio.Task[None] | None = None
         # A file is made when something is kept: reading leaves no traces.
-        self._database = self._connect(str(self.path) if self.path.exists() else ":memory:")
-        self.spent = self._total()
+        self._connect(str(self.path) if self.path.exists() else ":memory:")
 
-    def _connect(self, name: str) -> sqlite3.Connection:
+    def _connect(self, name: str) -> None:
         try:
-            database = sqlite3.connect(name, timeout=60)
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = FULL")
-            database.executescript(_SCHEMA)
+            self._database = sqlite3.connect(name, timeout=60)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = FULL")
+            self._database.executescript(_SCHEMA)
+            self._count_spent()
         except sqlite3.Error as error:
             problem = f"cannot be used ({error})"
             raise FileError(problem, where=name, expected="an SQLite file of answers") from error
-        return database
+
+    def _count_spent(self) -> None:
+        query = "SELECT (SELECT TOTAL(cost) FROM answers) + (SELECT TOTAL(amount) FROM charges)"
+        self.spent = float(self._database.execute(query).fetchone()[0])
 
     def __enter__(self) -> Self:
         return self
@@ -109,10 +112,9 @@ class AnswerFile:
             ) from None
         with lock:
             self._database.close()
-            self._database = self._connect(str(self.path))
+            self._connect(str(self.path))
             # Of a process that was killed: it is not known what was billed.
             self._database.execute("UPDATE charges SET why = 'killed' WHERE why = ?", (_UNDER_WAY,))
-            self.spent = self._total()
             try:
                 yield
             finally:
@@ -120,8 +122,8 @@ class AnswerFile:
 
     def get(self, key: str) -> Answer | None:
         """Return the answer to a request; None if it has none."""
-        query = f"SELECT {', '.join(_ANSWER)} FROM answers WHERE key = ?"  # noqa: S608
-        row = self._database.execute(query, (key,)).fetchone() or self._published(key)
+        row = self._database.execute(_GET, (key,)).fetchone()
+        row = row or next((rows[key][_ANSWER] for rows, _ in self._exported if key in rows), None)
         if row is None:
             return None
         text, finish, read, written, model, logprobs, cost = row
@@ -129,10 +131,14 @@ class AnswerFile:
 
     def has(self, dataset: str, family: str) -> bool:
         """Return whether there is any answer of a family about a data set."""
-        if any((dataset, family) in _exported(*file)[1] for file in self._files):
-            return True
         query = "SELECT 1 FROM answers WHERE dataset = ? AND family = ? LIMIT 1"
-        return self._database.execute(query, (dataset, family)).fetchone() is not None
+        if self._database.execute(query, (dataset, family)).fetchone():
+            return True
+        return any((dataset, family) in families for _, families in self._exported)
+
+    @cached_property
+    def _exported(self) -> list[tuple[dict[str, Row], set[tuple[str, str]]]]:
+        return [_read_once(file, file.stat().st_mtime_ns) for file in sorted(self.path.parent.glob("*.parquet"))]
 
     # --- a call: reserve, then keep or release -----------------------------------------------------------------------
 
@@ -141,18 +147,15 @@ class AnswerFile:
         if not worst:
             return None
         self.spent += worst
-        insert = "INSERT INTO charges (key, amount, why) VALUES (?, ?, ?)"
-        return self._database.execute(insert, (key, worst, _UNDER_WAY)).lastrowid
+        return self._database.execute(f"{_CHARGE} VALUES (?, ?, ?)", (key, worst, _UNDER_WAY)).lastrowid
 
     def keep(self, request: Request, answer: Answer, charge: int | None = None) -> None:
         """Keep an answer, which may replace an older one, and settle the charge of its call."""
         self.release(charge)
         self.spent += answer.cost or 0.0
         # What the older one cost is spent all the same.
-        self._database.execute(
-            "INSERT INTO charges (key, amount, why) SELECT key, cost, 'replaced' FROM answers WHERE key = ? AND cost > 0",
-            (request.key,),
-        )
+        replaced = f"{_CHARGE} SELECT key, cost, 'replaced' FROM answers WHERE key = ? AND cost > 0"  # noqa: S608
+        self._database.execute(replaced, (request.key,))
         logprobs = None if answer.logprobs is None else json.dumps(dict(answer.logprobs))
         names = (self.dataset, request.family, request.key, request.sample)
         usage = (answer.finish, answer.input_tokens, answer.output_tokens, answer.model)
@@ -165,16 +168,12 @@ class AnswerFile:
             return
         if billed:
             self._database.execute("UPDATE charges SET why = ? WHERE id = ?", (billed, charge))
-            return
-        delete = "DELETE FROM charges WHERE id = ? RETURNING amount"
-        self.spent -= self._database.execute(delete, (charge,)).fetchone()[0]
-
-    def _total(self) -> float:
-        query = "SELECT (SELECT TOTAL(cost) FROM answers) + (SELECT TOTAL(amount) FROM charges)"
-        return float(self._database.execute(query).fetchone()[0])
+        else:
+            delete = "DELETE FROM charges WHERE id = ? RETURNING amount"
+            self.spent -= self._database.execute(delete, (charge,)).fetchone()[0]
 
     async def committed(self) -> None:
-        """Wait until what was changed is on the disk."""
+        """Wait until what was changed is on the disk: all that wait share one commit."""
         if self._commit is None:
             self._commit = asyncio.create_task(self._commit_soon())
         # Who waits may be cancelled; the commit is also the others'.
@@ -185,14 +184,11 @@ class AnswerFile:
         self._commit = None
         self._database.commit()
 
-    # --- Parquet -------------------------------------------------------------------------------------------------------
+    def charges(self) -> Counter[str]:
+        """Return US dollars of calls without an answer, by why they were charged."""
+        return Counter(dict(self._database.execute("SELECT why, SUM(amount) FROM charges GROUP BY why")))
 
-    def _published(self, key: str) -> tuple[Any, ...] | None:
-        return next((rows[key] for file in self._files if key in (rows := _exported(*file)[0])), None)
-
-    @cached_property
-    def _files(self) -> list[tuple[Path, int]]:
-        return [(file, file.stat().st_mtime_ns) for file in sorted(self.path.parent.glob("*.parquet"))]
+    # --- other files ---------------------------------------------------------------------------------------------------
 
     def export(self, path: Path, *, texts: bool = False, dataset: str | None = None) -> int:
         """Write answers to a Parquet file, beside those that it has already; return how many it has then.
@@ -202,7 +198,7 @@ class AnswerFile:
         """
         where = " WHERE (? IS NULL OR dataset = ?)" + ("" if texts else " AND logprobs IS NOT NULL")
         query = f"SELECT {', '.join(COLUMNS)} FROM answers{where}"  # noqa: S608
-        rows = {row[2]: row for row in _read(path)} if path.exists() else {}
+        rows = _read(path) if path.exists() else {}
         rows |= {row[2]: row for row in self._database.execute(query, (dataset, dataset))}
         frame = pd.DataFrame(list(rows.values()), columns=[*COLUMNS]).sort_values([*COLUMNS[:3]], ignore_index=True)
         types = dict.fromkeys(("sample", "input_tokens", "output_tokens", "time"), "Int64") | {"cost": "float64"}
@@ -211,63 +207,35 @@ class AnswerFile:
         return len(frame)
 
     def add(self, path: Path) -> int:
-        """Take over the answers of a Parquet file, of another file of answers, or of a ledger of version 0.14.
-
-        Returns how many are new.
-        """
-        if path.suffix == ".sqlite":
-            rows = _read_database(path)
-        else:
-            rows = list(_old_folder(path)) if path.is_dir() else [(*row, None) for row in _read(path)]
+        """Take over the answers of a Parquet file or of another SQLite file; return how many are new."""
+        rows = _read_database(path) if path.suffix == ".sqlite" else [(*row, None) for row in _read(path).values()]
         with self.asking():
             before = len(self)
             self._database.executemany(f"INSERT OR IGNORE {_INSERT}", rows)
-            self.spent = self._total()
+            self._count_spent()
             return len(self) - before
 
-    def charges(self) -> Counter[str]:
-        """Return US dollars of calls without an answer, by why they were charged."""
-        return Counter(dict(self._database.execute("SELECT why, SUM(amount) FROM charges GROUP BY why")))
 
-
-@lru_cache(maxsize=16)
-def _exported(file: Path, _: int) -> tuple[dict[str, tuple[Any, ...]], set[tuple[str, str]]]:
-    """Return the answers of a Parquet file by key, and which data sets and families they are of."""
-    places = [COLUMNS.index(name) for name in _ANSWER]
-    rows = _read(file)
-    return {row[2]: tuple(row[place] for place in places) for row in rows}, {(row[0], row[1]) for row in rows}
-
-
-def _read(path: Path) -> list[tuple[Any, ...]]:
-    """Return the answers of a Parquet file, as :data:`COLUMNS` has them."""
+def _read(path: Path) -> dict[str, Row]:
+    """Return the answers of a Parquet file by key, as :data:`COLUMNS` has them."""
     try:
         frame = pd.read_parquet(path, columns=[*COLUMNS])
     except (OSError, ValueError) as error:
         raise FileError(f"no answers ({error})", where=str(path), expected=f"columns {', '.join(COLUMNS)}") from error
-    return list(frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None))
+    rows = frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
+    return {row[2]: row for row in rows}
 
 
-def _read_database(path: Path) -> list[tuple[Any, ...]]:
-    """Return the answers of an SQLite file, with their messages."""
+@lru_cache(maxsize=16)
+def _read_once(path: Path, _changed: int) -> tuple[dict[str, Row], set[tuple[str, str]]]:
+    """Return the answers of a Parquet file by key, and which data sets and families they are of."""
+    rows = _read(path)
+    return rows, {row[:2] for row in rows.values()}
+
+
+def _read_database(path: Path) -> list[Row]:
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            columns, table = ", ".join(COLUMNS), "answers"
-            if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'families' AND type = 'table'").fetchone():
-                # Of version 0.14.
-                columns = ", ".join(
-                    {"dataset": "f.dataset", "family": "f.id"}.get(name, f"a.{name}") for name in COLUMNS
-                )
-                table = "answers a JOIN families f ON a.family = f.number"
-            return database.execute(f"SELECT {columns}, messages FROM {table}").fetchall()  # noqa: S608
+            return database.execute(f"SELECT {', '.join(COLUMNS)}, messages FROM answers").fetchall()  # noqa: S608
     except sqlite3.Error as error:
         raise FileError(f"no answers ({error})", where=str(path), expected="an SQLite file of answers") from error
-
-
-def _old_folder(folder: Path) -> Iterator[tuple[Any, ...]]:
-    """Yield the answers of ``<judge>/<family>/part-….parquet``, below a folder of a data set: the ledger of version 0.14."""
-    for part in sorted(folder.rglob("part-*.parquet")):
-        frame, family = pd.read_parquet(part), part.parent.name
-        pairs = zip(frame["messages"], frame["sample"], strict=True)
-        frame = frame.assign(dataset=folder.name, family=family, key=[Request(family, *pair).key for pair in pairs])
-        frame = frame[[*COLUMNS, "messages"]].astype(object)
-        yield from frame.where(frame.notna(), None).itertuples(index=False, name=None)

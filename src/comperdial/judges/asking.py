@@ -8,18 +8,21 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from comperdial.core.errors import ComperdialError
+from tqdm import tqdm
+
+from comperdial.core.errors import ComperdialError, ConfigError
 from comperdial.core.terminal import money
 from comperdial.judges.answers import AnswerFile
-from comperdial.judges.prices import FREE, Price, is_impossible, least_input
+from comperdial.judges.prices import FREE, find_price, is_impossible, least_input, most_output
 from comperdial.judges.requests import (
     REFUSED,
     Answer,
+    InterruptedRunError,
     JudgeError,
     Message,
     RefusedError,
@@ -38,41 +41,20 @@ _READ = 0.75
 # Seconds: a service that asks to wait longer ends the run.
 _PATIENCE = 600.0
 
-Job = Callable[[], Awaitable[bool]]
-"""Asks for what one judgement needs; returns whether it was refused and is to be done again at the end of the run."""
-
 
 @dataclass
 class Report:
-    """What a run did.
+    """What a run did."""
 
-    Attributes
-    ----------
-    calls
-        Calls sent, every attempt counted.
-    answered, refused
-        Answers and refusals that were kept.
-    failures
-        Requests without an answer after all attempts, by reason.
-    cost
-        US dollars of the answers.
-    charged
-        US dollars of calls without an answer that may have been billed.
-    shortened
-        Answers to prompts of which the service read less than there is.
-    stopped
-        Why the run ended early; None if it did not.
-    """
-
-    calls: int = 0
-    answered: int = 0
-    refused: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
-    cost: float = 0.0
-    charged: float = 0.0
+    calls: int = 0  # every attempt counted
+    answered: int = 0  # answers that were kept
+    refused: int = 0  # refusals that were kept
+    failures: Counter[str] = field(default_factory=Counter)  # requests without an answer in the end, by reason
+    cost: float = 0.0  # US dollars of the answers
+    charged: float = 0.0  # US dollars of calls without an answer that may have been billed
     seconds: float = 0.0
-    shortened: int = 0
-    stopped: ComperdialError | None = None
+    shortened: int = 0  # answers to prompts of which the service read less than there is
+    stopped: ComperdialError | None = None  # why the run ended early
 
     def check(self, name: str) -> None:
         """Raise an error if the run stopped, or if a request has no answer."""
@@ -85,10 +67,8 @@ class Report:
             raise JudgeError(f"{self.failures.total():,} requests have no answer: {failed}", where=name, hint=kept)
 
     def __str__(self) -> str:
-        charged = f" and {money(self.charged, 4)} for calls without an answer" if self.charged else ""
-        text = (
-            f"{self.answered:,} answers to {self.calls:,} calls in {self.seconds:.1f} s, {money(self.cost, 4)}{charged}"
-        )
+        text = f"{self.answered:,} answers to {self.calls:,} calls in {self.seconds:.1f} s, {money(self.cost, 4)}"
+        text += f" and {money(self.charged, 4)} for calls without an answer" if self.charged else ""
         text += f"; {self.refused:,} requests were refused" if self.refused else ""
         return f"{text}; {self.shortened:,} prompts were cut by the server" if self.shortened else text
 
@@ -104,127 +84,112 @@ class Asker:
     ----------
     answers
         Open for asking.
-    price, budget
-        Of the service's model, and US dollars that all answers in the file may cost together; None of a free service.
-    accept_refused
-        Whether refusals are kept however many there are, and at once.
+    readable
+        Says whether an answer has a rating.
+
+    Raises
+    ------
+    ConfigError
+        When a paid judge has no price, or no limit of an answer's length.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        answers: AnswerFile,
-        *,
-        price: Price = FREE,
-        budget: float | None = None,
-        accept_refused: bool = False,
-    ) -> None:
+    def __init__(self, task: Task, answers: AnswerFile, readable: Callable[[Answer], bool]) -> None:
         self.report = Report()
-        self._task, self._service, self._answers = task, task.service, answers
-        self._price, self._budget, self._accept = price, budget, accept_refused
-        self._slots = asyncio.Semaphore(task.judge.concurrency or self._service.concurrency)
+        self._task, self._service, self._answers, self._readable = task, task.service, answers, readable
+        self._price = FREE
+        if task.service.paid:
+            if most_output(task.judge.parameters) is None:
+                raise ConfigError(
+                    "the length of answers has no limit, so that no budget can be kept",
+                    where=task.judge.name,
+                    expected="`max_tokens` or `max_completion_tokens` among the judge's parameters",
+                )
+            self._price = find_price(task.judging.prices, task.judge.model or "")
+        self._slots = asyncio.Semaphore(task.judge.concurrency or task.service.concurrency)
         self._gap = 60 / task.judge.requests_per_minute if task.judge.requests_per_minute else 0.0
-        # When the next call may be sent.
-        self._next = 0.0
-        self._last_round = False
-        self._under_way = self._in_a_row = self._unreadable = 0
+        self._next = 0.0  # when the next call may be sent
+        # A refusal is the request's fault if it is refused again after others were answered; else it was the service's.
+        self._refused: list[Sequence[Request]] | None = []
+        self._answers_before = answers.has(answers.dataset, task.family)
+        self._under_way = self._failed_in_a_row = self._unreadable_in_a_row = 0
         self._stopping = asyncio.Event()
         self._settled = asyncio.Event()
 
-    async def run(self, jobs: Iterable[Job]) -> None:
-        """Do jobs, many at a time; SIGTERM ends the run as Ctrl-C does."""
-        start, again = time.monotonic(), list[Job]()
+    def run(self, judgements: Sequence[Sequence[Request]]) -> Report:
+        """Ask the requests of each judgement until an answer has a rating; many judgements at a time.
+
+        Raises
+        ------
+        InterruptedRunError
+            After Ctrl-C or SIGTERM.
+        JudgeError
+            When requests have no answer in the end; what came is kept.
+        """
+        try:
+            asyncio.run(self._run(judgements))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            hint = "All answers so far were kept: run it again to go on"
+            raise InterruptedRunError("interrupted", hint=hint) from None
+        self.report.check(self._task.name)
+        return self.report
+
+    async def _run(self, judgements: Sequence[Sequence[Request]]) -> None:
+        start = time.monotonic()
         if task := asyncio.current_task():
             with suppress(RuntimeError):  # outside of the main thread
                 asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-
-        async def do(job: Job) -> None:
-            try:
-                if await job():
-                    again.append(job)
-            finally:
-                self._slots.release()
-
-        async def round_of(jobs: Iterable[Job]) -> None:
-            async with asyncio.TaskGroup() as group:
-                for job in jobs:
-                    await self._slots.acquire()
-                    if self._stopping.is_set():
-                        self._slots.release()
-                        break
-                    group.create_task(do(job))
-
         try:
-            await round_of(jobs)
-            # A refusal is the request's fault if it is refused again after others were answered; else it was the service's.
-            self._last_round = True
-            await round_of(list(again))
+            with tqdm(judgements, desc=self._task.name, unit="judgement", disable=None) as progress:
+                await self._ask_all(progress)
+            again, self._refused = self._refused or [], None
+            await self._ask_all(again)
         finally:
             self.report.seconds += time.monotonic() - start
             await self._service.close()
 
-    async def ask(self, request: Request) -> Answer | None:
-        """Have a request answered and kept; None if it failed, if it was refused for now, or if the run stopped.
+    async def _ask_all(self, judgements: Iterable[Sequence[Request]]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for requests in judgements:
+                await self._slots.acquire()
+                if self._stopping.is_set():
+                    self._slots.release()
+                    break
+                group.create_task(self._judge(requests))
 
-        Raises
-        ------
-        RefusedError
-            When it was refused for the first time.
-        """
+    async def _judge(self, requests: Sequence[Request]) -> None:
+        """Ask until an answer has a rating, no fresh sample is left, or nothing is answered."""
         try:
-            for attempt in range((self._task.judge.attempts or ATTEMPTS) - 1):
+            for number, request in enumerate(requests):
                 try:
-                    return await self._attempt(request)
-                except TransientError as error:
-                    await self._sleep((error.retry_after or 0.0) + _backoff(attempt))
-            return await self._attempt(request)
-        except _Stopped:
-            return None
+                    if (answer := await self._ask(request)) is None:
+                        break
+                except RefusedError as error:
+                    await self._note_refusal(requests[number:], str(error))
+                    break
+                readable = self._readable(answer)
+                self._note_readable(readable=readable)
+                if readable:
+                    break
         except ComperdialError as error:
             self._stop(error)
-        except TransientError as error:
-            self.report.failures[str(error)] += 1
-            self._failed(str(error))
-        except RefusedError as error:
-            if not self._accept:
-                self._failed(f"refused: {error}")
-                if self._stopping.is_set():
-                    return None
-                if not self._last_round:
-                    raise
-            if self.report.answered or self._accept:
-                answer = Answer(str(error), REFUSED, cost=0.0)
-                self._answers.keep(request, answer)
-                self.report.refused += 1
-                await self._answers.committed()
-                return answer
-            self.report.failures[f"refused, and nothing else was answered: {error}"] += 1
+        except _Stopped:
+            pass
+        finally:
+            self._slots.release()
+
+    async def _ask(self, request: Request) -> Answer | None:
+        """Have a request answered and kept; None if it failed."""
+        attempts = self._task.judge.attempts or ATTEMPTS
+        for attempt in range(attempts):
+            try:
+                return await self._attempt(request)
+            except TransientError as error:
+                if attempt + 1 < attempts:
+                    await self._sleep((error.retry_after or 0.0) + _backoff(attempt))
+                    continue
+                self.report.failures[str(error)] += 1
+                self._note_failure(str(error))
         return None
-
-    def note(self, *, readable: bool) -> None:
-        """Count answers without a rating: many in a row are no answers of a judge."""
-        self._unreadable = 0 if readable else self._unreadable + 1
-        if self._unreadable >= _HOPELESS and self._service.remote:
-            self._stop(
-                JudgeError(
-                    f"no rating in the last {_HOPELESS} answers",
-                    expected="a judge that answers as the prompt asks",
-                    hint="See them with `comperdial judge show`; ask for them again with --ask-again unreadable",
-                )
-            )
-
-    def _sent(self, request: Request) -> dict[str, Any]:
-        """Return the parameters that are sent with a request."""
-        parameters = dict(self._task.parameters)
-        for name in self._service.identity():
-            del parameters[name]
-        seed = parameters.get("seed")
-        if isinstance(seed, int) and seed >= 0:
-            # Each sample has its own seed, or all would be one answer.
-            parameters["seed"] = seed + request.sample
-        if self._service.needs_seed:
-            parameters["seed"] = int(request.key[:8], 16)
-        return parameters
 
     async def _attempt(self, request: Request) -> Answer:
         """Send a request once, when it may be sent; keep the answer before it is used."""
@@ -262,12 +227,76 @@ class Asker:
         await self._answers.committed()
         self.report.answered += 1
         self.report.cost += answer.cost or 0.0
-        self._in_a_row = 0
+        self._failed_in_a_row = 0
         self._check_length(answer, chat)
         if worst and is_impossible(answer, chat, sent):
             problem = f"the service counts {answer.input_tokens} tokens in and {answer.output_tokens} out"
             self._stop(JudgeError(f"{problem}, more than there can be", expected="usage that can be priced"))
         return answer
+
+    def _sent(self, request: Request) -> dict[str, Any]:
+        """Return the parameters that are sent with a request."""
+        identity = self._service.identity()
+        parameters = {name: value for name, value in self._task.parameters.items() if name not in identity}
+        seed = parameters.get("seed")
+        if isinstance(seed, int) and seed >= 0:
+            # Each sample has its own seed, or all would be one answer.
+            parameters["seed"] = seed + request.sample
+        if self._service.needs_seed:
+            parameters["seed"] = int(request.key[:8], 16)
+        return parameters
+
+    async def _reserve(self, request: Request, worst: float) -> int | None:
+        """Set aside the most that a call can cost, once the budget has room for it."""
+        budget = self._task.judging.budget
+        while worst and self._answers.spent + worst > budget:
+            if not self._under_way:
+                spent = f"{money(self._answers.spent, 4)} of the budget of {money(budget)} is spent"
+                self._stop(JudgeError(f"{spent}, and one more call can cost {money(worst, 4)}", hint="Raise --budget"))
+            if self._stopping.is_set():
+                raise _Stopped
+            self._settled.clear()
+            await self._settled.wait()
+        self._under_way += 1
+        return self._answers.reserve(request.key, worst)
+
+    # --- conclusions from what came ------------------------------------------------------------------------------------
+
+    async def _note_refusal(self, requests: Sequence[Request], problem: str) -> None:
+        """Ask again at the end of the run; what is refused then is kept as refused."""
+        if self._refused is not None:
+            self._refused.append(requests)
+            self._note_failure(f"refused: {problem}")
+        elif self.report.answered or self._answers_before:
+            self._answers.keep(requests[0], Answer(problem, REFUSED, cost=0.0))
+            self.report.refused += 1
+            await self._answers.committed()
+        else:
+            self.report.failures[f"refused, and nothing else was answered: {problem}"] += 1
+
+    def _note_fault(self, error: TransientError) -> None:
+        if error.retry_after is not None:
+            if error.retry_after > _PATIENCE:
+                self._stop(JudgeError(f"the service asks to wait {error.retry_after:,.0f} s ({error})"))
+            self._next = max(self._next, time.monotonic() + error.retry_after)
+        if error.unreachable and not self.report.answered:
+            self._note_failure(str(error))
+
+    def _note_failure(self, problem: str) -> None:
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row >= _HOPELESS:
+            self._stop(JudgeError(f"{_HOPELESS} failures in a row and no answer between them, the last: {problem}"))
+
+    def _note_readable(self, *, readable: bool) -> None:
+        self._unreadable_in_a_row = 0 if readable else self._unreadable_in_a_row + 1
+        if self._unreadable_in_a_row >= _HOPELESS and self._service.remote:
+            self._stop(
+                JudgeError(
+                    f"no rating in the last {_HOPELESS} answers",
+                    expected="a judge that answers as the prompt asks",
+                    hint="See them with `comperdial judge show`; ask for them again with --ask-again",
+                )
+            )
 
     def _check_length(self, answer: Answer, chat: Sequence[Message]) -> None:
         """Warn of a server that reads less of a prompt than there is."""
@@ -281,33 +310,6 @@ class Asker:
                 *(read, least),
             )
         self.report.shortened += 1
-
-    async def _reserve(self, request: Request, worst: float) -> int | None:
-        """Set aside the most that a call can cost, once the budget has room for it."""
-        while worst and self._budget is not None and self._answers.spent + worst > self._budget:
-            if not self._under_way:
-                spent = f"{money(self._answers.spent, 4)} of the budget of {money(self._budget)} is spent"
-                self._stop(JudgeError(f"{spent}, and one more call can cost {money(worst, 4)}", hint="Raise --budget"))
-            if self._stopping.is_set():
-                raise _Stopped
-            self._settled.clear()
-            await self._settled.wait()
-        self._under_way += 1
-        return self._answers.reserve(request.key, worst)
-
-    def _note_fault(self, error: TransientError) -> None:
-        """Draw the conclusions of a fault that concern all calls."""
-        if error.retry_after is not None:
-            if error.retry_after > _PATIENCE:
-                self._stop(JudgeError(f"the service asks to wait {error.retry_after:,.0f} s ({error})"))
-            self._next = max(self._next, time.monotonic() + error.retry_after)
-        if error.unreachable and not self.report.answered:
-            self._failed(str(error))
-
-    def _failed(self, problem: str) -> None:
-        self._in_a_row += 1
-        if self._in_a_row >= _HOPELESS:
-            self._stop(JudgeError(f"{_HOPELESS} failures in a row and no answer between them, the last: {problem}"))
 
     def _stop(self, error: ComperdialError) -> None:
         """Send nothing more; what is under way may come."""

@@ -1,4 +1,4 @@
-"""What is judged: the responses of a data set turn by turn, or its dialogues whole, each as a chat."""
+"""What is judged: the responses of a data set turn by turn or its dialogues whole, or a file's responses, each as a chat."""
 
 from __future__ import annotations
 
@@ -15,41 +15,27 @@ from comperdial.core.errors import ConfigError, SchemaError
 from comperdial.judges.prompting import Prompt, fact_lines, history_lines
 from comperdial.judges.requests import canonical
 from comperdial.judges.tasks import Task, slug
+from comperdial.metrics.score_files import read_records
 
-Turns = pd.DataFrame | Path
-"""Table ``scores`` of the turns that a dialogue is judged after, or a file with it."""
 Names = tuple[str, str, str]
 """Data set, item (a context or a dialogue) and system."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One thing to judge, as the table ``scores`` names it.
-
-    Attributes
-    ----------
-    item_id
-        The context at turn level, the dialogue at dialogue level.
-    messages
-        The chat, as JSON; None if the data set lacks what the prompt needs.
-    lacks
-        What that is.
-    """
+    """One thing to judge, as the table ``scores`` names it."""
 
     dataset: str
-    item_id: str
+    item_id: str  # the context at turn level, the dialogue at dialogue level
     system_id: str
-    messages: str | None
-    lacks: str | None = None
+    messages: str | None  # the chat, as JSON; None if the data set lacks what the prompt needs
+    lacks: str | None = None  # what that is
 
 
-def items_of(task: Task, folder: Path, turns: Turns | None = None) -> list[Item]:
+def items_of(task: Task, folder: Path, turns: pd.DataFrame | None = None) -> list[Item]:
     """Return what a task judges of a data set's tables; references are not judged.
 
-    Parameters
-    ----------
-    turns
-        The scores of the task's turns, which a task at dialogue level needs.
+    ``turns`` is table ``scores`` of the turns that a dialogue is judged after, if the task's variant has ``turns``.
     """
     tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
     references = tables["systems"].loc[tables["systems"]["kind"] == "reference", "system_id"]
@@ -59,21 +45,52 @@ def items_of(task: Task, folder: Path, turns: Turns | None = None) -> list[Item]
         raise SchemaError(f"no context {unknown['context_id'].iloc[0]!r}", where=str(folder / "contexts.parquet"))
     if task.variant.turns is None:
         make = _dialogues if task.variant.level == "dialogue" else _responses
-        return sample(make(rows, task.prompt), task.judge.items)
+        return _sample(make(rows, task.prompt), task.judge.items)
     if turns is None:
-        raise ConfigError(
-            f"{task.name} needs the scores of {task.turns}", where="--turns", expected="table scores, or a file with it"
-        )
-    count: dict[Any, int] = tables["contexts"].groupby("dialogue_id")["turn"].nunique().to_dict()
-    return list(_rated_dialogues(rows, task.prompt, _turn_scores(turns, slug(task.turn_task.variant.form.main)), count))
+        raise ConfigError(f"{task.name} needs the scores of {task.turns}", where="--turns", expected="table scores")
+    counts: dict[Any, int] = tables["contexts"].groupby("dialogue_id")["turn"].nunique().to_dict()
+    return list(
+        _rated_dialogues(rows, task.prompt, _turn_scores(turns, slug(task.turn_task.variant.form.main)), counts)
+    )
 
 
-def sample(items: Iterable[Item], count: int | None) -> list[Item]:
-    """Return so many of the items that have what the prompt needs, in their order; all items if ``count`` is None.
+def file_items(task: Task, path: Path) -> list[Item]:
+    """Return the responses of a JSONL, CSV or Parquet file as items of a task.
 
-    They are those with the smallest hash of their names: the same everywhere, for each way of asking, and a larger
-    sample holds a smaller one.
+    Its columns are those of :func:`comperdial.metrics.score_files.read_records`. A history of plain texts is by two speakers
+    who take turns: the last utterance before the response is A's, the one before that B's. The file's column ``dataset``,
+    or else its name, names the data set.
+
+    Raises
+    ------
+    SchemaError
+        When the file breaks a rule, lacks a column that the prompt needs, or names several data sets.
     """
+    records = read_records(path)
+    # Texts are checked in columns that the prompt does not use too: the same file is valid for all variants.
+    batch = records.batch()
+    for number, history in enumerate(batch.histories, start=1):
+        for utterance in history:
+            if not str(utterance.get("speaker") or "").strip():
+                problem = f"one of its history is {utterance!r}"
+                raise SchemaError(problem, where=f"{path}, record {number}", expected="a text, or {speaker, text}")
+    # Without facts the prompt says that there are none; without these two a whole file is more likely a mistake.
+    needed = {"history": ("history", records.histories), "reference": ("references", records.references)}
+    for field, (column, values) in needed.items():
+        if field in task.prompt.fields and values is None:
+            expected = f"one: the prompt {task.prompt.name} shows the {field}"
+            raise SchemaError(f"no column {column!r}", where=str(path), expected=expected)
+    names = list(records.responses["dataset"].unique())
+    if len(names) > 1:
+        problem = f"{len(names)} data sets, among them {names[0]!r} and {names[1]!r}"
+        raise SchemaError(problem, where=f"{path}, column 'dataset'", expected="one")
+    lists = {"history": batch.histories, "references": batch.references, "facts": batch.facts}
+    rows = records.responses.assign(**{name: pd.Series(list(values)) for name, values in lists.items()})
+    return list(_responses(rows, task.prompt))
+
+
+def _sample(items: Iterable[Item], count: int | None) -> list[Item]:
+    """Return so many of the items that have what the prompt needs; all items if ``count`` is None."""
     if count is None:
         return list(items)
     known = [item for item in items if item.messages is not None]
@@ -81,24 +98,12 @@ def sample(items: Iterable[Item], count: int | None) -> list[Item]:
 
 
 def sampled(names: Sequence[str], count: int | None) -> list[int]:
-    """Return the places of so many names, in their order: of those with the smallest SHA-256 hash; None: of all."""
+    """Return the places of so many names, in their order: of those with the smallest SHA-256 hash; None: of all.
+
+    It is the same sample everywhere and for each way of asking, and a larger one holds a smaller one.
+    """
     places = sorted(range(len(names)), key=lambda place: hashlib.sha256(names[place].encode()).digest())
     return sorted(places[:count])
-
-
-def turn_item(
-    prompt: Prompt,
-    names: Names,
-    response: str,
-    history: Iterable[Mapping[str, str]],
-    references: Sequence[str],
-    facts: Iterable[str],
-) -> Item:
-    """Return the item of one response; of several references the prompt is given the first."""
-    values = {"response": response, "history": history_lines(history), "fact": fact_lines(facts)}
-    if "reference" in prompt.fields and not len(references):
-        return Item(*names, None, "no reference")
-    return Item(*names, message(prompt.render(values | {"reference": references[0] if len(references) else ""})))
 
 
 def message(text: str) -> str:
@@ -107,9 +112,18 @@ def message(text: str) -> str:
 
 
 def _responses(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
+    """Yield the item of each response; of several references the prompt is given the first."""
     columns = ["dataset", "context_id", "system_id", "response", "history", "references", "facts"]
-    for dataset, context, system, response, *given in rows[columns].itertuples(index=False, name=None):
-        yield turn_item(prompt, (dataset, context, system), response, *given)
+    for dataset, context, system, response, history, references, facts in rows[columns].itertuples(
+        index=False, name=None
+    ):
+        names = (dataset, context, system)
+        if "reference" in prompt.fields and not len(references):
+            yield Item(*names, None, "no reference")
+            continue
+        values = {"response": response, "history": history_lines(history), "fact": fact_lines(facts)}
+        values["reference"] = references[0] if len(references) else ""
+        yield Item(*names, message(prompt.render(values)))
 
 
 def _rated_dialogues(
@@ -162,14 +176,12 @@ def _by_dialogue(rows: pd.DataFrame) -> Iterator[tuple[Names, pd.DataFrame]]:
         yield (str(dataset), str(dialogue), str(system)), group
 
 
-def _turn_scores(turns: Turns, output: str) -> dict[Names, float]:
+def _turn_scores(turns: pd.DataFrame, output: str) -> dict[Names, float]:
     """Return the scores of turns with an output, by data set, context and system."""
-    name = "table scores" if isinstance(turns, pd.DataFrame) else str(turns)
-    table = turns if isinstance(turns, pd.DataFrame) else schema.read(turns, "scores")
-    table = table[(table["level"] == "turn") & (table["output"] == output)]
+    table = turns[(turns["level"] == "turn") & (turns["output"] == output)]
     keys = list(zip(table["dataset"], table["item_id"], table["system_id"], strict=True))
     if not keys or len(set(keys)) < len(keys):
         problem = "several scores for one response" if keys else "no turn scores"
         expected = "one score a response, of the variant that `turns` names"
-        raise SchemaError(f"{problem} with output {output!r}", where=name, expected=expected)
+        raise SchemaError(f"{problem} with output {output!r}", where="--turns", expected=expected)
     return dict(zip(keys, table["value"].astype(float), strict=True))

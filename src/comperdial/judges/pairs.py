@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -23,36 +22,24 @@ from comperdial.judges.asking import Report
 from comperdial.judges.items import Item, message, sampled
 from comperdial.judges.judging import judge_items
 from comperdial.judges.prompting import load
+from comperdial.judges.services.rules import PAIRS_VERSION
 from comperdial.judges.tasks import Judging, Task, Variant
 from comperdial.stats.proportions import Share, share
 
 SIDES = ("first", "second")
 PAIR = ("pair_id", "first_dialogue_id", "first_system_id", "second_dialogue_id", "second_system_id")
 """The columns that name a pair."""
-
 Dialogues = Mapping[tuple[str, str], Dialogue]
-
-# Services whose answers to a pair another one gives.
-_OF_PAIRS = {"rules": "rules_pairs"}
+"""By dialogue and system."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs to judge, and what people chose.
-
-    Attributes
-    ----------
-    dataset
-        The data set's name: its part of the answers.
-    pairs
-        One row a pair, with the columns of :data:`PAIR`.
-    votes
-        Table ``preferences``, if that is what was read; None where it was pairs alone.
-    """
+    """Pairs to judge, and what people chose."""
 
     dataset: str
-    pairs: pd.DataFrame
-    votes: pd.DataFrame | None = None
+    pairs: pd.DataFrame  # one row a pair, with the columns of PAIR
+    votes: pd.DataFrame | None = None  # table ``preferences``, if that is what was read
 
 
 def read_pairs(path: str | Path) -> Pairs:
@@ -67,23 +54,21 @@ def read_pairs(path: str | Path) -> Pairs:
     """
     path = Path(path)
     frame = read_table(path)
-    known = schema.table("preferences").columns
     if "choice" in frame:
         return of_votes(schema.read(path, "preferences"), str(path))
+    known = schema.table("preferences").columns
     frame = check_columns(frame, known, path)
     if lacking := [name for name in PAIR if name not in frame]:
-        raise SchemaError(
-            f"no column {', '.join(map(repr, lacking))}",
-            where=str(path),
-            expected=f"{', '.join(PAIR)}: which are compared",
-        )
-    names = frame["dataset"] if "dataset" in frame else pd.Series(path.stem, index=frame.index)
+        columns, expected = ", ".join(map(repr, lacking)), f"{', '.join(PAIR)}: which are compared"
+        raise SchemaError(f"no column {columns}", where=str(path), expected=expected)
     # As votes of nobody, so that the rules of the table hold here too.
-    numbers = [str(number) for number in range(1, len(frame) + 1)]
-    filled = frame[list(PAIR)].assign(dataset=names, annotator_id=numbers, question="-", choice="first", source="-")
-    empty = dict.fromkeys(name for name in known if name not in filled)
-    checked = schema.validate(filled.assign(**empty), "preferences", where=str(path))
-    return replace(of_votes(checked, str(path)), votes=None)
+    votes = frame[list(PAIR)].assign(
+        dataset=frame.get("dataset", path.stem),
+        annotator_id=[str(number) for number in range(1, len(frame) + 1)],
+        **{"question": "-", "choice": "first", "source": "-"},
+        **dict.fromkeys(("left", "control", "reason", "seconds")),
+    )
+    return replace(of_votes(schema.validate(votes[known], "preferences", where=str(path)), str(path)), votes=None)
 
 
 def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
@@ -96,86 +81,75 @@ def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
     """
     names = list(votes["dataset"].unique())
     if len(names) > 1:
-        raise SchemaError(
+        problem, place = (
             f"{len(names)} data sets, among them {names[0]!r} and {names[1]!r}",
-            where=f"{where}, column 'dataset'",
-            expected="one: a data set has its own part of the answers",
+            f"{where}, column 'dataset'",
         )
+        raise SchemaError(problem, where=place, expected="one: a data set has its own part of the answers")
     pairs = votes[list(PAIR)].drop_duplicates().reset_index(drop=True)
     if (again := pairs["pair_id"].duplicated()).any():
-        name = pairs["pair_id"][again].iloc[0]
-        raise SchemaError(
-            f"pair {name!r} is of different dialogues, or the other way round",
-            where=where,
-            expected="the same first and second dialogue wherever a pair is named",
-        )
+        problem = f"pair {pairs['pair_id'][again].iloc[0]!r} is of different dialogues, or the other way round"
+        expected = "the same first and second dialogue wherever a pair is named"
+        raise SchemaError(problem, where=where, expected=expected)
     if pairs.empty:
         raise SchemaError("holds no pair", where=where, expected="a record each")
     return Pairs(str(names[0]), pairs, votes)
 
 
-# --- asking ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass
+@dataclass(frozen=True)
 class Choices:
-    """What a judge prefers, and how it got there.
+    """What a judge prefers, and how it got there."""
 
-    Attributes
-    ----------
-    preferences
-        Table ``preferences``: one row a pair with an answer in each order.
-    answers
-        One row an answer: the pair, which dialogue was ``shown`` first, and the ``choice``: the dialogue that is better
-        (``first`` or ``second`` of the pair, wherever it was shown), a tie, or missing if the answer cannot be read.
-    failures
-        Why answers could not be read, with their number.
-    report
-        Of the run; None if nothing was asked.
-    """
-
-    preferences: pd.DataFrame
-    answers: pd.DataFrame
-    failures: Counter[str] = field(default_factory=Counter)
-    report: Report | None = None
-
-    @property
-    def pairs(self) -> int:
-        """Return of how many pairs the judge was asked."""
-        return int(self.answers["pair_id"].nunique())
+    preferences: pd.DataFrame  # the table: one row a pair with an answer in each order
+    pairs: int  # about how many it was asked
+    flipped: int  # how many are ties since the choice stayed with the place, not with the dialogue
+    same: Share  # of pairs asked in both orders, for how many the choice was the same
+    chose_first: Share  # how often the dialogue shown first was chosen, of the pairs whose answers can all be read
+    failures: Counter[str] = field(default_factory=Counter)  # why answers could not be read
+    report: Report | None = None  # of the run; None if nothing was asked
 
     @property
     def unread(self) -> int:
         """Return how many pairs have no preference, since an answer about them cannot be read."""
         return self.pairs - len(self.preferences)
 
-    @property
-    def flipped(self) -> int:
-        """Return how many pairs are ties since the choice stayed with the place, not with the dialogue."""
-        return int((_by_order(self.answers).nunique(axis=1) > 1).sum())
 
-    @property
-    def same(self) -> Share:
-        """Return of how many pairs asked in both orders the choice was the same; of none if there is one order."""
-        choices = _by_order(self.answers)
-        both = choices.nunique(axis=1) == 1 if choices.shape[1] == len(SIDES) else pd.Series(dtype=bool)
-        return share(both.to_numpy(dtype=bool), both.index.to_numpy())
+def combine(pairs: Pairs, answers: pd.DataFrame, *, judge: str, question: str) -> Choices:
+    """Return one preference a pair of a judge's answers about it.
 
-    @property
-    def chose_first(self) -> Share:
-        """Return how often the dialogue shown first was chosen, of the pairs whose answers can all be read."""
-        strict = self.answers[self.answers["choice"].isin(SIDES)]
-        strict = strict[strict["pair_id"].isin(self.preferences["pair_id"])]
-        return share((strict["choice"] == strict["shown"]).to_numpy(dtype=bool), strict["pair_id"].to_numpy())
+    Answers that differ are a tie. A pair with an answer that cannot be read has no preference.
+
+    Parameters
+    ----------
+    answers
+        One row an answer: ``pair_id``, which dialogue was ``shown`` first, and the ``choice``: the dialogue that is better
+        (``first`` or ``second`` of the pair, wherever it was shown), a tie, or missing if the answer cannot be read.
+    """
+    choices = answers.pivot(index="pair_id", columns="shown", values="choice").dropna()
+    same, both_orders = choices.nunique(axis=1) == 1, choices.shape[1] == len(SIDES)
+    rows = pairs.pairs[pairs.pairs["pair_id"].isin(choices.index)]
+    # Of both orders there is no side that was shown left.
+    left = answers[:0] if both_orders else answers
+    frame = rows.assign(
+        choice=rows["pair_id"].map(choices.iloc[:, 0].where(same, "tie")),
+        left=rows["pair_id"].map(left.drop_duplicates("pair_id").set_index("pair_id")["shown"]),
+        **{"dataset": pairs.dataset, "annotator_id": judge, "question": question, "source": judge},
+        **dict.fromkeys(("control", "reason", "seconds")),
+    )
+    columns = schema.table("preferences").columns
+    strict = answers[answers["choice"].isin(SIDES) & answers["pair_id"].isin(choices.index)]
+    twice = same if both_orders else same[:0]
+    return Choices(
+        schema.validate(frame[columns], "preferences") if len(frame) else schema.empty("preferences"),
+        pairs=answers["pair_id"].nunique(),
+        flipped=int((~same).sum()),
+        same=share(twice.to_numpy(dtype=bool), twice.index.to_numpy()),
+        chose_first=share((strict["choice"] == strict["shown"]).to_numpy(dtype=bool), strict["pair_id"].to_numpy()),
+    )
 
 
 def judge_pairs(
-    judging: Judging,
-    judge: str,
-    dialogues: Dialogues,
-    pairs: Pairs,
-    question: str,
-    **asking: Any,  # noqa: ANN401
+    judging: Judging, judge: str, dialogues: Dialogues, pairs: Pairs, question: str, *, ask_again: bool = False
 ) -> Choices:
     """Ask a judge which dialogue of each pair is better, either one first; what has an answer is not asked again.
 
@@ -188,8 +162,8 @@ def judge_pairs(
     question
         The name of one of :func:`comperdial.challenge.pairs.questions.read_questions`, or a text of your own, known by its
         spaces. The table has it as it is given.
-    asking
-        Options of :func:`comperdial.judges.judging.judge_items`.
+    ask_again
+        As in :func:`comperdial.judges.judging.judge_items`, which raises too.
 
     Raises
     ------
@@ -197,16 +171,15 @@ def judge_pairs(
         When there is no such judge or question.
     SchemaError
         When a pair names a dialogue that there is not.
-    ComperdialError
-        As in :func:`comperdial.judges.judging.judge_items`.
     """
+    if judge not in judging.judges:
+        raise UnknownNameError("judge", judge, judging.judges, where="--judge")
     text = question if len(question.split()) > 1 else chosen(read_questions(), [question])[0].text
     task = _task(judging, judge)
-    chosen_pairs = sampled(list(pairs.pairs["pair_id"]), judging.judges[judge].items)
-    wanted = pairs.pairs.iloc[chosen_pairs].reset_index(drop=True)
-    items = list(_items(pairs.dataset, wanted, dialogues, text))
-    judged = judge_items(task, items, dataset=pairs.dataset, **asking)
-    judgements, failures = judged.judgements, Counter(judged.failures)
+    places = sampled(list(pairs.pairs["pair_id"]), judging.judges[judge].items)
+    pairs = replace(pairs, pairs=pairs.pairs.iloc[places].reset_index(drop=True))
+    judged = judge_items(task, list(_items(pairs, dialogues, text)), dataset=pairs.dataset, ask_again=ask_again)
+    judgements, failures = judged.judgements, judged.failures
     values = judgements["value"].astype(float)
     if not task.variant.labels:
         between = values.notna() & ~values.isin([1, 2])
@@ -216,48 +189,11 @@ def judge_pairs(
     other = judgements["system_id"].map(dict(zip(SIDES, reversed(SIDES), strict=True)))
     choice = judgements["system_id"].where(values < 1.5, other).mask(values == 1.5, "tie").mask(values.isna(), None)
     answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": judgements["system_id"], "choice": choice})
-    combined = combine(pairs.dataset, wanted, answers, judge=judge, question=question)
+    combined = combine(pairs, answers, judge=judge, question=question)
     return replace(combined, failures=failures, report=judged.report)
 
 
-def combine(dataset: str, pairs: pd.DataFrame, answers: pd.DataFrame, *, judge: str, question: str) -> Choices:
-    """Return one preference a pair of a judge's answers about it.
-
-    Answers that differ are a tie. A pair with an answer that cannot be read has no preference.
-
-    Parameters
-    ----------
-    pairs
-        The columns of :data:`PAIR`, each pair once.
-    answers
-        As :class:`Choices` has them.
-    """
-    choices = _by_order(answers)
-    agreed = choices.iloc[:, 0].where(choices.nunique(axis=1) == 1, "tie")
-    rows = pairs[pairs["pair_id"].isin(agreed.index)]
-    given: dict[str, Any] = {"dataset": dataset, "annotator_id": judge, "question": question, "source": judge}
-    # Of both orders there is no side that was shown left.
-    one = answers if choices.shape[1] == 1 else answers[:0]
-    left = one.drop_duplicates("pair_id").set_index("pair_id")["shown"]
-    frame = rows.assign(
-        choice=rows["pair_id"].map(agreed),
-        left=rows["pair_id"].map(left),
-        **given,
-        **dict.fromkeys(("control", "reason", "seconds")),
-    )
-    columns = schema.table("preferences").columns
-    table = schema.validate(frame[columns], "preferences") if len(frame) else schema.empty("preferences")
-    return Choices(table, answers)
-
-
-def _by_order(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the choice in each order, a row a pair; of those pairs alone whose answers can all be read."""
-    return answers.pivot(index="pair_id", columns="shown", values="choice").dropna()
-
-
 def _task(judging: Judging, name: str) -> Task:
-    if name not in judging.judges:
-        raise UnknownNameError("judge", name, judging.judges, where="--judge")
     judge = judging.judges[name]
     variant = Variant.model_construct(
         name="pair",
@@ -269,25 +205,27 @@ def _task(judging: Judging, name: str) -> Task:
         aliases={"choice": ["speaker", "conversation"]},
         labels={"1": 1, "2": 2} if judge.mode == "probabilities" else None,
     )
-    service = _OF_PAIRS.get(judge.service, judge.service)
-    return Task(judging, judge.model_copy(update={"service": service, "items": None, "explain": None}), variant, 1)
+    # Part of what its answers depend on.
+    parameters = judge.parameters | ({"rules_pairs": PAIRS_VERSION} if judge.service == "rules" else {})
+    return Task(
+        judging, judge.model_copy(update={"parameters": parameters, "items": None, "explain": None}), variant, 1
+    )
 
 
-def _items(dataset: str, pairs: pd.DataFrame, dialogues: Dialogues, question: str) -> Iterator[Item]:
+def _items(pairs: Pairs, dialogues: Dialogues, question: str) -> Iterator[Item]:
     """Yield what is asked: each pair twice, named by the dialogue that is shown first."""
     prompt = load("pair")
-    for pair, *names in pairs[list(PAIR)].itertuples(index=False, name=None):
+    for pair, *names in pairs.pairs[list(PAIR)].itertuples(index=False, name=None):
         keys = [(names[0], names[1]), (names[2], names[3])]
         for key in keys:
             if key not in dialogues:
-                raise SchemaError(
-                    f"there is no dialogue {key[0]!r} in which {key[1]!r} is judged",
-                    where=f"pair {pair!r}",
-                    expected=f"one of the {len(dialogues):,} dialogues given",
-                )
-        for shown, (one, other) in zip(SIDES, (keys, keys[::-1]), strict=True):
-            values = {"first": _lines(dialogues[one], 1), "second": _lines(dialogues[other], 2), "question": [question]}
-            yield Item(dataset, pair, shown, message(prompt.render(values)))
+                problem = f"there is no dialogue {key[0]!r} in which {key[1]!r} is judged"
+                expected = f"one of the {len(dialogues):,} dialogues given"
+                raise SchemaError(problem, where=f"pair {pair!r}", expected=expected)
+        for shown, order in zip(SIDES, (keys, keys[::-1]), strict=True):
+            first, second = (_lines(dialogues[key], place) for place, key in enumerate(order, start=1))
+            text = prompt.render({"first": first, "second": second, "question": [question]})
+            yield Item(pairs.dataset, pair, shown, message(text))
 
 
 def _lines(dialogue: Dialogue, place: int) -> list[str]:
@@ -309,15 +247,13 @@ def agreement(preferences: pd.DataFrame, votes: pd.DataFrame) -> Share:
     # Each vote is looked at twice, so that a tie is right once and wrong once.
     tie, right = both["choice_judge"] == "tie", both["choice_judge"] == both["choice"]
     hits = pd.concat([right | tie, right]).to_numpy(dtype=bool)
-    agreed = share(hits, pd.concat([both["pair_id"]] * 2).to_numpy())
-    return replace(agreed, n=len(both))
+    return replace(share(hits, pd.concat([both["pair_id"]] * 2).to_numpy()), n=len(both))
 
 
 def majority(votes: pd.DataFrame) -> pd.DataFrame:
     """Return one row a pair with what most people chose, ties left out; pairs on which as many chose either are missing."""
     strict = votes[votes["choice"].isin(SIDES)]
     lean = strict.assign(lean=(strict["choice"] == "first") * 2 - 1).groupby("pair_id")["lean"].sum()
-    lean = lean[lean != 0]
     pairs = strict[list(PAIR)].drop_duplicates("pair_id")
-    pairs = pairs[pairs["pair_id"].isin(lean.index)]
-    return pairs.assign(choice=["first" if lean[name] > 0 else "second" for name in pairs["pair_id"]])
+    lean = pairs["pair_id"].map(lean)
+    return pairs.assign(choice=lean.gt(0).map({True: "first", False: "second"}))[lean != 0]

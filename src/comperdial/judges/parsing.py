@@ -87,27 +87,14 @@ _OTHER = "(other)"
 
 @dataclass(frozen=True)
 class Form:
-    """What an answer must hold.
+    """What an answer must hold."""
 
-    Attributes
-    ----------
-    dimensions
-        The names of the ratings asked for, in lower case.
-    main
-        The one without which an answer is a failure.
-    low, high
-        The scale.
-    aliases
-        Other names that a model may write for a dimension.
-    words
-        What the prompt calls the steps of the scale (``somewhat``: 2), in lower case: an answer may be such a word alone.
-    """
-
-    dimensions: tuple[str, ...]
-    main: str
+    dimensions: tuple[str, ...]  # the names of the ratings asked for, in lower case
+    main: str  # the one without which an answer is a failure
     low: float = 1.0
     high: float = 5.0
-    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other names that a model may write
+    # What the prompt calls the steps of the scale (``somewhat``: 2), in lower case: an answer may be such a word alone.
     words: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +10,7 @@ import pandas as pd
 from comperdial.core.errors import ConfigError
 from comperdial.core.terminal import money
 from comperdial.judges.answers import AnswerFile
-from comperdial.judges.items import Turns, items_of
+from comperdial.judges.items import items_of
 from comperdial.judges.judging import Judgements, turn_scores
 from comperdial.judges.prices import FREE, estimate_input, find_price
 from comperdial.judges.requests import MissingAnswersError
@@ -21,41 +20,27 @@ from comperdial.judges.tasks import Task, slug
 _A_RATING, _A_RATIONALE = 6, 60
 
 
-@dataclass
-class Plan:
-    """What a task would ask of a data set: the calls that have no answer yet.
-
-    Fresh samples for answers that cannot be read come on top. ``cost`` is an estimate, ``worst`` what the budget sets
-    aside: a token a byte, answers as long as they may be. Both are None if no price is known.
-    """
-
-    dataset: str
-    task: Task
-    judgements: int
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
-    worst: float | None
-    notes: list[str]
+Plan = tuple[dict[str, object], list[str]]
+"""A row of the table that is printed, and notes."""
 
 
 def plan(task: Task, folder: Path, *, dataset: str) -> Plan:
-    """Count and price what a task would ask of a data set.
+    """Count and price what a task would ask about a data set: the calls that have no answer yet.
 
-    Of a task at dialogue level whose turns are not all judged yet, each counts as the middle of the scale: the prompts
-    are as long.
+    Fresh samples for answers that cannot be read come on top. "US dollars" is an estimate, "at most" what the budget sets
+    aside: a token a byte, answers as long as they may be. Both are None if no price is known. Of a task at dialogue level
+    whose turns are not all judged yet, each counts as the middle of the scale: the prompts are as long.
     """
     notes: list[str] = []
-    turns: Turns | None = None
+    turns: pd.DataFrame | None = None
     if task.variant.turns:
         try:
             turns = turn_scores(task, folder, dataset)
         except MissingAnswersError:
             turns = _middle(task.turn_task, folder)
-            notes.append("its turns are not all judged yet: counted as if they were")
+            notes.append(f"{task.name}: its turns are not all judged yet: counted as if they were")
     with AnswerFile(task.judging.ledger, dataset) as answers:
-        missing = list(Judgements(task).missing(answers, items_of(task, folder, turns)))
+        missing = list(Judgements(task, answers).missing(items_of(task, folder, turns)))
     chats = [requests[0].chat for requests in missing if requests]
     read = sum(map(estimate_input, chats))
     written = (1 + _A_RATING * len(task.variant.form.dimensions) + _A_RATIONALE * task.explain) * len(chats)
@@ -64,8 +49,18 @@ def plan(task: Task, folder: Path, *, dataset: str) -> Plan:
         price = find_price(task.judging.prices, task.judge.model or "") if task.service.paid else FREE
         cost, worst = price.of(read, written), sum(price.at_worst(chat, task.judge.parameters) for chat in chats)
     except ConfigError as error:
-        notes.append(error.problem)
-    return Plan(dataset, task, len(missing), len(chats), read, written, cost, worst, notes)
+        notes.append(f"{task.name}: {error.problem}")
+    return {
+        "data set": dataset,
+        "metric": task.name,
+        "model": task.judge.model or task.judge.service,
+        "judgements": len(missing),
+        "calls": len(chats),
+        "tokens in": read,
+        "tokens out": written,
+        "US dollars": cost,
+        "at most": worst,
+    }, notes
 
 
 def _middle(task: Task, folder: Path) -> pd.DataFrame:
@@ -78,21 +73,7 @@ def _middle(task: Task, folder: Path) -> pd.DataFrame:
 
 def as_text(plans: Sequence[Plan]) -> str:
     """Return plans as a table for a terminal, with a total for each model."""
-    rows = [
-        {
-            "data set": plan.dataset,
-            "metric": plan.task.name,
-            "model": plan.task.judge.model or plan.task.judge.service,
-            "judgements": plan.judgements,
-            "calls": plan.calls,
-            "tokens in": plan.input_tokens,
-            "tokens out": plan.output_tokens,
-            "US dollars": plan.cost,
-            "at most": plan.worst,
-        }
-        for plan in plans
-    ]
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame([row for row, _ in plans])
     counts, costs = ["judgements", "calls", "tokens in", "tokens out"], ["US dollars", "at most"]
     totals = frame.groupby("model", sort=False)[[*counts, *costs]].sum(min_count=1).reset_index()
     frame = pd.concat([frame, totals.assign(**{"data set": "all", "metric": ""})], ignore_index=True)
@@ -100,5 +81,4 @@ def as_text(plans: Sequence[Plan]) -> str:
         frame[name] = [f"{number:,}" for number in frame[name]]
     for name in costs:
         frame[name] = ["no price" if pd.isna(value) else money(value) for value in frame[name].astype(float)]
-    notes = [f"{plan.task.name}: {note}" for plan in plans for note in plan.notes]
-    return "\n".join([frame.to_string(index=False), *notes])
+    return "\n".join([frame.to_string(index=False), *(note for _, notes in plans for note in notes)])

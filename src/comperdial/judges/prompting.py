@@ -9,13 +9,13 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import jinja2
-from jinja2 import meta, nodes
+from jinja2 import meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from comperdial.config import load_yaml
@@ -47,21 +47,11 @@ _ENVIRONMENT.globals.clear()
 
 @dataclass(frozen=True)
 class Prompt:
-    """A template and where it is from.
+    """A template and where it is from."""
 
-    Attributes
-    ----------
-    name
-        Its name, or the file name of the user's own template without its suffix.
-    template
-        The text, with the block that asks for a rationale if one is wanted.
-    source
-        ``ours``, or the user's file: the template, or the questions that ours asks one of.
-    """
-
-    name: str
-    template: str
-    source: str
+    name: str  # its name, or the file name of the user's own template without its suffix
+    template: str  # the text, with the question that it asks, and the block that asks for a rationale if one is wanted
+    source: str  # ``ours``, or the user's file: the template, or the questions that ours asks one of
 
     @cached_property
     def hash(self) -> str:
@@ -71,7 +61,7 @@ class Prompt:
     @cached_property
     def fields(self) -> frozenset[str]:
         """Return the template's placeholders."""
-        return frozenset(meta.find_undeclared_variables(self._parsed))
+        return self._parsed[1]
 
     @property
     def level(self) -> Literal["turn", "dialogue"]:
@@ -84,17 +74,14 @@ class Prompt:
         return f"prompt {self.name!r} ({self.source})"
 
     @cached_property
-    def _parsed(self) -> nodes.Template:
+    def _parsed(self) -> tuple[jinja2.Template, frozenset[str]]:
         try:
-            return _ENVIRONMENT.parse(self.template)
+            parsed = _ENVIRONMENT.parse(self.template)
+            return _ENVIRONMENT.from_string(parsed), frozenset(meta.find_undeclared_variables(parsed))
         except (jinja2.TemplateSyntaxError, RecursionError) as error:
             line = f", line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             problem = f"not a jinja2 template ({error})"
             raise ConfigError(problem, where=f"{self.where}{line}", expected="valid jinja2") from error
-
-    @cached_property
-    def _compiled(self) -> jinja2.Template:
-        return _ENVIRONMENT.from_string(self._parsed)
 
     def render(self, values: Mapping[str, Any]) -> str:
         """Return the message to the judge.
@@ -112,7 +99,7 @@ class Prompt:
         """
         given = {field: _guarded(field, values[field]) for field in self.fields if field in values}
         try:
-            return self._compiled.render(given)
+            return self._parsed[0].render(given)
         except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ConfigError(f"the template cannot be filled ({error})", where=self.where) from error
 
@@ -130,7 +117,7 @@ def load(name: str, source: str = OURS, *, explain: bool = False, question: str 
     explain
         Whether to ask for a rationale, in a section of its own before the last one.
     question
-        For a template with the placeholder ``question``, as :func:`find_question` takes it. It becomes part of the
+        For a template with the placeholder ``question``: what :func:`find_question` takes. It becomes part of the
         template, and so of its hash.
 
     Raises
@@ -152,15 +139,17 @@ def load(name: str, source: str = OURS, *, explain: bool = False, question: str 
     if not prompt.fields & {"response", "responses", "dialogue", "first"}:
         expected = "`response`, `responses` or `dialogue` in it"
         raise ConfigError("the template shows nothing to rate", where=prompt.where, expected=expected)
+    template, origin = prompt.template, prompt.source
     if question is not None:
         if "question" not in prompt.fields:
             problem = f"the question {question!r}, and no place for it"
             raise ConfigError(problem, where=prompt.where, expected="`question` in the template")
         text = find_question(question, prompt.level, source)
         escaped = inline(text).replace("{", "{{ '{' }}")
-        own = str(Path(source) / QUESTIONS) if source != OURS and name in STUDY and text != question else prompt.source
-        prompt = replace(prompt, template=_QUESTION.sub(lambda _: escaped, prompt.template), source=own)
-    return replace(prompt, template=_explained(prompt.template)) if explain else prompt
+        template = _QUESTION.sub(lambda _: escaped, template)
+        if source != OURS and name in STUDY and text != question:
+            origin = str(Path(source) / QUESTIONS)
+    return Prompt(prompt.name, _explained(template) if explain else template, origin)
 
 
 def find_question(question: str, level: str, source: str = OURS) -> str:
@@ -264,17 +253,21 @@ def fact_lines(facts: Iterable[str]) -> str:
     return "\n".join(inline(f"- {fact}") for fact in facts) or "(none)"
 
 
-class _Responses(tuple[str, ...]):
+class _Turns(tuple[str, ...]):
     """Texts of a dialogue's turns: a template can show them, a line each, count them or loop over them."""
 
-    label = "Turn{}: "
+    label = ""
 
     def __str__(self) -> str:
-        return "\n".join(self.label.format(number) + text for number, text in enumerate(self, start=1))
+        return "\n".join(f"Turn{number}{self.label}{text}" for number, text in enumerate(self, start=1))
 
 
-class _TurnScores(_Responses):
-    label = "Turn{} Score - "
+class _Responses(_Turns):
+    label = ": "
+
+
+class _TurnScores(_Turns):
+    label = " Score - "
 
 
 def _guarded(field: str, value: Any) -> Any:  # noqa: ANN401

@@ -12,30 +12,21 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.core.errors import UnknownNameError
 from comperdial.core.files import read_json
 from comperdial.data import sources
 from comperdial.data.catalogue import CATALOGUE, load_catalogue
 from comperdial.data.preferences import read_preferences
-from comperdial.data.readers.base import get
 from comperdial.judges.pairs import PAIR, Choices, Pairs, agreement, combine, majority, of_votes
-from comperdial.judges.requests import unfinished
+from comperdial.judges.requests import Answer
 
-DATASETS = ("llmbar_natural", "llmbar_mt_bench", "llmfao")
-"""The data sets of preferences with recorded judges."""
-
-# By data set: the judge's name, and the file of the catalogue with its answers. The second half is the authors' prompt.
+# By data set of preferences: judges and the authors' names of their prompts.
 _LLMBAR = {
-    "llmbar_natural": {
-        f"{judge}, {prompt}": f"llmbar_natural_{judge.replace('-', '')}_{prompt}"
-        for judge in ("gpt-4", "chatgpt")
-        for prompt in ("swap", "vanilla", "vanilla_norules")
-    },
-    "llmbar_mt_bench": {
-        f"{judge}, vanilla_norules": f"llmbar_mt_bench_{judge.replace('-', '')}_vanilla_norules"
-        for judge in ("gpt-4", "chatgpt")
-    },
-}
+    "llmbar_natural": [(judge, prompt) for judge in ("gpt-4", "chatgpt") for prompt in ("swap", "vanilla", "vanilla_norules")],
+    "llmbar_mt_bench": [("gpt-4", "vanilla_norules"), ("chatgpt", "vanilla_norules")],
+}  # fmt: skip
+DATASETS = (*_LLMBAR, "llmfao")
+"""The data sets of preferences with recorded judges."""
 _SHOWN = {"swap = False": "first", "swap = True": "second"}
 _WINNERS = {"1": "first", "2": "second"}
 _HUMAN = "human"
@@ -53,7 +44,7 @@ def judged_pairs(
     catalogue
         The catalogue's file. Files that are not here yet are fetched.
     files
-        The fetched files by their names in the catalogue, where they do not lie under ``data/raw``.
+        The fetched files by their names in the catalogue, if they are not under ``data/raw``.
 
     Returns
     -------
@@ -69,69 +60,49 @@ def judged_pairs(
     ------
     UnknownNameError
         When the data set has no recorded judges.
-    ComperdialError
-        When a file cannot be had, or breaks its format.
     """
     if dataset not in DATASETS:
         raise UnknownNameError("data set with recorded judges", dataset, DATASETS)
     known = load_catalogue(catalogue)
-
-    def path(name: str) -> Path:
-        if files is not None:
-            return files[name]
-        source = known.file(name)
-        sources.fetch(source, sources.raw_path(source))
-        return sources.raw_path(source)
-
     given = None if files is None else {role: files[one.name] for role, one in known.dataset(dataset).files.items()}
     votes = read_preferences(dataset, catalogue=catalogue, files=given)
     people = votes[votes["source"] == _HUMAN]
-    pairs = of_votes(people)
-    judges = (
-        {name: _of_llmbar(name, path(file), pairs, people) for name, file in _LLMBAR[dataset].items()}
-        if dataset in _LLMBAR
-        else {
-            str(name): _of_votes(str(name), rows) for name, rows in votes[votes["source"] != _HUMAN].groupby("source")
-        }
-    )
+    judges: dict[str, Choices] = {}
+    for judge, prompt in _LLMBAR.get(dataset, ()):
+        source = known.file(f"{dataset}_{judge.replace('-', '')}_{prompt}")
+        if files is None:
+            sources.fetch(source, sources.raw_path(source))
+        path = sources.raw_path(source) if files is None else files[source.name]
+        judges[f"{judge}, {prompt}"] = _of_llmbar(f"{judge}, {prompt}", path, of_votes(people), people)
+    for name, chosen in votes[votes["source"] != _HUMAN].groupby("source"):
+        # A judge that chose once a pair.
+        answers = chosen[["pair_id", "choice"]].assign(shown=chosen["left"])
+        question = str(chosen["question"].iloc[0])
+        judges[str(name)] = combine(of_votes(chosen), answers, judge=str(name), question=question)
     against = {"gold": people} if dataset in _LLMBAR else {"votes": people, "majority": majority(people)}
     rows = [
         _row(dataset, name, choices, what, chosen)
         for name, choices in judges.items()
         for what, chosen in against.items()
     ]
-    preferences = pd.concat([choices.preferences for choices in judges.values()], ignore_index=True)
-    return preferences, pd.DataFrame(rows)
+    return pd.concat([one.preferences for one in judges.values()], ignore_index=True), pd.DataFrame(rows)
 
 
 def _of_llmbar(judge: str, path: Path, pairs: Pairs, gold: pd.DataFrame) -> Choices:
     """Return a judge of LLMBar: its last answer about each pair, in either order."""
-    content = read_json(path)
-    if not isinstance(content, list) or len(content) != len(pairs.pairs):
-        expected = f"a JSON list of {len(pairs.pairs)} items"
-        raise SchemaError("not the answers about these pairs", where=str(path), expected=expected)
     rows = []
-    for number, entry in enumerate(content):
-        where = f"{path}, item {number}"
-        # A prompt that lets the judge think again has a step more.
-        steps: list[Any] = get(entry, "results", list, where) or [None]
+    for number, entry in enumerate(read_json(path)):
         for name, shown in _SHOWN.items():
-            answer = get(steps[-1], name, dict, where)
+            # A prompt that lets the judge think again has a step more.
+            answer = entry["results"][-1][name]
             # The text, and why it ended.
             completion = answer.get("completion")
             finish = completion[-1] if isinstance(completion, list) and len(completion) > 1 else None
+            cut = isinstance(finish, str) and Answer("", finish).unfinished
             # It names the output as the pair has it, wherever that was shown.
-            cut = isinstance(finish, str) and unfinished(finish)
             rows.append((str(number), shown, None if cut else _WINNERS.get(str(answer.get("winner")))))
     answers = pd.DataFrame(rows, columns=["pair_id", "shown", "choice"])
-    return combine(pairs.dataset, pairs.pairs, answers, judge=judge, question=str(gold["question"].iloc[0]))
-
-
-def _of_votes(judge: str, votes: pd.DataFrame) -> Choices:
-    """Return a judge that chose once a pair."""
-    pairs = of_votes(votes)
-    answers = votes[["pair_id", "choice"]].assign(shown=votes["left"])
-    return combine(pairs.dataset, pairs.pairs, answers, judge=judge, question=str(votes["question"].iloc[0]))
+    return combine(pairs, answers, judge=judge, question=str(gold["question"].iloc[0]))
 
 
 def _row(dataset: str, judge: str, choices: Choices, against: str, chosen: pd.DataFrame) -> dict[str, Any]:

@@ -15,6 +15,18 @@ from comperdial.core.errors import ComperdialError
 Message = Mapping[str, str]
 """One message of a chat: ``role`` and ``content``."""
 
+REFUSED = "refused"
+"""The ``finish`` of a refusal."""
+DECLINED = "refusal"
+"""The ``finish`` of an answer in which the model itself refuses; a fresh sample may not."""
+CUT = "cut by the token limit"
+_FINISHES = {
+    CUT: r".*length.*|max_.*|truncated|.*token_?limit.*|.*context_window.*|limit|error_limit|incomplete",
+    "withheld by the service": r".*content_?filter.*|.*safety|recitation|blocklist|prohibited_content|spii|guardrail.*",
+    "refused by the model": DECLINED,
+    "broken off by the service": r"error|abort(ed)?|cancel(l?ed)?|time_?(limit|out)|malformed_.*|insufficient_.*",
+}
+
 
 def canonical(value: Any) -> str:  # noqa: ANN401
     """Return JSON that is the same for the same content: sorted keys, no spaces, characters as they are."""
@@ -28,21 +40,11 @@ def digest(text: str) -> str:
 
 @dataclass(frozen=True)
 class Request:
-    """One question to a judge.
+    """One question to a judge."""
 
-    Attributes
-    ----------
-    family
-        The hash of what requests of one judge, model and prompt share.
-    messages
-        The chat, as JSON.
-    sample
-        Numbers the answers where several to the same chat are wanted.
-    """
-
-    family: str
-    messages: str
-    sample: int = 0
+    family: str  # the hash of what requests of one judge, model and prompt share
+    messages: str  # the chat, as JSON
+    sample: int = 0  # numbers the answers if several to the same chat are wanted
 
     @cached_property
     def key(self) -> str:
@@ -58,31 +60,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, or why the service refuses a request for good.
+    """An answer, or why the service refuses a request for good."""
 
-    Attributes
-    ----------
-    text
-        The raw answer; the reason of a refusal.
-    finish
-        Why it ended, as the service says: ``stop``, ``length``, …; :data:`REFUSED` of a refusal.
-    input_tokens, output_tokens
-        As the service counted them; None if it did not.
-    model
-        The version that the service reports.
-    logprobs
-        Log probabilities of the answer's first token by token, or of each label, if they were asked for.
-    cost
-        US dollars.
-    """
-
-    text: str
-    finish: str | None = None
-    input_tokens: int | None = None
+    text: str  # the raw answer; the reason of a refusal
+    finish: str | None = None  # why it ended, in the service's words: ``stop``, ``length``, …
+    input_tokens: int | None = None  # as the service counted them
     output_tokens: int | None = None
-    model: str | None = None
-    logprobs: Mapping[str, float] | None = None
-    cost: float | None = None
+    model: str | None = None  # the version that the service reports
+    logprobs: Mapping[str, float] | None = None  # of the answer's first token by token, or of each label
+    cost: float | None = None  # US dollars
 
     @property
     def refused(self) -> bool:
@@ -92,26 +78,10 @@ class Answer:
     @property
     def unfinished(self) -> str | None:
         """Return why an answer is not whole; None if it is, or if it is not known."""
-        return f"refused: {self.text}" if self.refused else unfinished(self.finish)
-
-
-REFUSED = "refused"
-"""The ``finish`` of a refusal."""
-DECLINED = "refusal"
-"""The ``finish`` of an answer in which the model itself refuses; a fresh sample may not."""
-CUT = "cut by the token limit"
-_FINISHES = {
-    CUT: r".*length.*|max_.*|truncated|.*token_?limit.*|.*context_window.*|limit|error_limit|incomplete",
-    "withheld by the service": r".*content_?filter.*|.*safety|recitation|blocklist|prohibited_content|spii|guardrail.*",
-    "refused by the model": DECLINED,
-    "broken off by the service": r"error|abort(ed)?|cancel(l?ed)?|time_?(limit|out)|malformed_.*|insufficient_.*",
-}
-
-
-def unfinished(finish: str | None) -> str | None:
-    """Return what a service's word for the end of an answer means if the answer is not whole; else None."""
-    word = re.sub(r"[\s.-]+", "_", (finish or "").strip().lower()).removeprefix("finishreason_")
-    return next((why for why, words in _FINISHES.items() if re.fullmatch(words, word)), None)
+        if self.refused:
+            return f"refused: {self.text}"
+        word = re.sub(r"[\s.-]+", "_", (self.finish or "").strip().lower()).removeprefix("finishreason_")
+        return next((why for why, words in _FINISHES.items() if re.fullmatch(words, word)), None)
 
 
 class JudgeError(ComperdialError):
@@ -135,14 +105,8 @@ class RefusedError(Exception):
 class TransientError(Exception):
     """A call failed, and another attempt may succeed.
 
-    Attributes
-    ----------
-    retry_after
-        Seconds that the service asks to wait; None if it does not say.
-    charged
-        Whether the call may have been billed all the same.
-    unreachable
-        Whether nothing listens at the address.
+    ``retry_after`` is how many seconds the service asks to wait. A ``charged`` call may have been billed all the same; if it
+    is ``unreachable``, nothing listens at the address.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,13 +29,7 @@ VERSION = 1
 
 
 class Judge(parameters.Judge):
-    """Who answers: an entry of ``judges``.
-
-    Attributes
-    ----------
-    own_server
-        Whether it has no entry in ``params.yaml``: its URL is then part of what its answers depend on.
-    """
+    """Who answers: an entry of ``judges``, or a server without one, whose URL is part of what its answers depend on."""
 
     name: parameters.JudgeName
     own_server: bool = False
@@ -70,7 +64,7 @@ class Variant(parameters.Variant):
         return Form(names, (self.main or names[-1]).lower(), float(min(ends)), float(max(ends)), aliases)
 
     def counts(self, judge: Judge) -> tuple[int, ...]:
-        """Return how many answers the scores are means of, with a judge; scores of fewer use the first one's answers."""
+        """Return how many answers the scores are means of, the largest first: scores of fewer use the first answers."""
         if not judge.varies:
             return (1,)
         return tuple(self.samples) if isinstance(self.samples, list) else (self.samples,)
@@ -88,11 +82,7 @@ class Variant(parameters.Variant):
 
 @dataclass(frozen=True)
 class Judging:
-    """Judges and variants, checked.
-
-    ``by_dataset`` has the judges of each data set, and under :data:`DEFAULT` those of all others; ``asks`` likewise the
-    variants: all of them if it is empty.
-    """
+    """Judges and variants, checked; who judges a data set, and which variants are asked about it (all, if that is empty)."""
 
     judges: Mapping[str, Judge]
     variants: Mapping[str, Variant]
@@ -106,31 +96,30 @@ class Judging:
     def tasks(self, dataset: str, *, dialogues: bool = True, turns: bool = True) -> dict[str, Task]:
         """Return the tasks of a data set by metric name.
 
-        A judge that is asked of some items only does not judge pairs of an original and its perturbed version, since both
-        are needed. Where turns are not judged, no dialogue can be judged after its turns.
+        A judge that is asked about some items only does not judge pairs of an original and its perturbed version, since
+        both are needed. If turns are not judged, no dialogue can be judged after its turns.
         """
         paired = dataset in PERTURBATIONS or unperturbed(dataset) != dataset
         judges = [self.judges[name] for name in self.by_dataset.get(dataset, self.by_dataset[DEFAULT])]
         asked = self.asks.get(dataset, self.asks.get(DEFAULT, tuple(self.variants)))
-        tasks = [
-            Task(self, judge, variant, count)
-            for judge in judges
-            if not (paired and judge.items)
+        variants = [
+            variant
             for name, variant in self.variants.items()
-            if name in asked and (dialogues if variant.level == "dialogue" else turns)
-            if (turns or variant.turns is None) and variant.unasked(judge) is None
-            for count in variant.counts(judge)
+            if name in asked and (dialogues if variant.level == "dialogue" else turns) and (turns or not variant.turns)
         ]
-        return {task.name: task for task in tasks}
+        return self._tasks(
+            (judge, variant)
+            for judge in judges
+            for variant in variants
+            if not (paired and judge.items) and variant.unasked(judge) is None
+        )
 
     def every_task(self) -> dict[str, Task]:
-        """Return what each variant with each judge makes, whatever is asked of which data set."""
-        tasks = [
-            Task(self, judge, variant, count)
-            for judge in self.judges.values()
-            for variant in self.variants.values()
-            for count in variant.counts(judge)
-        ]
+        """Return what each variant with each judge makes, whatever is asked about which data set."""
+        return self._tasks((judge, variant) for judge in self.judges.values() for variant in self.variants.values())
+
+    def _tasks(self, asked: Iterable[tuple[Judge, Variant]]) -> dict[str, Task]:
+        tasks = (Task(self, judge, variant, count) for judge, variant in asked for count in variant.counts(judge))
         return {task.name: task for task in tasks}
 
 
@@ -187,12 +176,11 @@ class Task:
         variant = self.variant
         prompt = prompting.load(variant.prompt, self.judging.prompts, explain=self.explain, question=variant.question)
         if prompt.fields != set(variant.fields):
+            fields = f"`fields` to say so; it says {', '.join(variant.fields)}"
             raise ConfigError(
                 f"the prompt {prompt.name} ({prompt.source}) takes {', '.join(sorted(prompt.fields))}",
                 where=f"params.yaml, judging.variants.{variant.name}",
-                expected="`question`: one of its names, or a text"
-                if "question" in prompt.fields
-                else f"`fields` to say so; it says {', '.join(variant.fields)}",
+                expected="`question`: one of its names, or a text" if "question" in prompt.fields else fields,
             )
         return prompt
 
@@ -269,22 +257,22 @@ class Task:
             return None
 
     @property
-    def unpaid(self) -> str | None:
+    def _unpaid(self) -> str | None:
         """Return why a judge is not asked for lack of money; None if it is free or there is a budget."""
         if not self.service.paid or self.judging.budget:
             return None
         return f"{self.judge.model} costs money, and the budget is 0"
 
     @property
-    def silent(self) -> str | None:
+    def why_not_asked(self) -> str | None:
         """Return why the judge cannot be asked here, with what to do about it; None if it can."""
-        if self.unpaid is None:
+        if self._unpaid is None:
             return self.service.unavailable()
         priced = f"a price of {self.judge.model} in {self.judging.prices} and a budget (`judging.budget`, --budget)"
         if self.judge.base_url is None or self.judge.free is not None:
-            return f"{self.unpaid}. It needs {priced}"
+            return f"{self._unpaid}. It needs {priced}"
         return (
-            f"{self.unpaid}. {address(self.judge.base_url)} is not on this machine, and may charge: if it is free, say "
+            f"{self._unpaid}. {address(self.judge.base_url)} is not on this machine, and may charge: if it is free, say "
             f"so (`--free` on the command line, `free: true` in params.yaml); if not, it needs {priced}"
         )
 
@@ -300,12 +288,39 @@ class Task:
             if answers.has(dataset, family):
                 return None
         # Without a budget the reason does not depend on the environment's keys: tables show it.
-        return f"not asked: {self.unpaid}" if self.unpaid else self.service.unavailable()
+        return f"not asked: {self._unpaid}" if self._unpaid else self.service.unavailable()
 
 
 def slug(dimension: str) -> str:
     """Return a rating's name as the output of a metric: ``final score`` is ``final-score``."""
     return dimension.replace(" ", "-")
+
+
+def file_task(judging: Judging, variant: str, judge: str) -> Task:
+    """Return the task that asks a judge about a file of responses, whatever roles variant and judge have.
+
+    Raises
+    ------
+    UnknownNameError, ConfigError
+        When there is no such variant or judge, the variant rates dialogues, or the judge gives no probabilities of labels.
+    """
+    turns = [name for name, entry in judging.variants.items() if entry.level == "turn"]
+    if variant not in judging.variants:
+        raise UnknownNameError("variant", variant, turns, where="--variant")
+    if judge not in judging.judges:
+        raise UnknownNameError("judge", judge, judging.judges, where="--judge")
+    asked, who = judging.variants[variant], judging.judges[judge]
+    if variant not in turns:
+        raise ConfigError(
+            f"{variant!r} rates whole dialogues, and a file holds single responses",
+            where="--variant",
+            expected=f"a variant at turn level: {', '.join(turns)}",
+            hint="`comperdial judge run` rates the dialogues of a folder of tables",
+        )
+    if why := asked.unasked(who, any_role=True):
+        expected = "a judge in mode probabilities"
+        raise ConfigError(f"{variant!r} is answered by a label", where="--judge", expected=expected, hint=why)
+    return Task(judging, who, asked, asked.counts(who)[0])
 
 
 def read_judging(
@@ -342,10 +357,10 @@ def read_judging(
             value = value[key]
         return lines.place(keys, value) if lines else f"params.yaml, {'.'.join(keys)}"
 
-    for name in [*section.judges, *section.asks]:
-        if datasets is not None and name not in (DEFAULT, *datasets, *groups):
-            where = place("judging", "judges" if name in section.judges else "asks")
-            raise UnknownNameError("dataset", name, (*datasets, *groups), where=where)
+    for part, entries in (("judges", section.judges), ("asks", section.asks)):
+        for name in entries:
+            if datasets is not None and name not in (DEFAULT, *datasets, *groups):
+                raise UnknownNameError("dataset", name, (*datasets, *groups), where=place("judging", part))
     for name, judge in sections.judges.items():
         if judge.service not in services.NAMES:
             where = place("judges", name, "service")
@@ -372,14 +387,8 @@ def read_judging(
 def server_judge(base_url: str, model: str, *, name: str | None = None, **settings: Any) -> Judge:  # noqa: ANN401
     """Return a judge that has no entry in ``params.yaml``: a model behind a server that speaks OpenAI's protocol.
 
-    Parameters
-    ----------
-    base_url, model
-        Where the server listens, and what it calls the model.
-    name
-        What to call the judge; default: the model's name, with hyphens for what a judge's name cannot hold.
-    settings
-        More of a judge's entry.
+    ``name`` is the model's, with hyphens for what a judge's name cannot hold, unless it is given; ``settings`` are more of a
+    judge's entry.
 
     Raises
     ------
@@ -423,14 +432,9 @@ def _by_dataset(
     lists: dict[str, tuple[str, ...]] = {}
     by: dict[str, str] = {}
     for group in (name for name in entries if name in groups and name != DEFAULT):
-        for dataset in groups[group]:
-            if dataset in entries:
-                continue
+        for dataset in (name for name in groups[group] if name not in entries):
             if dataset in by and lists[dataset] != tuple(entries[group]):
-                raise ConfigError(
-                    f"{dataset} is of {by[dataset]} and of {group}, whose entries differ",
-                    where=where,
-                    expected=f"an entry `{dataset}` that settles it",
-                )
+                problem = f"{dataset} is of {by[dataset]} and of {group}, whose entries differ"
+                raise ConfigError(problem, where=where, expected=f"an entry `{dataset}` that settles it")
             lists[dataset], by[dataset] = tuple(entries[group]), group
     return lists | {name: tuple(names) for name, names in entries.items() if name not in groups}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -26,105 +27,55 @@ from comperdial.judges.parsing import PARSER_VERSION, Form, parse
 from comperdial.stats.correlation import correlate
 
 VERSION = 1
-COLUMNS = ("place", "item_id", "system_id", "dimension", "sample", "answer")
-"""Of a frame of answers, one row each: ``place`` is the item as messages name it, ``sample`` numbers the answers to a prompt."""
-Row = tuple[str, str, str, str, int, str]
+COLUMNS = ("item_id", "system_id", "dimension", "sample", "answer")
+"""Of a frame of answers, one row each; ``sample`` numbers the answers to a prompt."""
+_ITEM = ["item_id", "system_id", "dimension"]
+Row = tuple[str, str, str, int, str]
 Paths = Mapping[str, Path]
 
 
 @dataclass(frozen=True)
 class Format:
-    """How the answers of one judge to one prompt are laid out.
+    """How the answers of one judge to one prompt are laid out."""
 
-    Attributes
-    ----------
-    forms
-        What an answer must hold, by the quality that is rated.
-    files
-        The files' names in an entry; some formats can do with some of them.
-    samples
-        Answers an item and dimension.
-    rows
-        Reads files, by name, about the tables of what they rate.
-    level
-        What is rated: a turn or a dialogue.
-    version
-        Raised when a change of the code changes what is read.
-    targets
-        The rated dimension that each is compared with, if it has another name there.
-    owners_reading
-        What those who published an answer read in it; None if that is not known.
-    """
-
-    forms: Mapping[str, Form]
-    files: tuple[str, ...]
-    samples: int
-    rows: Callable[[Paths, Rated], Iterator[Row]]
+    forms: Mapping[str, Form]  # what an answer must hold, by the quality that is rated
+    files: tuple[str, ...]  # the files' names in an entry; some formats can do with some of them
+    samples: int  # answers an item and dimension
+    rows: Callable[[Paths, Rated], Iterator[Row]]  # reads files about the tables of what they rate
     level: str = "turn"
-    version: int = 1
-    targets: Mapping[str, str] | None = None
-    owners_reading: Callable[[str], float | None] = lambda answer: None
+    version: int = 1  # raised when a change of the code changes what is read
+    targets: Mapping[str, str] | None = None  # the rated dimension that each is compared with, if its name differs
+    owners_reading: Callable[[str], float | None] = lambda answer: None  # what those who published an answer read in it
 
     def read(self, paths: Paths, rated: Rated) -> pd.DataFrame:
         """Return the answers, with :data:`COLUMNS`.
 
         Raises
         ------
-        FileError, SchemaError
-            When a file is not what the format says, is of something that is in no table, or has an item twice.
+        FileError, SchemaError, UnknownNameError
+            When a file is not what the format says, is about something that is in no table, or is none of the format's.
         """
         for name in paths:
             if name not in self.files:
                 raise UnknownNameError("file of recorded answers", name, self.files)
-        frame = pd.DataFrame(list(self.rows(paths, rated)), columns=COLUMNS)
-        items = frame[["place", "item_id", "system_id", "dimension"]].drop_duplicates()
-        for place, *item in items[items.duplicated(["item_id", "system_id", "dimension"])].itertuples(index=False):
-            raise SchemaError(f"{item[0]!r}, system {item[1]!r} was rated before", where=place, expected="each once")
-        return frame
-
-
-# --- gpt-3.5-turbo's answers on USR-TopicalChat (Chiang and Lee 2023, A Closer Look into Automatic Evaluation) ---------
+        return pd.DataFrame(list(self.rows(paths, rated)), columns=COLUMNS)
 
 
 def _chiang2023(paths: Paths, rated: Rated) -> Iterator[Row]:
-    """Yield the answers of files ``gpt3.5_<quality>_<prompt>.json``: items in UniEval's form with two fields more.
+    """Yield gpt-3.5-turbo's answers on USR-TopicalChat (Chiang and Lee 2023, A Closer Look into Automatic Evaluation).
 
-    ``prompt`` is the text that was sent, and ``all_responses`` the 20 answers to it. An item is of the response that
-    has the same dialogue, system and text; a file may lack items. If two systems gave the same response in a context,
-    the prompts are the same too: the answers for the second are the samples after those for the first.
+    An item of ``gpt3.5_<quality>_<prompt>.json`` has UniEval's form, the ``prompt`` that was sent and ``all_responses``, the
+    20 answers to it. It is of the response that has the same dialogue, system and text; a file may lack items. If two
+    systems gave the same response in a context, the answers for the second are the samples after those for the first.
     """
     for dimension, path in paths.items():
-        known = ""
-        asked: dict[str, int] = {}
+        asked = Counter[str]()
         for item in read_items(path, rated):
             prompt = get(item.content, "prompt", str, item.where)
-            template = _template(prompt, item.content, item.where)
-            if template != (known := known or template):
-                problem = "the prompt is not that of the items before it"
-                raise SchemaError(problem, where=item.where, expected="one prompt a file")
             answers = get(item.content, "all_responses", list, item.where)
-            if len(answers) != 20 or not all(isinstance(answer, str) for answer in answers):
-                problem = f"`all_responses` holds {len(answers)} entries"
-                raise SchemaError(problem, where=item.where, expected="20 texts")
-            place, first = f"{dimension}, item {item.number}", asked.get(prompt, 0)
-            asked[prompt] = first + len(answers)
-            for number, answer in enumerate(answers, first):
-                yield place, item.context_id, item.system_id, dimension, number, answer
-
-
-def _template(prompt: str, item: dict[str, Any], where: str) -> str:
-    """Return a prompt with its parts taken out."""
-    made, at = "", 0
-    for part in ("source", "context", "system_output"):
-        text = get(item, part, str, where).strip()
-        start = prompt.find(text, at) if text else -1
-        if start < 0:
-            raise SchemaError(
-                f"the prompt does not hold {part!r}", where=where, expected="source, context, system_output"
-            )
-        made += f"{prompt[at:start].strip()}\n{{{part}}}\n"
-        at = start + len(text)
-    return made + prompt[at:].strip()
+            for number, answer in enumerate(answers, asked[prompt]):
+                yield item.context_id, item.system_id, dimension, number, answer
+            asked[prompt] += len(answers)
 
 
 def _first_digit(answer: str) -> float | None:
@@ -145,11 +96,8 @@ _STEPS = {
 }
 
 
-# --- GPT-4's ratings of whole dialogues in five rounds (Zhang et al. 2024, A Comprehensive Analysis, AAAI) -----------
-
-
 def _gpt4_rounds(paths: Paths, rated: Rated) -> Iterator[Row]:
-    """Yield the ratings of a JSON object of ``coh_1`` … ``coh_5``, ``div_1`` … ``ovr_5``: lists of a number a dialogue.
+    """Yield GPT-4's ratings of whole dialogues in five rounds (Zhang et al. 2024, A Comprehensive Analysis, AAAI).
 
     The numbers were published, neither the texts of the answers nor the prompts: an answer here is a number's text.
     What the five short names mean is inferred, and so is the scale, 1 to 5. In two files (ConTurE, HEval) some
@@ -158,8 +106,7 @@ def _gpt4_rounds(paths: Paths, rated: Rated) -> Iterator[Row]:
     The file names a dialogue by its line in the data set's text file, counted from 0, and the tables (reader
     ``comp_dialogues``) likewise; the system is the one whose responses the dialogue holds.
     """
-    path = paths["rounds"]
-    rounds = read_rounds(path)
+    rounds = read_rounds(paths["rounds"])
     joined = rated.responses.merge(rated.contexts[["context_id", "dialogue_id"]], on="context_id")
     systems = joined.groupby("dialogue_id")["system_id"].unique()
     names = []
@@ -169,13 +116,13 @@ def _gpt4_rounds(paths: Paths, rated: Rated) -> Iterator[Row]:
         if len(known) != 1:
             raise SchemaError(
                 f"dialogue {dialogue!r} has responses of {', '.join(map(repr, known)) or 'no system'}",
-                where=f"{path}, entry {place}",
+                where=f"{paths['rounds']}, entry {place}",
                 expected=f"a dialogue of {rated.dataset!r} with one system",
             )
         names.append((dialogue, known[0]))
     for (dimension, number), values in rounds.numbers.items():
-        for place, ((dialogue, system), value) in enumerate(zip(names, values, strict=True)):
-            yield f"{SHORT[dimension]}, entry {place}", dialogue, system, dimension, number, repr(value)
+        for (dialogue, system), value in zip(names, values, strict=True):
+            yield dialogue, system, dimension, number, repr(value)
 
 
 FORMATS = {
@@ -189,27 +136,15 @@ FORMATS = {
 }  # fmt: skip
 
 
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Recorded:
     """The answers of a recorded judge, read.
 
-    Attributes
-    ----------
-    name
-        The judge's name, and the metric's.
-    format
-        Of the files.
-    rated
-        The tables of what was rated.
-    answers
-        One row an answer: :data:`COLUMNS`, ``value`` and ``owners`` (what was read in it, and what those who published it
-        read; NaN if nothing was), and ``failure``: why nothing was.
+    ``answers`` has one row an answer: :data:`COLUMNS`, ``value`` and ``owners`` (what was read in it, and what those who
+    published it read; NaN if nothing was), and ``failure``: why nothing was.
     """
 
-    name: str
+    name: str  # the judge's, and the metric's
     format: Format
     rated: Rated
     answers: pd.DataFrame
@@ -232,8 +167,7 @@ class Recorded:
     @property
     def means(self) -> pd.DataFrame:
         """Return one row an item and dimension: the means of ``value`` and ``owners``, ``answers`` and those ``parsed``."""
-        items = self.answers.groupby(["place", "item_id", "system_id", "dimension"], sort=False)
-        means = items.agg(
+        means = self.answers.groupby(_ITEM, sort=False).agg(
             value=("value", "mean"), answers=("value", "size"), parsed=("value", "count"), owners=("owners", "mean")
         )
         return means.reset_index()
@@ -243,18 +177,14 @@ class Recorded:
 
         An item without any has no score. References are left out, which the others are compared with.
         """
-        kept = self.means.dropna(subset="value")
-        kept = kept[~kept["system_id"].isin(self.rated.references)]
-        if kept.empty:
-            problem = f"no rating of {self.name!r} is of a response that is evaluated"
-            raise SchemaError(problem, expected=f"ratings of {self.rated.dataset!r}")
-        return self._table("scores", kept, cut=0, signature=signature)
+        return self._table("scores", self.means.dropna(subset="value"), cut=0, signature=signature)
 
     def judgements(self) -> pd.DataFrame:
         """Return single answers as table ``judgements``, those about references left out."""
-        return self._table("judgements", self.answers[~self.answers["system_id"].isin(self.rated.references)], tries=1)
+        return self._table("judgements", self.answers, tries=1)
 
     def _table(self, name: str, rows: pd.DataFrame, **columns: Any) -> pd.DataFrame:  # noqa: ANN401
+        rows = rows[~rows["system_id"].isin(self.rated.references)]
         shared = {"dataset": self.rated.dataset, "level": self.format.level, "metric": self.name}
         table = rows.rename(columns={"dimension": "output"}).astype({"value": "float32"}).assign(**shared, **columns)
         return schema.validate(table.reindex(columns=schema.table(name).columns), name, where=self.name)
@@ -274,17 +204,16 @@ class Recorded:
         """
         ratings = self.rated.ratings
         people = ratings[(ratings["source"] == "human") & (ratings["level"] == self.format.level)]  # type: ignore[index]
-        human = people.groupby(["item_id", "system_id", "dimension"])["rating"].mean()
+        human = people.groupby(_ITEM)["rating"].mean()
         known = sorted(people["dimension"].unique())
         rows = []
         for dimension, group in self.means.groupby("dimension", sort=False):
             target = (self.format.targets or {}).get(str(dimension), str(dimension))
             if known and target not in known:
                 raise UnknownNameError("rated dimension", target, known, where=f"{self.name}, {dimension}")
-            keys = pd.MultiIndex.from_frame(group[["item_id", "system_id"]].assign(dimension=target))
+            keys = pd.MultiIndex.from_frame(group[_ITEM].assign(dimension=target))
             pairs = group.assign(people=human.reindex(keys).to_numpy()).dropna(subset="people")
-            ours, theirs = pairs.dropna(subset="value"), pairs.dropna(subset="owners")
-            failures = self.answers.loc[self.answers["dimension"] == dimension, "failure"].value_counts()
+            reasons = self.answers.loc[self.answers["dimension"] == dimension, "failure"].value_counts()
             rows.append(
                 {
                     "metric": self.name,
@@ -293,21 +222,22 @@ class Recorded:
                     "items": len(group),
                     "answers": int(group["answers"].sum()),
                     "unread": int(group["answers"].sum() - group["parsed"].sum()),
-                    "why": "; ".join(f"{count} {why}" for why, count in failures.items()),
-                    "n": len(ours),
-                    "pearson": correlate(ours["value"], ours["people"], "pearson").value,
-                    "kendall": _within(ours, "value"),
-                    "owners_pearson": correlate(theirs["owners"], theirs["people"], "pearson").value,
-                    "owners_kendall": _within(theirs, "owners"),
+                    "why": "; ".join(f"{count} {why}" for why, count in reasons.items()),
+                    "n": int(pairs["value"].count()),
+                    **_agreement(pairs, "value", ""),
+                    **_agreement(pairs, "owners", "owners_"),
                 }
             )
         return pd.DataFrame(rows)
 
 
-def _within(pairs: pd.DataFrame, column: str) -> float:
-    """Return tau-b within each context, averaged over the contexts where it is defined."""
-    values = [correlate(part[column], part["people"], "kendall").value for _, part in pairs.groupby("item_id")]
-    return float(pd.Series(values, dtype="float64").mean())
+def _agreement(pairs: pd.DataFrame, column: str, prefix: str) -> dict[str, float]:
+    pairs = pairs.dropna(subset=column)
+    within = [correlate(part[column], part["people"], "kendall").value for _, part in pairs.groupby("item_id")]
+    return {
+        f"{prefix}pearson": correlate(pairs[column], pairs["people"], "pearson").value,
+        f"{prefix}kendall": float(pd.Series(within, dtype="float64").mean()),
+    }
 
 
 def signature(entry: Mapping[str, str], paths: Paths, origins: Mapping[str, str]) -> str:
@@ -341,8 +271,7 @@ def take_answers(
     """Make tables ``scores`` and ``judgements`` and a CSV of :meth:`Recorded.coverage` of an entry of ``recorded_judges``."""
     known = load_catalogue(catalogue)
     files = {file: known.file(source) for file, source in entry["sources"].items()}
-    form = FORMATS[entry["format"]]
-    paths = {file: sources.require(files[file]) for file in form.files if file in files}
+    paths = {file: sources.require(files[file]) for file in FORMATS[entry["format"]].files if file in files}
     names = ("contexts", "responses", "systems", "ratings")
     rated = Rated(**{table: schema.read(folder / f"{table}.parquet", table) for table in names})
     judge = Recorded.read(name, entry["format"], paths, rated)

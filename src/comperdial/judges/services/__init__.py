@@ -14,33 +14,18 @@ from comperdial.judges.requests import Answer, Message
 if TYPE_CHECKING:
     from comperdial.judges.tasks import Judge
 
-NAMES = ("openai", "rules", "transformers")
-"""The services that an entry of ``judges`` can name."""
-_CLASSES = {"openai": "OpenAI", "rules": "Rules", "rules_pairs": "PairRules", "transformers": "Transformers"}
+NAMES = {"openai": "OpenAI", "rules": "Rules", "transformers": "Transformers"}
+"""The services that an entry of ``judges`` can name, with their classes."""
 
 
 class Service:
-    """Answers chats.
+    """Answers chats."""
 
-    Attributes
-    ----------
-    deterministic
-        The same prompt always has the same answer: there is one sample only.
-    needs_seed
-        Each request brings a seed, so that the same request has the same answer again.
-    paid
-        Its answers cost money.
-    remote
-        It is behind a network: what it answers may be an error page.
-    concurrency
-        How many calls are under way at a time, unless the judge's entry has its own number.
-    """
-
-    deterministic = False
-    needs_seed = False
-    remote = False
-    paid = False
-    concurrency = 16
+    deterministic = False  # the same prompt always has the same answer: there is one sample only
+    needs_seed = False  # each request brings a seed, so that the same request has the same answer again
+    paid = False  # answers cost money
+    remote = False  # it is behind a network: what it answers may be an error page
+    concurrency = 16  # calls under way at a time, unless the judge's entry has a number
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
@@ -50,13 +35,7 @@ class Service:
         return {}
 
     def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
-        """Return the parameters that ask for the probabilities of labels instead of a text.
-
-        Raises
-        ------
-        ConfigError
-            When the service cannot give them.
-        """
+        """Return the parameters that ask for the probabilities of labels instead of a text; ConfigError if it has none."""
         raise ConfigError(f"service {self.judge.service!r} gives no probabilities", expected="`mode: generate`")
 
     def unavailable(self) -> str | None:
@@ -79,7 +58,7 @@ class Service:
 
 def find(name: str) -> type[Service]:
     """Return a service by name."""
-    service: type[Service] = getattr(import_module(f"{__name__}.{name.removesuffix('_pairs')}"), _CLASSES[name])
+    service: type[Service] = getattr(import_module(f"{__name__}.{name}"), NAMES[name])
     return service
 
 
@@ -97,6 +76,5 @@ def address(url: str, *, where: str | None = None) -> str:
     except ValueError:
         valid = False
     if not valid:
-        expected = "one such as http://localhost:8000/v1"
-        raise ConfigError("base_url is not a valid URL", where=where, expected=expected)
+        raise ConfigError("base_url is not a valid URL", where=where, expected="one such as http://localhost:8000/v1")
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}{parts.path.rstrip('/')}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
-import ipaddress
 import json
 import math
 import os
@@ -16,8 +15,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-from pydantic import BaseModel, Field, ValidationError
 
 from comperdial.core.errors import ConfigError, shown
 from comperdial.judges.requests import DECLINED, Answer, JudgeError, Message, RefusedError, TransientError
@@ -30,6 +27,7 @@ if TYPE_CHECKING:
     from comperdial.judges.tasks import Judge
 
 OPENAI_URL, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
+_HERE = ("localhost", "127.0.0.1", "::1")
 # No request is to blame for these, whatever their status.
 _ACCOUNT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TRY_AGAIN = {408, 409, 425, 429}
@@ -39,25 +37,6 @@ _GATEWAY = {408, 502, 504, 520, 522, 524}
 # What we set ourselves, and what would give answers that are not read.
 _OURS = ("model", "messages", "stream", "n")
 _SECRET = re.compile(r"\bsk-[\w*.…-]+|(?<=bearer )\S+", re.IGNORECASE)
-
-
-class _Message(BaseModel):
-    content: str | list[Any] | None = None
-    refusal: str | None = None
-
-
-class _Choice(BaseModel):
-    message: _Message
-    finish_reason: str | None = None
-    logprobs: Any = None
-
-
-class _Completion(BaseModel):
-    """What is read of a chat completion; servers differ in the rest."""
-
-    choices: list[_Choice] = Field(min_length=1)
-    model: str | None = None
-    usage: Any = None
 
 
 class OpenAI(Service):
@@ -74,7 +53,8 @@ class OpenAI(Service):
         if taken := [name for name in _OURS if name in judge.parameters]:
             raise ConfigError(f"parameter {taken[0]!r} of a judge cannot be set", expected="one answer a request")
         self.url = judge.base_url or OPENAI_URL
-        self.paid = not (is_loopback(self.url) if judge.free is None else judge.free)
+        # Whatever answers on this machine charges nothing, unless the entry says so.
+        self.paid = urlsplit(self.url).hostname not in _HERE if judge.free is None else not judge.free
         self._timeout: float = judge.timeout or 60.0
         self._variable = judge.key or (None if judge.base_url else OPENAI_KEY)
         self._client: openai.AsyncOpenAI | None = None
@@ -178,40 +158,29 @@ class OpenAI(Service):
         return shown(" ".join(text.split()), at_most=300)
 
     def _read(self, content: bytes) -> Answer:
-        """Return the answer that a response holds."""
+        """Return the answer that a response holds; servers differ in all that is not read here."""
+        completion: Any = None
         try:
-            completion = _Completion.model_validate_json(content)
-        except ValidationError:
-            try:
-                message = _message_of(json.loads(content))
-            except (ValueError, RecursionError):
-                message = None
-            problem = self._clean(message or repr(content[:100]))
+            completion = json.loads(content)
+            choice, usage = completion["choices"][0], completion.get("usage")
+            text, refusal = choice["message"].get("content"), choice["message"].get("refusal")
+            finish, model = choice.get("finish_reason"), completion.get("model")
+            if isinstance(text, list):
+                # In parts, of which thoughts are some.
+                text = "".join(str(part["text"]) for part in text if part.get("type") in ("text", "output_text"))
+            finish = DECLINED if refusal and not text else finish
+            counts = usage if isinstance(usage, dict) else {}
+            return Answer(
+                _whole(text or refusal or ""),
+                None if finish is None else shown(_whole(finish), at_most=100),
+                _count(counts.get("prompt_tokens")),
+                _count(counts.get("completion_tokens")),
+                None if model is None else shown(_whole(model), at_most=100),
+                _first_token(choice.get("logprobs")),
+            )
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            problem = self._clean(_message_of(completion) or repr(content[:100]))
             raise TransientError(f"invalid answer: it says {problem}", charged=True) from None
-        choice, usage = completion.choices[0], completion.usage if isinstance(completion.usage, dict) else {}
-        text, refusal = choice.message.content, choice.message.refusal
-        if isinstance(text, list):
-            # In parts, of which thoughts are some.
-            parts = [part for part in text if isinstance(part, dict) and part.get("type") in ("text", "output_text")]
-            text = "".join(str(part.get("text", "")) for part in parts)
-        finish = DECLINED if not text and refusal else choice.finish_reason
-        return Answer(
-            _whole(text or refusal or ""),
-            None if finish is None else shown(_whole(finish), at_most=100),
-            _count(usage.get("prompt_tokens")),
-            _count(usage.get("completion_tokens")),
-            None if completion.model is None else shown(_whole(completion.model), at_most=100),
-            _first_token(choice.logprobs),
-        )
-
-
-def is_loopback(url: str) -> bool:
-    """Return whether an address is this machine's own: whatever answers there charges nothing."""
-    host = urlsplit(address(url)).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _message_of(body: object) -> str | None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
-from operator import eq, itemgetter
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,9 +24,16 @@ VERSION = 1
 PAIRS_VERSION = 1
 """The same of answers to pairs."""
 
+Rated = tuple[dict[str, float], str]
+"""Ratings by dimension, in lower case; and a rationale, empty if none is asked for."""
+
+
+class UnreadableError(Exception):
+    """A prompt lacks a part that the rules need."""
+
 
 class Rules(Service):
-    """The rule-based judge."""
+    """The rule-based judge; of pairs, if the parameter ``rules_pairs`` says so."""
 
     deterministic = True
     concurrency = 512
@@ -37,27 +43,34 @@ class Rules(Service):
         return {"rules": VERSION}
 
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
-        """Answer as a chat model would, with words and marks counted as tokens."""
-        return respond(chat)
-
-
-class PairRules(Rules):
-    """The same judge of pairs: it chooses the conversation that it rates higher all in all, of equal ones the first."""
-
-    def identity(self) -> dict[str, Any]:
-        """Return the versions of the rules."""
-        return {"rules": VERSION, "rules_pairs": PAIRS_VERSION}
-
-    async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
-        """Answer 1 or 2, or say in a sentence without a number why not."""
-        prompt = "\n".join(message["content"] for message in chat)
-        conversations = dict(_PAIR.findall(prompt))
+        """Answer as a chat model would, or say in a sentence without a number why not; words and marks are the tokens."""
+        prompt = "\n".join([message["content"] for message in chat])
+        pairs = "rules_pairs" in parameters
         try:
-            first, second = (_overall(conversations.get(number, ""), f"Speaker {number}") for number in "12")
-            answer = "2" if second > first else "1"
+            answer = choose(prompt) if pairs else respond(prompt)
         except UnreadableError as error:
-            answer = f"This prompt cannot be answered: {error}."
-        return Answer(answer, "stop", count_tokens(prompt), count_tokens(answer), f"rules-{VERSION}")
+            answer = f"This prompt cannot be {'answered' if pairs else 'rated'}: {error}."
+        read, written = (len(_TOKENS.findall(text)) for text in (prompt, answer))
+        return Answer(answer, "stop", read, written, f"rules-{VERSION}")
+
+
+def respond(prompt: str) -> str:
+    """Return the form of a prompt filled in."""
+    request = read(prompt)
+    ratings, why = rate(request)
+    form = request.instructions.form
+    if len(form) == 1:
+        answer = f"{ratings[form[0].lower()]:g}"
+    else:
+        answer = "\n".join([f"{name} - {ratings[name.lower()]:g}" for name in form if name.lower() in ratings])
+    return f"{answer}\nRationale: {why}" if request.instructions.rationale else answer
+
+
+def choose(prompt: str) -> str:
+    """Return the number of the conversation that is rated higher all in all; of equal ones, the first."""
+    conversations = dict(_PAIR.findall(prompt))
+    first, second = (_overall(conversations.get(number, ""), f"Speaker {number}") for number in "12")
+    return "2" if second > first else "1"
 
 
 # A text under judgement is one line that begins with its speaker, so that it cannot be taken for a header.
@@ -76,53 +89,12 @@ def _overall(conversation: str, judged: str) -> float:
     return rate(read("\n".join(["### Conversation:", *lines, _FORM])))[0]["overall"]
 
 
-def respond(messages: Sequence[Message]) -> Answer:
-    """Return the form of a prompt filled in, or a sentence without a number that says why it cannot be rated."""
-    prompt = "\n".join([message["content"] for message in messages])
-    try:
-        request = read(prompt)
-        ratings, why = rate(request)
-    except UnreadableError as error:
-        answer = f"This prompt cannot be rated: {error}."
-    else:
-        form = request.instructions.form
-        if len(form) == 1:
-            answer = f"{ratings[form[0].lower()]:g}"
-        else:
-            answer = "\n".join([f"{name} - {ratings[name.lower()]:g}" for name in form if name.lower() in ratings])
-        if request.instructions.rationale:
-            answer = f"{answer}\nRationale: {why}"
-    return Answer(answer, "stop", count_tokens(prompt), count_tokens(answer), f"rules-{VERSION}")
-
-
-def rate(request: Request) -> tuple[dict[str, float], str]:
-    """Return ratings by dimension, in lower case, on the scale asked for; and a rationale, if one is asked for.
-
-    A dimension that the rules do not know is left out, never guessed.
-
-    Raises
-    ------
-    UnreadableError
-        When the rules know none of the dimensions, or a dialogue's turn scores are missing or invalid.
-    """
-    sections, names = request.sections, request.instructions.names
-    if sections.get("responses"):
-        rated, why = _rate_dialogue(request)
-    elif sections.get("conversation") and "response" not in sections:
-        rated, why = _rate_conversation(request)
-    else:
-        rated, why = _rate_response(request)
-    ratings = {name: rated[name] for name in names if name in rated}
-    if not ratings:
-        raise UnreadableError(f"the rules know nothing about {', '.join(names)}")
-    return ratings, why
-
-
-# ---- What a prompt says. A section starts with its header alone on a line. Texts under judgement cannot start
-# one: they are one line each, and what renders them keeps them from looking like a header. The first line that is not
-# blank after the header of a response or reference is that text; every line under the header of a history, of facts, of
-# turn scores, of responses or of a conversation is data (of the last, with its speaker). What the form asks for, on
-# which scale, is read from the remaining lines alone.
+# --- what a prompt says ----------------------------------------------------------------------------------------------
+# A section starts with its header alone on a line. Texts under judgement cannot start one: they are one line each, and
+# what renders them keeps them from looking like a header. The first line that is not blank after the header of a response
+# or reference is that text; every line under the header of a history, of facts, of turn scores, of responses or of a
+# conversation is data (of the last, with its speaker). What the form asks for, on which scale, is read from the remaining
+# lines alone.
 
 _HEADERS = {
     "history": ("Context:", "Conversation History:"),
@@ -134,14 +106,10 @@ _HEADERS = {
     "form": ("Output Format:", "Evaluation Form:", "Evaluation Form (scores ONLY):"),
     "": ("After the Scores:",),
 }
-_SECTIONS = {
-    mark + header: name
-    for name, headers in _HEADERS.items()
-    for header in headers
-    for mark in ("", "# ", "## ", "### ")
-}
+_MARKS = ("# ", "## ", "### ")
+_SECTIONS = {mark + header: name for name, headers in _HEADERS.items() for header in headers for mark in ("", *_MARKS)}
 # With a mark only: nothing keeps a text under judgement from being that word and a colon.
-_SECTIONS |= {f"{mark} Conversation:": "conversation" for mark in ("#", "##", "###")}
+_SECTIONS |= {f"{mark}Conversation:": "conversation" for mark in _MARKS}
 _ONE_LINE = frozenset({"response", "reference"})
 # What precedes the text in a line of data.
 _PREFIXES = {
@@ -156,19 +124,19 @@ _SCALE = re.compile(r"(?:of |from |between |\()(\d{1,2})(?: \([^)]*\))?(?: ?[-â€
 _TOKENS = re.compile(r"\w+|[^\w\s]")
 
 
-class UnreadableError(Exception):
-    """A prompt lacks a part that the rules need."""
-
-
 class Instructions(NamedTuple):
     """A prompt without the texts under judgement, and what it asks for."""
 
     text: str
     form: tuple[str, ...]  # the dimensions, as the form writes them
-    names: tuple[str, ...]  # the same in lower case
     low: int
     high: int
     rationale: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the dimensions in lower case."""
+        return tuple([name.lower() for name in self.form])
 
 
 class Request(NamedTuple):
@@ -179,13 +147,7 @@ class Request(NamedTuple):
 
 
 def read(prompt: str) -> Request:
-    """Find the sections of a prompt.
-
-    Raises
-    ------
-    UnreadableError
-        When the form, its scale or what is to be judged is missing.
-    """
+    """Find the sections of a prompt; raise UnreadableError if the form, its scale or what is to be judged is missing."""
     frame: list[str] = []
     lines: dict[str, list[str]] = {}
     name, part = "", frame
@@ -199,17 +161,16 @@ def read(prompt: str) -> Request:
         elif line:
             (frame if part else part).append(line)
     instructions = _instructions("\n".join(frame))
-    sections = {name: _section(name, part) for name, part in lines.items()}
+    # A response may be the empty text.
+    sections = {
+        name: ("\n".join(part),)
+        if name in _ONE_LINE
+        else tuple([_PREFIXES[name].sub("", line) for line in part if line not in ("", "(none)")])
+        for name, part in lines.items()
+    }
     if not (sections.get("response") or sections.get("responses") or sections.get("conversation")):
         raise UnreadableError("it has no response to rate")
     return Request(instructions, sections)
-
-
-def _section(name: str, lines: list[str]) -> tuple[str, ...]:
-    """Return the texts of a section without their prefixes; a response may be the empty text."""
-    if name in _ONE_LINE:
-        return ("\n".join(lines),)
-    return tuple([_PREFIXES[name].sub("", line) for line in lines if line not in ("", "(none)")])
 
 
 @lru_cache(maxsize=64)
@@ -217,10 +178,8 @@ def _instructions(text: str) -> Instructions:
     form: list[str] = []
     inside = False
     for line in text.split("\n"):
-        if line in _SECTIONS:
-            inside = _SECTIONS[line] == "form"
-        elif line.startswith("#"):
-            inside = False
+        if line in _SECTIONS or line.startswith("#"):
+            inside = _SECTIONS.get(line) == "form"
         elif inside and (match := _FORM_LINE.fullmatch(line.strip())) and match[1] != "Rationale":
             form.append(match[1])
     if not form:
@@ -229,19 +188,38 @@ def _instructions(text: str) -> Instructions:
     low, high = (int(scale[1]), int(scale[2])) if scale else (0, 0)
     if not low < high:
         raise UnreadableError("it does not say on which scale to rate")
-    names = tuple(name.lower() for name in form)
-    return Instructions(text, tuple(form), names, low, high, "Rationale:" in text)
+    return Instructions(text, tuple(form), low, high, "Rationale:" in text)
 
 
-def count_tokens(text: str) -> int:
-    """Return the number of words and marks of a text, the rules' measure of usage."""
-    return len(_TOKENS.findall(text))
+# --- rating ----------------------------------------------------------------------------------------------------------
 
 
-# ---- Words, and what features count for
+def rate(request: Request) -> Rated:
+    """Return ratings on the scale asked for, and a rationale. A dimension that the rules do not know is left out.
+
+    Raises
+    ------
+    UnreadableError
+        When the rules know none of the dimensions, or a dialogue's turn scores are missing or invalid.
+    """
+    sections, asked = request.sections, request.instructions
+    if sections.get("responses"):
+        rated, why = _rate_dialogue(sections)
+    else:
+        whole = bool(sections.get("conversation")) and "response" not in sections
+        rated, why = _rate_conversation(request) if whole else _rate_response(request)
+        # From a scale of 1 to 5 on the one asked for.
+        size, steps = asked.high - asked.low, 10 if whole else 2
+        rated = {name: _round(asked.low + (value - 1) / 4 * size, steps) for name, value in rated.items()}
+    ratings = {name: rated[name] for name in asked.names if name in rated}
+    if not ratings:
+        raise UnreadableError(f"the rules know nothing about {', '.join(asked.names)}")
+    return ratings, why
 
 
 class _Table(NamedTuple):
+    """What features count for; a part of ``rules.yaml``."""
+
     base: dict[str, float]
     weights: dict[str, dict[str, float]]
     phrases: dict[str, str]
@@ -252,10 +230,9 @@ class _Table(NamedTuple):
 
     def rationale(self, effects: Mapping[str, float], subject: str) -> str:
         """Say in a sentence which features moved the ratings most."""
-        ranked = [(abs(effect), effect > 0, name) for name, effect in effects.items() if abs(effect) >= 0.25]
-        ranked.sort(key=itemgetter(0), reverse=True)
-        good = [self.phrases[name] for _, positive, name in ranked if positive][:2]
-        bad = [self.phrases[name] for _, positive, name in ranked if not positive][:2]
+        ranked = sorted((name for name in effects if abs(effects[name]) >= 0.25), key=lambda name: -abs(effects[name]))
+        good = [self.phrases[name] for name in ranked if effects[name] > 0][:2]
+        bad = [self.phrases[name] for name in ranked if effects[name] <= 0][:2]
         sentence = ", but ".join([" and ".join(part) for part in (good, bad) if part])
         return f"{sentence[0].upper()}{sentence[1:]}." if sentence else f"Nothing about the {subject} stands out."
 
@@ -303,7 +280,7 @@ _text = lru_cache(maxsize=4096)(Text)
 
 
 def _clip(value: float) -> float:
-    return 1.0 if value < 1 else 5.0 if value > 5 else value
+    return min(5.0, max(1.0, value))
 
 
 def _round(value: float, steps: int) -> float:
@@ -311,10 +288,8 @@ def _round(value: float, steps: int) -> float:
     return math.floor(round(value * steps, 6) + 0.5) / steps
 
 
-def _scaled(ratings: Mapping[str, float], asked: Instructions, steps: int) -> dict[str, float]:
-    """Return the ratings asked for, from a scale of 1 to 5 on the one asked for, rounded."""
-    low, size = asked.low, asked.high - asked.low
-    return {name: _round(low + (ratings[name] - 1) / 4 * size, steps) for name in asked.names if name in ratings}
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
 
 
 def _share(runs: Collection[_Run], known: Collection[_Run]) -> float:
@@ -323,12 +298,11 @@ def _share(runs: Collection[_Run], known: Collection[_Run]) -> float:
 
 def _variation(counts: Sequence[int]) -> float:
     """Return from 0 to 1 how much lengths vary."""
-    mean = math.fsum(counts) / len(counts)
-    spread = math.sqrt(math.fsum((count - mean) ** 2 for count in counts) / len(counts))
-    return min(1.0, 2 * spread / mean) if mean else 0.0
+    mean = _mean(counts)
+    return min(1.0, 2 * math.sqrt(_mean([(count - mean) ** 2 for count in counts])) / mean) if mean else 0.0
 
 
-# ---- One response
+# --- one response ----------------------------------------------------------------------------------------------------
 
 # The dimensions of the original prompts that are others of ours by another name.
 _ORIGINAL = {"relevance": "coherency", "interestingness": "engagingness", "understandability": "fluency"}
@@ -339,19 +313,16 @@ _OVERALL = {False: ("humanness", *_PARTS), True: ("coherency", "specificity", "e
 _UNLIKE, _ALIKE, _SAME = -0.5, 1.0, 0.5
 
 
-def _rate_response(request: Request) -> tuple[dict[str, float], str]:
+def _rate_response(request: Request) -> Rated:
     sections, asked = request.sections, request.instructions
     response = _text(sections.get("response", ("",))[0])
     if not response.words:
-        worst = dict.fromkeys((*_RESPONSE.weights, *_ORIGINAL, "overall"), 1.0)
-        return _scaled(worst, asked, 2), "The response is empty."
+        return dict.fromkeys((*_RESPONSE.weights, *_ORIGINAL, "overall"), 1.0), "The response is empty."
     history, facts = (tuple(map(_text, sections.get(name, ()))) for name in ("history", "facts"))
     features = _features(response, history, facts)
     ratings = {name: _RESPONSE.rating(name, features) for name in _RESPONSE.base}
-    start = math.fsum([ratings[name] for name in _PARTS]) / len(_PARTS)
-    ratings["humanness"] = _RESPONSE.rating("humanness", features, start)
-    parts = _OVERALL["specificity" in asked.names]
-    ratings["overall"] = math.fsum([ratings[name] for name in parts]) / len(parts)
+    ratings["humanness"] = _RESPONSE.rating("humanness", features, _mean([ratings[name] for name in _PARTS]))
+    ratings["overall"] = _mean([ratings[name] for name in _OVERALL["specificity" in asked.names]])
     effects: defaultdict[str, float] = defaultdict(float)
     if reference := sections.get("reference", ("",))[0]:
         shift = _UNLIKE + (_ALIKE - _UNLIKE) * min(1.0, _f1(response.words, _text(reference).words) / _SAME)
@@ -360,14 +331,14 @@ def _rate_response(request: Request) -> tuple[dict[str, float], str]:
             ratings[name] = _clip(ratings[name] + shift)
     ratings |= {name: ratings[ours] for name, ours in _ORIGINAL.items()}
     if not asked.rationale:
-        return _scaled(ratings, asked, 2), ""
+        return ratings, ""
     names = {_ORIGINAL.get(name, name) for name in asked.names}
     # In this order, as floating sums and ties depend on it.
     for name in sorted(_RESPONSE.weights):
         if name in names or "overall" in names or "humanness" in names:
             for feature, weight in _RESPONSE.weights[name].items():
                 effects[feature] += weight * features[feature]
-    return _scaled(ratings, asked, 2), _RESPONSE.rationale(effects, "response")
+    return ratings, _RESPONSE.rationale(effects, "response")
 
 
 def _features(response: Text, history: Sequence[Text], facts: Sequence[Text]) -> dict[str, float]:
@@ -377,15 +348,14 @@ def _features(response: Text, history: Sequence[Text], facts: Sequence[Text]) ->
     # What is known of the speaker: facts, and the speaker's own utterances, every other one before the last.
     known = frozenset[str]().union(*(text.content for text in (*facts, *history[-2::-2])))
     answers = len(content) >= 2 or words[0] in _ANSWERS
-    doubled = sum(map(eq, words, words[1:])) / len(words)
-    open_ended = words[-1] in _OPEN and response.text.rstrip()[-1:].isalnum()
+    doubled = sum(one == other for one, other in pairwise(words)) / len(words)
     # Most texts have none of the last words, and need not be searched for the phrases.
     impersonal = not _LAST.isdisjoint(words) and any(phrase in f" {' '.join(words)} " for phrase in _IMPERSONAL)
     return response.features() | {
         "brief": float(len(words) < 3),
         "repeated": max(doubled, 1 - len({*trigrams}) / len(trigrams)) if trigrams else doubled,
         "noisy": _noise(response.text),
-        "unfinished": float(open_ended),
+        "unfinished": float(words[-1] in _OPEN and response.text.rstrip()[-1:].isalnum()),
         "on_topic": min(1.0, (len(content & last) + 0.5 * len(content & before - last)) / 2),
         "answers": float(asked and answers),
         "evades": float(asked and not answers),
@@ -397,27 +367,25 @@ def _features(response: Text, history: Sequence[Text], facts: Sequence[Text]) ->
 
 def _noise(text: str) -> float:
     """Return 1 for shouting, else how much of the text is marks, from a tenth (0) to a half (1)."""
-    if sum(map(str.isupper, text)) > 5:
-        letters = [*filter(str.isalpha, text)]
-        if len(letters) > 10 and sum(map(str.isupper, letters)) > len(letters) / 2:
-            return 1.0
+    letters = [*filter(str.isalpha, text)]
+    if len(letters) > 10 and sum(map(str.isupper, letters)) > len(letters) / 2:
+        return 1.0
     return min(1.0, max(0.0, (len(_MARK.findall(text)) / len(text) - 0.1) / 0.4))
 
 
 def _f1(one: _Run, other: _Run) -> float:
-    common = sum([min(one.count(word), other.count(word)) for word in {*one} & {*other}])
-    return 2 * common / (len(one) + len(other))
+    return 2 * (Counter(one) & Counter(other)).total() / (len(one) + len(other))
 
 
-# ---- A dialogue, by its turn scores and responses: the second step of CPDScore-Dialogue, its branches included
+# --- a dialogue, by its turn scores and responses: the second step of CPDScore-Dialogue, its branches included --------
 
 
-def _rate_dialogue(request: Request) -> tuple[dict[str, float], str]:
-    scores = [_turn_score(score) for score in request.sections.get("turn scores", ())]
+def _rate_dialogue(sections: Mapping[str, Sequence[str]]) -> Rated:
+    scores = [_turn_score(score) for score in sections.get("turn scores", ())]
     if not scores:
         raise UnreadableError("it has no turn scores")
-    overall = _round(math.fsum(scores) / len(scores), 10)
-    features = _of_responses([_text(line) for line in request.sections["responses"]])
+    overall = _round(_mean(scores), 10)
+    features = _of_responses([_text(line) for line in sections["responses"]])
     effects = {name: weight * features[name] for name, weight in _DIALOGUE.weights["interaction"].items()}
     total = _DIALOGUE.base["interaction"] + math.fsum(effects.values())
     interaction, without_length = (_round(_clip(value), 10) for value in (total, total - effects["long"]))
@@ -452,38 +420,36 @@ def _of_responses(responses: Sequence[Text]) -> dict[str, float]:
     # Likeness of two: 1 for the same first three words, else the share of words in common.
     alike = [1.0 if a == b else len(one & other) / len(one | other) for (a, one), (b, other) in combinations(sets, 2)]
     return {
-        "patterned": math.fsum(alike) / len(alike) if alike else 0.0,
+        "patterned": _mean(alike) if alike else 0.0,
         # One is enough to be noticed; from twenty words over in the mean it cannot get worse.
-        "long": 0.4 + 0.6 * min(1.0, math.fsum(excess) / len(excess) / _LONG) if any(excess) else 0.0,
+        "long": 0.4 + 0.6 * min(1.0, _mean(excess) / _LONG) if any(excess) else 0.0,
         "varied_length": _variation(counts),
         "vocabulary": len(set(stems)) / len(stems) if stems else 0.0,
     }
 
 
-# ---- A whole conversation, by what the last speaker says in it. A feature is counted for each of that speaker's
-# utterances, and the mean is taken; those of diversity are counted over all of them together.
+# --- a whole conversation, by what the last speaker says in it --------------------------------------------------------
+# A feature is counted for each of that speaker's utterances, and the mean is taken; those of diversity are counted over all
+# of them together.
 
 _VOCABULARY = 40  # different words of content in a whole conversation that make a vocabulary full
 _WINDOW = 50  # words among which different ones are counted, so that a long conversation is not poor for its length
 
 
-def _rate_conversation(request: Request) -> tuple[dict[str, float], str]:
-    asked, lines = request.instructions, [line.partition(": ") for line in request.sections["conversation"]]
+def _rate_conversation(request: Request) -> Rated:
+    lines = [line.partition(": ") for line in request.sections["conversation"]]
     speakers = [speaker.removesuffix(":") for speaker, _, _ in lines]
     spoken = [(speaker == speakers[-1], _text(text)) for speaker, (_, _, text) in zip(speakers, lines, strict=True)]
     own = [text for ours, text in spoken if ours]
     if not any(text.words for text in own):
-        return _scaled(
-            dict.fromkeys((*_CONVERSATION.base, "overall"), 1.0), asked, 10
-        ), "The last speaker says nothing."
+        return dict.fromkeys((*_CONVERSATION.base, "overall"), 1.0), "The last speaker says nothing."
     each = _of_utterances(spoken)
-    features = {name: math.fsum([one[name] for one in each]) / len(each) for name in each[0]} | _of_all(own)
+    features = {name: _mean([one[name] for one in each]) for name in each[0]} | _of_all(own)
     ratings = {name: _CONVERSATION.rating(name, features) for name in _CONVERSATION.base}
-    ratings["overall"] = math.fsum(ratings.values()) / len(ratings)
+    ratings["overall"] = _mean(list(ratings.values()))
     weights = _CONVERSATION.weights.values()
     effects = {key: math.fsum([one.get(key, 0.0) for one in weights]) * value for key, value in features.items()}
-    why = _CONVERSATION.rationale(effects, "conversation") if asked.rationale else ""
-    return _scaled(ratings, asked, 10), why
+    return ratings, _CONVERSATION.rationale(effects, "conversation") if request.instructions.rationale else ""
 
 
 def _of_utterances(spoken: Sequence[tuple[bool, Text]]) -> list[dict[str, float]]:
@@ -516,7 +482,7 @@ def _of_utterances(spoken: Sequence[tuple[bool, Text]]) -> list[dict[str, float]
 def _of_all(own: Sequence[Text]) -> dict[str, float]:
     """Return the features of all of a speaker's utterances together."""
     words = [word for text in own for word in text.words]
-    pairs = [pair for text in own for pair in zip(text.words, text.words[1:], strict=False)]
+    pairs = [pair for text in own for pair in pairwise(text.words)]
     return {
         # Shares of different ones at which they count for nothing and fully: nobody repeats none.
         "words": _different(words, 0.4, 0.9),
@@ -530,5 +496,5 @@ def _different(units: Sequence[object], low: float, high: float) -> float:
     """Return from 0 (low) to 1 (high) the mean share of different ones in each window; the last is as long."""
     end = max(0, len(units) - _WINDOW)
     windows = [units[start : start + _WINDOW] for start in dict.fromkeys([*range(0, max(1, end), _WINDOW), end])]
-    share = math.fsum([len(set(window)) / len(window) for window in windows]) / len(windows)
+    share = _mean([len(set(window)) / len(window) for window in windows])
     return min(1.0, max(0.0, (share - low) / (high - low)))

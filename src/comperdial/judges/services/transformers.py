@@ -1,17 +1,8 @@
 """A causal language model on this machine, by what it writes or by how probable it finds each label of a scale.
 
-The parameters are OpenAI's (``temperature``, ``top_p``, ``max_tokens``), with some more:
-
-- ``labels`` (mode ``probabilities``): the labels, as texts. The answer is the most probable one, and ``logprobs`` has each
-  label's log probability over the model's whole vocabulary. A label of several tokens has the product of their
-  probabilities; its spellings (with and without a space before it; for words, the usual cases) are summed.
-- ``prefix``: how the answer begins, such as ``- Overall:``.
-- ``chat_template_kwargs``: what the model's chat template is given, such as ``{"enable_thinking": false}``.
-- ``seed`` (mode ``generate``): the same prompt and seed have the same answer.
-
-A prompt is written with the tokenizer's chat template if it has one, else as plain text with a blank line between
-messages. Texts in it that the tokenizer would read as one of its special tokens are broken up with a space. Requests for
-probabilities that wait at the same time go through the model as one batch.
+The parameters are OpenAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``), ``prefix`` (how the answer begins),
+``chat_template_kwargs`` and ``dtype``; docs/judges.md describes them. A label of several tokens has the product of their
+probabilities, and its spellings are summed. Requests for probabilities that wait at the same time are one batch.
 """
 
 from __future__ import annotations
@@ -39,7 +30,6 @@ if TYPE_CHECKING:
 
 VERSION = {"probabilities": 1, "generate": 2}
 """Goes up with every change that can change an answer."""
-
 MAX_TOKENS = 512
 """How long an answer may be if a request does not say and the model has room for it."""
 # Stands for a probability of 0, whose logarithm JSON cannot hold; OpenAI uses the same number.
@@ -68,7 +58,7 @@ class Choice(NamedTuple):
 
 
 class Transformers(Service):
-    """A model of the registry or of a folder; ``dtype`` is one of the judge's parameters."""
+    """A model of the registry or of a folder."""
 
     needs_seed = True
 
@@ -117,7 +107,7 @@ class Transformers(Service):
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
         """Answer a request; one for probabilities together with those that wait at the same time."""
         tokenizer, network, version = self._loaded
-        text = prompt_text(tokenizer, chat, parameters)
+        text = _prompt_text(tokenizer, chat, parameters)
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise RefusedError("the prompt holds half of a character")
         tokens = _encode(tokenizer, text, whole=True)
@@ -152,27 +142,24 @@ class Transformers(Service):
             raise JudgeError(f"the model cannot be loaded: {error}") from error
 
     async def _choose(self, network: Any, choice: Choice) -> dict[str, float]:  # noqa: ANN401
-        """Return the log probability of each label, with those of whoever else waits."""
+        """Return the log probability of each label; whoever comes first runs the batch of all that wait."""
         future: asyncio.Future[dict[str, float]] = asyncio.get_running_loop().create_future()
         self._waiting.append((choice, future))
         await asyncio.sleep(_PAUSE)
         async with self._busy:
             if not future.done():
-                await self._answer_waiting(network)
+                waiting, self._waiting = [one for one in self._waiting if not one[1].done()], []
+                try:
+                    logs = await asyncio.to_thread(_probabilities, network, [choice for choice, _ in waiting])
+                except Exception as error:
+                    # It belongs to all who wait, and is raised there.
+                    for _, other in waiting:
+                        other.set_exception(error)
+                else:
+                    for (_, other), one in zip(waiting, logs, strict=True):
+                        if not other.done():
+                            other.set_result(one)
         return await future
-
-    async def _answer_waiting(self, network: Any) -> None:  # noqa: ANN401
-        waiting, self._waiting = [one for one in self._waiting if not one[1].done()], []
-        try:
-            logs = await asyncio.to_thread(_probabilities, network, [choice for choice, _ in waiting])
-        except Exception as error:
-            # It belongs to all who wait, and is raised there.
-            for _, future in waiting:
-                future.set_exception(error)
-        else:
-            for (_, future), one in zip(waiting, logs, strict=True):
-                if not future.done():
-                    future.set_result(one)
 
 
 def _check_room(needed: int, room: int | None) -> None:
@@ -189,9 +176,9 @@ def _load(model: models.Model, dtype: str) -> tuple[Any, Any]:
 # --- prompts and labels as tokens ------------------------------------------------------------------------------------
 
 
-def prompt_text(tokenizer: Any, messages: Sequence[Message], parameters: Mapping[str, Any]) -> str:  # noqa: ANN401
-    """Return the text that a model continues."""
-    harmless = [{**message, "content": without_special_tokens(tokenizer, message["content"])} for message in messages]
+def _prompt_text(tokenizer: Any, messages: Sequence[Message], parameters: Mapping[str, Any]) -> str:  # noqa: ANN401
+    """Return the text that a model continues: by its chat template, or plain with a blank line between messages."""
+    harmless = [{**message, "content": _defused(tokenizer, message["content"])} for message in messages]
     # A space before the answer would be a token of its own, where models expect one that starts with a space.
     prefix = parameters.get("prefix", "").rstrip(" ")
     if not tokenizer.chat_template:
@@ -208,7 +195,7 @@ def prompt_text(tokenizer: Any, messages: Sequence[Message], parameters: Mapping
     return str(text) + prefix
 
 
-def without_special_tokens(tokenizer: Any, text: str) -> str:  # noqa: ANN401
+def _defused(tokenizer: Any, text: str) -> str:  # noqa: ANN401
     """Return a text in which nothing is read as one of the tokenizer's special tokens, such as the end of a turn."""
     added = tokenizer.added_tokens_decoder.values()
     special = {token.content for token in added if token.special or re.fullmatch(r"<.+>|\[.+\]", token.content)}
@@ -216,12 +203,6 @@ def without_special_tokens(tokenizer: Any, text: str) -> str:  # noqa: ANN401
     while token := next((token for token in special if token and token in text), None):
         text = text.replace(token, f"{token[0]} {token[1:]}" if len(token) > 1 else " ")
     return text
-
-
-def spellings(label: str) -> set[str]:
-    """Return the ways to write a label that count as it: with and without a space before, words in the usual cases."""
-    cases = {label, label.lower(), label.upper(), label.capitalize()}
-    return cases | {f" {way}" for way in cases}
 
 
 def _encode(tokenizer: Any, text: str, *, whole: bool = False) -> Tokens:  # noqa: ANN401
@@ -232,12 +213,13 @@ def _encode(tokenizer: Any, text: str, *, whole: bool = False) -> Tokens:  # noq
 
 
 def _ways(tokenizer: Any, model: str, text: str, labels: Sequence[str]) -> dict[str, frozenset[Tokens]]:  # noqa: ANN401
-    """Return the tokens that may follow the prompt and mean a label."""
+    """Return the tokens that may follow the prompt and mean a label: with and without a space before, in the usual cases."""
     tail = text[-_TAIL:]
     before = _encode(tokenizer, tail)
     ways: dict[str, frozenset[Tokens]] = {}
     for label in labels:
-        wholes = {_encode(tokenizer, tail + way) for way in spellings(label)}
+        cases = {label, label.lower(), label.upper(), label.capitalize()}
+        wholes = {_encode(tokenizer, tail + space + case) for case in cases for space in ("", " ")}
         after = {whole[len(before) :] for whole in wholes if whole[: len(before)] == before}
         # If the prompt's last token would swallow the label, the label is encoded alone.
         ways[label] = frozenset(filter(None, after)) or frozenset(filter(None, [_encode(tokenizer, label)]))
@@ -290,19 +272,18 @@ def _probabilities(network: Any, choices: Sequence[Choice]) -> list[dict[str, fl
     """Return the log probability of each label, over the whole vocabulary, in batches of similar length."""
     by_choice: list[dict[str, float]] = [{} for _ in choices]
     for group in runtime.batches([len(choice.tokens) for choice in choices]):
-        batch = [choices[place] for place in group]
-        rows = [(number, path) for number, choice in enumerate(batch) for path in choice.paths]
+        rows = [(place, path) for place in group for path in choices[place].paths]
         keep = 1 + max(len(path) for _, path in rows)
-        logits = _logits(network, [(*batch[number].tokens, *path) for number, path in rows], keep)
-        known: list[dict[Tokens, float]] = [{} for _ in batch]
-        for (number, path), values in zip(rows, logits, strict=True):
+        logits = _logits(network, [(*choices[place].tokens, *path) for place, path in rows], keep)
+        known: dict[int, dict[Tokens, float]] = {place: {} for place in group}
+        for (place, path), values in zip(rows, logits, strict=True):
             at = values[keep - 1 - len(path) :]
             logs = at - at.logsumexp(1, keepdim=True)
-            for way in (way for ways in batch[number].labels.values() for way in ways):
+            for way in (way for ways in choices[place].labels.values() for way in ways):
                 if path[: len(way) - 1] == way[:-1]:
-                    known[number][way] = sum(float(logs[step, token]) for step, token in enumerate(way))
-        for place, choice, logs_of in zip(group, batch, known, strict=True):
-            by_choice[place] = _label_logs(choice.labels, logs_of)
+                    known[place][way] = sum(float(logs[step, token]) for step, token in enumerate(way))
+        for place in group:
+            by_choice[place] = _label_logs(choices[place].labels, known[place])
     return by_choice
 
 
