@@ -18,7 +18,7 @@ from comperdial.challenge.personas.wording import kinds_of
 from comperdial.challenge.tables import make_tables
 from comperdial.cli import main
 from comperdial.config.registry import completed
-from comperdial.core.errors import ConfigError, SchemaError
+from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
 from comperdial.data import export, readers
 from comperdial.schema.dimensions import AXES, OVERALL
 
@@ -283,24 +283,28 @@ def test_turns_counted_from_one_and_records_inside_an_object(tmp_path):
 @pytest.mark.parametrize(
     ("turn", "whole", "named"),
     [
-        ({"first_turn": "1"}, {}, "first_turn is '1'; expected 0 or 1"),
-        ({"response": None}, {}, r"columns.turn: the map has .*; expected dialogue_id, turn, system_id, response"),
-        ({"answer": "x"}, {}, "the map has .*answer"),
-        ({"marks": "marks"}, {}, "the map has .*marks"),
-        ({"ratings": []}, {}, "ratings is .*; expected a field, or a list of fields"),
-        ({"turn": {"a": 1}}, {}, "turn is"),
-        ({}, {"marks": {"Fluent": "f"}}, "marks is .*; expected .*Fluency"),
-        ({}, {"marks": {"Fluency": ["a", "b"]}}, "Fluency of marks is"),
+        ({"first_turn": "1"}, {}, "turn.first_turn: got '1'; expected 0 or 1"),
+        ({"response": None}, {}, "params.yaml, comperdial.columns, turn: no 'response'"),
+        ({"answer": "x"}, {}, "turn.answer: unknown key 'answer'; .*response"),
+        ({"marks": "marks"}, {}, "turn.marks: unknown key 'marks'"),
+        ({"ratings": []}, {}, "turn.ratings: got an empty list; expected a field, or a list of fields"),
+        ({"turn": {"a": 1}}, {}, "turn.turn: got a mapping; expected the name of a field"),
+        ({}, {"marks": {"Fluent": "f"}}, "dialogue.marks.Fluent: unknown axis .*Did you mean 'Fluency'"),
+        (
+            {},
+            {"marks": {"Fluency": ["a", "b"]}},
+            "dialogue.marks.Fluency: 2 fields; expected .*as many fields as `ratings`",
+        ),
     ],
 )
 def test_a_wrong_map_is_named(tmp_path, turn, whole, named):
-    with pytest.raises(ConfigError, match=named):
+    with pytest.raises(ComperdialError, match=named):
         read(files_in(tmp_path), maps(turn, whole))
 
 
 @pytest.mark.parametrize("columns", [{"turn": 5, "dialogue": {}}, {"dialogue": export.COLUMNS["dialogue"]}])
 def test_no_map_at_all_is_named(tmp_path, columns):
-    with pytest.raises(ConfigError, match=r"columns\.turn: the map has (5|nothing)"):
+    with pytest.raises(ConfigError, match=r"comperdial\.columns(, turn: got a int; expected a mapping|: no 'turn')"):
         read(files_in(tmp_path), columns)
 
 
@@ -312,7 +316,7 @@ def test_no_map_at_all_is_named(tmp_path, columns):
         ({"turn": True}, "'turn' holds True"),
         ({"turn": 0}, "record 2: dialogue '100001', turn 0, system 's' twice"),
         ({"dialogue_id": 5}, "record 2: dialogue '5', turn 1"),
-        ({"dialogue_id": None}, "'dialogue_id' holds None; expected a name"),
+        ({"dialogue_id": None}, "'dialogue_id' holds nothing; expected a name"),
         ({"system_id": ""}, "'system_id' holds ''; expected a name"),
         ({"response": " "}, "record 2: 'response' holds ' '; expected a text"),
         ({"ratings": {"a": 6}}, "record 2: rating 6; expected a number from 1 to 5"),

@@ -148,7 +148,7 @@ def altered(number, **fields):
         (altered(3, system_id=4), "item 3: field 'system_id' holds 4; expected a str"),
         (
             [*unieval_items(), unieval_items()[3]],
-            "item 30: context 'mini-000', system 'Wanderer', output 'naturalness' was scored in item 3 already",
+            "item 30: context 'mini-000', system 'Wanderer': output 'naturalness' was scored in item 3 already",
         ),
         (altered(3, predict_scores=dict.fromkeys(OURS, "2")), "item 3: the score is '2'; expected a finite number"),
         (altered(3, predict_scores=dict.fromkeys(OURS, True)), "item 3: the score is True"),
@@ -296,7 +296,7 @@ def test_one_file_holds_scores_of_turns_and_of_dialogues(talks):
         ),
         (
             "dialogue_id,system_id,value\ntalk-0,Dull,1\ntalk-0,Dull,2\n",
-            "record 2: dialogue 'talk-0', system 'Dull', output 'score' was scored in record 1 already",
+            "record 2: dialogue 'talk-0', system 'Dull': output 'score' was scored in record 1 already",
         ),
         (
             "dialogue_id,level,system_id,value\ntalk-0,turn,Dull,1\n",

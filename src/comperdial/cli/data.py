@@ -53,5 +53,5 @@ def _fetch(options: argparse.Namespace) -> None:
 def _wordnet(_: argparse.Namespace) -> None:
     from comperdial.data import wordnet
 
-    found = wordnet.set_up()
-    print(f"WordNet {found.version} in {found.path} ({found.source})")
+    corpus = wordnet.set_up()
+    print(f"WordNet {corpus.version} in {corpus.path} ({corpus.source})")

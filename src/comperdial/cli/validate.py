@@ -43,7 +43,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 def _validate(options: argparse.Namespace) -> None:
     from comperdial import schema
-    from comperdial.data.readers.table import RatedFile
+    from comperdial.data.readers.table import read_content
 
     for path in options.files:
         name = options.table or path.stem
@@ -51,7 +51,7 @@ def _validate(options: argparse.Namespace) -> None:
             frame = schema.validate(schema.read(path, name), name, where=str(path))
             print(f"{path}: {len(frame)} records of table {name!r}, all valid")
             continue
-        content = RatedFile(name, {"table": path}, rated_file_options(options)).content()
+        content = read_content(name, path, rated_file_options(options))
         print(f"{path}: a file of rated responses")
         _print(_understood(content))
         missing = list(_missing(content, _metrics(options.params)))
@@ -88,7 +88,7 @@ def _understood(content: Content) -> list[tuple[str, str]]:
     rated = ratings["level"].value_counts()
     of_raters = _listed(raters) if "annotator_id" in content.named else "no column annotator_id"
     lines = [
-        ("rows", str(content.records)),
+        ("rows", str(len(content.units))),
         ("systems", f"{len(systems)}, with responses each: {_listed(names)}"),
         ("contexts", f"{len(contexts)} in {contexts['dialogue_id'].nunique()} dialogues{by}"),
         ("with", f"{', '.join(held)} of {len(contexts)} contexts"),

@@ -33,9 +33,15 @@ _Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$"), Expected("64 hexadecim
 _Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$"), Expected("one line of text")]
 
 
-class _File(Strict):
-    """A file as the catalogue has it."""
+class Source(Strict):
+    """A public file: its origin, checksum, licence and citation.
 
+    ``revision`` is the branch or tag of a file that the lock file pins; without an entry there, ``sha256`` is None and
+    the file is not pinned. ``member`` names the file inside the zip archive that the URL gives; checksum and size
+    are those of the member.
+    """
+
+    name: str = ""
     repository: _Repository
     path: Annotated[str, Field(pattern=r"^[^{}\x00-\x1f\x7f]+$"), Expected("a path without braces")]
     url: Annotated[str, Field(pattern="^https://.+"), Expected("https://…")]
@@ -48,34 +54,21 @@ class _File(Strict):
     member: Maybe[Text] = None
 
     @model_validator(mode="after")
-    def _is_pinned(self) -> _File:
+    def _is_pinned(self) -> Source:
         pins = [name for name in ("commit", "sha256", "bytes") if getattr(self, name) is not None]
         if len(pins) != (0 if self.revision else 3):
-            found = ", ".join(pins + ["revision"] * bool(self.revision)) or "neither"
-            raise rule(f"it has {found}", "`commit`, `sha256` and `bytes`, or `revision` alone")
-        path = PurePosixPath(self.path)
-        if path.is_absolute() or ".." in (*path.parts, *PurePosixPath(self.repository).parts):
+            given = ", ".join(pins + ["revision"] * bool(self.revision)) or "neither"
+            raise rule(f"it has {given}", "`commit`, `sha256` and `bytes`, or `revision` alone")
+        if PurePosixPath(self.path).is_absolute() or ".." in self.relative.parts:
             raise rule(f"path {self.path!r} leaves its folder", "a path inside the repository", "path")
         if self.commit and self.commit not in self.url:
             raise rule("the URL does not name the commit", "a URL pinned to the commit", "url")
         if self.member and self.revision:
-            raise rule(
-                "a member of an archive that is not pinned", "`commit`, `sha256` and `bytes` of the member", "member"
-            )
+            expected = "`commit`, `sha256` and `bytes` of the member"
+            raise rule("a member of an archive that is not pinned", expected, "member")
         if self.revision and "{revision}" not in self.url:
             raise rule("the URL has no {revision}", "a URL with {revision} in it", "url")
         return self
-
-
-class Source(_File):
-    """A public file: its origin, checksum, licence and citation.
-
-    ``revision`` is the branch or tag of a file that the lock file pins; without an entry there, ``sha256`` is None and
-    the file is not pinned. ``member`` names the file inside the zip archive that the URL gives; checksum and size
-    are those of the member.
-    """
-
-    name: _FileName
 
     @property
     def pinned(self) -> bool:
@@ -147,12 +140,12 @@ class _Dataset(Strict):
     target: Maybe[Text] = None
 
 
-class _CatalogueFile(Strict):
-    files: dict[_FileName, _File]
+class _Content(Strict):
+    files: dict[_FileName, Source]
     datasets: dict[DatasetName, _Dataset]
 
     @model_validator(mode="after")
-    def _names_files(self) -> _CatalogueFile:
+    def _names_files(self) -> _Content:
         for name, entry in self.datasets.items():
             for role, file in entry.files.items():
                 if file not in self.files:
@@ -183,17 +176,20 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
             expected="the catalogue of public files",
             hint="Run this in the repository's root, or pass --catalogue FILE",
         )
-    stamps = tuple((file.absolute(), file.stat().st_mtime_ns) for file in (path, lock_path(path)) if file.is_file())
-    return _loaded(path, stamps)
+    return _loaded(path, tuple((f.absolute(), f.stat().st_mtime_ns) for f in (path, lock_path(path)) if f.is_file()))
 
 
 @cache
 def _loaded(path: Path, _: tuple[tuple[Path, int], ...]) -> Catalogue:
     """Read it once a process, and again where it changed or a relative path is another file."""
-    content = read_checked(_CatalogueFile, path)
-    locked = read_lock(lock_path(path))
-    files = {name: _source(name, entry, locked.get(name)) for name, entry in content.files.items()}
-    datasets = {}
+    content, locked, files, datasets = read_checked(_Content, path), read_lock(lock_path(path)), {}, {}
+    for name, source in content.files.items():
+        update: dict[str, Any] = {"name": name}
+        if source.revision is not None:
+            pin = locked.get(name, {"commit": None})
+            update |= {key: value for key, value in pin.items() if key != "repository"}
+            update["url"] = source.url.replace("{revision}", pin["commit"] or source.revision)
+        files[name] = source.model_copy(update=update)
     for name, entry in content.datasets.items():
         # The form of ComperDial has ratings of both levels.
         usual = list(RATED_LEVELS) if entry.reader == "comperdial" else ["turn"]
@@ -213,13 +209,3 @@ def read_lock(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         return {}
     return {name: entry.model_dump() for name, entry in read_checked(dict[str, _Locked], path).items()}
-
-
-def _source(name: str, entry: _File, pin: Mapping[str, Any] | None) -> Source:
-    """Return a file of the catalogue, with what the lock file records of it."""
-    given = entry.model_dump()
-    if entry.revision is not None:
-        given |= {key: value for key, value in (pin or {}).items() if key != "repository"}
-        given["url"] = entry.url.replace("{revision}", given["commit"] or entry.revision)
-    # Not checked again: with a pin it has both `revision` and checksum.
-    return Source.model_construct(name=name, **given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from comperdial.core.errors import ConfigError
@@ -43,24 +44,20 @@ class Utterance:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation of two speakers.
+    """A conversation of two speakers, who take turns.
 
     Attributes
     ----------
-    id
-        A number of ours, in the order of beginning.
-    began
-        Seconds since the data set's first conversation began.
+    id, began
+        A number of ours, in the order of beginning; seconds since the data set's first conversation began.
     utterances
-        By two speakers who take turns.
+        What they said.
     users
         Speakers who are users, with their numbers: nobody asks whether a bot goes on.
     systems
         What a table calls each speaker as the one who replies.
-    profiles
-        Profile sentences by speaker.
-    rating
-        The user's rating of the whole conversation.
+    profiles, rating
+        Profile sentences by speaker; the user's rating of the whole conversation.
     """
 
     id: str
@@ -95,18 +92,14 @@ class Sample:
 
 def merged(messages: Iterable[Message]) -> tuple[Utterance, ...]:
     """Make one utterance of what a speaker says in a row; empty messages are dropped."""
-    found: list[Utterance] = []
-    for message in messages:
-        text = " ".join(message.text.split())
-        if not text:
-            continue
-        if found and found[-1].speaker == message.speaker:
-            last = found[-1]
-            rating = last.rating if message.rating is None else message.rating
-            found[-1] = Utterance(last.speaker, f"{last.text} {text}", last.began, message.seconds, rating)
-        else:
-            found.append(Utterance(message.speaker, text, message.seconds, message.seconds, message.rating))
-    return tuple(found)
+    result = []
+    filled = (message for message in messages if message.text.strip())
+    for speaker, group in groupby(filled, key=lambda message: message.speaker):
+        parts = list(group)
+        text = " ".join(word for part in parts for word in part.text.split())
+        ratings = [part.rating for part in parts if part.rating is not None]
+        result.append(Utterance(speaker, text, parts[0].seconds, parts[-1].seconds, ratings[-1] if ratings else None))
+    return tuple(result)
 
 
 def samples(conversations: Iterable[Conversation]) -> Iterator[Sample]:
@@ -114,29 +107,22 @@ def samples(conversations: Iterable[Conversation]) -> Iterator[Sample]:
 
     The first utterance is none: in a conversation of two speakers somebody always answers it.
     """
-    for conversation in conversations:
-        utterances = conversation.utterances
-        for turn in range(1, len(utterances)):
-            reply, user = utterances[turn], utterances[turn - 1].speaker
-            if user not in conversation.users:
+    for one in conversations:
+        for turn, (before, reply) in enumerate(pairwise(one.utterances), start=1):
+            if before.speaker not in one.users:
                 continue
-            after = utterances[turn + 1] if turn + 1 < len(utterances) else None
+            after = one.utterances[turn + 1] if turn + 1 < len(one.utterances) else None
             seconds = None
             if after and after.began is not None and reply.ended is not None:
                 seconds = after.began - reply.ended
             continued = after is not None and (seconds is None or seconds <= PATIENCE)
-            yield Sample(conversation, turn, conversation.users[user], continued, seconds)
+            yield Sample(one, turn, one.users[before.speaker], continued, seconds)
 
 
 def splits(conversations: Sequence[Conversation], *, waves: bool = False) -> dict[str, str]:
-    """Say of each conversation whether it is to train, to validate or to test, by time.
+    """Return whether each of a data set's conversations is to train, to validate or to test, by time.
 
-    Parameters
-    ----------
-    conversations
-        All of a data set.
-    waves
-        Whether each wave is split by itself; a wave begins after 14 days without a conversation.
+    With ``waves``, each wave is split by itself; a wave begins after 14 days without a conversation.
 
     Raises
     ------
@@ -144,21 +130,19 @@ def splits(conversations: Sequence[Conversation], *, waves: bool = False) -> dic
         When there are too few conversations for three splits.
     """
     order = sorted(conversations, key=lambda conversation: (conversation.began, conversation.id))
-    parts: list[list[str]] = [[]]
-    before = order[0].began if order else 0.0
-    for conversation in order:
-        if waves and conversation.began - before > _WAVE:
+    parts: list[list[Conversation]] = []
+    for one in order:
+        if not parts or (waves and one.began - parts[-1][-1].began > _WAVE):
             parts.append([])
-        parts[-1].append(conversation.id)
-        before = conversation.began
-    found = {}
+        parts[-1].append(one)
+    result = {}
     for part in parts:
         first, second = (round(len(part) * share) for share in (SHARES[0], sum(SHARES)))
-        for place, name in enumerate(part):
-            found[name] = "train" if place < first else "validation" if place < second else "test"
-    if set(found.values()) != {"train", "validation", "test"}:
-        raise ConfigError(f"{len(found)} conversations", expected="enough for three splits: ten or more")
-    return found
+        for place, one in enumerate(part):
+            result[one.id] = "train" if place < first else "validation" if place < second else "test"
+    if set(result.values()) != {"train", "validation", "test"}:
+        raise ConfigError(f"{len(result)} conversations", expected="enough for three splits: ten or more")
+    return result
 
 
 def conversation_tables(
@@ -171,24 +155,14 @@ def conversation_tables(
 ) -> Tables:
     """Make a context for each reply that a user can answer, the reply, and whether the user went on.
 
-    Parameters
-    ----------
-    dataset, files
-        As a reader gets them.
-    conversations
-        All of the data set.
-    scales
-        Lowest and highest rating of a ``turn`` and of a ``dialogue``, where users rated them.
-    history
-        How many utterances before a reply table ``contexts`` holds, the last ones; None for all.
+    ``scales`` are those of a ``turn`` and of a ``dialogue``, where users rated them. Table ``contexts`` holds the last
+    ``history`` utterances before a reply, or all.
     """
     split = splits(conversations)
     systems: dict[str, Row] = {}
-    rows: dict[str, list[Row]] = {
-        name: [] for name in ("contexts", "personas", "responses", "ratings", "continuations")
-    }
+    answers, continuations, ratings, personas = [], [], [], []
     for conversation in conversations:
-        utterances, asked = conversation.utterances, list(samples([conversation]))
+        asked = list(samples([conversation]))
         for sample in asked:
             speaker = sample.reply.speaker
             system = conversation.systems[speaker]
@@ -196,37 +170,29 @@ def conversation_tables(
             start = 0 if history is None else max(0, sample.turn - history)
             before = [
                 {"speaker": base.CHATBOT if one.speaker == speaker else base.PERSON, "text": one.text}
-                for one in utterances[start : sample.turn]
+                for one in conversation.utterances[start : sample.turn]
             ]
-            rows["contexts"].append(base.context(sample.id, conversation.id, sample.turn, before))
-            rows["responses"].append(base.response(sample.id, system, sample.reply.text))
-            rows["continuations"].append(
-                {
-                    "context_id": sample.id,
-                    "system_id": system,
-                    "user_id": sample.user_id,
-                    "continued": int(sample.continued),
-                    "seconds": sample.seconds,
-                    "began": conversation.began,
-                    "split": split[conversation.id],
-                }
-            )
+            answers.append(base.answer(sample.id, conversation.id, sample.turn, before, system, sample.reply.text))
+            about = {"user_id": sample.user_id, "continued": int(sample.continued), "seconds": sample.seconds}
+            about |= {"began": conversation.began, "split": split[conversation.id]}
+            continuations.append({"context_id": sample.id, "system_id": system, **about})
             if sample.reply.rating is not None:
-                item = ("turn", sample.id, system, sample.user_id)
-                rows["ratings"].append(base.rating(*item, _DIMENSION, sample.reply.rating, scales["turn"]))
+                item = ("turn", sample.id, system)
+                ratings.append(base.rating(item, sample.user_id, _DIMENSION, sample.reply.rating, scales["turn"]))
         if not asked or len(conversation.users) > 1:
             continue
         # One who is under evaluation and one who judges: whose profile and whose rating it is is plain.
         if conversation.rating is not None:
-            item = ("dialogue", conversation.id, conversation.systems[asked[0].reply.speaker], asked[0].user_id)
-            rows["ratings"].append(base.rating(*item, _DIMENSION, conversation.rating, scales["dialogue"]))
-        rows["personas"] += [
+            item = ("dialogue", conversation.id, conversation.systems[asked[0].reply.speaker])
+            ratings.append(base.rating(item, asked[0].user_id, _DIMENSION, conversation.rating, scales["dialogue"]))
+        personas += [
             base.persona(conversation.id, base.PERSON if speaker in conversation.users else base.CHATBOT, sentences)
             for speaker, sentences in conversation.profiles.items()
         ]
-    raters = dict.fromkeys(row["annotator_id"] for row in rows["ratings"])
-    annotators = [{"annotator_id": name, "role": "interlocutor"} for name in raters]
-    return base.tables(dataset, files, systems=systems.values(), annotators=annotators, **rows)
+    raters = dict.fromkeys(row["annotator_id"] for row in ratings)
+    others = {"annotators": [{"annotator_id": name, "role": "interlocutor"} for name in raters]}
+    others["continuations"] = continuations
+    return base.tables(dataset, files, systems.values(), answers, ratings, personas, **others)
 
 
 RATED = "topical_chat"
@@ -248,5 +214,5 @@ def read_conversations(dataset: str, catalogue: str | Path = CATALOGUE) -> list[
         wanted = {name: known.file(name) for name in RATED_FILES}
     elif dataset != "chitchat":
         wanted = known.dataset(dataset).files
-    found: list[Conversation] = readers.find(dataset).conversations(dataset, sources.require_all(wanted))
-    return found
+    result: list[Conversation] = readers.find(dataset).conversations(dataset, sources.require_all(wanted))
+    return result

@@ -6,9 +6,10 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
+from comperdial import schema
 from comperdial.core.errors import FileError, SchemaError, UnknownNameError
 from comperdial.core.files import read_json, read_jsonl, read_text
 
@@ -41,16 +42,9 @@ Record = tuple[Utterances, Mapping[str, Sequence[str]]]
 
 
 def read_corpus(name: str, format: str, path: Path) -> list[Dialogue]:
-    """Read a corpus.
+    """Read a corpus in one of :data:`FORMATS` from its file, or for ``tables`` from the folder of a data set's tables.
 
-    Parameters
-    ----------
-    name
-        What the corpus is called.
-    format
-        One of :data:`FORMATS`.
-    path
-        Its file; for ``tables`` the folder of a data set's tables.
+    What one speaker says in a row is one utterance, and empty ones are left out.
 
     Raises
     ------
@@ -61,31 +55,26 @@ def read_corpus(name: str, format: str, path: Path) -> list[Dialogue]:
     """
     if format not in FORMATS:
         raise UnknownNameError("format of a corpus", format, FORMATS)
-    made = (_dialogue(name, number, *record) for number, record in enumerate(FORMATS[format](path)))
-    found = [dialogue for dialogue in made if len(dialogue.texts) > 1]
-    if not found:
-        raise FileError(
-            "no dialogue of two utterances or more", where=str(path), expected=f"dialogues in the format {format!r}"
-        )
-    return found
-
-
-def _dialogue(corpus: str, number: int, utterances: Utterances, facts: Mapping[str, Sequence[str]]) -> Dialogue:
-    """Make a dialogue; what one speaker says in a row is one utterance, and empty ones are left out."""
-    kept: list[tuple[str, str]] = []
-    for speaker, text in ((speaker, " ".join(text.split())) for speaker, text in utterances):
-        if text and kept and kept[-1][0] == speaker:
-            kept[-1] = speaker, f"{kept[-1][1]} {text}"
-        elif text:
-            kept.append((speaker, text))
-    by_speaker = {speaker: tuple(filter(None, map(str.strip, lines))) for speaker, lines in facts.items()}
-    return Dialogue(corpus, str(number), tuple(s for s, _ in kept), tuple(t for _, t in kept), by_speaker)
+    result = []
+    for number, (utterances, facts) in enumerate(FORMATS[format](path)):
+        filled = [(speaker, words) for speaker, text in utterances if (words := text.split())]
+        turns = [
+            (who, [w for _, words in group for w in words]) for who, group in groupby(filled, key=lambda one: one[0])
+        ]
+        if len(turns) > 1:
+            speakers, texts = tuple(who for who, _ in turns), tuple(" ".join(words) for _, words in turns)
+            lines = {who: tuple(filter(None, map(str.strip, given))) for who, given in facts.items()}
+            result.append(Dialogue(name, str(number), speakers, texts, lines))
+    if not result:
+        expected = f"dialogues in the format {format!r}"
+        raise FileError("no dialogue of two utterances or more", where=str(path), expected=expected)
+    return result
 
 
 def _dailydialog(path: Path) -> Iterator[Record]:
     """Yield a dialogue a line, its utterances ended by ``__eou__``; two speakers take turns."""
     for line in read_text(path).splitlines():
-        texts = [text for text in line.split("__eou__") if text.strip()]
+        texts = filter(str.strip, line.split("__eou__"))
         yield [("AB"[place % 2], text) for place, text in enumerate(texts)], {}
 
 
@@ -117,9 +106,8 @@ def _topical_chat(path: Path) -> Iterator[Record]:
         try:
             yield [(message["agent"], message["message"]) for message in entry["content"]], {}
         except (TypeError, KeyError) as error:
-            raise SchemaError(
-                "no conversation", where=f"{path}, {name}", expected="content: a list of {agent, message}"
-            ) from error
+            expected = "content: a list of {agent, message}"
+            raise SchemaError("no conversation", where=f"{path}, {name}", expected=expected) from error
 
 
 def _jsonl(path: Path) -> Iterator[Record]:
@@ -127,25 +115,22 @@ def _jsonl(path: Path) -> Iterator[Record]:
     for number, record in read_jsonl(path):
         where = f"{path}, line {number}"
         given, facts = record.get("utterances"), record.get("facts") or {}
-        if not isinstance(given, list) or not all(map(_is_utterance, given)):
-            raise SchemaError(
-                "no list of utterances", where=where, expected='"utterances": texts, or {"speaker": …, "text": …}'
-            )
+        pairs = [_utterance(*at) for at in enumerate(given)] if isinstance(given, list) else [None]
+        utterances = [pair for pair in pairs if pair]
+        if len(utterances) < len(pairs):
+            expected = '"utterances": texts, or {"speaker": …, "text": …}'
+            raise SchemaError("no list of utterances", where=where, expected=expected)
         if not isinstance(facts, dict) or not all(isinstance(lines, list) for lines in facts.values()):
             raise SchemaError(f"facts are {facts!r}", where=where, expected="a list of texts for each speaker")
-        yield (
-            [
-                (u["speaker"], u["text"]) if isinstance(u, dict) else ("AB"[place % 2], u)
-                for place, u in enumerate(given)
-            ],
-            facts,
-        )
+        yield utterances, facts
 
 
-def _is_utterance(given: Any) -> bool:  # noqa: ANN401
-    if isinstance(given, dict):
-        return isinstance(given.get("speaker"), str) and isinstance(given.get("text"), str)
-    return isinstance(given, str)
+def _utterance(place: int, given: object) -> tuple[str, str] | None:
+    """Return speaker and text; of a text alone, the speaker is who takes turns."""
+    if isinstance(given, str):
+        return "AB"[place % 2], given
+    speaker, text = (given.get("speaker"), given.get("text")) if isinstance(given, dict) else (None, None)
+    return (speaker, text) if isinstance(speaker, str) and isinstance(text, str) else None
 
 
 def _csv(path: Path) -> Iterator[Record]:
@@ -153,24 +138,20 @@ def _csv(path: Path) -> Iterator[Record]:
     dialogues: dict[str, list[tuple[str, str]]] = {}
     for record in _records(path, ("dialogue_id", "speaker", "text")):
         dialogues.setdefault(record["dialogue_id"], []).append((record["speaker"], record["text"]))
-    for utterances in dialogues.values():
-        yield utterances, {}
+    yield from ((utterances, {}) for utterances in dialogues.values())
 
 
 def _records(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
     """Yield the records of a CSV file that has these columns."""
     for number, record in enumerate(csv.DictReader(read_text(path).splitlines(keepends=True)), start=1):
         if lacking := [column for column in columns if record.get(column) is None]:
-            raise SchemaError(
-                f"no {lacking[0]!r}", where=f"{path}, record {number}", expected="the columns " + ", ".join(columns)
-            )
+            expected = "the columns " + ", ".join(columns)
+            raise SchemaError(f"no {lacking[0]!r}", where=f"{path}, record {number}", expected=expected)
         yield record
 
 
 def _tables(path: Path) -> Iterator[Record]:
     """Yield the dialogues of a data set's contexts: each one's longest history, and the reference that follows it."""
-    from comperdial import schema
-
     contexts = schema.read(path / "contexts.parquet", "contexts")
     last = contexts.loc[contexts.groupby("dialogue_id", sort=True)["turn"].idxmax()]
     for history, references, facts in zip(last["history"], last["references"], last["facts"], strict=True):

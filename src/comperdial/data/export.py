@@ -31,15 +31,8 @@ FILES = {
 # How the rated files written here call things: the default column maps of ``params.yaml``. ComperDial_systems.json has
 # them too, so that these files are read as they are, whatever ``params.yaml`` says of others.
 COLUMNS: dict[str, dict[str, Any]] = {
-    "turn": {
-        "dialogue_id": "dialogue_id",
-        "turn": "turn",
-        "first_turn": 0,
-        "system_id": "system_id",
-        "response": "response",
-        "ratings": "ratings",
-    },
-    "dialogue": {"dialogue_id": "dialogue_id", "system_id": "system_id", "ratings": "ratings", "marks": "marks"},
+    "turn": {name: name for name in ("dialogue_id", "turn", "system_id", "response", "ratings")} | {"first_turn": 0},
+    "dialogue": {name: name for name in ("dialogue_id", "system_id", "ratings", "marks")},
 }
 
 # What must come back as it was. Kinds of persona sentences and positions of annotators are not in the files.
@@ -62,23 +55,17 @@ def published_files(folder: str | Path) -> dict[str, Path]:
     ConfigError
         When one is missing; ``ComperDial_systems.json`` may be.
     """
-    found = {role: Path(folder) / name for role, name in FILES.items() if (Path(folder) / name).is_file()}
-    if missing := [name for role, name in FILES.items() if role not in found and role != "systems"]:
+    result = {role: Path(folder) / name for role, name in FILES.items() if (Path(folder) / name).is_file()}
+    if missing := [name for role, name in FILES.items() if role not in result and role != "systems"]:
         raise ConfigError(f"no {', '.join(missing)}", where=str(folder), expected="ComperDial's four files")
-    return found
+    return result
 
 
 def export(tables: Mapping[str, pd.DataFrame], folder: str | Path, *, note: str = "") -> None:
     """Write the five files.
 
-    Parameters
-    ----------
-    tables
-        All tables of one data set by name, as :mod:`comperdial.schema` has them; the ratings may be empty.
-    folder
-        Where to write.
-    note
-        What a reader of the files must know, such as that they are simulated; kept in ``ComperDial_systems.json``.
+    ``tables`` are all tables of one data set by name; the ratings may be empty. ``note`` says what a reader of the files must
+    know, such as that they are simulated; it is kept in ``ComperDial_systems.json``.
 
     Raises
     ------
@@ -108,70 +95,54 @@ def export(tables: Mapping[str, pd.DataFrame], folder: str | Path, *, note: str 
 
 def _write(tables: Mapping[str, pd.DataFrame], folder: Path, note: str) -> None:
     data = [to_data(dialogue) for dialogue in dialogues_of(tables["contexts"], tables["personas"])]
-    sources = sorted(set(tables["ratings"]["source"])) or ["human"]
-    systems = tables["systems"].sort_values("system_id")
-    about = {
-        "source": sources[0],
-        "note": note,
-        "columns": COLUMNS,
-        "systems": systems.astype(object).where(systems.notna(), None).drop(columns="dataset").to_dict("records"),
-    }
-    whose: dict[str, str] = {} if sources[0] == "human" else {comperdial.SOURCE_FIELD: sources[0]}
-    ids: dict[str, Any] = {str(entry["dialogue_id"]): entry["dialogue_id"] for entry in data}
+    source = min(tables["ratings"]["source"], default="human")
+    systems = tables["systems"].sort_values("system_id").drop(columns="dataset")
+    about = {"source": source, "note": note, "columns": COLUMNS, "systems": _records(systems)}
+    whose = {} if source == "human" else {comperdial.SOURCE_FIELD: source}
+    ids = {str(entry["dialogue_id"]): entry["dialogue_id"] for entry in data}
     # By item and system, then by annotator; who marked nothing was asked too.
     overall: dict[tuple[str, str], dict[str, float]] = {}
-    marks: dict[tuple[str, str], dict[str, list[str]]] = {}
+    marks: dict[tuple[str, str], dict[str, set[str]]] = {}
     columns = ["item_id", "system_id", "annotator_id", "dimension", "rating"]
     for item, system, annotator, dimension, rating in tables["ratings"][columns].itertuples(index=False, name=None):
         if dimension == OVERALL:
             overall.setdefault((item, system), {})[annotator] = int(rating) if rating == int(rating) else rating
         else:
-            marked = marks.setdefault((item, system), {}).setdefault(annotator, [])
-            marked += [dimension] * (rating == 0)
+            marked = marks.setdefault((item, system), {}).setdefault(annotator, set())
+            marked |= {dimension} if rating == 0 else set()
     rows = tables["responses"].merge(tables["contexts"][["context_id", "dialogue_id", "turn"]], on="context_id")
     rows = rows.sort_values(["dialogue_id", "turn", "system_id"])
-    turn_level = [
-        {
-            "dialogue_id": ids[row["dialogue_id"]],
-            "turn": int(row["turn"]),
-            "system_id": row["system_id"],
-            "response": row["response"],
-            "ratings": overall.get((row["context_id"], row["system_id"]), {}),
-            **whose,
-        }
-        for row in rows.to_dict("records")
-    ]
+    turns, whole = [], []
+    for row in rows.to_dict("records"):
+        key = {"dialogue_id": ids[row["dialogue_id"]], "turn": int(row["turn"]), "system_id": row["system_id"]}
+        rated = {"response": row["response"], "ratings": overall.get((row["context_id"], row["system_id"]), {})}
+        turns.append({**key, **rated, **whose})
     dialogues: Iterable[tuple[Any, pd.Series]] = rows.groupby(["dialogue_id", "system_id"])["response"]
-    dialogue_level = [
-        {
-            "dialogue_id": ids[dialogue],
-            "system_id": system,
+    for (dialogue, system), texts in dialogues:
+        marked_by = marks.get((dialogue, system), {})
+        rated = {
             "responses": texts.tolist(),
             "ratings": overall.get((dialogue, system), {}),
-            "marks": {who: sorted(axes, key=AXES.index) for who, axes in marks.get((dialogue, system), {}).items()},
-            **whose,
+            "marks": {who: sorted(axes, key=AXES.index) for who, axes in marked_by.items()},
         }
-        for (dialogue, system), texts in dialogues
-    ]
-    contents = [data, data, turn_level, dialogue_level, about]
-    for name, content in zip(FILES.values(), contents, strict=True):
+        whole.append({"dialogue_id": ids[dialogue], "system_id": system, **rated, **whose})
+    for name, content in zip(FILES.values(), [data, data, turns, whole, about], strict=True):
         write_json(folder / name, content)
 
 
 def _difference(tables: Mapping[str, pd.DataFrame], back: Mapping[str, pd.DataFrame]) -> str | None:
     """Return what was not read back as it was, in words; dialogues that no system answered need not be."""
     contexts = tables["contexts"]
-    answered = set(contexts.loc[contexts["context_id"].isin(tables["responses"]["context_id"]), "dialogue_id"])
+    answered = contexts.loc[contexts["context_id"].isin(tables["responses"]["context_id"]), "dialogue_id"]
     for name, columns in _COMPARED.items():
         frame = tables[name]
         if name in ("contexts", "personas"):
             frame = frame[frame["dialogue_id"].isin(answered)]
-        read, given = (set(map(repr, _records(part, columns))) for part in (back[name], frame))
+        read, given = (set(map(repr, _records(part[[*columns]]))) for part in (back[name], frame))
         if lost := sorted(given ^ read):
             return f"of {name}, {lost[0]}"
     return None
 
 
-def _records(frame: pd.DataFrame, columns: tuple[str, ...]) -> list[dict[Any, Any]]:
-    part = frame[[*columns]].astype(object)
-    return part.where(part.notna(), None).to_dict("records")
+def _records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")

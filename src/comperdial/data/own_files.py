@@ -25,6 +25,12 @@ _NO_NUMBER = frozenset({"na", "n/a", "#n/a", "nan", "null", "none", "-"})
 # A longer cell is no list that is spelled as a text.
 _LONGEST = 1_000_000
 _WIDTH = 60
+# Judges and metrics by name: what they gave is no rating by people unless `columns` says so.
+_MACHINES = re.compile(
+    r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|judge|g_?eval|bleu|rouge|meteor|chrf"
+    r"|bert|bart_?score|mover_?score|comet|unieval|simcse|perplexity|cosine|similarity|embedding|likelihood|logprob|levenshtein"
+    r"|(?<![a-z0-9])(?:f1(?:_score)?|usr|fed|ppl|pmi|nll|em|ter|cider|spice|distinct|dist_?[12]|mauve|nubia)(?![a-z0-9])",
+)
 
 
 def read_columns(
@@ -42,10 +48,8 @@ def read_columns(
     ----------
     path
         A JSONL, CSV or Parquet file.
-    known
-        Our names, with what each means if messages are to say it.
-    needed
-        Those that must be there.
+    known, needed
+        Our names, with what each means if messages are to say it; and those that must be there.
     columns
         Our name -> the file's. Where it is a list of names, these columns keep them. None if a user cannot map names.
 
@@ -58,100 +62,76 @@ def read_columns(
     """
     frame = read_table(path)
     frame.columns = frame.columns.map(str)
-    if twice := frame.columns[frame.columns.duplicated()].tolist():
-        raise SchemaError(f"two columns {twice[0]!r}", where=str(path), expected="each name once")
     written, mapped = list(frame.columns), columns or {}
-    for name in mapped:
-        if name not in known:
-            raise UnknownNameError("column", str(name), known, where=f"{path}, `columns`")
-    named = {ours: [theirs] if isinstance(theirs, str) else list(theirs) for ours, theirs in mapped.items()}
-    given = [theirs for names in named.values() for theirs in names]
-    if lost := [theirs for theirs in given if theirs not in frame]:
-        raise SchemaError(
-            f"no column {', '.join(map(repr, lost))}, which `columns` names",
-            where=str(path),
-            expected=f"columns of the file: {', '.join(frame.columns)}",
-        )
-    if twice := sorted({name for name in given if given.count(name) > 1}):
-        raise SchemaError(
-            f"`columns` names {twice[0]!r} twice", where=str(path), expected="each column of the file once"
-        )
-    found: dict[str, str] = {names[0]: ours for ours, names in named.items() if isinstance(mapped[ours], str)}
-    taken = set(given)
-    for ours in sorted(set(known) - set(named) - taken):
+
+    def wrong(problem: str, expected: str, hint: str | None = None) -> SchemaError:
+        return SchemaError(problem, where=str(path), expected=expected, hint=hint)
+
+    given: list[str] = []
+    for ours, theirs in mapped.items():
+        if ours not in known:
+            raise UnknownNameError("column", str(ours), known, where=f"{path}, `columns`")
+        for name in [theirs] if isinstance(theirs, str) else theirs:
+            if name not in written:
+                problem = f"no column {name!r}, which `columns` names"
+                raise wrong(problem, f"columns of the file: {', '.join(written)}")
+            if name in given:
+                raise wrong(f"`columns` names {name!r} twice", "each column of the file once")
+            given.append(name)
+    names = {theirs: ours for ours, theirs in mapped.items() if isinstance(theirs, str)}
+    free = [name for name in written if name not in given]
+    for ours in sorted(set(known) - set(mapped) - set(given)):
         spellings = {ours, *(alias for alias, name in ALIASES.items() if name == ours)}
-        there = [name for name in frame.columns if name not in taken and name in spellings]
-        there = there or [name for name in frame.columns if name not in taken and _plain(name) in spellings]
+        there = [name for name in free if name in spellings] or [name for name in free if plain(name) in spellings]
         if len(there) > 1:
-            raise SchemaError(
-                f"columns {' and '.join(map(repr, sorted(there)))}",
-                where=str(path),
-                expected="one of the two" if len(there) == 2 else "one of them",
-            )
-        found |= dict.fromkeys(there, ours)
+            raise wrong(f"columns {' and '.join(map(repr, sorted(there)))}", "one of them")
+        names |= dict.fromkeys(there, ours)
     # A column with one of our names whose place `columns` gives to another is none of ours.
-    passed = {name: f"{name} (not as mapped)" for name in found.values() if name in frame and name not in found}
-    if both := sorted(taken & set(passed)):
-        raise SchemaError(
-            f"column {both[0]!r} is mapped to another of our columns, and one to it",
-            where=str(path),
-            expected="another name for it in the file",
-        )
-    frame = frame.rename(columns=passed | found)
-    if missing := [ours for ours in needed if ours not in frame and ours not in named]:
+    passed = {ours: f"{ours} (not as mapped)" for ours in names.values() if ours in written and ours not in names}
+    if both := [name for name in given if name in passed]:
+        problem = f"column {both[0]!r} is mapped to another of our columns, and one to it"
+        raise wrong(problem, "another name for it in the file")
+    frame = frame.rename(columns=passed | names)
+    if missing := [ours for ours in needed if ours not in frame and ours not in mapped]:
         hint = f"It has: {', '.join(written) or '(none)'}"
         if columns is not None:
-            others = frame.drop(columns=[name for name in frame.columns if name in known or name in taken])
+            others = frame.drop(columns=[name for name in frame.columns if name in known or name in given])
             guess = {**mapped, **_guess(others, missing)}
             hint += f". If some of these are meant, say so: columns: {json.dumps(guess, ensure_ascii=False)}"
-        meanings = [f"{name}: {known[name]}" for name in needed] if isinstance(known, Mapping) else []
-        meanings += ["optional: " + ", ".join(name for name in known if name not in needed)] if meanings else []
-        raise SchemaError(
-            f"no column {', '.join(map(repr, missing))}",
-            where=str(path),
-            expected="; ".join(meanings) or "at least " + ", ".join(needed),
-            hint=hint,
-        )
+        expected = "at least " + ", ".join(needed)
+        if isinstance(known, Mapping):
+            optional = ", ".join(name for name in known if name not in needed)
+            expected = "; ".join([*(f"{name}: {known[name]}" for name in needed), f"optional: {optional}"])
+        raise wrong(f"no column {', '.join(map(repr, missing))}", expected, hint)
     return frame
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """Return a column's name in small letters, with underscores for spaces and hyphens."""
     return re.sub(r"[\s_-]+", "_", name.strip().lower())
-
-
-# Judges and metrics by name: what they gave is no rating by people unless `columns` says so.
-_MACHINES = re.compile(
-    r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|judge|g_?eval|bleu|rouge|meteor|chrf"
-    r"|bert|bart_?score|mover_?score|comet|unieval|simcse|perplexity|cosine|similarity|embedding|likelihood|logprob|levenshtein"
-    r"|(?<![a-z0-9])(?:f1(?:_score)?|usr|fed|ppl|pmi|nll|em|ter|cider|spice|distinct|dist_?[12]|mauve|nubia)(?![a-z0-9])",
-)
-
-
-def is_of_machine(column: str) -> bool:
-    """Return whether a column's name is that of a judge or a metric, such as ``gpt4_score``."""
-    return bool(_MACHINES.search(_plain(column)))
 
 
 def _guess(others: pd.DataFrame, missing: Sequence[str]) -> dict[str, str | list[str]]:
     """Propose for each missing column what may be meant by it, by the values alone; ``???`` where nothing fits."""
-    cells = {str(name): [cell for cell in others[name] if not is_missing(cell)] for name in others}
-    filled = {name: values for name, values in cells.items() if values}
-    numbers = [name for name, values in filled.items() if all(isinstance(number(value), float) for value in values)]
-    texts = {name: [v for v in values if isinstance(v, str)] for name, values in filled.items() if name not in numbers}
-    texts = {name: values for name, values in texts.items() if values}
-    found: dict[str, str | list[str]] = dict.fromkeys(missing, "???")
-    by_people = [name for name in numbers if not is_of_machine(name)]
-    if "rating" in missing and by_people:
-        found["rating"] = by_people[0] if len(by_people) == 1 else by_people
+    result: dict[str, str | list[str]] = dict.fromkeys(missing, "???")
+    people: list[str] = []
+    texts: dict[str, list[str]] = {}
+    for name in others.columns:
+        cells = [cell for cell in others[name] if not is_missing(cell)]
+        if cells and all(isinstance(number(cell), float) for cell in cells):
+            people += [] if _MACHINES.search(plain(name)) else [name]
+        elif words := [cell for cell in cells if isinstance(cell, str)]:
+            texts[name] = words
+    if "rating" in missing and people:
+        result["rating"] = people[0] if len(people) == 1 else people
     if "response" in missing and texts:
         longest = max(texts, key=lambda name: sum(map(len, texts[name])) / len(texts[name]))
-        found["response"] = longest
+        result["response"] = longest
         texts.pop(longest)
-    if "system_id" in missing:
-        few = {name: len(set(values)) for name, values in texts.items() if 1 < len(set(values)) < len(values)}
-        if few:
-            found["system_id"] = min(few, key=lambda name: few[name])
-    return found
+    few = {name: len(set(words)) for name, words in texts.items() if 1 < len(set(words)) < len(words)}
+    if "system_id" in missing and few:
+        result["system_id"] = min(few, key=lambda name: few[name])
+    return result
 
 
 def is_missing(cell: object) -> bool:
@@ -242,74 +222,60 @@ def entries(cell: object, where: str) -> list[Any]:
 
 # What numpy and pandas print around a value: array([...], dtype=object), np.str_('a').
 _CALL = re.compile(r"(?:(?:np|numpy)\.)?(?:array|list|tuple|str_|float(?:32|64)|int(?:32|64))\s*\(")
-_DTYPE = re.compile(r",\s*dtype\s*=\s*(?:'[^']*'|\"[^\"]*\"|[\w.<>]+)\s*(?=\))")
-_TOKEN = re.compile(
-    r"(?P<space>\s+)|(?P<value>u?'(?:[^'\\]|\\.)*'|u?\"(?:[^\"\\]|\\.)*\""
-    r"|[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|None|True|False)|(?P<open>[\[({])|(?P<close>[\])}])|(?P<other>[,:])",
+_LIKE_A_LIST = re.compile(r"""\[\s*(['"]).*\1(?:\s*,\s*|\s+)(?:\.\.\.\s+)?\1.*\1\s*,?\s*\]$""", re.DOTALL)
+# A text in quotes, a closing bracket or a word, and the white space before a further value: numpy prints no commas there.
+_VALUE = re.compile(
+    r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\]})]|[\w.]+)(\s+(?=-?[\w.'"\[({]))?""",
     re.DOTALL,
 )
-_LIKE_A_LIST = re.compile(r"""\[\s*(['"]).*\1(?:\s*,\s*|\s+)(?:\.\.\.\s+)?\1.*\1\s*,?\s*\]$""", re.DOTALL)
+
+
+_LISTED = (str, int, float, list, tuple, dict, type(None))
+
+
+class _Unwrapped(ast.NodeTransformer):
+    """Replaces the calls that numpy prints by what they hold."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        is_printed = len(node.args) == 1 and _CALL.fullmatch(f"{ast.unparse(node.func)}(")
+        return self.visit(node.args[0]) if is_printed else node
 
 
 def _printed_list(text: str) -> list[Any] | None:
-    """Return the list that Python, pandas or numpy printed; None for any other text.
-
-    Between entries of an array numpy prints no commas, and in ``literal_eval`` two texts without one would be joined.
-    """
+    """Return the list that Python, pandas or numpy printed; None for any other text."""
     if len(text) > _LONGEST:
         return None
-    written: list[str] = []
-    opened: list[str] = []
-    after_value, place = False, 0
-    while place < len(text):
-        if call := _CALL.match(text, place):
-            kind, place, written_as = "open", call.end(), "("
-        elif opened and opened[-1] == "call" and (dtype := _DTYPE.match(text, place)):
-            place = dtype.end()
-            continue
-        elif token := _TOKEN.match(text, place):
-            kind, place, written_as = str(token.lastgroup), token.end(), token[0]
-        else:
-            return None
-        if kind == "space":
-            continue
-        if kind in ("value", "open") and after_value:
-            if not opened or opened[-1] != "[":
-                return None
-            written.append(",")
-        if kind == "open":
-            opened.append("call" if call else written_as)
-        elif kind == "close":
-            if not opened:
-                return None
-            opened.pop()
-        after_value = kind in ("value", "close")
-        written.append(written_as)
+    if text[0] != "(":
+        text = _VALUE.sub(lambda token: f"{token[1]}, " if token[2] else token[1], text)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
-            value = ast.literal_eval("".join(written))
+            body = ast.parse(text, mode="eval").body
+            # Not a list and something after it: "[laughs] [sighs]".
+            value = (
+                None if isinstance(body, ast.Tuple) and text[0] != "(" else ast.literal_eval(_Unwrapped().visit(body))
+            )
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, _LISTED) for entry in value):
         return None
     return [list(entry) if isinstance(entry, tuple) else entry for entry in value]
 
 
 def utterances(cell: object, where: str) -> list[Any]:
     """Return the utterances of a history, as :func:`entries`; a text alone has one utterance a line."""
-    found = entries(cell, where)
-    if isinstance(cell, str) and len(found) == 1 and found[0] == cell:
+    result = entries(cell, where)
+    if isinstance(cell, str) and len(result) == 1 and result[0] == cell:
         return [line for line in cell.splitlines() if line.strip()]
-    return found
+    return result
 
 
 def spoken(history: Sequence[Any]) -> list[Any]:
     """Give texts their speakers, as metrics do: the one before the response is by the other of two, A."""
     last = len(history) - 1
     return [
-        {"speaker": "AB"[(last - place) % 2], "text": said} if isinstance(said, str) else said
-        for place, said in enumerate(history)
+        {"speaker": "AB"[(last - place) % 2], "text": utterance} if isinstance(utterance, str) else utterance
+        for place, utterance in enumerate(history)
     ]
 
 

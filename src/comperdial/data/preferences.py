@@ -23,14 +23,7 @@ def preference_sets(catalogue: Catalogue) -> list[str]:
 def read_preferences(name: str, *, catalogue: str | Path = CATALOGUE, files: Files | None = None) -> pd.DataFrame:
     """Read the votes of a data set as table ``preferences``; annotators are numbers, or judges' names.
 
-    Parameters
-    ----------
-    name
-        As in the catalogue.
-    catalogue
-        The catalogue's file.
-    files
-        The fetched files, if they are not under ``data/raw``; else missing ones are fetched.
+    ``files`` are the fetched ones, if they are not under ``data/raw``; else missing ones are fetched.
 
     Raises
     ------
@@ -44,13 +37,10 @@ def read_preferences(name: str, *, catalogue: str | Path = CATALOGUE, files: Fil
 
 
 def read_dialogues(name: str, *, catalogue: str | Path = CATALOGUE, files: Files | None = None) -> list[Dialogue]:
-    """Read the dialogues that a data set compares, one for each system that is judged in it.
-
-    Parameters and errors are those of :func:`read_preferences`.
-    """
+    """Read the dialogues that a data set compares, one for each system that is judged in it, as :func:`read_preferences`."""
     entry = _entry(name, catalogue)
-    found: list[Dialogue] = readers.find(entry.reader).dialogues(files or sources.require_all(entry.files))
-    return found
+    result: list[Dialogue] = readers.find(entry.reader).dialogues(files or sources.require_all(entry.files))
+    return result
 
 
 def _entry(name: str, catalogue: str | Path) -> Dataset:

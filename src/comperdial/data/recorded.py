@@ -17,6 +17,7 @@ from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.core.files import check_columns, read_json, read_table, sha256
 from comperdial.core.names import plain_name
 from comperdial.data.catalogue import Catalogue, Source
+from comperdial.data.own_files import shown
 from comperdial.data.readers.base import get
 
 log = logging.getLogger(__name__)
@@ -62,8 +63,11 @@ class Rated:
         """Return which of them were rated; None without ratings of the level."""
         if self.ratings is None:
             return None
-        ratings = self.ratings[self.ratings["level"] == level]
-        return frozenset(zip(ratings["item_id"], ratings["system_id"], strict=True)) if len(ratings) else None
+        return frozenset(_items(self.ratings[self.ratings["level"] == level])) or None
+
+
+def _items(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    return zip(frame["item_id"], frame["system_id"], strict=True)
 
 
 # The section `recorded` of params.yaml
@@ -81,16 +85,8 @@ def origin(file: Source | Path) -> str:
 class Entry:
     """What others computed: scores (an entry of ``recorded``), or a judge's answers (of ``recorded_judges``).
 
-    Attributes
-    ----------
-    dataset, format
-        Of which data set, in which format.
-    files
-        The files by the names that the entry gives them; one of scores is called ``scores``.
-    about
-        Who computed the scores, with what.
-    model, prompt
-        Of a judge.
+    ``files`` are by the names that the entry gives them, and one of scores is called ``scores``; ``about`` says who
+    computed the scores, with what.
     """
 
     name: str
@@ -123,20 +119,8 @@ def read_entries(
 ) -> dict[str, Entry]:
     """Check the section ``recorded`` or ``recorded_judges`` of ``params.yaml`` and return its entries by name.
 
-    Parameters
-    ----------
-    section
-        As :class:`comperdial.config.parameters.Parameters` has it; None for no such section.
-    taken
-        Names that entries may not have: those of other metrics.
-    datasets
-        The names of all data sets there can be.
-    catalogue
-        Where sources are looked up.
-    formats
-        The names of formats; default: of :data:`FORMATS`.
-    key
-        The section's name.
+    They may not have the names that are ``taken`` by other metrics, and name only the given data sets, formats (default:
+    :data:`FORMATS`) and sources of the catalogue. ``key`` is the section's name.
 
     Raises
     ------
@@ -170,19 +154,10 @@ def read_entries(
 
 
 def signature(path: str | Path, *, format: str, origin: str, about: str) -> str:
-    """Return where scores come from: ``recorded|format:…|from:…|sha256:…|about:…|v:1``.
+    """Return where scores come from: ``recorded|format:…|from:…|sha256:…|about:…|v:1``, with 12 digits of the sha256.
 
-    Parameters
-    ----------
-    path
-        The file; the signature has twelve digits of its sha256.
-    format, origin, about
-        As in :func:`import_scores`.
-
-    Raises
-    ------
-    ConfigError
-        When a part is empty, or holds a line break or the bar that separates the parts.
+    Parameters are those of :func:`import_scores`; a :class:`ConfigError` says that one is empty, or holds a line break or
+    the bar that separates the parts.
     """
     for part, text in (("origin", origin), ("about", about)):
         if not text.strip() or set(text) & set("|\n\r"):
@@ -200,30 +175,23 @@ def import_scores(
     about: str,
     ratings: str | Path | None = None,
 ) -> pd.DataFrame:
-    """Read recorded scores of a data set's responses, of its dialogues, or of both.
+    """Read recorded scores of a data set's responses, of its dialogues, or of both, as table ``scores``.
+
+    What has no recorded score is absent. Scores of systems of kind ``reference`` are left out.
 
     Parameters
     ----------
     name
         What to call the metric in the table: never the name under which this package computes one.
     folder
-        The data set's ``contexts``, ``responses`` and ``systems`` as Parquet. Scores of systems of kind ``reference``
-        are left out.
-    path
-        The file of scores.
-    format
-        One of :data:`FORMATS`.
-    origin
-        Where it comes from, for the signature: repository, commit and file, or the file's name. Never a machine's path.
-    about
-        Who computed the scores, with what; for the signature.
+        The data set's ``contexts``, ``responses`` and ``systems`` as Parquet.
+    path, format
+        The file of scores, in one of :data:`FORMATS`.
+    origin, about
+        For the signature: where the file comes from (repository, commit and file, or the file's name; never a machine's
+        path), and who computed the scores, with what.
     ratings
         Table ``ratings``, to log how many of the scored items were rated.
-
-    Returns
-    -------
-    DataFrame
-        Table ``scores``; what has no recorded score is absent.
 
     Raises
     ------
@@ -235,76 +203,62 @@ def import_scores(
     folder, path = Path(folder), Path(path)
     if format not in FORMATS:
         raise UnknownNameError("format", format, FORMATS)
-    rated = Rated(
-        contexts=schema.read(folder / "contexts.parquet", "contexts"),
-        responses=schema.read(folder / "responses.parquet", "responses"),
-        systems=schema.read(folder / "systems.parquet", "systems"),
-        ratings=schema.read(ratings, "ratings") if ratings else None,
-    )
+    tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
+    rated = Rated(**tables, ratings=schema.read(ratings, "ratings") if ratings else None)
     made_by = signature(path, format=format, origin=origin, about=about)
     scores = FORMATS[format](path, rated)
-    _check(scores, rated, path)
+    for level, of_level in scores.groupby("level", sort=False):
+        _check_items(of_level, str(level), rated, path)
+    if several := [output for output, result in scores.groupby("output")["level"] if result.nunique() > 1]:
+        raise SchemaError(
+            f"output {several[0]!r} is of turns and of dialogues",
+            where=str(path),
+            expected="one level for each output",
+            hint="Name them apart in the column `output`",
+        )
     kept = scores[~scores["system_id"].isin(rated.references) & scores["value"].notna()]
     if kept.empty:
-        raise SchemaError(
-            "no score of a response that is evaluated", where=str(path), expected=f"scores of {rated.dataset!r}"
-        )
-    for level, scored in scores.groupby("level", sort=False):
-        _report(name, scored, str(level), rated)
+        expected = f"scores of {rated.dataset!r}"
+        raise SchemaError("no score of a response that is evaluated", where=str(path), expected=expected)
+    for level, of_level in scores.groupby("level", sort=False):
+        _report(name, of_level, str(level), rated)
     frame = kept.drop(columns="place").assign(dataset=rated.dataset, metric=name, signature=made_by)
     return schema.validate(frame, "scores", where=f"{path}, as table 'scores'")
+
+
+def _check_items(scores: pd.DataFrame, level: str, rated: Rated, path: Path) -> None:
+    """Refuse an item of a level that does not exist or is scored twice."""
+    kind, what = ("context", "response") if level == "turn" else ("dialogue", "dialogue")
+    known = rated.items(level)
+    seen: dict[tuple[str, ...], str] = {}
+    for place, item, system, output in scores[["place", "item_id", "system_id", "output"]].itertuples(index=False):
+        problem, expected = None, "each once"
+        if (item, system) not in known:
+            problem, expected = f"no such {what}", f"names of data set {rated.dataset!r}'s {what}s"
+        elif seen.setdefault((item, system, output), place) != place:
+            problem = f"output {output!r} was scored in {seen[item, system, output]} already"
+        if problem:
+            named = f"{kind} {item!r}, system {system!r}: {problem}"
+            raise SchemaError(named, where=f"{path}, {place}", expected=expected)
 
 
 def _report(name: str, scores: pd.DataFrame, level: str, rated: Rated) -> None:
     """Log how much of a level is scored and rated, and what was left out."""
     items = "responses" if level == "turn" else "dialogues"
-    of_references = scores["system_id"].isin(rated.references)
-    empty = scores["value"].isna()
-    scored = set(_items(scores[~of_references & ~empty]))
+    of_references, empty = scores["system_id"].isin(rated.references), scores["value"].isna()
+    scored, left_out = set(_items(scores[~of_references & ~empty])), set(_items(scores[of_references]))
+    evaluated = sum(system not in rated.references for _, system in rated.items(level))
     known = rated.rated_items(level)
     counted = "" if known is None else f", {len(scored & known)} of them rated"
     log.info(
         "%s: scores of %d of the %d evaluated %s of %s%s; left out: %d %s of references, %d empty values",
-        name, len(scored), sum(system not in rated.references for _, system in rated.items(level)), items,
-        rated.dataset, counted, len(set(_items(scores[of_references]))), items, int(empty.sum()),
+        name, len(scored), evaluated, items, rated.dataset, counted, len(left_out), items, int(empty.sum()),
     )  # fmt: skip
     if scored and known is not None and not scored & known:
         log.warning("%s: none of the %d scored %s was rated as such", name, len(scored), items)
 
 
-def _items(scores: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    return zip(scores["item_id"], scores["system_id"], strict=True)
-
-
-def _check(scores: pd.DataFrame, rated: Rated, path: Path) -> None:
-    """Refuse an item that does not exist or is scored twice, and an output of two levels."""
-    known = {level: rated.items(level) for level in scores["level"].unique()}
-    seen: dict[tuple[str, ...], str] = {}
-    for place, level, item, system, output in scores[[*_COLUMNS[:-1]]].itertuples(index=False, name=None):
-        kind, what = ("context", "response") if level == "turn" else ("dialogue", "dialogue")
-        where, name = f"{path}, {place}", f"{kind} {item!r}, system {system!r}"
-        if (item, system) not in known[level]:
-            raise SchemaError(
-                f"{name}: no such {what}", where=where, expected=f"names of data set {rated.dataset!r}'s {what}s"
-            )
-        first = seen.setdefault((level, item, system, output), place)
-        if first != place:
-            raise SchemaError(
-                f"{name}, output {output!r} was scored in {first} already", where=where, expected="each once"
-            )
-    levels = scores.groupby("output", sort=False)["level"].nunique()
-    if (levels > 1).any():
-        raise SchemaError(
-            f"output {levels.idxmax()!r} is of turns and of dialogues",
-            where=str(path),
-            expected="one level for each output",
-            hint="Name them apart in the column `output`",
-        )
-
-
 # The formats. Each returns one row a score; `place` is the item as messages name it ("item 3").
-
-_COLUMNS = ("place", "level", "item_id", "system_id", "output", "value")
 
 
 def _finite(path: Path, scores: pd.DataFrame) -> pd.DataFrame:
@@ -328,34 +282,27 @@ def _table(path: Path, rated: Rated) -> pd.DataFrame:
     without one. Other optional columns: ``output`` (default: ``score``), ``cut``, and ``dataset``, which must then be
     this data set. An empty value is a turn or a dialogue without a score. The name in a column ``metric`` is not used.
     """
-    content = check_columns(read_table(path), _KNOWN, path)
-    items = [column for column in _ITEMS if column in content]
+    content = check_columns(read_table(path), _KNOWN, path).reset_index(drop=True)
+    items = [column for column in _ITEMS if column in content] or ["context_id"]
     if len(items) > 1:
-        raise SchemaError(
-            f"columns {' and '.join(map(repr, items))}", where=str(path), expected="one of " + ", ".join(_ITEMS)
-        )
-    item, *_ = needed = (items[0] if items else "context_id", *_NEEDED)
+        problem = f"columns {' and '.join(map(repr, items))}"
+        raise SchemaError(problem, where=str(path), expected="one of " + ", ".join(_ITEMS))
+    item, *_ = needed = (items[0], *_NEEDED)
     if missing := [column for column in needed if column not in content]:
-        raise SchemaError(
-            f"no column {', '.join(map(repr, missing))}",
-            where=str(path),
-            expected=f"at least {', '.join(needed)}; dialogues are named by dialogue_id",
-        )
+        expected = f"at least {', '.join(needed)}; dialogues are named by dialogue_id"
+        raise SchemaError(f"no column {', '.join(map(repr, missing))}", where=str(path), expected=expected)
     if path.suffix == ".csv":
         content = schema.parse_cells(content, "scores", path)
-    for column, expected in (("dataset", (rated.dataset,)), ("level", _ITEMS[item])):
-        wrong = ~content[column].isin(expected).to_numpy() if column in content else None
-        if wrong is not None and wrong.any():
-            row = int(wrong.argmax())
-            raise SchemaError(
-                f"column {column!r} holds {content[column].iloc[row]!r}",
-                where=f"{path}, record {row + 1}",
-                expected=" or ".join(map(repr, expected)) + ", or no such column",
-            )
+    for column, known in (("dataset", (rated.dataset,)), ("level", _ITEMS[item])):
+        for record, cell in enumerate(content.get(column, ()), start=1):
+            if cell not in known:
+                expected = " or ".join(map(repr, known)) + ", or no such column"
+                raise SchemaError(
+                    f"column {column!r} holds {cell!r}", where=f"{path}, record {record}", expected=expected
+                )
     if "metric" in content and content["metric"].nunique() > 1:
         names = ", ".join(map(repr, content["metric"].unique()))
         raise SchemaError(f"column 'metric' holds {names}", where=str(path), expected="the scores of one metric a file")
-    content = content.reset_index(drop=True)
     cells = content["value"].astype(object)
     columns = {
         "place": "record " + (content.index + 1).astype(str),
@@ -376,7 +323,8 @@ def _unieval(path: Path, rated: Rated) -> pd.DataFrame:
         for item in read_items(path, rated)
         for output, score in get(item.content, "predict_scores", dict, item.where).items()
     ]
-    return _finite(path, pd.DataFrame(rows, columns=_COLUMNS, dtype=object).assign(cut=0))
+    columns = ["place", "level", "item_id", "system_id", "output", "value"]
+    return _finite(path, pd.DataFrame(rows, columns=columns, dtype=object).assign(cut=0))
 
 
 FORMATS: Mapping[str, Callable[[Path, Rated], pd.DataFrame]] = {"table": _table, "unieval": _unieval}
@@ -417,21 +365,17 @@ def read_items(path: Path, rated: Rated) -> Iterator[Item]:
         where = f"{path}, item {number}"
         lines = _lines(get(item, "source", str, where))
         system, text = (get(item, field, str, where).strip() for field in ("system_id", "system_output"))
-        contexts_of = known.get((lines, system, text), [])
-        if len(contexts_of) != 1:
+        fitting = known.get((lines, system, text), [])
+        if len(fitting) != 1:
+            count = f"{len(fitting)} responses" if fitting else "no response"
             raise SchemaError(
-                f"{len(contexts_of) or 'no'} response{'s' if contexts_of else ''} of {rated.dataset!r} by {system!r} with this "
-                f"dialogue and text: {_short(text)}",
+                f"{count} of {rated.dataset!r} by {system!r} with this dialogue and text: {shown(text)}",
                 where=where,
                 expected="exactly one",
-                hint=f"The dialogue ends in {_short(lines[-1])}",
+                hint=f"The dialogue ends in {shown(lines[-1])}",
             )
-        yield Item(number, item, contexts_of[0], system, where)
+        yield Item(number, item, fitting[0], system, where)
 
 
 def _lines(dialogue: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in dialogue.strip().split("\n"))
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:60]}…")

@@ -60,12 +60,12 @@ def require(source: Source, raw: Path = RAW) -> Path:
         When it cannot be fetched, or is altered.
     """
     path = raw_path(source, raw)
-    found = status(source, path)
-    if found == "missing":
+    state = status(source, path)
+    if state == "missing":
         fetch(source, path)
-    elif found != "present":
+    elif state != "present":
         raise SourceError(
-            f"source {source.name!r} is {found}",
+            f"source {source.name!r} is {state}",
             where=str(path),
             expected=f"sha256 {source.sha256}" if source.pinned else "a recorded sha256",
             hint=f"Run `comperdial fetch {source.name}`",
@@ -84,20 +84,8 @@ def fetch(source: Source, target: Path, *, lock_file: Path | None = None) -> Sou
     With the environment variable ``COMPERDIAL_MIRROR``, a folder laid out ``<owner>/<repository>/<path>``, the network is
     never tried, so that a machine without one fails at once and not after a time-out.
 
-    Parameters
-    ----------
-    source
-        What to fetch.
-    target
-        Its final name.
-    lock_file
-        Where commit, sha256 and size of a file that is not pinned are recorded. Files of one repository are taken at
-        one commit: the first one that is recorded decides for the others.
-
-    Returns
-    -------
-    Source
-        The same source, pinned.
+    In ``lock_file``, commit, sha256 and size of a file that is not pinned are recorded; the source is returned with them.
+    Files of one repository are taken at one commit: the first one that is recorded decides for the others.
 
     Raises
     ------
@@ -132,7 +120,7 @@ def fetch(source: Source, target: Path, *, lock_file: Path | None = None) -> Sou
 
 def _bring(source: Source, url: str, target: Path) -> str | None:
     """Bring a file to its place if its bytes are right; return the commit that the server names, if it does."""
-    origin, commit = in_mirror(source), None
+    origin, commit = _in_mirror(source), None
     with replacing(target) as temporary:
         if origin:
             shutil.copyfile(origin, temporary)
@@ -152,13 +140,11 @@ def _bring(source: Source, url: str, target: Path) -> str | None:
     return commit
 
 
-def in_mirror(source: Source) -> Path | None:
+def _in_mirror(source: Source) -> Path | None:
     """Return the path of a file in the mirror; None if ``COMPERDIAL_MIRROR`` names none."""
     mirror = os.environ.get(MIRROR_VARIABLE)
-    if not mirror:
-        return None
-    origin = Path(mirror) / source.relative
-    if not origin.is_file():
+    origin = Path(mirror) / source.relative if mirror else None
+    if origin and not origin.is_file():
         raise SourceError(
             f"the mirror has no source {source.name!r}",
             where=str(origin),
@@ -188,34 +174,33 @@ def _download(source: Source, url: str, target: Path) -> str | None:
     """Download a file, trying again where that may help; return the commit that the server names, if it does."""
     import requests
 
-    attempt = 0
-    while True:
-        attempt += 1
+    problem, expected = "", "the file over HTTPS"
+    for attempt in range(1, _ATTEMPTS + 1):
         try:
             return _receive(source, url, target)
+        except requests.exceptions.InvalidSchema:
+            problem, expected = "the server redirects to an address without encryption", "HTTPS all the way"
+            break
         except requests.RequestException as error:
             # Without a response the connection failed or was cut.
-            answer, expected = error.response, "the file over HTTPS"
+            answer = error.response
             reason = type(error).__name__ if answer is None else f"{answer.status_code} {answer.reason}"
-            problem = None
-            if isinstance(error, requests.exceptions.InvalidSchema):
-                problem, expected = "the server redirects to an address without encryption", "HTTPS all the way"
-            elif answer is not None and answer.status_code not in _RETRY_STATUS:
+            if answer is not None and answer.status_code not in _RETRY_STATUS:
                 problem = f"the server answers {reason}"
-            elif attempt == _ATTEMPTS:
-                problem = f"could not be downloaded in {attempt} attempts ({reason})"
-            if problem:
-                raise SourceError(
-                    f"source {source.name!r}: {problem}",
-                    where=url,
-                    expected=expected,
-                    hint="If the file moved, correct data/sources.yaml; without a network, set "
-                    f"{MIRROR_VARIABLE} to a folder that holds {source.relative}",
-                ) from error
+                break
+            problem = f"could not be downloaded in {attempt} attempts ({reason})"
+        if attempt < _ATTEMPTS:
             asked = answer.headers.get("Retry-After", "") if answer is not None else ""
             pause = max(min(float(asked), 60) if asked.isdigit() else 0, 0.5 * 2 ** (attempt - 1))
             log.warning("%s: %s; trying again in %g s", source.name, reason, pause)
             time.sleep(pause)
+    raise SourceError(
+        f"source {source.name!r}: {problem}",
+        where=url,
+        expected=expected,
+        hint="If the file moved, correct data/sources.yaml; without a network, set "
+        f"{MIRROR_VARIABLE} to a folder that holds {source.relative}",
+    )
 
 
 def _receive(source: Source, url: str, target: Path) -> str | None:
@@ -242,16 +227,12 @@ def _receive(source: Source, url: str, target: Path) -> str | None:
                     bar.update(len(chunk))
                     if max(size, file.tell()) > most:
                         break
-            named = (part.headers.get(_COMMIT_HEADER) for part in (*answer.history, answer))
-            commit = next(filter(None, named), None)
-        if file.tell() <= most and size <= most:
-            return commit
-    if source.pinned:
-        # Its checksum will be wrong.
-        return None
-    raise SourceError(
-        f"source {source.name!r} has more than {most / 2**30:.4g} GiB, the limit for a file of unknown size",
-        where=url,
-        expected="the file that the catalogue names",
-        hint="If it is to be that large, record its commit, sha256 and size in data/sources.yaml",
-    )
+            # Of a pinned file that is too large the checksum will be wrong.
+            if max(size, file.tell()) > most and not source.pinned:
+                raise SourceError(
+                    f"source {source.name!r} has more than {most / 2**30:.4g} GiB, the limit for a file of unknown size",
+                    where=url,
+                    expected="the file that the catalogue names",
+                    hint="If it is to be that large, record its commit, sha256 and size in data/sources.yaml",
+                )
+            return next(filter(None, (part.headers.get(_COMMIT_HEADER) for part in (*answer.history, answer))), None)

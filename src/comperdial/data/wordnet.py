@@ -29,6 +29,7 @@ _FILES = (
     *(f"{part}.{word_class}" for part in ("data", "index") for word_class in ("noun", "verb", "adj", "adv")),
     *("index.sense", "cntlist.rev", "noun.exc", "verb.exc", "adj.exc", "adv.exc"),
 )
+# Beside a WordNet that was set up: where it came from.
 _NOTE = "comperdial-wordnet.json"
 
 # WordNet's lexicographer files in order, by syntactic category: manual page lexnames(5WN). Debian ships only the page.
@@ -74,20 +75,35 @@ def locate() -> WordNet | None:
     # As nltk looks: unpacked in any root first.
     for place in (*folders, *(folder.with_suffix(".zip") for folder in folders)):
         try:
-            _read(place, "lexnames", 1)
-            version = re.search(rb"WordNet (\d+\.\d+)", _read(place, "data.noun", 2048))
-        except MissingResourceError as error:
-            log.debug("%s", error)
+            folder = zipfile.Path(place, "wordnet/") if place.suffix == ".zip" else place
+            with folder.joinpath("lexnames").open("rb") as names, folder.joinpath("data.noun").open("rb") as data:
+                names.read(1)
+                version = re.search(rb"WordNet (\d+\.\d+)", data.read(2048))
+        # RuntimeError: encrypted, or compressed in a way that Python does not know.
+        except (OSError, KeyError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+            log.debug("%s: no WordNet (%s)", place, error)
         else:
-            return WordNet(str(place), version.group(1).decode() if version else "unknown", _origin(place))
+            note = place.parent / _NOTE
+            noted = read_json(note) if note.is_file() else {}
+            source = noted["source"] if noted.get("name") == place.name else "found in nltk's data path"
+            return WordNet(str(place), version.group(1).decode() if version else "unknown", source)
     return None
 
 
-def _origin(place: Path) -> str:
-    """Return where a WordNet came from, as our set-up noted it beside it."""
-    note = place.parent / _NOTE
-    noted = read_json(note) if note.is_file() else {}
-    return str(noted["source"]) if noted.get("name") == place.name else "found in nltk's data path"
+def require(version: str) -> WordNet:
+    """Return the WordNet at hand if it has the wanted version, else raise :class:`MissingResourceError`."""
+    corpus = locate()
+    if corpus is None:
+        hint = "Run `comperdial wordnet` to set it up, or take the metric out of params.yaml"
+        raise MissingResourceError("WordNet is not on this machine", expected=f"WordNet {version}", hint=hint)
+    if corpus.version != version:
+        raise MissingResourceError(
+            f"this is WordNet {corpus.version}",
+            where=corpus.path,
+            expected=f"WordNet {version}",
+            hint="Set the metric's option `wordnet`, or put the other version first in nltk's data path",
+        )
+    return corpus
 
 
 def lexnames() -> str:
@@ -105,27 +121,26 @@ def set_up() -> WordNet:
     MissingResourceError
         When every way fails; says how each of them did.
     """
-    if found := locate():
-        return found
     failures = []
     for name, bring in (
+        ("", lambda: None),
         ("nltk download", _from_nltk),
         (f"Debian's files in {DEBIAN}", lambda: _copy_from(DEBIAN)),
         ("Debian's packages " + " and ".join(PACKAGES), _from_debian_packages),
     ):
+        problem = "brought no WordNet"
         try:
             bring()
-            if found := locate():
-                place = Path(found.path)
-                write_json(place.parent / _NOTE, {"name": place.name, "source": name, "version": found.version})
-                return replace(found, source=name)
-            failures.append(f"{name}: brought no WordNet")
         except subprocess.CalledProcessError as error:
-            lines = [line for line in error.stderr.splitlines() if line.strip()]
-            failures.append(f"{name}: {lines[-1] if lines else f'exit status {error.returncode}'}")
+            problem = next(filter(str.strip, reversed(error.stderr.splitlines())), f"exit status {error.returncode}")
         except (OSError, subprocess.TimeoutExpired) as error:
-            failures.append(f"{name}: {error}")
-        log.info(failures[-1])
+            problem = str(error)
+        if corpus := locate():
+            if name:
+                place = Path(corpus.path)
+                write_json(place.parent / _NOTE, {"name": place.name, "source": name, "version": corpus.version})
+            return replace(corpus, source=name or corpus.source)
+        failures += [f"{name}: {problem}"] if name else []
     raise MissingResourceError(
         "WordNet is not on this machine and could not be fetched (" + "; ".join(failures) + ")",
         expected="nltk's corpora/wordnet under one of " + ", ".join(map(str, roots()[:3])),
@@ -181,38 +196,3 @@ def _from_debian_packages() -> None:
         for package in folder.glob("*.deb"):
             run(dpkg, "-x", str(package), str(folder / "unpacked"))
         _copy_from(folder / "unpacked" / DEBIAN.relative_to("/"))
-
-
-def require(version: str) -> WordNet:
-    """Return the WordNet at hand if it has the wanted version, else raise :class:`MissingResourceError`."""
-    found = locate()
-    if found is None:
-        raise MissingResourceError(
-            "WordNet is not on this machine",
-            expected=f"WordNet {version}",
-            hint="Run `comperdial wordnet` to set it up, or take the metric out of params.yaml",
-        )
-    if found.version != version:
-        raise MissingResourceError(
-            f"this is WordNet {found.version}",
-            where=found.path,
-            expected=f"WordNet {version}",
-            hint="Set the metric's option `wordnet`, or put the other version first in nltk's data path",
-        )
-    return found
-
-
-def _read(place: Path, name: str, size: int = -1) -> bytes:
-    """Return the first bytes of a file of WordNet, or all of it."""
-    try:
-        folder = zipfile.Path(place, "wordnet/") if place.suffix == ".zip" else place
-        with folder.joinpath(name).open("rb") as file:
-            return file.read(size)
-    # RuntimeError: encrypted, or compressed in a way that Python does not know.
-    except (OSError, KeyError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise MissingResourceError(
-            f"{name} of WordNet cannot be read ({type(error).__name__}: {error})",
-            where=str(place),
-            expected="all of WordNet's files",
-            hint="Remove it and run `comperdial wordnet`",
-        ) from error

@@ -12,7 +12,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import ConfigError, FileError, SchemaError
 from comperdial.data.own_files import number, read_columns
-from comperdial.data.readers.table import COLUMNS, RatedFile
+from comperdial.data.readers.table import COLUMNS, read_content, report
 from comperdial.evaluation import aggregate
 from comperdial.metrics import Batch, scoring
 from comperdial.metrics.score_files import read_records
@@ -114,7 +114,7 @@ def read_rated(
     Parameters
     ----------
     path
-        A folder of tables; a file of rated responses (:class:`comperdial.data.readers.table.RatedFile`); or, if the
+        A folder of tables; a file of rated responses (:func:`comperdial.data.readers.table.read_content`); or, if the
         ratings are in files of their own, a file of responses (:func:`comperdial.metrics.score_files.read_records`). None:
         there is nothing to score.
     ratings, contexts
@@ -171,8 +171,8 @@ def _read_folder(folder: Path) -> RatedData:
 
 def _read_file(path: Path, options: Mapping[str, Any]) -> RatedData:
     """Read a file of responses with their ratings, as a data set of one's own is read."""
-    reader = RatedFile(path.stem, {"table": path}, options)
-    tables = reader.read()
+    content = report(path.stem, read_content(path.stem, path, options))
+    tables = content.tables
     kinds = tables["systems"].set_index("system_id")["kind"]
     responses = tables["responses"]
     responses = responses[responses["system_id"].map(kinds) != "reference"].reset_index(drop=True)
@@ -182,7 +182,7 @@ def _read_file(path: Path, options: Mapping[str, Any]) -> RatedData:
         [(responses, Batch(list(responses["response"]), *columns))],
         tables["ratings"], tables["contexts"], tables["systems"], path,
     )  # fmt: skip
-    units = reader.units().assign(dataset=tables["responses"]["dataset"].iloc[0])
+    units = content.units.assign(dataset=tables["responses"]["dataset"].iloc[0])
     return _with_records(found, path, units, options.get("columns") or {})
 
 

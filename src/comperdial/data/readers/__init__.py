@@ -26,13 +26,7 @@ def readers() -> tuple[str, ...]:
 
 
 def find(name: str) -> Any:  # noqa: ANN401
-    """Return a reader's module.
-
-    Raises
-    ------
-    UnknownNameError
-        When there is no such reader.
-    """
+    """Return a reader's module, or raise :class:`UnknownNameError`."""
     if name not in readers():
         raise UnknownNameError("reader", name, readers())
     return import_module(f"{__name__}.{name}")
@@ -41,16 +35,8 @@ def find(name: str) -> Any:  # noqa: ANN401
 def read(reader: str, dataset: str, files: Mapping[str, Path], options: Mapping[str, Any] | None = None) -> Tables:
     """Read a data set's files into checked tables.
 
-    Parameters
-    ----------
-    reader
-        One of :func:`readers`.
-    dataset
-        The data set's name, for the column ``dataset`` and for messages.
-    files
-        The files under the reader's names for them (``data/sources.yaml``).
-    options
-        The reader's settings of ``params.yaml``, if it has any; they are a third argument of its ``read``.
+    ``files`` are under the reader's names for them (``data/sources.yaml``); ``options`` are the reader's settings of
+    ``params.yaml``, if it has any.
 
     Raises
     ------
@@ -59,17 +45,17 @@ def read(reader: str, dataset: str, files: Mapping[str, Path], options: Mapping[
     FileError, SchemaError
         When a file does not have the reader's format, or what it holds breaks a table's rules.
     """
-    module = find(reader)
+    where = ", ".join(map(str, files.values()))
     try:
-        tables: Tables = module.read(dataset, files, *([options] if options else []))
+        tables: Tables = find(reader).read(dataset, files, *([options] if options else []))
     except (AttributeError, BadZipFile, LookupError, StopIteration, SyntaxError, TypeError, ValueError) as error:
         # The catalogue's files are checksummed, so that readers do not check their content: this is another file.
         raise SchemaError(
             f"{type(error).__name__} ({error}) while reading",
-            where=", ".join(map(str, files.values())),
+            where=where,
             expected=f"files of the format {reader!r}",
             hint="`comperdial --debug` shows where the reader failed",
         ) from error
     if all(frame.empty for frame in tables.values()):
-        raise SchemaError("no records", where=", ".join(map(str, files.values())), expected="at least one")
+        raise SchemaError("no records", where=where, expected="at least one")
     return tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,28 +49,28 @@ def labelled(line: Line, labels: Mapping[str, str]) -> list[Utterance]:
     return [(labels[label.strip()], text.strip()) for label, _, text in parts]
 
 
-def chatbot_turns(dialogue: Sequence[Utterance]) -> Iterator[tuple[int, base.History, str]]:
-    """Yield the chatbot's turns that are not empty: the turn counted from 0, the history, the response.
+Turns = list[tuple[int, base.History, str]]
+"""The turns to score: turn, history and response."""
+
+
+def chatbot_turns(dialogue: Sequence[Utterance]) -> Turns:
+    """Return the chatbot's turns that are not empty: the turn counted from 0, the history, the response.
 
     An empty turn is counted, so that turns keep their numbers, and is neither response nor history.
     """
-    turn = 0
-    for place, (speaker, text) in enumerate(dialogue):
-        if speaker == base.CHATBOT:
-            if base.is_said(text):
-                yield turn, base.as_history(dialogue[:place]), text
-            turn += 1
+    places = [place for place, (speaker, _) in enumerate(dialogue) if speaker == base.CHATBOT]
+    return [
+        (turn, base.as_history(dialogue[:place]), dialogue[place][1])
+        for turn, place in enumerate(places)
+        if base.is_said(dialogue[place][1])
+    ]
 
 
 class Rounds(NamedTuple):
     """GPT-4's ratings of whole dialogues in five rounds.
 
-    Attributes
-    ----------
-    lines
-        The line of each dialogue in the set's text file, counted from 0.
-    numbers
-        By dimension and round, counted from 0: one number a dialogue, in the order of ``lines``.
+    ``lines`` are those of the dialogues in the set's text file, counted from 0; ``numbers`` are by dimension and round,
+    counted from 0: one a dialogue, in the order of ``lines``.
     """
 
     lines: list[int]

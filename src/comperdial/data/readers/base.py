@@ -16,12 +16,13 @@ Row = dict[str, Any]
 Files = Mapping[str, Path]
 Scale = tuple[float, float]
 History = list[dict[str, str]]
+Item = tuple[str, str, str]
+"""Level, item (a context or a dialogue) and system."""
 
 # As everywhere in this repository: B's turns are evaluated, A is the other speaker.
 PERSON, CHATBOT = "AB"
 # Replaces an empty utterance, which raters saw and judged. ConTurE's files use it too.
 EMPTY = "<EMPTY>"
-_RATED = ("systems", "contexts", "personas", "responses", "ratings")
 
 
 def make_tables(dataset: str, files: Files, **rows: Iterable[Row]) -> Tables:
@@ -29,14 +30,25 @@ def make_tables(dataset: str, files: Files, **rows: Iterable[Row]) -> Tables:
     where = next(iter(files.values()), dataset)
     made = {}
     for name, content in rows.items():
+        # Of a row, what the table has no column for is left out.
         frame = pd.DataFrame([{"dataset": dataset, **row} for row in content], columns=schema.table(name).columns)
         made[name] = schema.validate(frame, name, where=f"{where}, as table {name!r}")
     return made
 
 
-def tables(dataset: str, files: Files, **rows: Iterable[Row]) -> Tables:
-    """Make the five tables of a data set of responses; those without rows may be left out."""
-    return make_tables(dataset, files, **{name: rows.pop(name, ()) for name in _RATED}, **rows)
+def tables(
+    dataset: str,
+    files: Files,
+    systems: Iterable[Row],
+    answers: Sequence[Row],
+    ratings: Iterable[Row] = (),
+    personas: Iterable[Row] = (),
+    **others: Iterable[Row],
+) -> Tables:
+    """Make the five tables of a data set of responses, and others; :func:`answer` makes responses with their contexts."""
+    contexts = {row["context_id"]: row for row in answers}.values()
+    rows = {"systems": systems, "contexts": contexts, "personas": personas, "responses": answers, "ratings": ratings}
+    return make_tables(dataset, files, **rows, **others)
 
 
 def system(name: str, kind: str = "agent", description: str = "") -> Row:
@@ -44,15 +56,11 @@ def system(name: str, kind: str = "agent", description: str = "") -> Row:
     return {"system_id": name, "kind": kind, "track": None, "description": description}
 
 
-def context(
-    context_id: str,
-    dialogue_id: str,
-    turn: int,
-    history: History,
-    references: Sequence[str] = (),
-    facts: Sequence[str] = (),
-) -> Row:
-    """Return a row of table ``contexts``."""
+def answer(
+    context_id: str, dialogue_id: str, turn: int, history: History, system: str, response: str,
+    references: Sequence[str] = (), facts: Sequence[str] = (),
+) -> Row:  # fmt: skip
+    """Return a row of table ``responses`` with what table ``contexts`` has of its context."""
     return {
         "context_id": context_id,
         "dialogue_id": dialogue_id,
@@ -60,6 +68,8 @@ def context(
         "history": history,
         "references": list(references),
         "facts": list(facts),
+        "system_id": system,
+        "response": response,
     }
 
 
@@ -69,28 +79,13 @@ def persona(dialogue_id: str, speaker: str, sentences: Sequence[str]) -> Row:
     return {"dialogue_id": dialogue_id, "speaker": speaker, "sentences": list(sentences), "kinds": kinds}
 
 
-def response(context_id: str, system_id: str, response: str) -> Row:
-    """Return a row of table ``responses``."""
-    return {"context_id": context_id, "system_id": system_id, "response": response}
-
-
 def rating(
-    level: str,
-    item_id: str,
-    system_id: str,
-    annotator: str,
-    dimension: str,
-    rating: float,
-    scale: Scale,
-    *,
-    position: int | None = None,
-    source: str = "human",
-) -> Row:
+    item: Item, annotator: str, dimension: str, rating: float, scale: Scale,
+    *, position: int | None = None, source: str = "human",
+) -> Row:  # fmt: skip
     """Return a row of table ``ratings``; ``position`` is the annotator's place where annotators have no names."""
     return {
-        "level": level,
-        "item_id": item_id,
-        "system_id": system_id,
+        **dict(zip(("level", "item_id", "system_id"), item, strict=True)),
         "annotator_id": annotator,
         "position": position,
         "dimension": dimension,
@@ -102,30 +97,24 @@ def rating(
 
 
 def vote(
-    pair: str,
-    dialogues: Sequence[str],
-    systems: Sequence[str],
-    annotator: str,
-    question: str,
-    preference: float,
-    *,
-    source: str = "human",
-    left: str | None = None,
-    seconds: float | None = None,
-) -> Row:
-    """Return a row of table ``preferences``; ``preference`` is above 0 for the first of the two, 0 for a tie."""
+    pair: str, dialogue: str, systems: Sequence[str], annotator: str, question: str, preference: float,
+    **others: Any,  # noqa: ANN401
+) -> Row:  # fmt: skip
+    """Return a row of table ``preferences`` of two systems in one dialogue, by people unless ``others`` has a source.
+
+    ``preference`` is above 0 for the first of the two, 0 for a tie.
+    """
     return {
         "pair_id": pair,
-        "first_dialogue_id": dialogues[0],
+        "first_dialogue_id": dialogue,
         "first_system_id": systems[0],
-        "second_dialogue_id": dialogues[1],
+        "second_dialogue_id": dialogue,
         "second_system_id": systems[1],
         "annotator_id": annotator,
         "question": question,
         "choice": "first" if preference > 0 else "second" if preference < 0 else "tie",
-        "left": left,
-        "seconds": seconds,
-        "source": source,
+        "source": "human",
+        **others,
     }
 
 
@@ -166,10 +155,8 @@ def get(record: Any, field: str, kind: type, where: str) -> Any:  # noqa: ANN401
     if not isinstance(record, dict):
         raise SchemaError(f"holds {type(record).__name__}", where=where, expected="a JSON object")
     if field not in record:
-        raise SchemaError(
-            f"no field {field!r}", where=where, expected=f"the fields of this format; it has {', '.join(record)}"
-        )
-    value = record[field]
-    if not isinstance(value, kind):
-        raise SchemaError(f"field {field!r} holds {value!r}", where=where, expected=f"a {kind.__name__}")
-    return value
+        expected = f"the fields of this format; it has {', '.join(record)}"
+        raise SchemaError(f"no field {field!r}", where=where, expected=expected)
+    if not isinstance(record[field], kind):
+        raise SchemaError(f"field {field!r} holds {record[field]!r}", where=where, expected=f"a {kind.__name__}")
+    return record[field]

@@ -56,16 +56,16 @@ def conversations(dataset: str, files: Files) -> list[Conversation]:
             chats.append((messages[0].seconds or 0.0, messages))
     chats.sort(key=lambda chat: chat[0])
     numbers: dict[str, str] = {}
-    found = []
+    result = []
     for place, (began, messages) in enumerate(chats, start=1):
         users = {one.speaker: numbers.setdefault(one.speaker, str(len(numbers) + 1)) for one in messages}
         systems = dict.fromkeys(users, "person")
-        found.append(
+        result.append(
             Conversation(
                 base.numbered(dataset, place), began - chats[0][0], merged(messages), users=users, systems=systems
             )
         )
-    return found
+    return result
 
 
 def _packaged() -> Path:

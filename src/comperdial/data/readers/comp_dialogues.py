@@ -46,38 +46,35 @@ def read(dataset: str, files: Files) -> Tables:
     lines, rounds = read_lines(files["texts"]), read_rounds(files["rounds"])
     name = set_of(lines)
     people: Any = read_json(files["ratings"]) if "ratings" in files else None
-    systems, contexts, responses, ratings = {}, [], [], []
+    systems, answers, ratings = {}, [], []
     silent = 0
     for place, number in enumerate(rounds.lines):
         dialogue_id, dialogue = base.numbered(dataset, number), labelled(lines[number], _LABELS[name])
         system = COLOURS[number % len(COLOURS)] if name == "IEVAL" else UNNAMED
         if people:
             system = people[number]["model"]
-        systems[system] = base.system(
-            system,
-            # FED has dialogues between two people, one of them in the chatbot's place.
-            "human" if system == "Human" else "agent",
-            "whichever chatbot: the files do not say which" if system == UNNAMED else "",
-        )
-        turns = list(chatbot_turns(dialogue))
+        # FED has dialogues between two people, one of them in the chatbot's place.
+        kind = "human" if system == "Human" else "agent"
+        unnamed = "whichever chatbot: the files do not say which" if system == UNNAMED else ""
+        systems[system] = base.system(system, kind, unnamed)
+        turns = chatbot_turns(dialogue)
         silent += sum(speaker == base.CHATBOT for speaker, _ in dialogue) - len(turns)
-        for turn, history, response in turns:
-            contexts.append(base.context(f"{dialogue_id}-{turn}", dialogue_id, turn, history))
-            responses.append(base.response(f"{dialogue_id}-{turn}", system, response))
+        answers += [
+            base.answer(f"{dialogue_id}-{turn}", dialogue_id, turn, history, system, text)
+            for turn, history, text in turns
+        ]
         item = ("dialogue", dialogue_id, system)
         ratings += [
-            base.rating(*item, f"round-{n + 1}", dimension, values[place], GPT4_SCALE, position=n, source=GPT4)
+            base.rating(item, f"round-{n + 1}", dimension, values[place], GPT4_SCALE, position=n, source=GPT4)
             for (dimension, n), values in rounds.numbers.items()
         ]
-        for theirs, (dimension, scale) in FED_DIMENSIONS.items() if people else ():
-            ratings += [
-                base.rating(*item, f"annotator-{n + 1}", dimension, value, scale, position=n)
-                for n, value in enumerate(people[number]["annotations"][theirs])
-            ]
+        ratings += [
+            base.rating(item, f"annotator-{n + 1}", dimension, value, scale, position=n)
+            for theirs, (dimension, scale) in (FED_DIMENSIONS.items() if people else ())
+            for n, value in enumerate(people[number]["annotations"][theirs])
+        ]
     log.info(
         "%s: %d of %d dialogues are rated; %d turns of the chatbot, %d more are empty and left out",
-        dataset, len(rounds.lines), len(lines), len(responses), silent,
+        dataset, len(rounds.lines), len(lines), len(answers), silent,
     )  # fmt: skip
-    return base.tables(
-        dataset, files, systems=systems.values(), contexts=contexts, responses=responses, ratings=ratings
-    )
+    return base.tables(dataset, files, systems.values(), answers, ratings)

@@ -5,11 +5,11 @@ What the files do not say is taken as ``docs/llm-evaluators.md`` explains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from comperdial.core.files import read_json
 from comperdial.data.readers import base
-from comperdial.data.readers._comp import Line, Utterance, chatbot_turns, labelled, read_lines
+from comperdial.data.readers._comp import Line, Turns, chatbot_turns, labelled, read_lines
 from comperdial.data.readers.base import Files, Tables
 from comperdial.schema.evaluated import ORIGINAL, PERTURBED
 
@@ -28,9 +28,6 @@ MADE = (
 ROUNDS = ("duplication",)
 _LABELS = {"human": base.PERSON, "model": base.CHATBOT, "chatbot": base.CHATBOT}
 
-# The turns to score: turn, history and response.
-_Turns = list[tuple[int, base.History, str]]
-
 
 def read(dataset: str, files: Files) -> Tables:
     """Read recorded pairs as one data set without ratings.
@@ -38,20 +35,19 @@ def read(dataset: str, files: Files) -> Tables:
     Files: for each perturbation of :data:`TURN` and :data:`PAIRED` ``NAME`` and ``NAME_original``, line by line; for
     each of :data:`MADE` ``NAME``, and for all of them ``originals``.
     """
-    contexts, responses = [], []
+    answers = []
     for name in (name for name in (*TURN, *PAIRED, *MADE) if name in files):
         for number, pair in enumerate(_pairs(name, files)):
             dialogue_id = base.numbered(name, number)
             for system, turns in zip((ORIGINAL, PERTURBED), pair, strict=True):
-                for turn, history, response in turns:
-                    context_id = f"{dialogue_id}-{system}-{turn}"
-                    contexts.append(base.context(context_id, dialogue_id, turn, history))
-                    responses.append(base.response(context_id, system, response))
-    systems = [base.system(name) for name in (ORIGINAL, PERTURBED)]
-    return base.tables(dataset, files, systems=systems, contexts=contexts, responses=responses)
+                answers += [
+                    base.answer(f"{dialogue_id}-{system}-{turn}", dialogue_id, turn, history, system, response)
+                    for turn, history, response in turns
+                ]
+    return base.tables(dataset, files, map(base.system, (ORIGINAL, PERTURBED)), answers)
 
 
-def _pairs(name: str, files: Files) -> Iterator[tuple[_Turns, _Turns]]:
+def _pairs(name: str, files: Files) -> Iterator[tuple[Turns, Turns]]:
     """Yield the turns to score of both versions of each pair."""
     lines = read_lines(files[name])
     if name in MADE:
@@ -61,14 +57,14 @@ def _pairs(name: str, files: Files) -> Iterator[tuple[_Turns, _Turns]]:
         ]
         for place, line in enumerate(lines):
             number = place % len(originals) if name in ROUNDS else place // (len(lines) // len(originals))
-            yield _turns(originals[number]), _turns(labelled(line, _LABELS))
+            yield chatbot_turns(originals[number]), chatbot_turns(labelled(line, _LABELS))
         return
     pair = _responses if name in TURN else _extended
     for original, perturbed in zip(read_lines(files[f"{name}_original"]), lines, strict=True):
         yield pair(original, perturbed)
 
 
-def _responses(original: Line, perturbed: Line) -> tuple[_Turns, _Turns]:
+def _responses(original: Line, perturbed: Line) -> tuple[Turns, Turns]:
     """Return a pair of responses: the same context, another last utterance."""
     *context, response = original.fields
     turn, history = len(context) // 2, base.as_history(base.alternating(context))
@@ -76,15 +72,11 @@ def _responses(original: Line, perturbed: Line) -> tuple[_Turns, _Turns]:
     return [(turn, history, response)], [(turn, history, " ".join(perturbed.fields[len(context) :]))]
 
 
-def _extended(original: Line, perturbed: Line) -> tuple[_Turns, _Turns]:
+def _extended(original: Line, perturbed: Line) -> tuple[Turns, Turns]:
     """Return a pair of dialogues of which one goes on; who speaks last there contradicts themselves, so is B."""
     before, after = labelled(original, _LABELS), labelled(perturbed, _LABELS)
     last = after[-1][0]
     first, second = (
         [(base.CHATBOT if who == last else base.PERSON, text) for who, text in dialogue] for dialogue in (before, after)
     )
-    return _turns(first), _turns(second)
-
-
-def _turns(dialogue: Sequence[Utterance]) -> _Turns:
-    return list(chatbot_turns(dialogue))
+    return chatbot_turns(first), chatbot_turns(second)

@@ -6,9 +6,8 @@ What the files do not say is taken as ``docs/llm-evaluators.md`` explains.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from comperdial.core.files import read_json
 from comperdial.data.readers import base, usr
@@ -34,17 +33,8 @@ _FED_TURNS = 3
 NEGATIVE = "taken for the negative sample: an utterance from elsewhere"
 
 
-class _Item(NamedTuple):
-    """What a line of the text file is: a response in its context."""
-
-    context: Row
-    system: Row
-    response: str
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Return context and system."""
-        return self.context["context_id"], self.system["system_id"]
+_Answers = list[tuple[Row, Row]]
+"""What each line of the text file is: a response with its context, and its system."""
 
 
 def read(dataset: str, files: Files) -> Tables:
@@ -56,35 +46,27 @@ def read(dataset: str, files: Files) -> Tables:
     """
     lines = read_lines(files["texts"])
     name = set_of(lines)
-    personas: Any = []
+    personas: list[Row] = []
     if "original" in files:
         original = usr.read(dataset, {"ratings": files["original"]})
-        personas = original["personas"].to_dict("records")
-        items = list(_of_usr(original))
+        personas = original["personas"].to_dict("records")  # type: ignore[assignment]
+        result = _of_usr(original)
     elif "dialogues" in files:
-        items = list(_of_fed(dataset, lines, files["dialogues"]))
+        result = _of_fed(dataset, lines, files["dialogues"])
     elif name in _SLOTS:
-        items = list(_of_zhao(dataset, lines, _SLOTS[name]))
+        result = _of_zhao(dataset, lines, _SLOTS[name])
     else:
-        items = list(_of_conture(dataset, lines))
+        result = _of_conture(dataset, lines)
     key, by_people = _SETS[name]
     ratings = []
     for dimension in DIMENSIONS["turn"]:
         source = "human" if dimension in by_people else GPT4
         scale = by_people.get(dimension, GPT4_SCALE)
-        ratings += [
-            base.rating("turn", *item.names, "mean", dimension, value, scale, source=source)
-            for item, value in zip(items, read_json(files[dimension])[key], strict=True)
-        ]
-    return base.tables(
-        dataset,
-        files,
-        systems={item.system["system_id"]: item.system for item in items}.values(),
-        contexts={item.context["context_id"]: item.context for item in items}.values(),
-        personas=personas,
-        responses=[base.response(*item.names, item.response) for item in items],
-        ratings=ratings,
-    )
+        for (one, _), value in zip(result, read_json(files[dimension])[key], strict=True):
+            item = ("turn", one["context_id"], one["system_id"])
+            ratings.append(base.rating(item, "mean", dimension, value, scale, source=source))
+    systems = {system["system_id"]: system for _, system in result}
+    return base.tables(dataset, files, systems.values(), [one for one, _ in result], ratings, personas)
 
 
 def _truth(context_id: str) -> str:
@@ -92,57 +74,43 @@ def _truth(context_id: str) -> str:
     return f"{context_id}-truth"
 
 
-def _of_usr(original: Tables) -> Iterator[_Item]:
-    """Yield USR's items in its order, but the first response of a context, the ground truth, after the others."""
+def _of_usr(original: Tables) -> _Answers:
+    """Return USR's items in its order, but the first response of a context, the ground truth, after the others."""
+    result = []
     kinds = dict(zip(original["systems"]["system_id"], original["systems"]["kind"], strict=True))
-    answers = original["responses"].groupby("context_id", sort=False)
+    texts = original["responses"].groupby("context_id", sort=False)
     for row in original["contexts"].to_dict("records"):
-        context_id = row["context_id"]
-        texts = answers.get_group(context_id)
-        first, *others = zip(texts["system_id"], texts["response"], strict=True)
-        for system, response in (*others, first):
+        given = texts.get_group(name := row["context_id"])
+        first, *others = zip(given["system_id"], given["response"], strict=True)
+        for system, text in (*others, first):
             truth = system == usr.REFERENCE
-            yield _Item(
-                base.context(
-                    _truth(context_id) if truth else context_id,
-                    context_id,
-                    0,
-                    row["history"],
-                    [] if truth else row["references"],
-                    row["facts"],
-                ),
-                base.system(system, "agent" if kinds[system] == "agent" else "human"),
-                response,
-            )
+            own, references = (_truth(name), []) if truth else (name, row["references"])
+            one = base.answer(own, name, 0, row["history"], system, text, references, row["facts"])
+            result.append((one, base.system(system, "agent" if kinds[system] == "agent" else "human")))
+    return result
 
 
-def _of_zhao(dataset: str, lines: list[Line], slots: int) -> Iterator[_Item]:
+def _of_zhao(dataset: str, lines: list[Line], slots: int) -> _Answers:
     """Take lines in groups of one context; the first response is the ground truth, the others' reference."""
-    known = {
-        0: base.system("slot-0", "human", "the ground truth"),
-        slots - 1: base.system(f"slot-{slots - 1}", description=NEGATIVE),
-    }
+    result = []
     for place, line in enumerate(lines):
         number, slot = divmod(place, slots)
-        truth = lines[number * slots].fields[-1]
+        dialogue, system = base.numbered(dataset, number), base.system(f"slot-{slot}")
+        context, references = dialogue, [lines[number * slots].fields[-1]]
+        if slot == 0:
+            context, references, system = _truth(dialogue), [], base.system("slot-0", "human", "the ground truth")
+        elif slot == slots - 1:
+            system["description"] = NEGATIVE
         *before, response = line.fields
-        dialogue_id = base.numbered(dataset, number)
-        yield _Item(
-            base.context(
-                dialogue_id if slot else _truth(dialogue_id),
-                dialogue_id,
-                0,
-                base.as_history(base.alternating(before)),
-                [truth] if slot else [],
-            ),
-            known.get(slot) or base.system(f"slot-{slot}"),
-            response,
-        )
+        history = base.as_history(base.alternating(before))
+        one = base.answer(context, dialogue, 0, history, system["system_id"], response, references)
+        result.append((one, system))
+    return result
 
 
-def _of_fed(dataset: str, lines: list[Line], path: Path) -> Iterator[_Item]:
+def _of_fed(dataset: str, lines: list[Line], path: Path) -> _Answers:
     """Take three lines a rated dialogue, in its order."""
-    dialogues = read_json(path)
+    result, dialogues = [], read_json(path)
     for place, line in enumerate(lines):
         number = place // _FED_TURNS
         model = dialogues[number]["model"]
@@ -150,21 +118,22 @@ def _of_fed(dataset: str, lines: list[Line], path: Path) -> Iterator[_Item]:
         speakers = [
             base.CHATBOT if u["speaker"] == "model" else base.PERSON for u in dialogues[number]["dialog"][: len(before)]
         ]
-        turn, dialogue_id = speakers.count(base.CHATBOT), base.numbered(dataset, number)
+        turn, dialogue = speakers.count(base.CHATBOT), base.numbered(dataset, number)
         history = base.as_history(zip(speakers, before, strict=True))
-        yield _Item(
-            base.context(f"{dialogue_id}-{turn}", dialogue_id, turn, history),
-            # FED has dialogues between two people, one of them in the chatbot's place.
-            base.system(model, "human" if model == "Human" else "agent"),
-            response,
-        )
+        one = base.answer(f"{dialogue}-{turn}", dialogue, turn, history, model, response)
+        # FED has dialogues between two people, one of them in the chatbot's place.
+        result.append((one, base.system(model, "human" if model == "Human" else "agent")))
+    return result
 
 
-def _of_conture(dataset: str, lines: list[Line]) -> Iterator[_Item]:
+def _of_conture(dataset: str, lines: list[Line]) -> _Answers:
     """Take dialogue and utterance from the ids; user and chatbot take turns, the user first."""
+    result = []
     for line in lines:
-        dialogue, utterance = map(int, re.findall(r"\d+", line.name))
-        dialogue_id, turn = base.numbered(dataset, dialogue), utterance // 2
+        number, utterance = map(int, re.findall(r"\d+", line.name))
+        dialogue, turn = base.numbered(dataset, number), utterance // 2
         *before, response = line.fields
-        context = base.context(f"{dialogue_id}-{turn}", dialogue_id, turn, base.as_history(base.alternating(before)))
-        yield _Item(context, base.system("chatbot"), response)
+        history = base.as_history(base.alternating(before))
+        one = base.answer(f"{dialogue}-{turn}", dialogue, turn, history, "chatbot", response)
+        result.append((one, base.system("chatbot")))
+    return result

@@ -28,7 +28,7 @@ def conversations(dataset: str, files: Files) -> list[Conversation]:
     """Return the conversations in which both sides wrote something, in the order of their beginning."""
     records = [(_seconds(record), record) for path in files.values() for record in read_json(path)]
     records.sort(key=lambda record: record[0])
-    found: list[Conversation] = []
+    result: list[Conversation] = []
     numbers: dict[str, str] = {}
     for began, record in records:
         utterances = merged(
@@ -39,9 +39,9 @@ def conversations(dataset: str, files: Files) -> list[Conversation]:
             continue
         user, bot = sorted(_SENDERS, key=lambda side: record[f"{side}_id"]["class"] == "Bot")
         name = record[f"{user}_id"]["user_id"]
-        found.append(
+        result.append(
             Conversation(
-                base.numbered(dataset, len(found) + 1),
+                base.numbered(dataset, len(result) + 1),
                 began - records[0][0],
                 utterances,
                 users={user: numbers.setdefault(name, str(len(numbers) + 1))},
@@ -53,7 +53,7 @@ def conversations(dataset: str, files: Files) -> list[Conversation]:
                 rating=_mark(record["eval_score"]),
             )
         )
-    return found
+    return result
 
 
 def _mark(value: Any) -> float | None:  # noqa: ANN401

@@ -26,16 +26,16 @@ def read(dataset: str, files: Files) -> Tables:
         sets[entry["Dataset"], entry["DialogModel"]].append(entry)
     models = [role.removesuffix("_responses") for role in files if role.endswith("_responses")]
     dialogues: dict[tuple[str, str], str] = {}
-    contexts, responses, ratings = {}, [], []
+    answers, ratings = [], []
     for model in models:
         # Not splitlines(): a text may hold other characters that end a line.
         columns = [read_text(files[f"{model}_{part}"]).removesuffix("\n").split("\n") for part in _PARTS]
         rows = list(zip(*columns, strict=True))
         # No other file says how the set is called: it is the one that begins with the same texts.
         records = next(
-            found
-            for (_, name), found in sets.items()
-            if name == model and (found[0]["Context"], found[0]["Response"]) == rows[0][:2]
+            result
+            for (_, name), result in sets.items()
+            if name == model and (result[0]["Context"], result[0]["Response"]) == rows[0][:2]
         )
         seen: Counter[str] = Counter()
         for record, (context, response, reference) in zip(records, rows, strict=True):
@@ -44,18 +44,10 @@ def read(dataset: str, files: Files) -> Tables:
             seen[dialogue_id] += 1
             context_id = dialogue_id if seen[dialogue_id] == 1 else f"{dialogue_id}-{seen[dialogue_id]}"
             history = base.as_history(base.alternating(context.split(_SEPARATOR)))
-            contexts[context_id] = base.context(context_id, dialogue_id, 0, history, [reference])
-            responses.append(base.response(context_id, model, response))
+            answers.append(base.answer(context_id, dialogue_id, 0, history, model, response, [reference]))
             # A list within a string.
             ratings += [
-                base.rating("turn", context_id, model, f"annotator-{n + 1}", DIMENSION, value, SCALE, position=n)
+                base.rating(("turn", context_id, model), f"annotator-{n + 1}", DIMENSION, value, SCALE, position=n)
                 for n, value in enumerate(json.loads(record["HumanScores"]))
             ]
-    return base.tables(
-        dataset,
-        files,
-        systems=map(base.system, models),
-        contexts=contexts.values(),
-        responses=responses,
-        ratings=ratings,
-    )
+    return base.tables(dataset, files, map(base.system, models), answers, ratings)

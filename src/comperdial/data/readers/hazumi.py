@@ -58,27 +58,24 @@ def exchanges(dataset: str, files: Files) -> list[Exchange]:
 
 def read(dataset: str, files: Files) -> Tables:
     """Read one subset: an ELAN file a dialogue; a score that is missing is no rating."""
-    contexts, responses, ratings = [], [], []
+    answers, ratings = [], []
     history: list[tuple[str, str]] = []
     for one in exchanges(dataset, files):
-        if one.turn == 0:
-            history = []
+        history = history if one.turn else []
         context_id = f"{one.dialogue_id}-{one.turn:03d}"
-        contexts.append(base.context(context_id, one.dialogue_id, one.turn, base.as_history(history)))
-        responses.append(base.response(context_id, WIZARD, one.wizard))
+        answers.append(base.answer(context_id, one.dialogue_id, one.turn, base.as_history(history), WIZARD, one.wizard))
         ratings += [
-            base.rating("turn", context_id, WIZARD, annotator, DIMENSION, score, SCALE, position=position)
+            base.rating(("turn", context_id, WIZARD), annotator, DIMENSION, score, SCALE, position=position)
             for annotator, position, score in one.scores
             if score is not None
         ]
-        history += [(base.CHATBOT, one.wizard), (base.PERSON, one.participant)]
-    systems = [base.system(WIZARD, "human", "a person in a system's place")]
-    return base.tables(dataset, files, systems=systems, contexts=contexts, responses=responses, ratings=ratings)
+        history = [*history, (base.CHATBOT, one.wizard), (base.PERSON, one.participant)]
+    return base.tables(dataset, files, [base.system(WIZARD, "human", "a person in a system's place")], answers, ratings)
 
 
-def annotators(dataset: str, found: Iterable[Exchange]) -> pd.DataFrame:
+def annotators(dataset: str, result: Iterable[Exchange]) -> pd.DataFrame:
     """Return table ``annotators``: the participant of each dialogue, and the outsiders, who scored all of them."""
-    roles = {name: INTERLOCUTOR if place is None else OUTSIDER for one in found for name, place, _ in one.scores}
+    roles = {name: INTERLOCUTOR if place is None else OUTSIDER for one in result for name, place, _ in one.scores}
     rows = [{"annotator_id": name, "role": role} for name, role in roles.items()]
     return base.make_tables(dataset, {}, annotators=rows)["annotators"]
 
@@ -86,13 +83,13 @@ def annotators(dataset: str, found: Iterable[Exchange]) -> pd.DataFrame:
 def _dialogue(dialogue_id: str, path: Path) -> list[Exchange]:
     tiers = _tiers(path)
     scored = ["UI_self", *sorted(filter(_OUTSIDER_TIER.fullmatch, tiers))]
-    found = []
+    result = []
     for turn, span in enumerate(sorted(tiers["sys_utterance"])):
         own, *others = (_score(tiers[name][span]) for name in scored)
         # Without the transcript's marks.
         answer = _MARK.sub(r"\1", tiers["user_utterance"][span]).replace("|", "").strip()
-        found.append(Exchange(dialogue_id, turn, tiers["sys_utterance"][span].strip(), answer, own, tuple(others)))
-    return found
+        result.append(Exchange(dialogue_id, turn, tiers["sys_utterance"][span].strip(), answer, own, tuple(others)))
+    return result
 
 
 def _tiers(path: Path) -> dict[str, dict[tuple[int, int], str]]:

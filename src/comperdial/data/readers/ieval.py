@@ -29,15 +29,10 @@ def read(dataset: str, files: Files) -> Tables:
     """Read ``ratings``: a vote for each two bots of a ranking; which of them a worker met first is not known."""
     votes = [
         base.vote(
-            f"{dialogue_id}-{first}-{second}",
-            (dialogue_id, dialogue_id),
-            (first, second),
-            worker,
-            "overall",
-            entry[first]["Rating"] - entry[second]["Rating"],
+            f"{name}-{one}-{two}", name, (one, two), worker, "overall", entry[one]["Rating"] - entry[two]["Rating"]
         )
-        for worker, dialogue_id, _, entry in _rankings(files)
-        for first, second in combinations(BOTS, 2)
+        for worker, name, _, entry in _rankings(files)
+        for one, two in combinations(BOTS, 2)
     ]
     return base.make_tables(dataset, files, preferences=votes)
 

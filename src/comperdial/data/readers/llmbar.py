@@ -14,14 +14,7 @@ USER, MODEL = "user", "model"
 def read(dataset: str, files: Files) -> Tables:
     """Read ``pairs``: items are numbered from 0, as in the file; outputs have no names of systems."""
     votes = [
-        base.vote(
-            str(number),
-            (str(number), str(number)),
-            SYSTEMS,
-            "gold",
-            "instruction following",
-            {1: 1, 2: -1}[entry["label"]],
-        )
+        base.vote(str(number), str(number), SYSTEMS, "gold", "instruction following", {1: 1, 2: -1}[entry["label"]])
         for number, entry in enumerate(read_json(files["pairs"]))
     ]
     return base.make_tables(dataset, files, preferences=votes)

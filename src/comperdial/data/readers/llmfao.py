@@ -24,19 +24,9 @@ def read(dataset: str, files: Files) -> Tables:
         votes = _votes(files[role])
         workers = base.worker_numbers(vote["worker"] for vote in votes) if role == "crowd" else {}
         for vote in votes:
-            prompt = f"prompt-{vote['prompt']}"
-            rows.append(
-                base.vote(
-                    vote["id"],
-                    (prompt, prompt),
-                    (vote["left"], vote["right"]),
-                    workers[vote["worker"]] if role == "crowd" else source,
-                    "overall",
-                    _PREFERENCES[vote["winner"]],
-                    source=source,
-                    left="first",
-                )
-            )
+            prompt, systems = f"prompt-{vote['prompt']}", (vote["left"], vote["right"])
+            who, preference = workers.get(vote.get("worker", ""), source), _PREFERENCES[vote["winner"]]
+            rows.append(base.vote(vote["id"], prompt, systems, who, "overall", preference, source=source, left="first"))
     return base.make_tables(dataset, files, preferences=rows)
 
 
@@ -45,14 +35,14 @@ def dialogues(files: Files) -> list[Dialogue]:
     names: dict[str, str] = {}
     for vote in _votes(files["crowd"]):
         names |= {vote["model_x"]: vote["left"], vote["model_y"]: vote["right"]}
-    found: dict[tuple[str, str], Dialogue] = {}
+    result: dict[tuple[str, str], Dialogue] = {}
     for _, record in read_jsonl(files["answers"]):
         for side in "xy":
             if model := names.get(str(record[f"model_{side}"])):
                 answer = record[f"result_{side}"].strip() or base.EMPTY
                 one = Dialogue(f"prompt-{record['prompt']}", model, MODEL, ((USER, record["text"]), (MODEL, answer)))
-                found[one.key] = one
-    return list(found.values())
+                result[one.key] = one
+    return list(result.values())
 
 
 def _votes(path: Path) -> list[dict[str, str]]:

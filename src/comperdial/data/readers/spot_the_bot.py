@@ -62,18 +62,9 @@ def read(dataset: str, files: Files) -> Tables:
             pair = f"{pair}-{seen[pair, worker]}"
         # An object instead of a number: the start was not recorded, and it holds the time since 1970.
         seconds = None if isinstance(record["elapsed_time"], dict) else record["elapsed_time"] / 1000
-        rows += [
-            base.vote(
-                pair,
-                (chat_id, chat_id),
-                chats[chat_id].systems,
-                worker,
-                question,
-                _judged(first[field]) - _judged(second[field]),
-                seconds=seconds,
-            )
-            for question, field in QUESTIONS.items()
-        ]
+        for question, field in QUESTIONS.items():
+            preference = _judged(first[field]) - _judged(second[field])
+            rows.append(base.vote(pair, chat_id, chats[chat_id].systems, worker, question, preference, seconds=seconds))
     log.info("%s: %d of %d judgements are of two people and left out", dataset, of_people, len(judgements))
     return base.make_tables(dataset, files, preferences=rows)
 
@@ -89,13 +80,13 @@ def dialogues(files: Files) -> list[Dialogue]:
 
 
 def _chats(files: Files) -> dict[str, Chat]:
-    found = {}
+    result = {}
     for record in _records(files, "sampled"):
         systems = (_system(record, 0), _system(record, 1))
         names = {record[f"system_type{at}"]: systems[at] for at in (0, 1)}
         texts = tuple((names[one["id"]], one["text"].strip() or base.EMPTY) for one in record["convo"])
-        found[record["_id"]["$oid"]] = Chat(systems, record["is_human0"], texts)
-    return found
+        result[record["_id"]["$oid"]] = Chat(systems, record["is_human0"], texts)
+    return result
 
 
 def _records(files: Files, kind: str) -> list[Any]:

@@ -21,13 +21,13 @@ def read(dataset: str, files: Files) -> Tables:
 
 def conversations(dataset: str, files: Files) -> list[Conversation]:
     """Return the conversations of two agents, in the files' order, taken for their order in time."""
-    found: list[Conversation] = []
+    result: list[Conversation] = []
     for record in (record for path in files.values() for record in read_json(path).values()):
         messages = [Message(m["agent"], m["message"], rating=RATINGS[m["turn_rating"]]) for m in record["content"]]
         agents = sorted({message.speaker for message in messages})
         if len(agents) == 2:
-            number = len(found) + 1
-            found.append(
+            number = len(result) + 1
+            result.append(
                 Conversation(
                     base.numbered(dataset, number),
                     float(number - 1),
@@ -36,4 +36,4 @@ def conversations(dataset: str, files: Files) -> list[Conversation]:
                     systems=dict.fromkeys(agents, "person"),
                 )
             )
-    return found
+    return result

@@ -6,8 +6,6 @@ What the files do not say is taken as ``docs/reproduction-notes.md`` explains: `
 
 from __future__ import annotations
 
-from typing import Any
-
 from comperdial.core.files import read_json
 from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Tables
@@ -28,32 +26,21 @@ _PERSONA = "your persona:"
 
 def read(dataset: str, files: Files) -> Tables:
     """Read the file ``ratings``; the facts of a context are B's persona if all are ``your persona:`` lines."""
-    systems: dict[str, dict[str, Any]] = {}
-    contexts, personas, responses, ratings = [], [], [], []
-    for number, item in enumerate(read_json(files["ratings"])):
+    systems, answers, personas, ratings = {}, [], [], []
+    for number, entry in enumerate(read_json(files["ratings"])):
         context_id = f"{dataset}-{number:03d}"
-        answers = [(answer["model"].strip(), answer["response"].strip(), answer) for answer in item["responses"]]
-        reference = next(text for system, text, _ in answers if system == REFERENCE)
-        history = base.as_history(base.alternating([line.strip() for line in item["context"].strip().split("\n")]))
-        lines = [line.strip() for line in item["fact"].strip().split("\n") if line.strip() != _NO_FACT]
+        texts = {answer["model"].strip(): answer["response"].strip() for answer in entry["responses"]}
+        history = base.as_history(base.alternating([line.strip() for line in entry["context"].strip().split("\n")]))
+        lines = [line.strip() for line in entry["fact"].strip().split("\n") if line.strip() != _NO_FACT]
         facts = [line.removeprefix(_PERSONA).strip() for line in lines]
-        contexts.append(base.context(context_id, context_id, 0, history, [reference], facts))
         if lines and all(line.startswith(_PERSONA) for line in lines):
             personas.append(base.persona(context_id, "B", facts))
-        for system, text, answer in answers:
+        for (system, text), scores in zip(texts.items(), entry["responses"], strict=True):
             systems[system] = base.system(system, {REFERENCE: "reference", HUMAN: "human"}.get(system, "agent"))
-            responses.append(base.response(context_id, system, text))
+            answers.append(base.answer(context_id, context_id, 0, history, system, text, [texts[REFERENCE]], facts))
             ratings += [
-                base.rating("turn", context_id, system, annotator, dimension, value, scale, position=position)
+                base.rating(("turn", context_id, system), annotator, dimension, value, scale, position=position)
                 for dimension, scale in SCALES.items()
-                for position, (annotator, value) in enumerate(zip(item["annotators"], answer[dimension], strict=True))
+                for position, (annotator, value) in enumerate(zip(entry["annotators"], scores[dimension], strict=True))
             ]
-    return base.tables(
-        dataset,
-        files,
-        systems=systems.values(),
-        contexts=contexts,
-        personas=personas,
-        responses=responses,
-        ratings=ratings,
-    )
+    return base.tables(dataset, files, systems.values(), answers, ratings, personas)
