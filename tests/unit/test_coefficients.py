@@ -16,7 +16,7 @@ from comperdial.stats.coefficients import (
     without_each,
 )
 from comperdial.stats.correlation import correlate
-from comperdial.stats.design import Design, patterns_of
+from comperdial.stats.design import Design
 from comperdial.stats.pairs import within_items
 
 NONE = float("nan")
@@ -190,15 +190,6 @@ def test_concordance_of_each_unit():
         x, y = np.round(rng.normal(size=70), 1), rng.integers(0, levels, 70) / 3
         pairs = np.sign(x[:, None] - x) * np.sign(y[:, None] - y)
         np.testing.assert_array_equal(concordance(x, y), pairs.sum(axis=1))
-
-
-@pytest.mark.parametrize("shape", [(0, 4), (1, 0), (30, 3)])
-def test_patterns_are_the_unique_rows(shape):
-    rows = np.random.default_rng(0).random(shape) < 0.5
-    patterns, pattern = patterns_of(rows)
-    plain = np.unique(rows, axis=0)
-    np.testing.assert_array_equal(patterns, plain if rows.size else rows[:1])
-    np.testing.assert_array_equal(patterns[pattern], rows)
 
 
 # Within items

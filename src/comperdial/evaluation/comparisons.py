@@ -19,10 +19,9 @@ from comperdial.evaluation.correlations import SHOWN, Detail, Known, is_narrow, 
 from comperdial.evaluation.samples import HUMAN, Sample
 from comperdial.schema.tables import OVER
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
-from comperdial.stats.coefficients import by_units
 from comperdial.stats.comparison import common_units, compare, williams
 from comperdial.stats.correlation import ALPHA
-from comperdial.stats.design import Design
+from comperdial.stats.design import Design, by_units
 from comperdial.stats.jackknife import CLOSE, Replicates, variances
 from comperdial.stats.means import system_means
 from comperdial.stats.pairs import Grouping, replicates

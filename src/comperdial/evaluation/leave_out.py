@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from comperdial.evaluation.samples import Sample
 from comperdial.stats import Coefficient
-from comperdial.stats.coefficients import by_units, without_each
+from comperdial.stats.coefficients import without_each
+from comperdial.stats.design import by_units
 from comperdial.stats.means import paired_means
 
 Floats = npt.NDArray[np.float64]

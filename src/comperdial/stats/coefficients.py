@@ -15,7 +15,7 @@ from scipy import stats
 
 from comperdial.stats import COEFFICIENTS, Coefficient
 from comperdial.stats.correlation import correlate, rowwise, signs_of
-from comperdial.stats.design import Design, Flags, Floats, Integers, patterns_of
+from comperdial.stats.design import Design, Floats, Integers, by_units
 from comperdial.stats.means import merge_ties, paired_means
 
 # Numbers of an array (resamples, units) at a time: 2 MB, which stay in the cache.
@@ -187,14 +187,6 @@ def over_clusters(
         for place, name in enumerate(names):
             found[:, rows, place] = made[name]
     return found
-
-
-def by_units(scores: Floats) -> Iterator[tuple[Integers, Flags]]:
-    """Group metrics by the units that they scored: the rows of each group, and these units; none without units."""
-    patterns, pattern = patterns_of(~np.isnan(scores))
-    for number, kept in enumerate(patterns):
-        if kept.any():
-            yield np.flatnonzero(pattern == number), kept
 
 
 def _pearson(x: Floats, y: Floats, codes: Integers, weights: Floats) -> Floats:

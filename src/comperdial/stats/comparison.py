@@ -7,8 +7,9 @@ benchmarks/paired.py counts how often each test is wrong.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from scipy import stats
 from comperdial.stats import Coefficient
 from comperdial.stats.coefficients import checked, coefficients, over_means
 from comperdial.stats.correlation import ALPHA
-from comperdial.stats.design import FEWEST_SAMPLED, Design, Flags, Floats, Integers, patterns_of
+from comperdial.stats.design import FEWEST_SAMPLED, Design, Flags, Floats, Integers
 from comperdial.stats.intervals import bootstrap
 from comperdial.stats.jackknife import CLOSE, Variances, over_units, variances
 from comperdial.stats.means import system_means
@@ -145,23 +146,17 @@ def _is_swapped(design: Design, name: Coefficient) -> bool:
     return design.average and name != "pearson" and not design.fixed
 
 
-def common_units(present: Flags) -> list[tuple[Integers, Flags, Flags]]:
+def common_units(present: Flags) -> Iterator[tuple[Integers, Flags, Flags]]:
     """Group pairs by the units that both have: metrics, which of their pairs, units."""
-    patterns, pattern = patterns_of(present)
-    members = [np.flatnonzero(pattern == code) for code in range(len(patterns))]
     pairs: dict[bytes, list[tuple[int, int]]] = {}
-    for one in range(len(patterns)):
-        for other in range(one, len(patterns)):
-            pairs.setdefault((patterns[one] & patterns[other]).tobytes(), []).append((one, other))
-    found = []
+    for one, other in combinations_with_replacement(range(len(present)), 2):
+        pairs.setdefault((present[one] & present[other]).tobytes(), []).append((one, other))
     for key, together in pairs.items():
-        rows = np.unique(np.concatenate([members[code] for pair in together for code in pair]))
-        wanted = np.zeros((len(present), len(present)), dtype=bool)
-        for one, other in together:
-            wanted[np.ix_(members[one], members[other])] = True
-            wanted[np.ix_(members[other], members[one])] = True
-        found.append((rows, wanted[np.ix_(rows, rows)], np.frombuffer(key, dtype=bool)))
-    return found
+        rows, places = np.unique(together, return_inverse=True)
+        wanted = np.zeros((len(rows), len(rows)), dtype=np.bool_)
+        wanted[tuple(places.reshape(-1, 2).T)] = True
+        wanted |= wanted.T
+        yield rows, wanted, np.frombuffer(key, dtype=np.bool_)
 
 
 def _tested(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,15 +20,14 @@ def codes_of(values: npt.NDArray[np.generic]) -> Integers:
     return np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
 
-def patterns_of(rows: Flags) -> tuple[Flags, Integers]:
-    """Return the different rows of a table of flags, sorted, and which of them each row is.
-
-    What ``numpy.unique`` does along an axis, which compares rows column by column: there are thousands of units.
-    """
-    keys = [row.tobytes() for row in rows]
-    place = {key: at for at, key in enumerate(sorted(set(keys)))}
-    first = [keys.index(key) for key in place]
-    return rows[first], np.array([place[key] for key in keys], dtype=np.intp)
+def by_units(scores: Floats) -> Iterator[tuple[Integers, Flags]]:
+    """Group metrics by the units that they scored: the rows of each group, and these units; none without units."""
+    groups: dict[bytes, list[int]] = {}
+    for row, kept in enumerate(~np.isnan(scores)):
+        groups.setdefault(kept.tobytes(), []).append(row)
+    for key, rows in groups.items():
+        if (kept := np.frombuffer(key, dtype=np.bool_)).any():
+            yield np.array(rows, dtype=np.intp), kept
 
 
 @dataclass(frozen=True)

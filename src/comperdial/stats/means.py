@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from comperdial.stats.design import Design, Floats, Integers, patterns_of
+from comperdial.stats.design import Design, Floats, Integers, by_units
 
 # A double keeps 52 binary digits; the sum of some thousands of them loses a few. What agrees in the first 44, thirteen
 # decimal digits, is one number. Scores are stored with 24, so that no two of them are made equal by this.
@@ -100,6 +100,8 @@ def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) 
         Means of scores and of ratings, each of shape (metrics, systems) and as :func:`system_means` gives them.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
-    patterns, pattern = patterns_of(np.isnan(table))
     x = system_means(np.where(np.isnan(human), np.nan, table), design)
-    return x, system_means(np.where(patterns, np.nan, human), design)[pattern]
+    y = np.full_like(x, np.nan)
+    for rows, kept in by_units(table):
+        y[rows] = system_means(np.where(kept, human, np.nan), design)
+    return x, y
