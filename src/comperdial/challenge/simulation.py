@@ -24,7 +24,6 @@ from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCAL
 SOURCE = "simulated"
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_WORD = re.compile(r"[a-z']+")
 
 
 class TurnTruth(Strict):
@@ -69,10 +68,14 @@ def _rising(numbers: list[float]) -> list[float]:
 
 
 def _named_once(raters: list[Rater]) -> list[Rater]:
-    names = [rater.id for rater in raters]
-    if len({*names}) < len(names):
+    if len({rater.id for rater in raters}) < len(raters):
         raise rule("two raters have the same id", "each id once")
     return raters
+
+
+_Four = Annotated[
+    list[Number], Field(min_length=4, max_length=4), AfterValidator(_rising), Expected("four rising numbers")
+]
 
 
 class Raters(Strict):
@@ -81,9 +84,7 @@ class Raters(Strict):
     skill: dict[str, Share]
     turn: TurnTruth
     dialogue: DialogueTruth
-    thresholds: Annotated[
-        list[Number], Field(min_length=4, max_length=4), AfterValidator(_rising), Expected("four rising numbers")
-    ]
+    thresholds: _Four
     raters: Annotated[list[Rater], Field(min_length=1), AfterValidator(_named_once)]
 
 
@@ -93,16 +94,7 @@ def read_raters(path: str | Path) -> Raters:
 
 
 def rate_tables(folder: str | Path, raters: str | Path, *, seed: int) -> None:
-    """Rate a folder of tables, and write tables ``ratings`` and ``truth`` into it.
-
-    Parameters
-    ----------
-    folder
-        Holds ``contexts`` and ``responses``.
-    raters
-        A YAML file as ``data/demo/raters.yaml``.
-    seed
-        Of all that is drawn.
+    """Rate the responses in a folder of tables by a YAML file of raters, and write ``ratings`` and ``truth`` into the folder.
 
     Raises
     ------
@@ -111,16 +103,14 @@ def rate_tables(folder: str | Path, raters: str | Path, *, seed: int) -> None:
     """
     folder = Path(folder)
     model = read_raters(raters)
-    others = {*schema.ratings_in(folder)["source"]} - {SOURCE}
-    if others:
+    if others := {*schema.ratings_in(folder)["source"]} - {SOURCE}:
         raise ConfigError(
             f"it holds ratings by {', '.join(sorted(others))}",
             where=str(folder / "ratings.parquet"),
             expected="no ratings but simulated ones, which may be replaced",
             hint="Simulate in a copy of the folder",
         )
-    contexts = schema.read(folder / "contexts.parquet", "contexts")
-    responses = schema.read(folder / "responses.parquet", "responses")
+    contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
     if unrated := sorted({*responses["system_id"]} - {*model.skill}):
         logging.getLogger(__name__).warning("not rated, because they have no skill: %s", ", ".join(unrated))
     ratings, truth = simulate(contexts, responses, model, seed=seed)
@@ -131,16 +121,7 @@ def rate_tables(folder: str | Path, raters: str | Path, *, seed: int) -> None:
 def simulate(
     contexts: pd.DataFrame, responses: pd.DataFrame, model: Raters, *, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rate every response and every dialogue of the systems that have a skill.
-
-    Parameters
-    ----------
-    contexts, responses
-        The tables of that name, of one data set.
-    model
-        As :func:`read_raters` gives it.
-    seed
-        Two streams come of it for each rater, and one for the truth.
+    """Rate every response and every dialogue of the systems that have a skill, of one data set.
 
     Returns
     -------
@@ -157,38 +138,36 @@ def simulate(
     turns = _turns(contexts, responses[responses["system_id"].isin(model.skill)])
     if turns.empty:
         raise ConfigError("no system that has responses has a skill", where="raters", expected="skills of systems")
+    # One stream for the truth, and one for each rater.
     rng = np.random.default_rng([seed, 0])
     turns["truth"] = _turn_truth(turns, model, rng)
     dialogues = _dialogues(turns, model, rng)
-    keys = {"turn": _keys(turns, "turn"), "dialogue": _keys(dialogues, "dialogue")}
+    items = {
+        level: frame.rename(columns={item: "item_id"})[["dataset", "item_id", "system_id"]].assign(level=level)
+        for level, item, frame in (("turn", "context_id", turns), ("dialogue", "dialogue_id", dialogues))
+    }
     ratings = []
     for number, rater in enumerate(model.raters, start=1):
         rng = np.random.default_rng([seed, number])
         of_turns = _ratings(turns["truth"], rater, rater.turn_noise, model, rng)
         of_dialogues = _ratings(dialogues["truth"], rater, rater.dialogue_noise, model, rng)
         given = [("turn", OVERALL, of_turns, OVERALL_SCALE), ("dialogue", OVERALL, of_dialogues, OVERALL_SCALE)]
-        unmarked = _unmarked(dialogues, of_dialogues, rater.mark, rng)
-        given += [("dialogue", axis, values, AXIS_SCALE) for axis, values in unmarked.items()]
-        ratings += [
-            keys[level].assign(
-                annotator_id=rater.id, dimension=dimension, rating=values, scale_min=low, scale_max=high, source=SOURCE
-            )
-            for level, dimension, values, (low, high) in given
+        given += [
+            ("dialogue", axis, values, AXIS_SCALE)
+            for axis, values in _unmarked(dialogues, of_dialogues, rater.mark, rng).items()
         ]
+        for level, dimension, values, (low, high) in given:
+            frame = items[level].assign(annotator_id=rater.id, dimension=dimension, rating=values, source=SOURCE)
+            ratings.append(frame.assign(scale_min=low, scale_max=high))
     about = {"metric": "simulated_truth", "output": "quality", "signature": f"simulated_truth|seed:{seed}"}
     truth = [
-        keys[level].assign(value=items["truth"].astype(np.float32), **about)
-        for level, items in (("turn", turns), ("dialogue", dialogues))
+        items[level].assign(value=frame["truth"].astype(np.float32), **about)
+        for level, frame in (("turn", turns), ("dialogue", dialogues))
     ]
     return (
         schema.validate(pd.concat(ratings, ignore_index=True), "ratings"),
         schema.validate(pd.concat(truth, ignore_index=True), "scores"),
     )
-
-
-def _keys(items: pd.DataFrame, level: str) -> pd.DataFrame:
-    item = {"turn": "context_id", "dialogue": "dialogue_id"}[level]
-    return items[["dataset", item, "system_id"]].rename(columns={item: "item_id"}).assign(level=level)
 
 
 def _turns(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
@@ -208,7 +187,7 @@ def _turns(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
+    return re.findall(r"[a-z']+", text.lower())
 
 
 def _content(words: list[str]) -> set[str]:

@@ -14,8 +14,7 @@ from typing import Any
 
 import yaml
 
-from comperdial.challenge.dialogues import Dialogue, context_id, read_dialogues
-from comperdial.challenge.tables import make_tables
+from comperdial.challenge.dialogues import Dialogue, context_id, make_tables, read_dialogues
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_json
 from comperdial.data.readers import base
