@@ -14,7 +14,7 @@ import importlib.util
 import inspect
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, pairwise
 from pathlib import Path
@@ -115,12 +115,12 @@ class _ApiTurn(BaseModel):
 
 
 class _Session:
-    """A batch of conversations with an agent, and what each has used of the limits so far."""
+    """A batch of dialogues with an agent, and what they have used of the limits so far."""
 
-    def __init__(self, agent: Any, size: int, limits: Limits, model: Model | None) -> None:  # noqa: ANN401
+    def __init__(self, agent: Any, limits: Limits, model: Model | None) -> None:  # noqa: ANN401
         self.agent, self.limits, self.model = agent, limits, model
         self.seconds = 0.0
-        self.used = [Counter[str]() for _ in range(size)]
+        self.used: dict[str, Counter[str]] = defaultdict(Counter)
         # An agent of the second generation needs a second argument, or may take one of that name.
         parameters = inspect.signature(agent.generate_responses).parameters
         needed = [p for p in parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
@@ -128,58 +128,55 @@ class _Session:
         if self.of_api_track and model is None:
             raise AgentError("wants a language model (API track)", expected="--api FILE:CLASS")
 
-    def ask(self, conversations: list[Conversation], places: Sequence[int], where: str) -> list[str]:
-        """Return the agent's responses to conversations, each of which is at one of the batch's ``places``."""
+    def ask(self, shown: dict[str, Conversation], what: str) -> dict[str, str]:
+        """Return the agent's responses to conversations, by dialogue."""
+        where = f"{what} of {len(shown)} conversations from {next(iter(shown))!r}"
         start = time.monotonic()
         if self.model is not None and self.of_api_track:
-            given = self._ask_with_model(conversations, places, where, self.model)
+            given = self._ask_with_model(shown, where, self.model)
         else:
-            given = _call(where, self.agent.generate_responses, conversations)
+            given = _call(where, self.agent.generate_responses, [*shown.values()])
         self.seconds += time.monotonic() - start
         _check_time(self.seconds, self.limits.run_seconds, f"{where}, with the turns before")
-        return _one_each(checked(list[Filled], given, where), len(conversations), where)
+        return _one_each(shown, checked(list[Filled], given, where), where)
 
-    def _ask_with_model(
-        self, conversations: list[Conversation], places: Sequence[int], where: str, model: Model
-    ) -> Any:  # noqa: ANN401
+    def _ask_with_model(self, shown: dict[str, Conversation], where: str, model: Model) -> Any:  # noqa: ANN401
         answers: list[str] | None = None
         for calls in range(self.limits.calls + 1):
-            given = _call(where, self.agent.generate_responses, conversations, answers)
+            given = _call(where, self.agent.generate_responses, [*shown.values()], answers)
             turn = checked(_ApiTurn, given, where)
             if not turn.use_api:
                 return turn.final_responses
             if calls == self.limits.calls:
                 break
-            prompts = _one_each(turn.prompts, len(conversations), f"{where}, prompts")
-            most = _one_each(turn.max_generated_tokens, len(conversations), f"{where}, max_generated_tokens")
-            answers = [
-                self._complete(prompt, limit, self.used[place], f"{where}, language model", model)
-                for prompt, limit, place in zip(prompts, most, places, strict=True)
-            ]
+            prompts = _one_each(shown, turn.prompts, f"{where}, prompts")
+            most = _one_each(shown, turn.max_generated_tokens, f"{where}, max_generated_tokens")
+            at = f"{where}, language model"
+            answers = [self._complete(prompts[name], most[name], self.used[name], at, model) for name in shown]
         raise AgentError(f"wants more than {self.limits.calls} calls an utterance", where=where)
 
-    def _complete(self, prompt: list[Message], limit: int, used: Counter[str], where: str, model: Model) -> str:
+    def _complete(self, prompt: list[Message], most: int, used: Counter[str], where: str, model: Model) -> str:
         # A conversation for which the agent needs no call has an empty prompt.
         if not prompt:
             return ""
 
-        def check(kind: str, tokens: int, most: int) -> None:
-            if tokens > most:
-                raise AgentError(f"more than {most:,} {kind} tokens in one dialogue", where=where)
+        def check(kind: str, tokens: int, limit: int) -> None:
+            if tokens > limit:
+                raise AgentError(f"more than {limit:,} {kind} tokens in one dialogue", where=where)
 
         # Before the call, so that a call that would exceed the limit is never paid for.
         check("input", used["input"] + _call(where, model.count, prompt), self.limits.input_tokens)
-        answer = _call(where, model.complete, prompt, limit)
+        answer = _call(where, model.complete, prompt, most)
         used.update(input=answer.input_tokens, output=answer.output_tokens)
         check("input", used["input"], self.limits.input_tokens)
         check("output", used["output"], self.limits.output_tokens)
         return answer.text
 
 
-def _one_each(given: list[T], count: int, where: str) -> list[T]:
-    if len(given) != count:
-        raise AgentError(f"gave {len(given)} for {count} conversations", where=where, expected="one each")
-    return given
+def _one_each(shown: dict[str, Conversation], given: list[T], where: str) -> dict[str, T]:
+    if len(given) != len(shown):
+        raise AgentError(f"gave {len(given)} for {len(shown)} conversations", where=where, expected="one each")
+    return dict(zip(shown, given, strict=True))
 
 
 def run_agent(
@@ -197,13 +194,15 @@ def run_agent(
     responses: dict[tuple[str, int], str] = {}
     for first in range(0, len(dialogues), limits.batch):
         batch = dialogues[first : first + limits.batch]
-        session = _Session(agent, len(batch), limits, model)
-        for turn in range(max(dialogue.turns for dialogue in batch)):
-            places = [place for place, dialogue in enumerate(batch) if turn < dialogue.turns]
-            shown = [batch[place].conversation(turn, persona_a=not session.of_api_track) for place in places]
-            where = f"turn {turn} of {len(places)} conversations from {batch[places[0]].dialogue_id!r}"
-            for place, text in zip(places, session.ask(shown, places, where), strict=True):
-                responses[batch[place].dialogue_id, turn] = text
+        session = _Session(agent, limits, model)
+        for turn in range(max(one.turns for one in batch)):
+            shown = {
+                one.dialogue_id: one.conversation(turn, persona_a=not session.of_api_track)
+                for one in batch
+                if turn < one.turns
+            }
+            answers = session.ask(shown, f"turn {turn}")
+            responses |= {(name, turn): text for name, text in answers.items()}
     return responses
 
 
@@ -224,25 +223,23 @@ def self_chat(
     speak, the speakers change names and personas, so that the agent answers as B again.
     """
     limits = Limits()
-    chats: list[pairs.Dialogue] = []
+    chats = {one.dialogue_id: [one.texts[0]] for one in openings}
     for first in range(0, len(openings), limits.batch):
         batch = openings[first : first + limits.batch]
-        session = _Session(agent, len(batch), limits, model)
-        spoken = [[opening.texts[0]] for opening in batch]
+        session = _Session(agent, limits, model)
         for number in range(2, 2 * turns + 1):
             # The last to speak is A, and the other, whose turn it is, is B.
             last, other = SPEAKERS if number % 2 == 0 else SPEAKERS[::-1]
-            shown = [
-                conversation(None if session.of_api_track else one.personas[last], one.personas[other], texts)
-                for one, texts in zip(batch, spoken, strict=True)
-            ]
-            where = f"utterance {number} of {len(batch)} self-chats from {batch[0].dialogue_id!r}"
-            for texts, answer in zip(spoken, session.ask(shown, range(len(batch)), where), strict=True):
-                texts.append(answer)
-        for opening, texts in zip(batch, spoken, strict=True):
-            lines = tuple(zip(cycle(SPEAKERS), texts, strict=False))
-            chats.append(pairs.Dialogue(opening.dialogue_id, system_id, "B", lines))
-    return chats
+            shown = {
+                one.dialogue_id: conversation(
+                    None if session.of_api_track else one.personas[last], one.personas[other], chats[one.dialogue_id]
+                )
+                for one in batch
+            }
+            for name, text in session.ask(shown, f"utterance {number}").items():
+                chats[name].append(text)
+    lines = {name: tuple(zip(cycle(SPEAKERS), texts, strict=False)) for name, texts in chats.items()}
+    return [pairs.Dialogue(name, system_id, "B", spoken) for name, spoken in lines.items()]
 
 
 class _Pair(BaseModel):

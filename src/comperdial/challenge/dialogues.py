@@ -79,8 +79,6 @@ class _Entry(BaseModel):
 
 
 class _Turn(BaseModel):
-    persona_a: list[str] = Field(alias="persona A")
-    persona_b: list[str] = Field(alias="persona B")
     dialogue: list[_Utterance]
     gold_reference: Filled
 
@@ -133,7 +131,7 @@ def _from_test_data(entry: dict[str, Any], where: str) -> dict[str, Any]:
             expected = f"{2 * k + 1} utterances that continue turn_{k - 1}"
             raise SchemaError("the history is not the gold one", where=f"{where}, turn_{k}", expected=expected)
         texts = [*turn.dialogue, _Utterance(persona_id="B", text=turn.gold_reference)]
-    persona = {"A": turns[0]["persona A"], "B": turns[0]["persona B"]}
+    persona = {speaker: turns[0].get(f"persona {speaker}") for speaker in SPEAKERS}
     return {"dialogue_id": entry["dialog_id"], "persona": persona, "dialogue": [text.model_dump() for text in texts]}
 
 

@@ -52,6 +52,8 @@ _RATED = "; padding: .4em; border-left: 4px solid #4a7"
 _PARTNER = "; padding: .4em .6em; background: #f3f3f3; color: #666"
 _COLOURS = {"left": ("#e3effb", "#0b5cad"), "right": ("#fdeedf", "#a14a00")}
 
+_Personas = dict[tuple[str, str], dict[str, list[str]]]
+"""Data set and dialogue -> speaker -> sentences."""
 _Item = tuple[tuple[str, ...], dict[str, str]]
 """What an item is, as in the key after its name; and what the annotator sees."""
 
@@ -73,10 +75,7 @@ def export_ratings(
     ``sample`` is how many dialogues are drawn: the ``systems``, by default all but the references, are rated on the same ones
     at both levels (paper, 3.2.3: 15 of 250). Equal tables and options give equal files.
 
-    Raises
-    ------
-    ComperdialError
-        When tables are missing or do not fit together, nothing is left to rate, or the folder of a level is not empty.
+    Tables that do not fit together, nothing to rate and the folder of a level that is not empty are errors.
     """
     folder, output, levels = Path(folder), Path(output), list(dict.fromkeys(levels))
     for level in levels:
@@ -89,15 +88,14 @@ def export_ratings(
             raise ConfigError(f"a sample of {sample} dialogues", where=str(folder), expected=expected)
         drawn = _generator(seed, "sample").choice(len(dialogues), size=sample, replace=False)
         responses = responses.merge(dialogues.loc[drawn])
-    personas: dict[tuple[str, str], dict[str, list[str]]] = {}
+    personas: _Personas = {}
     if (folder / "personas.parquet").exists():
         for row in schema.read(folder / "personas.parquet", "personas").to_dict("records"):
             personas.setdefault((row["dataset"], row["dialogue_id"]), {})[row["speaker"]] = row["sentences"]
     # All is made before the first file is written.
     projects = {level: list((_turns if level == "turn" else _dialogues)(responses, personas)) for level in levels}
-    for level, items in projects.items():
-        if not items:
-            raise SchemaError(f"nothing to rate at level {level!r}", where=str(folder), expected="responses")
+    if empty := [level for level, items in projects.items() if not items]:
+        raise SchemaError(f"nothing to rate at level {empty[0]!r}", where=str(folder), expected="responses")
     for level, items in projects.items():
         order = [items[i] for i in _generator(seed, level).permutation(len(items))]
         tasks = [{"data": {"item": _name(level, *ids, seed), **shown}} for ids, shown in order]
@@ -188,7 +186,7 @@ def _interface(level: str, question: Question | None = None, *, ties: bool = Fal
 # What annotators see
 
 
-def _turns(responses: pd.DataFrame, personas: Mapping[tuple[str, str], dict[str, list[str]]]) -> Iterator[_Item]:
+def _turns(responses: pd.DataFrame, personas: _Personas) -> Iterator[_Item]:
     for row in responses.sort_values(["dataset", "context_id", "system_id"]).to_dict("records"):
         shown = {
             "personas": _about(personas.get((row["dataset"], row["dialogue_id"]), {}), row["facts"]),
@@ -198,7 +196,7 @@ def _turns(responses: pd.DataFrame, personas: Mapping[tuple[str, str], dict[str,
         yield (row["dataset"], row["context_id"], row["system_id"]), shown
 
 
-def _dialogues(responses: pd.DataFrame, personas: Mapping[tuple[str, str], dict[str, list[str]]]) -> Iterator[_Item]:
+def _dialogues(responses: pd.DataFrame, personas: _Personas) -> Iterator[_Item]:
     incomplete = []
     for ids, rows in responses.groupby(["dataset", "dialogue_id", "system_id"], sort=True):
         dataset, dialogue, system = map(str, ids)
@@ -230,26 +228,21 @@ def _history(history: Iterable[Mapping[str, str]]) -> str:
 def _about(personas: Mapping[str, Sequence[str]], facts: Iterable[str]) -> str:
     """Return the personas by speaker, and those facts that are not persona sentences anyway."""
     known = {sentence for sentences in personas.values() for sentence in sentences}
-    parts = [
-        (f"{html.escape(speaker)}{' (rated)' if speaker == 'B' else ''}", sentences)
-        for speaker, sentences in sorted(personas.items())
-    ]
+    parts = {html.escape(who) + " (rated)" * (who == "B"): sentences for who, sentences in sorted(personas.items())}
     if others := [fact for fact in facts if fact not in known]:
-        parts.append(("Facts that B may draw on", others))
-    bullets = '<ul style="list-style: disc; padding-left: 1.5em">{}</ul>'
-    texts = [
-        f"<p><b>{title}</b></p>" + bullets.format("".join(f"<li>{html.escape(text)}</li>" for text in entries))
-        for title, entries in parts
-    ]
-    return "".join(texts) or "<p>Nothing is known about the speakers.</p>"
+        parts["Facts that B may draw on"] = others
+    page = ""
+    for title, texts in parts.items():
+        entries = "".join(f"<li>{html.escape(text)}</li>" for text in texts)
+        page += f'<p><b>{title}</b></p><ul style="list-style: disc; padding-left: 1.5em">{entries}</ul>'
+    return page or "<p>Nothing is known about the speakers.</p>"
 
 
 def _chat(dialogue: Dialogue, background: str, border: str) -> str:
     """Return a dialogue with the judged speaker in colour and the partner grey."""
     judged = f"; padding: .4em .6em; background: {background}; color: #1b1b1b; border-left: 4px solid {border}"
-    return "".join(
-        _paragraph(judged if speaker == dialogue.judged else _PARTNER, text) for speaker, text in dialogue.utterances
-    )
+    styles = {dialogue.judged: judged}
+    return "".join(_paragraph(styles.get(speaker, _PARTNER), text) for speaker, text in dialogue.utterances)
 
 
 # Answers
@@ -303,7 +296,7 @@ def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> 
     There is the dimension ``Overall`` from 1 to 5 and, for dialogues, the six axes: 0 where the annotator marked a problem, 1
     where not. A :class:`SchemaError` names the task and the annotation at fault.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[Any, ...]] = []
     for answer in _answers(exports, _read_key(key, level), key, ("overall", "reasons")):
         where = f"{answer.where} by annotator {answer.annotator!r}"
         scores = answer.given.get("overall", [])
@@ -314,15 +307,14 @@ def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> 
         marked = answer.given.get("reasons", [])
         if unknown := [axis for axis in marked if axis not in AXES]:
             raise SchemaError(f"reason {unknown[0]!r}", where=where, expected="some of " + ", ".join(AXES))
-        ratings = [(OVERALL, int(scores[0]), *OVERALL_SCALE)]
+        _, *ids = answer.task.values()
+        about = (*ids, level, answer.annotator, "human")
+        rows.append((*about, OVERALL, int(scores[0]), *OVERALL_SCALE))
         if level == "dialogue":
-            ratings += [(axis, int(axis not in marked), *AXIS_SCALE) for axis in AXES]
-        _, dataset, item, system = answer.task.values()
-        ids = {"dataset": dataset, "level": level, "item_id": item, "system_id": system}
-        for rating in ratings:
-            values = dict(zip(("dimension", "rating", "scale_min", "scale_max"), rating, strict=True))
-            rows.append(ids | {"annotator_id": answer.annotator, "source": "human"} | values)
-    return schema.validate(pd.DataFrame(rows), "ratings")
+            rows += [(*about, axis, int(axis not in marked), *AXIS_SCALE) for axis in AXES]
+    columns = ["dataset", "item_id", "system_id", "level", "annotator_id", "source"]
+    columns += ["dimension", "rating", "scale_min", "scale_max"]
+    return schema.validate(pd.DataFrame(rows, columns=columns), "ratings")
 
 
 class Votes(NamedTuple):
@@ -390,9 +382,8 @@ def _screened(tasks: pd.DataFrame, votes: pd.DataFrame, *, need_reasons: bool) -
         notes.append(f"no answers of {', '.join(silent)}")
     reasons = votes["annotator_id"].map(removed)
     out = reasons.notna()
-    return Votes(
-        votes[~out].reset_index(drop=True), votes[out].assign(removed=reasons[out]).reset_index(drop=True), notes
-    )
+    kept, others = (part.reset_index(drop=True) for part in (votes[~out], votes[out].assign(removed=reasons[out])))
+    return Votes(kept, others, notes)
 
 
 def _read_key(path: str | Path, level: str) -> dict[str, dict[str, str]]:
@@ -405,7 +396,7 @@ def _read_key(path: str | Path, level: str) -> dict[str, dict[str, str]]:
     if (wrong := needed["item"].duplicated() | (needed == "").any(axis=1)).any():
         problem, where = "an empty cell, or an item a second time", f"{path}, record {wrong.argmax() + 1}"
         raise SchemaError(problem, where=where, expected="a name in each column, each item once")
-    return {row["item"]: row for row in frame.astype(str).to_dict("records")}
+    return {str(row["item"]): {str(name): str(cell) for name, cell in row.items()} for row in frame.to_dict("records")}
 
 
 def _answers(
@@ -428,19 +419,13 @@ def _answers(
                     continue
                 answer = _answer(key.get(task.data.item, {}), given, f"{where}, annotation {given.id}", tags)
                 if not answer.task:
-                    raise SchemaError(
-                        f"item {task.data.item!r} is not in {key_path}",
-                        where=answer.where,
-                        expected="the items of this key",
-                        hint="Give the key.csv that was written together with these tasks, and its level",
-                    )
+                    problem = f"item {task.data.item!r} is not in {key_path}"
+                    hint = "Give the key.csv that was written together with these tasks, and its level"
+                    raise SchemaError(problem, where=answer.where, expected="the items of this key", hint=hint)
                 if first := read.get((task.data.item, answer.annotator)):
-                    raise SchemaError(
-                        f"a second annotation of item {task.data.item!r} by annotator {answer.annotator!r}",
-                        where=answer.where,
-                        expected=f"one, as in {first.where}",
-                        hint="Delete one of them in Label Studio and export again; do not mix exports of several servers",
-                    )
+                    problem = f"a second annotation of item {task.data.item!r} by annotator {answer.annotator!r}"
+                    hint = "Delete one of them in Label Studio and export again; do not mix exports of several servers"
+                    raise SchemaError(problem, where=answer.where, expected=f"one, as in {first.where}", hint=hint)
                 read[task.data.item, answer.annotator] = answer
         people = {annotator for _, annotator in [*read][before:]}
         log.info("%s: %d annotations by %d annotators; %d skipped", path, len(read) - before, len(people), skipped)

@@ -172,19 +172,14 @@ def read_responses(folder: Path, systems: Sequence[str] | None = None) -> pd.Dat
     contexts["turns"] = contexts.groupby(["dataset", "dialogue_id"])["turn"].transform("nunique")
     shown = contexts[["dataset", "context_id", "dialogue_id", "turn", "turns", "history", "facts"]]
     joined = responses.merge(shown, how="left").merge(known[["dataset", "system_id", "kind"]], how="left")
-    for kind, column in (("context", "dialogue_id"), ("system", "kind")):
-        if len(stray := joined[joined[column].isna()]):
-            row = stray.iloc[0]
-            problem = f"{kind}_id {row[f'{kind}_id']!r} of dataset {row['dataset']!r} is not in {kind}s.parquet"
-            hint = "Make the tables anew, so that they belong together"
-            raise SchemaError(
-                problem, where=f"{folder}/responses.parquet", expected=f"a {kind} of that table", hint=hint
-            )
-    chosen = joined[joined["system_id"].isin(systems) if systems else joined["kind"] != "reference"].copy()
-    chosen["whole"] = (
-        chosen.groupby(["dataset", "dialogue_id", "system_id"])["turn"].transform("nunique") == chosen["turns"]
-    )
-    return chosen.sort_values(["dataset", "dialogue_id", "system_id", "turn", "context_id"], ignore_index=True)
+    if len(stray := joined[joined[["dialogue_id", "kind"]].isna().any(axis=1)]):
+        context, system = stray[["context_id", "system_id"]].iloc[0]
+        problem = f"a response names context {context!r} and system {system!r}, of which one is in no table"
+        raise SchemaError(problem, where=f"{folder}/responses.parquet", expected="tables that were made together")
+    of = ["dataset", "dialogue_id", "system_id"]
+    joined["whole"] = joined.groupby(of)["turn"].transform("nunique") == joined["turns"]
+    chosen = joined[joined["system_id"].isin(systems) if systems else joined["kind"] != "reference"]
+    return chosen.sort_values([*of, "turn", "context_id"], ignore_index=True)
 
 
 def _read_tables(folder: Path) -> dict[Key, Dialogue]:
@@ -310,10 +305,7 @@ def make_design(
     experiment. Each annotator gets ``pairs_each`` pairs after a control, if there are ``controls``. ``compare`` says which
     systems are compared, by default each with each; a system may be compared with itself.
 
-    Raises
-    ------
-    ConfigError
-        When there is nothing to compare, or an annotator would have to see a dialogue twice.
+    If there is nothing to compare, or an annotator would have to see a dialogue twice, that is a :class:`ConfigError`.
     """
     rng = np.random.default_rng(seed)
     board = _Board(dialogues, compare)
@@ -343,11 +335,10 @@ class _Board:
 
     def __init__(self, dialogues: Mapping[Key, Dialogue], compare: Sequence[Systems]) -> None:
         # Dialogues of equal words are one dialogue to readers, whatever their names and whoever is judged.
-        self.texts = {
-            utterances: n for n, utterances in enumerate(dict.fromkeys(d.utterances for d in dialogues.values()))
-        }
+        self.texts: dict[Utterances, int] = {}
         self.by_system: dict[str, list[Dialogue]] = defaultdict(list)
         for dialogue in dialogues.values():
+            self.texts.setdefault(dialogue.utterances, len(self.texts))
             self.by_system[dialogue.system_id].append(dialogue)
         for name in {name for systems in compare for name in systems} - {*self.by_system}:
             raise UnknownNameError("system", name, self.by_system)
@@ -406,9 +397,8 @@ class _Board:
         notes = []
         pairs = np.concatenate([uses[np.isfinite(uses)] for uses in self.pair_uses.values()])
         if again := (pairs > 1).sum():
-            notes.append(
-                f"{again} of {(pairs > 0).sum()} pairs are shown more than once, at most {pairs.max():.0f} times"
-            )
+            shown = f"{again} of {(pairs > 0).sum()} pairs are shown"
+            notes.append(f"{shown} more than once, at most {pairs.max():.0f} times")
         for system, texts in sorted(self.text_of.items()):
             uses = self.uses[texts]
             if uses.max() > 1:

@@ -247,10 +247,7 @@ _FAMILY = {
         r"\blive on my own\b|\blive alone\b",
         r"\b(?:live|living|share a (?:flat|room|house)) with\b|\bmy (?:spouse|roommate|flatmate)s?\b",
     ),
-    "an only child with a sibling": (
-        r"\bonly child\b",
-        r"\bmy (?:\w+ )?(?:siblings?|brothers?|sisters?|twin)\b",
-    ),
+    "an only child with a sibling": (r"\bonly child\b", r"\bmy (?:\w+ )?(?:siblings?|brothers?|sisters?|twin)\b"),
     "a parent without children": (
         r"\bhave \w+ (?:sons|daughters|children)\b|\bmy (?:son|daughter) \b",
         r"\bno (?:children|kids)\b|\bchildless\b|\bmy first (?:child|baby)\b",
@@ -266,16 +263,13 @@ def age_contradiction(sentence: str, age: int, *, goal: bool = False) -> tuple[s
     if goal:
         passed = next((number for number in _numbers(_WILL_REACH, sentence) if number <= age), None)
         return None if passed is None else ("already older than planned", passed - 1)
-    from_ages = (
-        (
-            "more years than lived since childhood",
-            max((n + _STARTED_AT for n in _numbers(_YEARS, sentence)), default=0),
-        ),
-        ("an age not reached yet", max(_numbers(_REACHED, sentence), default=0)),
-        ("too young to be retired", 40 if re.search(_RETIRED, sentence) else 0),
-        ("too young to be a grandparent", 38 if re.search(_GRANDPARENT, sentence) else 0),
-    )
-    return next(((rule, least) for rule, least in from_ages if age < least), None)
+    least = {
+        "more years than lived since childhood": max((_STARTED_AT + n for n in _numbers(_YEARS, sentence)), default=0),
+        "an age not reached yet": max(_numbers(_REACHED, sentence), default=0),
+        "too young to be retired": 40 if re.search(_RETIRED, sentence) else 0,
+        "too young to be a grandparent": 38 if re.search(_GRANDPARENT, sentence) else 0,
+    }
+    return next(((rule, years) for rule, years in least.items() if age < years), None)
 
 
 def _numbers(pattern: str, sentence: str) -> list[int]:
@@ -349,14 +343,14 @@ def _draw(number: int, usable: list[str], heads: Heads, constraints: Constraints
     age = int(rng.integers(ages.start, ages.stop))
     persona = Persona(f"P{number + 1:04d}", "", age, _pick(rng, GENDERS), chosen)
     for head in chosen:
-        for aspect, tails in {"head": [head], **{aspect: heads[head].get(aspect, []) for aspect in ASPECTS}}.items():
-            if tails:
-                text = f"{head}." if aspect == "head" else _sentence(aspect, _pick(rng, tails))
-                sentence, replaced = constraints.neutralise(text)
-                persona.neutralised += replaced
-                if aspect == "head" or _fits(persona, sentence, aspect, ages, constraints):
-                    persona.sentences.append(sentence)
-                    persona.kinds.append(aspect)
+        tails = heads[head]
+        drawn = [(aspect, _sentence(aspect, _pick(rng, tails[aspect]))) for aspect in ASPECTS if tails.get(aspect)]
+        for kind, text in [("head", f"{head}."), *drawn]:
+            sentence, replaced = constraints.neutralise(text)
+            persona.neutralised += replaced
+            if kind == "head" or _fits(persona, sentence, kind, ages, constraints):
+                persona.sentences.append(sentence)
+                persona.kinds.append(kind)
     oldest = max(generation for generation, _ in constraints.names)
     names = constraints.names.get((min(persona.age // 10 * 10, oldest), persona.gender), [])
     if not names:

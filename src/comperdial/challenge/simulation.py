@@ -96,20 +96,14 @@ def read_raters(path: str | Path) -> Raters:
 def rate_tables(folder: str | Path, raters: str | Path, *, seed: int) -> None:
     """Rate the responses in a folder of tables by a YAML file of raters, and write ``ratings`` and ``truth`` into the folder.
 
-    Raises
-    ------
-    ConfigError
-        When the folder holds ratings that are not simulated, or no system has a skill.
+    A folder that holds ratings that are not simulated is a :class:`ConfigError`.
     """
     folder = Path(folder)
     model = read_raters(raters)
     if others := {*schema.ratings_in(folder)["source"]} - {SOURCE}:
-        raise ConfigError(
-            f"it holds ratings by {', '.join(sorted(others))}",
-            where=str(folder / "ratings.parquet"),
-            expected="no ratings but simulated ones, which may be replaced",
-            hint="Simulate in a copy of the folder",
-        )
+        problem, where = f"it holds ratings by {', '.join(sorted(others))}", str(folder / "ratings.parquet")
+        expected = "no ratings but simulated ones, which may be replaced"
+        raise ConfigError(problem, where=where, expected=expected, hint="Simulate in a copy of the folder")
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
     if unrated := sorted({*responses["system_id"]} - {*model.skill}):
         logging.getLogger(__name__).warning("not rated, because they have no skill: %s", ", ".join(unrated))
@@ -123,17 +117,8 @@ def simulate(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rate every response and every dialogue of the systems that have a skill, of one data set.
 
-    Returns
-    -------
-    ratings
-        Table ``ratings``, source ``simulated``.
-    truth
-        What the raters saw through their noise, as table ``scores``.
-
-    Raises
-    ------
-    ConfigError
-        When none of the systems has a skill.
+    Return table ``ratings``, source ``simulated``; and what the raters saw through their noise, the truth, as table ``scores``.
+    If none of the systems has a skill, that is a :class:`ConfigError`.
     """
     turns = _turns(contexts, responses[responses["system_id"].isin(model.skill)])
     if turns.empty:
@@ -146,7 +131,7 @@ def simulate(
         level: frame.rename(columns={item: "item_id"})[["dataset", "item_id", "system_id"]].assign(level=level)
         for level, item, frame in (("turn", "context_id", turns), ("dialogue", "dialogue_id", dialogues))
     }
-    ratings = []
+    ratings: list[pd.DataFrame] = []
     for number, rater in enumerate(model.raters, start=1):
         rng = np.random.default_rng([seed, number])
         of_turns = _ratings(turns["truth"], rater, rater.turn_noise, model, rng)

@@ -37,20 +37,13 @@ _Line = tuple[str, dict[str, Any]]
 
 @dataclass
 class Submissions:
-    """The submissions of a challenge, checked.
+    """The submissions of a challenge, checked."""
 
-    Attributes
-    ----------
-    responses
-        system -> (dialogue_id, turn) -> response, to every turn, in the order of the dialogues.
-    systems
-        system -> kind, track, description.
-    problems
-        system or file -> why it was left out.
-    """
-
+    # System -> dialogue and turn -> response, to every turn, in the order of the dialogues.
     responses: dict[str, dict[Item, str]] = field(default_factory=dict)
+    # System -> kind, track, description.
     systems: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # System or file -> why it was left out.
     problems: dict[str, str] = field(default_factory=dict)
 
     def _leave_out(self, system: str, file: Path, error: ComperdialError) -> None:
@@ -171,12 +164,11 @@ def _responses(records: Iterable[_Line], items: Sequence[Item], file: Path) -> d
     answers: dict[Item, str] = dict.fromkeys(items, "")
     for where, record in records:
         answer = checked(_Record, record, where)
-        item = (answer.dialogue_id, answer.turn)
+        item, name = (answer.dialogue_id, answer.turn), f"dialogue {answer.dialogue_id!r}, turn {answer.turn}"
         if item not in answers:
-            expected = "a dialogue and a turn (from 0) of this challenge"
-            raise SchemaError(f"dialogue {item[0]!r}, turn {item[1]}", where=where, expected=expected)
+            raise SchemaError(name, where=where, expected="a dialogue and a turn (from 0) of this challenge")
         if answers[item]:
-            raise SchemaError(f"dialogue {item[0]!r}, turn {item[1]} a second time", where=where, expected="it once")
+            raise SchemaError(f"{name} a second time", where=where, expected="it once")
         answers[item] = answer.response
     if missing := [item for item, response in answers.items() if not response]:
         first = f"dialogue {missing[0][0]!r}, turn {missing[0][1]}"

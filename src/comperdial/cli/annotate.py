@@ -26,17 +26,12 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.set_defaults(run=_export)
 
     command = parts.add_parser("pairs", help="share out pairs of dialogues among annotators")
-    command.add_argument(
-        "dialogues", type=Path, nargs="+", metavar="DIALOGUES", help="files of dialogues, or folders of tables"
-    )
-    command.add_argument(
-        "--pairs-each", type=whole(1), required=True, metavar="K", help="pairs an annotator, no control"
-    )
+    command.add_argument("dialogues", type=Path, nargs="+", help="files of dialogues, or folders of tables")
+    command.add_argument("--pairs-each", type=whole(1), required=True, metavar="K", help="an annotator, no control")
     command.add_argument("--question", nargs="+", metavar="NAME", default=["overall"], help="default: overall")
     command.add_argument("--controls", type=Path, metavar="FILE", help="a CSV of pairs with a known answer")
-    command.add_argument(
-        "--compare", nargs=2, action="append", metavar="SYSTEM", default=[], help="two systems; default: each with each"
-    )
+    each = "two systems; default: each with each"
+    command.add_argument("--compare", nargs=2, action="append", metavar="SYSTEM", default=[], help=each)
     command.add_argument("--annotators", type=whole(1), required=True, metavar="N", help="for each question")
     command.add_argument("--questions", type=Path, metavar="FILE", help="a bank of your own; default: ours")
     command.add_argument("--ties", action="store_true", help='"no difference" may be chosen')
@@ -46,15 +41,11 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.set_defaults(run=_pairs)
 
     command = parts.add_parser("import", help="turn people's answers into a table of ratings or preferences")
-    command.add_argument(
-        "answers", type=Path, nargs="+", metavar="ANSWERS", help="Label Studio's exports, JSON or JSON-MIN"
-    )
+    command.add_argument("answers", type=Path, nargs="+", help="Label Studio's exports, JSON or JSON-MIN")
     command.add_argument("--key", type=Path, required=True, help="the key.csv written with the tasks")
     command.add_argument("--level", choices=(*RATED_LEVELS, "pair"), required=True)
     command.add_argument("--output", type=output_table, required=True, help="a .parquet, .csv or .jsonl file")
-    command.add_argument(
-        "--need-reasons", action="store_true", help="pairs: leave out annotators who never gave a reason"
-    )
+    command.add_argument("--need-reasons", action="store_true", help="pairs: leave out who never gave a reason")
     command.set_defaults(run=_import)
 
 
