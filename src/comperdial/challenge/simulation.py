@@ -127,28 +127,24 @@ def simulate(
     rng = np.random.default_rng([seed, 0])
     turns["truth"] = _turn_truth(turns, model, rng)
     dialogues = _dialogues(turns, model, rng)
-    items = {
-        level: frame.rename(columns={item: "item_id"})[["dataset", "item_id", "system_id"]].assign(level=level)
-        for level, item, frame in (("turn", "context_id", turns), ("dialogue", "dialogue_id", dialogues))
-    }
-    ratings: list[pd.DataFrame] = []
+    frames = {"turn": turns.rename(columns={"context_id": "item_id"})}
+    frames["dialogue"] = dialogues.rename(columns={"dialogue_id": "item_id"})
+    items = {level: frame[["dataset", "item_id", "system_id"]].assign(level=level) for level, frame in frames.items()}
+    ratings = []
     for number, rater in enumerate(model.raters, start=1):
         rng = np.random.default_rng([seed, number])
-        of_turns = _ratings(turns["truth"], rater, rater.turn_noise, model, rng)
-        of_dialogues = _ratings(dialogues["truth"], rater, rater.dialogue_noise, model, rng)
-        given = [("turn", OVERALL, of_turns, OVERALL_SCALE), ("dialogue", OVERALL, of_dialogues, OVERALL_SCALE)]
-        given += [
-            ("dialogue", axis, values, AXIS_SCALE)
-            for axis, values in _unmarked(dialogues, of_dialogues, rater.mark, rng).items()
-        ]
-        for level, dimension, values, (low, high) in given:
-            frame = items[level].assign(annotator_id=rater.id, dimension=dimension, rating=values, source=SOURCE)
-            ratings.append(frame.assign(scale_min=low, scale_max=high))
+        noises = {"turn": rater.turn_noise, "dialogue": rater.dialogue_noise}
+        given = {
+            (level, OVERALL): _ratings(frames[level]["truth"], rater, noises[level], model, rng) for level in noises
+        }
+        unmarked = _unmarked(dialogues, given["dialogue", OVERALL], rater.mark, rng)
+        given |= {("dialogue", axis): values for axis, values in unmarked.items()}
+        for (level, dimension), values in given.items():
+            low, high = OVERALL_SCALE if dimension == OVERALL else AXIS_SCALE
+            about = {"annotator_id": rater.id, "dimension": dimension, "source": SOURCE}
+            ratings.append(items[level].assign(rating=values, scale_min=low, scale_max=high, **about))
     about = {"metric": "simulated_truth", "output": "quality", "signature": f"simulated_truth|seed:{seed}"}
-    truth = [
-        items[level].assign(value=frame["truth"].astype(np.float32), **about)
-        for level, frame in (("turn", turns), ("dialogue", dialogues))
-    ]
+    truth = [items[level].assign(value=frames[level]["truth"].astype(np.float32), **about) for level in frames]
     return (
         schema.validate(pd.concat(ratings, ignore_index=True), "ratings"),
         schema.validate(pd.concat(truth, ignore_index=True), "scores"),
