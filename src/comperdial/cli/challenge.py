@@ -82,9 +82,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _add_agent(command: argparse.ArgumentParser, output: str) -> None:
-    command.add_argument(
-        "--agent", required=True, metavar="FILE[:CLASS]", help="a Python file with a class, by default UserAgent"
-    )
+    agent = "a Python file with a class, by default UserAgent"
+    command.add_argument("--agent", required=True, metavar="FILE[:CLASS]", help=agent)
     command.add_argument("--options", type=json_object, metavar="JSON", help="arguments of the agent's class")
     command.add_argument("--api", metavar="FILE:CLASS", help="the language model of the API track: count and complete")
     command.add_argument("--output", type=output_file, required=True, help=output)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from comperdial.studies.leaderboard import Leaderboard
 
 _FORMS = (".html", ".md", ".csv", ".tex")
-_MISSING = ("left-out", "worst")
 BOARDS = Path("studies/overall/boards.yaml")
 
 
@@ -26,12 +25,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.add_argument("--name", help="what to call the metric")
     command.add_argument("--about", help="what it is, version, settings: part of the signature")
     command.add_argument("--replace", action="store_true", help="replace another entry of this name")
-    command.add_argument(
-        "--template", metavar="BOARD", help="print the file to fill in for a board, and do nothing else"
-    )
-    command.add_argument(
-        "--texts", type=Path, metavar="FILE", help="with --template: write the texts to score as JSONL"
-    )
+    command.add_argument("--template", metavar="BOARD", help="only print the file to fill in for a board")
+    command.add_argument("--texts", type=Path, metavar="FILE", help="with --template: write the texts to score, JSONL")
     _ranking(command)
     command.set_defaults(run=_submit)
 
@@ -43,15 +38,11 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 def _ranking(command: argparse.ArgumentParser) -> None:
     command.add_argument("--board", default="responses", help="responses, references or dialogues (default: responses)")
-    command.add_argument(
-        "--missing",
-        choices=_MISSING,
-        help="a metric without scores on a task is left out, or given its worst value",
-    )
+    missing = "a metric without scores on a task is left out, or given its worst value"
+    command.add_argument("--missing", choices=("left-out", "worst"), help=missing)
     command.add_argument("--output", type=output_file, help=f"write the ranking, too: {', '.join(_FORMS)}")
-    command.add_argument(
-        "--resamples", type=whole(0), default=1000, help="swaps of WMT's test (default: 1000; 0: without that test)"
-    )
+    swaps = "swaps of WMT's test (default: 1000; 0: without that test)"
+    command.add_argument("--resamples", type=whole(0), default=1000, help=swaps)
     command.add_argument("--boards", type=Path, default=BOARDS, metavar="FILE", help=f"default: {BOARDS}")
     command.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
     command.add_argument("--results", type=Path, default=Path("results"), help="default: results")
@@ -86,13 +77,12 @@ def _submit(options: argparse.Namespace) -> None:
     notes = [f"{unused:,} scores are of responses that nobody rated, or of references: not used"] if unused else []
     sys.stdout.write(text(Table(options.name, options.about, scores, [section], notes)) + "\n")
     if not complete and options.missing is None:
-        raise ConfigError(
-            "not all rated items have a score",
-            where=str(options.file),
-            expected="all of them, or --missing left-out or --missing worst",
-            hint="left-out: they do not count, and a task without any score leaves the metric out of the overall ranking; "
-            "worst: such a task counts with the worst value of any metric",
+        expected = "all of them, or --missing left-out or --missing worst"
+        hint = (
+            "left-out: they do not count, and a task without any score leaves the metric out of the overall ranking; "
+            "worst: such a task counts with the worst value of any metric"
         )
+        raise ConfigError("not all rated items have a score", where=str(options.file), expected=expected, hint=hint)
     path = board.add(scores, replace=options.replace)
     print(f"{path}: {len(scores):,} scores\n")
     _show(board, options)
