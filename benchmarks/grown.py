@@ -22,9 +22,8 @@ import pandas as pd
 import yaml
 
 from comperdial import schema
-from comperdial.challenge.dialogues import Dialogue, to_data
+from comperdial.challenge.dialogues import Dialogue, dialogues_of, to_data
 from comperdial.challenge.simulation import read_raters
-from comperdial.challenge.tables import dialogues_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "data/tables/demo"

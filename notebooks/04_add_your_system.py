@@ -23,9 +23,8 @@ import pandas as pd
 
 from comperdial import metric, schema
 from comperdial.challenge.agents import load, run_agent
-from comperdial.challenge.dialogues import read_dialogues
+from comperdial.challenge.dialogues import make_tables, read_dialogues
 from comperdial.challenge.submissions import read_submissions, write_submission
-from comperdial.challenge.tables import make_tables
 from comperdial.core.errors import ComperdialError
 from comperdial.metrics.scoring import score_tables
 from comperdial.report.reading import here, label

@@ -8,7 +8,6 @@ its pages; ``snapshot`` is an export in which annotators are objects. ``docs/ann
 import json
 import logging
 import tempfile
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -18,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from comperdial import schema
-from comperdial.challenge.annotation.ratings import export, read_ratings
+from comperdial.challenge.label_studio import export_ratings, read_ratings
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.core.files import read_json, read_table
@@ -147,8 +146,8 @@ def test_a_real_export_of_what_was_clicked(name):
 
 
 def test_the_fixtures_are_of_the_tasks_that_export_makes(tmp_path):
-    """Else the real exports would test a format that is no longer written."""
-    export(write_tables(tmp_path / "tables"), tmp_path / "out", seed=5)
+    """Every byte of what annotators see: personas, histories, texts that look like HTML; and the keys."""
+    export_ratings(write_tables(tmp_path / "tables"), tmp_path / "out", seed=5)
     for level in LEVELS:
         assert (tmp_path / "out" / level / "key.csv").read_bytes() == fixture(f"{level}_key.csv").read_bytes()
         made = [task["data"] for task in read_json(tmp_path / "out" / level / "tasks.json")]
@@ -162,22 +161,9 @@ def test_the_fixtures_are_of_the_tasks_that_export_makes(tmp_path):
 # --- Export
 
 
-class Texts(HTMLParser):
-    def __init__(self, html):
-        super().__init__()
-        self.texts, self.tags = [], set()
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-
 def exported(tmp_path, tables=None, **options):
     folder = write_tables(tmp_path / "tables", tables)
-    counts = export(folder, tmp_path / "out", **options)
+    counts = export_ratings(folder, tmp_path / "out", **options)
     return counts, tmp_path / "out"
 
 
@@ -221,7 +207,7 @@ def test_nothing_tells_which_system_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_configuration_is_sound(tmp_path, level):
+def test_the_interface_shows_the_tasks_and_offers_what_the_import_reads(tmp_path, level):
     _, out = exported(tmp_path)
     config = ET.fromstring((out / level / "config.xml").read_text())
     data = read_json(out / level / "tasks.json")[0]["data"]
@@ -231,46 +217,11 @@ def test_the_configuration_is_sound(tmp_path, level):
     assert all(tag.get("toName") in shown for tag in choices.values())
     assert [choice.get("alias") for choice in choices["overall"]] == list("12345")
     assert choices["overall"].get("required") == "true"
-    assert not set(choices) & set(data)
-    if level == "dialogue":
-        assert [choice.get("value") for choice in choices["reasons"]] == list(AXES)
-        assert choices["reasons"].get("choice") == "multiple"
-    else:
-        assert "reasons" not in choices
+    assert [choice.get("value") for choice in choices.get("reasons", [])] == list(AXES) * (level == "dialogue")
     # The guidelines are all there, and no line was joined to another.
     words = " ".join(tag.get("value") for tag in config.iter("Header")).replace("• ", "").split()
     text = (out / level / "guidelines.md").read_text().replace("#", "").replace("\n- ", "\n").split()
     assert words[: len(text)] == text
-    assert len(list(config.iter("Header"))) > 15
-
-
-def test_texts_are_shown_as_they_are(tmp_path):
-    _, out = exported(tmp_path)
-    key = read_table(out / "turn/key.csv").set_index("item")
-    for task in read_json(out / "turn/tasks.json"):
-        data = task["data"]
-        context, system = key.loc[data["item"], ["context_id", "system_id"]]
-        page = Texts(data["response"])
-        assert page.tags == {"p", "b"}
-        assert "".join(page.texts) == "B: " + ANSWERS[system][int(context[-1])]
-        history = Texts(data["history"])
-        assert history.tags == {"p", "b"}
-        assert "".join(history.texts) == "".join(f"{s}: {text}" for s, text in SAID[: 2 * int(context[-1]) + 1])
-        assert "i run a <tea> shop ." in Texts(data["personas"]).texts
-        assert Texts(data["personas"]).texts.count("i like the sea .") == 1, "a fact that is a persona sentence"
-
-
-def test_a_dialogue_shows_every_turn_with_the_real_history(tmp_path):
-    _, out = exported(tmp_path)
-    key = read_table(out / "dialogue/key.csv").set_index("item")
-    for task in read_json(out / "dialogue/tasks.json"):
-        answers = ANSWERS[key.loc[task["data"]["item"], "system_id"]]
-        page = Texts(task["data"]["flows"])
-        assert page.tags == {"h4", "p", "b"}
-        spoken = [f"{s}: {text}" for s, text in SAID]
-        assert "".join(page.texts) == "".join(
-            ["Flow 1 of 2", spoken[0], f"B: {answers[0]}", "Flow 2 of 2", *spoken, f"B: {answers[1]}"]
-        )
 
 
 def test_flows_come_in_the_order_of_turns_and_speakers_are_escaped(tmp_path):
@@ -280,9 +231,13 @@ def test_flows_come_in_the_order_of_turns_and_speakers_are_escaped(tmp_path):
     tables["personas"].at[0, "speaker"] = "<i>A"
     _, out = exported(tmp_path, tables, levels=["dialogue"])
     for task in read_json(out / "dialogue/tasks.json"):
-        flows = "".join(Texts(task["data"]["flows"]).texts)
-        assert flows.index(SAID[0][1]) < flows.index("Flow 2 of 2") < flows.index(SAID[2][1])
-        assert "<i>A" in Texts(task["data"]["personas"]).texts
+        flows = task["data"]["flows"]
+        assert (
+            flows.index(SAID[0][1])
+            < flows.index("Flow 2 of 2")
+            < flows.index("where did you go in &lt;i&gt;may&lt;/i&gt; ?")
+        )
+        assert "<b>&lt;i&gt;A</b>" in task["data"]["personas"]
 
 
 def test_facts_and_nothing_known(tmp_path):
@@ -301,19 +256,19 @@ def test_the_seed_and_the_content_determine_all(tmp_path):
     tables = mini_tables(dialogues=4)
     folder = write_tables(tmp_path / "tables", tables)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        export(folder, tmp_path / name, seed=seed, sample=2)
+        export_ratings(folder, tmp_path / name, seed=seed, sample=2)
     assert files(tmp_path / "a") == files(tmp_path / "b")
     one, other = (set(read_table(tmp_path / name / "turn/key.csv")["item"]) for name in "ac")
     assert not one & other
     # What is drawn for one level does not depend on whether the other is exported too.
-    export(folder, tmp_path / "d", seed=1, sample=2, levels=["dialogue"])
+    export_ratings(folder, tmp_path / "d", seed=1, sample=2, levels=["dialogue"])
     assert files(tmp_path / "d/dialogue") == files(tmp_path / "a/dialogue")
     assert not (tmp_path / "d/turn").exists()
 
 
 def test_systems_and_sample(tmp_path):
     folder = write_tables(tmp_path / "tables", mini_tables(dialogues=5))
-    counts = export(folder, tmp_path / "out", systems=["Gold", "Zebra-9B"], sample=2)
+    counts = export_ratings(folder, tmp_path / "out", systems=["Gold", "Zebra-9B"], sample=2)
     assert counts == {"turn": 8, "dialogue": 4}
     turns, dialogues = (read_table(tmp_path / "out" / level / "key.csv") for level in ("turn", "dialogue"))
     assert set(turns["system_id"]) == {"Gold", "Zebra-9B"}
@@ -343,13 +298,8 @@ def stray(column, value):
         ({"systems": ["Zebra-9b"]}, None, UnknownNameError, "unknown system 'Zebra-9b'.*Did you mean 'Zebra-9B'"),
         ({"sample": 0}, None, ConfigError, "a sample of 0 dialogues; expected 1 to 1"),
         ({"sample": 2}, None, ConfigError, "a sample of 2 dialogues; expected 1 to 1"),
-        (
-            {},
-            stray("context_id", "c9"),
-            SchemaError,
-            r"responses.parquet: context_id 'c9' of dataset 'mini'",
-        ),
-        ({}, stray("system_id", "s9"), SchemaError, r"system_id 's9' of dataset 'mini' is not in systems.parquet"),
+        ({}, stray("context_id", "c9"), SchemaError, "context 'c9' and system 'Zebra-9B', of which one is in no table"),
+        ({}, stray("system_id", "s9"), SchemaError, "context 'dlg-0-t0' and system 's9', of which one is in no table"),
         ({}, lambda t: t.pop("contexts"), FileError, "contexts.parquet: no such file"),
         (
             {},
@@ -378,17 +328,12 @@ def test_a_used_folder_is_never_written_into(tmp_path, name):
     assert files(tmp_path / "out") == {Path("turn") / name: b"mine\n"}
 
 
-def test_a_readme_is_kept(tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/README.md").write_text("# My project\n")
-    _, out = exported(tmp_path)
-    assert (out / "README.md").read_text() == "# My project\n"
-
-
-def test_levels_may_be_exported_one_by_one(tmp_path):
+def test_levels_may_be_exported_one_by_one_and_a_readme_is_kept(tmp_path):
     _, out = exported(tmp_path, levels=["turn"])
-    export(tmp_path / "tables", out, levels=["dialogue"])
+    (out / "README.md").write_text("# My project\n")
+    export_ratings(tmp_path / "tables", out, levels=["dialogue"])
     assert {"turn/key.csv", "dialogue/key.csv", "README.md"} <= set(map(str, files(out)))
+    assert (out / "README.md").read_text() == "# My project\n"
 
 
 # --- Import
@@ -499,8 +444,8 @@ def test_what_cannot_be_imported(tmp_path, content, message):
     ("key", "message"),
     [
         ("item,dataset,context_id,system_id\ni1,d,x1,s1\n", "key.csv: the columns are item, .*dialogue_id"),
-        ("item,dataset,dialogue_id,system_id\ni1,d,x1,s1\ni1,d,x2,s1\n", "record 2: item 'i1' a second time"),
-        ("item,dataset,dialogue_id,system_id\ni1,d,,s1\n", "record 1: column 'dialogue_id' is empty"),
+        ("item,dataset,dialogue_id,system_id\ni1,d,x1,s1\ni1,d,x2,s1\n", "record 2: .*an item a second time"),
+        ("item,dataset,dialogue_id,system_id\ni1,d,,s1\n", "record 1: an empty cell"),
     ],
 )
 def test_a_wrong_key(tmp_path, key, message):
@@ -535,7 +480,7 @@ def as_json_min(given):
     return records
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_exported_rated_and_imported(data):
     names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(str.strip)

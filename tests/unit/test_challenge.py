@@ -8,13 +8,11 @@ from dataclasses import replace
 import pytest
 
 from comperdial import schema
-from comperdial.challenge.agents import Completion, Limits, load, run_agent
-from comperdial.challenge.dialogues import Dialogue, read_dialogues, to_data
-from comperdial.challenge.pairs.dialogues import Dialogue as Chat
-from comperdial.challenge.pairs.dialogues import read_dialogues as read_chats
-from comperdial.challenge.self_chat import faults, read_training, self_chat
-from comperdial.challenge.submissions import read_submissions, write_submission
-from comperdial.challenge.tables import dialogues_of, read_challenge
+from comperdial.challenge.agents import Completion, Limits, faults, load, read_training, run_agent, self_chat
+from comperdial.challenge.dialogues import Dialogue, dialogues_of, read_dialogues, to_data
+from comperdial.challenge.pairs import Dialogue as Chat
+from comperdial.challenge.pairs import read_dialogues as read_chats
+from comperdial.challenge.submissions import read_challenge, read_submissions, write_submission
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
 
@@ -386,4 +384,4 @@ def test_the_agents_of_adding_a_system(root, here, capsys):
     # The limits that the page names.
     rows = dict(re.findall(r"^\| [^|]+ \| ([\d,]+)[^|]*\| `--([a-z-]+)`", page, re.MULTILINE))
     named = {name.replace("-", "_"): float(number.replace(",", "")) for number, name in rows.items()}
-    assert named == vars(Limits())
+    assert named == Limits()._asdict()

@@ -15,17 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial import schema
-from comperdial.challenge.pairs.design import make_design
-from comperdial.challenge.pairs.dialogues import (
+from comperdial.challenge.label_studio import export_pairs, read_votes
+from comperdial.challenge.pairs import (
     Dialogue,
-    pair_of,
+    Pair,
+    chosen,
+    make_design,
     read_all,
     read_controls,
     read_dialogues,
+    read_questions,
     write_dialogues,
 )
-from comperdial.challenge.pairs.questions import chosen, read_questions
-from comperdial.challenge.pairs.tasks import export, read_votes
 from comperdial.cli import main
 from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 
@@ -43,7 +44,7 @@ def dialogues_of(systems=SYSTEMS, each=12):
     return {one.key: one for system in systems for one in (dialogue(system, n) for n in range(each))}
 
 
-CONTROL = pair_of(dialogue("person", "c"), dialogue("parrot", "c"), dialogue("person", "c"))
+CONTROL = Pair.of(dialogue("person", "c"), dialogue("parrot", "c"), dialogue("person", "c"))
 
 
 def design_of(dialogues=None, questions=QUESTION, controls=(CONTROL,), **options):
@@ -149,7 +150,7 @@ def test_rules_of_a_design(systems, each, annotators, pairs_each, seed):
     shown, lefts, compared = defaultdict(Counter), Counter(), Counter()
     for _, group in groupby(design.tasks, key=lambda task: task.annotator):
         tasks = list(group)
-        assert [task.is_control for task in tasks] == [True] + [False] * pairs_each
+        assert [task.pair.answer is not None for task in tasks] == [True] + [False] * pairs_each
         texts = [side.utterances for task in tasks for side in (task.pair.first, task.pair.second)]
         assert len(set(texts)) == len(texts), "nobody sees a dialogue twice"
         sides = Counter(task.left for task in tasks)
@@ -198,7 +199,7 @@ def test_limits_of_a_design():
 
 def test_chosen_comparisons():
     design = design_of(annotators=4, pairs_each=3, compare=[("zebra", "zebra")])
-    pairs = [task.pair for task in design.tasks if not task.is_control]
+    pairs = [task.pair for task in design.tasks if not task.pair.answer]
     assert {systems_of(pair) for pair in pairs} == {("zebra", "zebra")} and len({pair.id for pair in pairs}) == 12
     with pytest.raises(UnknownNameError, match="Did you mean 'zebra'"):
         design_of(annotators=1, pairs_each=1, compare=[("zebre", "koala")])
@@ -211,7 +212,7 @@ def test_tasks_name_no_system_and_show_texts_as_text(tmp_path):
     evil = "<script>alert(1)</script> & <b>ok</b>"
     result = {one.key: one for one in (dialogue("koala", 1, evil), dialogue("zebra", 1))}
     design = design_of(result, controls=(), annotators=1, pairs_each=1)
-    export(tmp_path, design, name="m", ties=True)
+    export_pairs(tmp_path, design, name="m", ties=True)
     (task,) = json.loads((tmp_path / "overall/a01.json").read_text())
     assert set(task["data"]) == {"item", "left", "right"}
     shown = task["data"]["left"] + task["data"]["right"]
@@ -224,7 +225,7 @@ def test_tasks_name_no_system_and_show_texts_as_text(tmp_path):
     assert [choice.get("alias") for choice in view.iter("Choice")] == ["left", "right", "tie"]
     assert {text.get("value") for text in view.iter("HyperText")} == {"$left", "$right"}
     with pytest.raises(FileError, match="holds files already"):
-        export(tmp_path, design, name="m")
+        export_pairs(tmp_path, design, name="m")
 
 
 def answers(folder, annotator, *, wrong=False, reason="because", form="json"):
@@ -252,7 +253,7 @@ def answers(folder, annotator, *, wrong=False, reason="because", form="json"):
 @pytest.fixture
 def study(tmp_path):
     design = design_of(annotators=4, pairs_each=6, seed=1)
-    export(tmp_path, design, name="mini", seed=1)
+    export_pairs(tmp_path, design, name="mini", seed=1)
     return tmp_path
 
 

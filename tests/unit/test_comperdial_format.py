@@ -13,9 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from comperdial import schema
-from comperdial.challenge.dialogues import Dialogue, to_data
-from comperdial.challenge.personas.wording import kinds_of
-from comperdial.challenge.tables import make_tables
+from comperdial.challenge.dialogues import Dialogue, kinds_of, make_tables, to_data
 from comperdial.cli import main
 from comperdial.config.registry import completed
 from comperdial.core.errors import ComperdialError, ConfigError, SchemaError

@@ -7,9 +7,7 @@ import json
 import pytest
 
 from comperdial.challenge.dialogues import read_dialogues
-from comperdial.challenge.personas.generate import generate
-from comperdial.challenge.personas.graph import read_graph
-from comperdial.challenge.personas.rules import read_constraints
+from comperdial.challenge.personas import generate, read_constraints, read_graph
 from comperdial.challenge.simulation import read_raters
 from comperdial.challenge.submissions import read_submissions
 

@@ -16,8 +16,7 @@ import pandas as pd
 import pytest
 
 from comperdial import metric, schema
-from comperdial.challenge.dialogues import read_dialogues
-from comperdial.challenge.tables import make_tables
+from comperdial.challenge.dialogues import make_tables, read_dialogues
 from comperdial.cli import main
 from comperdial.core.errors import MissingResourceError
 from comperdial.metrics.scoring import score_tables

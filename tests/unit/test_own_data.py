@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from comperdial import evaluation, schema
-from comperdial.challenge.annotation.ratings import export
+from comperdial.challenge.label_studio import export_ratings
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError
 from comperdial.core.files import write_table
@@ -168,7 +168,7 @@ def test_several_responses_to_one_context_all_count(tmp_path, caplog):
         group["value"].corr(group["rating"]) for _, group in both.groupby("item_id") if group["rating"].nunique() > 1
     ]
     assert found.loc[("turn", "item", "pearson"), "value"] == pytest.approx(sum(of_items) / 2)
-    assert export(tmp_path, tmp_path / "tasks", levels=["dialogue"], seed=1) == {"dialogue": 3}
+    assert export_ratings(tmp_path, tmp_path / "tasks", levels=["dialogue"], seed=1) == {"dialogue": 3}
     assert "left out" not in caplog.text
 
 

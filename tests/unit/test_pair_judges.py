@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from comperdial import schema
-from comperdial.challenge.pairs.dialogues import Dialogue, write_dialogues
+from comperdial.challenge.pairs import Dialogue, write_dialogues
 from comperdial.cli import main
 from comperdial.config.registry import completed
 from comperdial.core.errors import SchemaError, UnknownNameError

@@ -1,4 +1,4 @@
-"""Persona profiles: the graph's layouts, the rules of ComperDial 3.1 and A.3, and what each must keep."""
+"""Persona profiles: the graph, the rules of ComperDial 3.1 and A.3, and what each must keep."""
 
 import json
 import shutil
@@ -7,10 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comperdial.challenge.personas.contradictions import age_contradiction, family_contradiction
-from comperdial.challenge.personas.generate import generate, write_personas
-from comperdial.challenge.personas.graph import ASPECTS, aspect_of, read_graph
-from comperdial.challenge.personas.rules import read_constraints
+from comperdial.challenge.personas import (
+    ASPECTS,
+    age_contradiction,
+    aspect_of,
+    family_contradiction,
+    generate,
+    read_constraints,
+    read_graph,
+    write_personas,
+)
 from comperdial.cli import main
 from comperdial.core.errors import ConfigError, SchemaError
 
@@ -25,7 +31,6 @@ def constraints(root):
     return read_constraints(root / "data/personas")
 
 
-# One small graph in each of the published layouts.
 HEADS = {
     "i am a rancher": {
         "routine_habit": ["tends to cattle"],
@@ -36,13 +41,14 @@ HEADS = {
 }
 
 
-def current(relation="relation"):
+def peacok(relation):
+    """A small graph in PeaCoK's layout; ``relation`` makes the fields that hold an aspect."""
     return {
         head: {
             "head_third": f"PersonX {head[2:]}",
             "head_person": f"{head}.",
             "attributes": {
-                tail: {"attr_third": f"they {tail}", "attr_person": tail, relation: aspect}
+                tail: {"attr_third": f"they {tail}", "attr_person": tail, **relation(aspect)}
                 for aspect, tails in aspects.items()
                 for tail in tails
             },
@@ -51,51 +57,17 @@ def current(relation="relation"):
     }
 
 
-def older():
-    return {
-        head.removeprefix("i am "): {
-            "phrases": {
-                tail: {
-                    "final": {
-                        "majority": [
-                            aspect.removesuffix("_relationship"),
-                            "relationship" if aspect.endswith("_relationship") else "self",
-                            "distinct",
-                        ]
-                    },
-                    "source_relation": "characteristic",
-                }
-                for aspect, tails in aspects.items()
-                for tail in tails
-            }
-        }
-        for head, aspects in HEADS.items()
-    }
+def apart(aspect):
+    """The aspect, and in a text of its own whether it has to do with other people."""
+    base = aspect.removesuffix("_relationship")
+    return {"majority": [base, "relationship" if base != aspect else "self", "distinct"]}
 
 
-def triples():
-    return [f"{h}\t{aspect}\t{t}" for h, aspects in HEADS.items() for aspect, tails in aspects.items() for t in tails]
-
-
-@pytest.mark.parametrize("content", [current(), current("main_relation"), older(), triples()])
-def test_every_layout_gives_the_same_graph(tmp_path, content):
+@pytest.mark.parametrize("relation", [lambda a: {"relation": a}, lambda a: {"main_relation": a}, apart])
+def test_a_relation_is_read_from_any_field(tmp_path, relation):
     path = tmp_path / "peacok_kg.json"
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(peacok(relation)))
     assert read_graph(path) == HEADS
-
-
-def test_triples_as_text(tmp_path):
-    (tmp_path / "kg.txt").write_text("\n".join(triples()) + "\n")
-    assert read_graph(tmp_path / "kg.txt") == HEADS
-
-
-def test_votes_against_a_tail_leave_it_out(tmp_path, caplog):
-    caplog.set_level("INFO")
-    content = older()
-    content["a bodyguard"]["phrases"]["strength"]["final"]["majority"] = ["not sure"]
-    (tmp_path / "kg.json").write_text(json.dumps(content))
-    assert read_graph(tmp_path / "kg.json")["i am a bodyguard"] == {}
-    assert "{'not sure': 1}" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -105,7 +77,7 @@ def test_votes_against_a_tail_leave_it_out(tmp_path, caplog):
             {"a rancher": {"attributes": {"tends": {"attr_person": "tend", "colour": "blue"}}}},
             "the texts in their places are: blue",
         ),
-        ({"a rancher": {"edges": {}}}, "not a layout"),
+        ({"a rancher": {"edges": {}}}, "a rancher.attributes is missing"),
         ({"a rancher": {"attributes": {"tends": 3}}}, "a rancher.attributes.tends is 3"),
         (
             {"a rancher": {"attributes": {"tends": {"attr_person": ["tend"], "relation": "routine_habit"}}}},
@@ -115,8 +87,8 @@ def test_votes_against_a_tail_leave_it_out(tmp_path, caplog):
             {"a rancher": {"head_person": 3, "attributes": {"tends": {"relation": "routine_habit"}}}},
             "a rancher.head_person is 3",
         ),
-        (["a rancher\troutine_habit"], "line 1: 2 is missing"),
-        ([], "no head with a tail"),
+        (["a rancher\troutine_habit\ttends"], "it is .*; expected a valid dictionary"),
+        ({}, "no head with a tail"),
     ],
 )
 def test_an_unknown_layout_is_one_clear_message(tmp_path, content, named):
@@ -192,7 +164,7 @@ def test_what_was_neutralised_is_reported(constraints):
 )
 def test_contradictions_with_the_age(sentence, age, goal, rule):
     result = age_contradiction(sentence, age, goal=goal)
-    assert (result is None) if rule is None else rule in result.rule
+    assert (result is None) if rule is None else rule in result[0]
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_ieval(root):
     assert {pair: round(p[pair], 3) for pair in known} == known
     scores = pd.DataFrame(
         {"metric": "words", "output": "words", "dialogue_id": one.dialogue_id, "system_id": one.system_id,
-         "value": len(" ".join(one.said_by_judged()).split())}
+         "value": len(" ".join(one.judged_texts()).split())}
         for one in real(root, "ieval", read_dialogues)
     )  # fmt: skip
     found = metric_choices(votes, scores, dominant="Purple").set_index("of")

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from comperdial import schema
-from comperdial.challenge.dialogues import Dialogue
+from comperdial.challenge.dialogues import Dialogue, make_tables
 from comperdial.challenge.simulation import Raters, rate_tables, read_raters, simulate
-from comperdial.challenge.tables import make_tables, read_challenge
+from comperdial.challenge.submissions import read_challenge
 from comperdial.cli import main
 from comperdial.core.errors import ConfigError
 from comperdial.schema.dimensions import AXES, OVERALL

@@ -33,7 +33,7 @@ rule personas:
         seed=config["personas"]["seed"],
         constraints=lambda wildcards, input: str(Path(input.constraints[0]).parent),
         ages=config["personas"]["default_ages"],
-        code=code("challenge/personas"),
+        code=code("challenge/personas.py"),
     shell:
         "comperdial personas {input.graph:q} --constraints {params.constraints:q} --count {params.number} --seed {params.seed}"
         " --default-ages {params.ages} --output {output} > {log} 2>&1"
@@ -72,7 +72,7 @@ rule read_challenge:
         dataset=one_of(S.made),
     params:
         submissions=lambda wildcards: [*runs(wildcards), *challenge(wildcards).get("submissions", [])],
-        code=code(*(f"challenge/{name}.py" for name in ("dialogues", "submissions", "tables", "personas/wording"))),
+        code=code("challenge/dialogues.py", "challenge/submissions.py"),
     shell:
         "comperdial challenge tables {input.dialogues:q} --submissions {params.submissions:q}"
         " --name {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"

@@ -1,23 +1,25 @@
-"""The dialogues of a challenge, read from ComperDial's ``ComperDial_data.json`` or the challenge's test data.
+"""The dialogues of a challenge: read from ComperDial's form or the challenge's test data, and as tables.
 
-The first is a list of {dialogue_id, persona: {A, B}, dialogue: [{persona_id, text}, …]}. The second is a list of {dialog_id,
-turn_0, …, turn_6}, each turn {persona A, persona B, dialogue, gold_reference}.
+ComperDial's ``ComperDial_data.json`` is a list of {dialogue_id, persona: {A, B}, dialogue: [{persona_id, text}, …]}; the test
+data a list of {dialog_id, turn_0, …, turn_6}, each turn {persona A, persona B, dialogue, gold_reference}.
 """
 
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
 from pydantic import BaseModel, Field
 
-from comperdial.challenge.records import Filled, Name, checked, refuse_repeated
+from comperdial import schema
+from comperdial.challenge.records import Filled, Name, checked
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_json
-
-log = logging.getLogger(__name__)
 
 SPEAKERS = ("A", "B")
 Conversation = dict[str, Any]
@@ -26,16 +28,9 @@ Conversation = dict[str, Any]
 
 @dataclass(frozen=True)
 class Dialogue:
-    """One dialogue: A begins, the speakers alternate, B is the one whose turns are evaluated.
+    """One dialogue: A begins, the speakers alternate, and B, whose texts are the references, is evaluated.
 
-    Attributes
-    ----------
-    dialogue_id
-        Its name.
-    personas
-        Speaker -> persona sentences.
-    texts
-        All utterances in order, of even number; B's are the references.
+    ``personas`` has the persona sentences by speaker, ``texts`` all utterances in order, of even number.
     """
 
     dialogue_id: str
@@ -57,9 +52,14 @@ class Dialogue:
 
     def conversation(self, turn: int, *, persona_a: bool = True) -> Conversation:
         """Return what an agent is shown at a turn; never the reference."""
-        shown: Conversation = {"persona A": list(self.personas["A"])} if persona_a else {}
-        utterances = [{"persona_id": u["speaker"], "text": u["text"]} for u in self.history(turn)]
-        return shown | {"persona B": list(self.personas["B"]), "dialogue": utterances}
+        return conversation(self.personas["A"] if persona_a else None, self.personas["B"], self.texts[: 2 * turn + 1])
+
+
+def conversation(persona_a: Iterable[str] | None, persona_b: Iterable[str], texts: Sequence[str]) -> Conversation:
+    """Return what an agent is shown of texts of which the last is by A; without A's persona if that is None."""
+    utterances = [{"persona_id": SPEAKERS[(len(texts) - 1 - i) % 2], "text": text} for i, text in enumerate(texts)]
+    shown: Conversation = {} if persona_a is None else {"persona A": list(persona_a)}
+    return shown | {"persona B": list(persona_b), "dialogue": utterances}
 
 
 class _Utterance(BaseModel):
@@ -79,8 +79,6 @@ class _Entry(BaseModel):
 
 
 class _Turn(BaseModel):
-    persona_a: list[str] = Field(alias="persona A")
-    persona_b: list[str] = Field(alias="persona B")
     dialogue: list[_Utterance]
     gold_reference: Filled
 
@@ -91,27 +89,24 @@ def context_id(dialogue_id: str, turn: int) -> str:
 
 
 def read_dialogues(path: str | Path) -> list[Dialogue]:
-    """Read dialogues in either format; entries of the test data that are no objects are skipped, as upstream does.
+    """Read dialogues in either form; entries of the test data that are no objects are skipped, as upstream does.
 
-    Raises
-    ------
-    SchemaError
-        Names the entry at fault, counted from 1, and what was expected.
+    A :class:`SchemaError` names the entry at fault, counted from 1, and what was expected.
     """
     content = checked(list[Any], read_json(path), str(path))
     if skipped := sum(not isinstance(entry, dict) for entry in content):
-        log.warning("%s: %d entries are no objects and were skipped", path, skipped)
-    dialogues: list[Dialogue] = []
-    seen: dict[str, str] = {}
+        logging.getLogger(__name__).warning("%s: %d entries are no objects and were skipped", path, skipped)
+    dialogues: dict[str, Dialogue] = {}
     for number, entry in enumerate(content, start=1):
         if isinstance(entry, dict):
             where = f"{path}, entry {number}"
             dialogue = _dialogue(_from_test_data(entry, where) if "turn_0" in entry else entry, where)
-            refuse_repeated(seen, dialogue.dialogue_id, where, f"dialogue {dialogue.dialogue_id!r}")
-            dialogues.append(dialogue)
+            if dialogue.dialogue_id in dialogues:
+                raise SchemaError(f"dialogue {dialogue.dialogue_id!r} a second time", where=where, expected="it once")
+            dialogues[dialogue.dialogue_id] = dialogue
     if not dialogues:
         raise SchemaError("no dialogues", where=str(path), expected="at least one")
-    return dialogues
+    return [*dialogues.values()]
 
 
 def _dialogue(value: dict[str, Any], where: str) -> Dialogue:
@@ -121,24 +116,22 @@ def _dialogue(value: dict[str, Any], where: str) -> Dialogue:
         raise SchemaError(f"the speakers are {', '.join(speakers)}", where=where, expected="A and B in turn, B last")
     # Published sentences are noisy ("…countries. in the past."): they are taken as they are, but not when empty.
     personas = {s: [text for text in getattr(entry.persona, s) if text.strip()] for s in SPEAKERS}
-    return Dialogue(str(entry.dialogue_id), personas, tuple(utterance.text for utterance in entry.dialogue))
+    return Dialogue(entry.dialogue_id, personas, tuple(utterance.text for utterance in entry.dialogue))
 
 
 def _from_test_data(entry: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return an entry of the test data in the other format; each turn must go on from the gold history before it."""
-    turns = [
-        checked(_Turn, entry[f"turn_{k}"], f"{where}, turn_{k}") for k in range(len(entry)) if f"turn_{k}" in entry
-    ]
+    """Return an entry of the test data in the other form; each turn must go on from the gold history before it."""
+    turns = [entry[f"turn_{k}"] for k in range(len(entry)) if f"turn_{k}" in entry]
     if {*entry} != {"dialog_id", *(f"turn_{k}" for k in range(len(turns)))}:
         keys = ", ".join(map(str, entry))
         raise SchemaError(f"the keys are {keys}", where=where, expected="dialog_id, turn_0, turn_1, … without a gap")
     texts: list[_Utterance] = []
-    for k, turn in enumerate(turns):
+    for k, turn in enumerate(checked(_Turn, turn, f"{where}, turn_{k}") for k, turn in enumerate(turns)):
         if len(turn.dialogue) != 2 * k + 1 or turn.dialogue[: len(texts)] != texts:
             expected = f"{2 * k + 1} utterances that continue turn_{k - 1}"
             raise SchemaError("the history is not the gold one", where=f"{where}, turn_{k}", expected=expected)
         texts = [*turn.dialogue, _Utterance(persona_id="B", text=turn.gold_reference)]
-    persona = {"A": turns[0].persona_a, "B": turns[0].persona_b}
+    persona = {speaker: turns[0].get(f"persona {speaker}") for speaker in SPEAKERS}
     return {"dialogue_id": entry["dialog_id"], "persona": persona, "dialogue": [text.model_dump() for text in texts]}
 
 
@@ -150,3 +143,87 @@ def to_data(dialogue: Dialogue) -> dict[str, Any]:
         "persona": {speaker: list(dialogue.personas[speaker]) for speaker in SPEAKERS},
         "dialogue": [{"persona_id": SPEAKERS[i % 2], "text": text} for i, text in enumerate(dialogue.texts)],
     }
+
+
+# Tables
+
+# The forms of published sentences, by what they say.
+_KINDS = {
+    "name": r"my name is\b",
+    "age": r"i['’]m \d+ years old\b|i am \d+ years old\b",
+    "characteristic": r"my character trait\b",
+    "routine_habit": r"i regularly or consistently\b",
+    "goal_plan": r"i intend to\b",
+    "experience": r"i\b.*\bin the past\b",
+    "head": r"i am\b|i['’]m\b",
+}
+
+
+def kinds_of(sentences: Sequence[str]) -> list[str]:
+    """Return what each sentence of a published persona is: name, age, family, head, or an aspect.
+
+    Published sentences are noisy, so the form decides: what precedes the first head and has none of the forms is family
+    information; what has none of them later is ``other``.
+    """
+    kinds: list[str] = []
+    for sentence in sentences:
+        text = sentence.strip().lower()
+        kind = next((kind for kind, pattern in _KINDS.items() if re.match(pattern, text)), None)
+        kinds.append(kind or ("other" if "head" in kinds else "family"))
+    return kinds
+
+
+def make_tables(
+    dataset: str,
+    dialogues: Sequence[Dialogue],
+    systems: Mapping[str, Mapping[str, Any]],
+    responses: Mapping[str, Mapping[tuple[str, int], str]],
+    *,
+    where: str,
+) -> dict[str, pd.DataFrame]:
+    """Return the tables systems, contexts, personas and responses of a data set; ``where`` is what messages name.
+
+    B's utterances are the references, B's persona the facts. ``systems`` has kind, track and description of each system,
+    ``responses`` its responses by dialogue and turn.
+    """
+    rows: dict[str, Iterable[Mapping[str, Any]]] = {
+        "systems": ({"system_id": system, **about} for system, about in systems.items()),
+        "contexts": (
+            {
+                "context_id": context_id(dialogue.dialogue_id, turn),
+                "dialogue_id": dialogue.dialogue_id,
+                "turn": turn,
+                "history": dialogue.history(turn),
+                "references": [dialogue.reference(turn)],
+                "facts": dialogue.personas["B"],
+            }
+            for dialogue in dialogues
+            for turn in range(dialogue.turns)
+        ),
+        "personas": (
+            {"dialogue_id": dialogue.dialogue_id, "speaker": s, "sentences": sentences, "kinds": kinds_of(sentences)}
+            for dialogue in dialogues
+            for s, sentences in dialogue.personas.items()
+        ),
+        "responses": (
+            {"context_id": context_id(dialogue, turn), "system_id": system, "response": text}
+            for system, answers in responses.items()
+            for (dialogue, turn), text in answers.items()
+        ),
+    }
+    tables = {}
+    for name, records in rows.items():
+        frame = pd.DataFrame([{"dataset": dataset, **row} for row in records], columns=schema.table(name).columns)
+        tables[name] = schema.validate(frame, name, where=f"{where}, as table {name!r}")
+    return tables
+
+
+def dialogues_of(contexts: pd.DataFrame, personas: pd.DataFrame) -> list[Dialogue]:
+    """Return the dialogues that :func:`make_tables` was given, from its tables."""
+    sentences = personas.set_index(["dialogue_id", "speaker"])["sentences"]
+    dialogues = []
+    for name, rows in contexts.sort_values(["dialogue_id", "turn"]).groupby("dialogue_id"):
+        last = rows.iloc[-1]
+        texts = (*(u["text"] for u in last["history"]), last["references"][0])
+        dialogues.append(Dialogue(str(name), {s: list(sentences.get((name, s), [])) for s in SPEAKERS}, texts))
+    return dialogues

@@ -19,45 +19,24 @@ def _filled(text: str) -> str:
     return text
 
 
-def _name(value: int | str) -> str:
-    return _filled(str(plain_name(value)))
-
-
 Filled = Annotated[str, AfterValidator(_filled)]
-Name = Annotated[int | str, AfterValidator(_name)]
+Name = Annotated[int | str, AfterValidator(lambda value: _filled(str(plain_name(value))))]
 """A name, or a number, which becomes a text as in all tables."""
 
 
 def checked(kind: Any, value: object, where: str) -> Any:  # noqa: ANN401
-    """Return a value as a type that pydantic knows.
-
-    Raises
-    ------
-    SchemaError
-        Names the first part of the value at fault, what it is, and what was expected.
-    """
+    """Return a value as a type that pydantic knows; a :class:`SchemaError` names the first part of it at fault."""
     try:
         return _adapter(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-    at = ".".join(str(part) for part in first["loc"])
-    problem = "is missing" if first["type"] == "missing" else f"is {first['input']!r:.80}"
-    expected = _expected(first["msg"])
-    raise SchemaError(f"{at} {problem}" if at else f"it {problem}", where=where, expected=expected)
+    at = ".".join(str(part) for part in first["loc"]) or "it"
+    if first["type"] == "missing":
+        raise SchemaError(f"{at} is missing", where=where, expected="it")
+    expected = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    raise SchemaError(f"{at} is {first['input']!r:.80}", where=where, expected=expected)
 
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401
     return TypeAdapter(kind)
-
-
-def _expected(message: str) -> str:
-    message = message.removeprefix("Value error, ").removeprefix("Input should be ")
-    return "it" if message == "Field required" else message
-
-
-def refuse_repeated(seen: dict[Any, str], key: Any, where: str, what: str) -> None:  # noqa: ANN401
-    """Refuse a key that was seen before; ``seen`` holds where each key was."""
-    if key in seen:
-        raise SchemaError(f"{what} a second time, first in {seen[key]}", where=where, expected="it once")
-    seen[key] = where

@@ -24,7 +24,6 @@ from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCAL
 SOURCE = "simulated"
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_WORD = re.compile(r"[a-z']+")
 
 
 class TurnTruth(Strict):
@@ -69,10 +68,14 @@ def _rising(numbers: list[float]) -> list[float]:
 
 
 def _named_once(raters: list[Rater]) -> list[Rater]:
-    names = [rater.id for rater in raters]
-    if len({*names}) < len(names):
+    if len({rater.id for rater in raters}) < len(raters):
         raise rule("two raters have the same id", "each id once")
     return raters
+
+
+_Four = Annotated[
+    list[Number], Field(min_length=4, max_length=4), AfterValidator(_rising), Expected("four rising numbers")
+]
 
 
 class Raters(Strict):
@@ -81,9 +84,7 @@ class Raters(Strict):
     skill: dict[str, Share]
     turn: TurnTruth
     dialogue: DialogueTruth
-    thresholds: Annotated[
-        list[Number], Field(min_length=4, max_length=4), AfterValidator(_rising), Expected("four rising numbers")
-    ]
+    thresholds: _Four
     raters: Annotated[list[Rater], Field(min_length=1), AfterValidator(_named_once)]
 
 
@@ -93,34 +94,17 @@ def read_raters(path: str | Path) -> Raters:
 
 
 def rate_tables(folder: str | Path, raters: str | Path, *, seed: int) -> None:
-    """Rate a folder of tables, and write tables ``ratings`` and ``truth`` into it.
+    """Rate the responses in a folder of tables by a YAML file of raters, and write ``ratings`` and ``truth`` into the folder.
 
-    Parameters
-    ----------
-    folder
-        Holds ``contexts`` and ``responses``.
-    raters
-        A YAML file as ``data/demo/raters.yaml``.
-    seed
-        Of all that is drawn.
-
-    Raises
-    ------
-    ConfigError
-        When the folder holds ratings that are not simulated, or no system has a skill.
+    A folder that holds ratings that are not simulated is a :class:`ConfigError`.
     """
     folder = Path(folder)
     model = read_raters(raters)
-    others = {*schema.ratings_in(folder)["source"]} - {SOURCE}
-    if others:
-        raise ConfigError(
-            f"it holds ratings by {', '.join(sorted(others))}",
-            where=str(folder / "ratings.parquet"),
-            expected="no ratings but simulated ones, which may be replaced",
-            hint="Simulate in a copy of the folder",
-        )
-    contexts = schema.read(folder / "contexts.parquet", "contexts")
-    responses = schema.read(folder / "responses.parquet", "responses")
+    if others := {*schema.ratings_in(folder)["source"]} - {SOURCE}:
+        problem, where = f"it holds ratings by {', '.join(sorted(others))}", str(folder / "ratings.parquet")
+        expected = "no ratings but simulated ones, which may be replaced"
+        raise ConfigError(problem, where=where, expected=expected, hint="Simulate in a copy of the folder")
+    contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
     if unrated := sorted({*responses["system_id"]} - {*model.skill}):
         logging.getLogger(__name__).warning("not rated, because they have no skill: %s", ", ".join(unrated))
     ratings, truth = simulate(contexts, responses, model, seed=seed)
@@ -131,64 +115,40 @@ def rate_tables(folder: str | Path, raters: str | Path, *, seed: int) -> None:
 def simulate(
     contexts: pd.DataFrame, responses: pd.DataFrame, model: Raters, *, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rate every response and every dialogue of the systems that have a skill.
+    """Rate every response and every dialogue of the systems that have a skill, of one data set.
 
-    Parameters
-    ----------
-    contexts, responses
-        The tables of that name, of one data set.
-    model
-        As :func:`read_raters` gives it.
-    seed
-        Two streams come of it for each rater, and one for the truth.
-
-    Returns
-    -------
-    ratings
-        Table ``ratings``, source ``simulated``.
-    truth
-        What the raters saw through their noise, as table ``scores``.
-
-    Raises
-    ------
-    ConfigError
-        When none of the systems has a skill.
+    Return table ``ratings``, source ``simulated``; and what the raters saw through their noise, the truth, as table ``scores``.
+    If none of the systems has a skill, that is a :class:`ConfigError`.
     """
     turns = _turns(contexts, responses[responses["system_id"].isin(model.skill)])
     if turns.empty:
         raise ConfigError("no system that has responses has a skill", where="raters", expected="skills of systems")
+    # One stream for the truth, and one for each rater.
     rng = np.random.default_rng([seed, 0])
     turns["truth"] = _turn_truth(turns, model, rng)
     dialogues = _dialogues(turns, model, rng)
-    keys = {"turn": _keys(turns, "turn"), "dialogue": _keys(dialogues, "dialogue")}
+    frames = {"turn": turns.rename(columns={"context_id": "item_id"})}
+    frames["dialogue"] = dialogues.rename(columns={"dialogue_id": "item_id"})
+    items = {level: frame[["dataset", "item_id", "system_id"]].assign(level=level) for level, frame in frames.items()}
     ratings = []
     for number, rater in enumerate(model.raters, start=1):
         rng = np.random.default_rng([seed, number])
-        of_turns = _ratings(turns["truth"], rater, rater.turn_noise, model, rng)
-        of_dialogues = _ratings(dialogues["truth"], rater, rater.dialogue_noise, model, rng)
-        given = [("turn", OVERALL, of_turns, OVERALL_SCALE), ("dialogue", OVERALL, of_dialogues, OVERALL_SCALE)]
-        unmarked = _unmarked(dialogues, of_dialogues, rater.mark, rng)
-        given += [("dialogue", axis, values, AXIS_SCALE) for axis, values in unmarked.items()]
-        ratings += [
-            keys[level].assign(
-                annotator_id=rater.id, dimension=dimension, rating=values, scale_min=low, scale_max=high, source=SOURCE
-            )
-            for level, dimension, values, (low, high) in given
-        ]
+        noises = {"turn": rater.turn_noise, "dialogue": rater.dialogue_noise}
+        given = {
+            (level, OVERALL): _ratings(frames[level]["truth"], rater, noises[level], model, rng) for level in noises
+        }
+        unmarked = _unmarked(dialogues, given["dialogue", OVERALL], rater.mark, rng)
+        given |= {("dialogue", axis): values for axis, values in unmarked.items()}
+        for (level, dimension), values in given.items():
+            low, high = OVERALL_SCALE if dimension == OVERALL else AXIS_SCALE
+            about = {"annotator_id": rater.id, "dimension": dimension, "source": SOURCE}
+            ratings.append(items[level].assign(rating=values, scale_min=low, scale_max=high, **about))
     about = {"metric": "simulated_truth", "output": "quality", "signature": f"simulated_truth|seed:{seed}"}
-    truth = [
-        keys[level].assign(value=items["truth"].astype(np.float32), **about)
-        for level, items in (("turn", turns), ("dialogue", dialogues))
-    ]
+    truth = [items[level].assign(value=frames[level]["truth"].astype(np.float32), **about) for level in frames]
     return (
         schema.validate(pd.concat(ratings, ignore_index=True), "ratings"),
         schema.validate(pd.concat(truth, ignore_index=True), "scores"),
     )
-
-
-def _keys(items: pd.DataFrame, level: str) -> pd.DataFrame:
-    item = {"turn": "context_id", "dialogue": "dialogue_id"}[level]
-    return items[["dataset", item, "system_id"]].rename(columns={item: "item_id"}).assign(level=level)
 
 
 def _turns(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
@@ -208,7 +168,7 @@ def _turns(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
+    return re.findall(r"[a-z']+", text.lower())
 
 
 def _content(words: list[str]) -> set[str]:

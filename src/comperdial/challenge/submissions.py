@@ -1,4 +1,4 @@
-"""Submissions: a system's responses to all turns, one JSON object a line.
+"""Submissions: a system's responses to all turns, one JSON object a line, which become tables.
 
 A line is {"dialogue_id": …, "turn": 0, "response": …}. The system is the file's name without ``.jsonl`` or ``.jsonl.gz``, or
 what each line has under ``system_id``, in one file for many systems. ``systems.csv`` beside the files may give the kind, track
@@ -19,15 +19,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from comperdial.challenge.dialogues import Dialogue
+from comperdial import schema
+from comperdial.challenge.dialogues import Dialogue, make_tables, read_dialogues
 from comperdial.challenge.records import Filled, Name, checked
 from comperdial.core.errors import ComperdialError, FileError, SchemaError
-from comperdial.core.files import check_input, parse_json, printable, read_table, write_text
+from comperdial.core.files import check_input, parse_json, printable, read_table, write_json, write_text
 
 log = logging.getLogger(__name__)
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-SUFFIXES = (".jsonl", ".jsonl.gz")
+_ALLOWED = "letters, digits, dots, - and _"
 Item = tuple[str, int]
 """Dialogue and turn."""
 _Line = tuple[str, dict[str, Any]]
@@ -36,21 +37,21 @@ _Line = tuple[str, dict[str, Any]]
 
 @dataclass
 class Submissions:
-    """The submissions of a challenge, checked.
+    """The submissions of a challenge, checked."""
 
-    Attributes
-    ----------
-    responses
-        system -> (dialogue_id, turn) -> response, to every turn, in the order of the dialogues.
-    systems
-        system -> kind, track, description.
-    problems
-        system or file -> why it was left out.
-    """
-
+    # System -> dialogue and turn -> response, to every turn, in the order of the dialogues.
     responses: dict[str, dict[Item, str]] = field(default_factory=dict)
+    # System -> kind, track, description.
     systems: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # System or file -> why it was left out.
     problems: dict[str, str] = field(default_factory=dict)
+
+    def _leave_out(self, system: str, file: Path, error: ComperdialError) -> None:
+        # By its file too, if that system was taken or left out already.
+        known = system in self.responses or system in self.problems
+        name = printable(f"{system} ({file.name})" if known else system)
+        self.problems[name] = printable(str(error))
+        log.warning("submission %s was left out: %s", name, self.problems[name])
 
 
 class _Record(BaseModel):
@@ -73,40 +74,25 @@ def write_submission(path: str | Path, responses: Mapping[Item, str]) -> None:
 
 
 def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue]) -> Submissions:
-    """Read files and folders of submissions; one that is wrong is left out and named, the others are taken.
+    """Read files and folders of submissions to dialogues; one that is wrong is left out and named, the others are taken.
 
-    Of two submissions by the same system the first counts: files in the order given, those of a folder by name.
-
-    Parameters
-    ----------
-    paths
-        Files (``.jsonl``, ``.jsonl.gz``) and folders; of a folder, every such file directly in it, and ``systems.csv``.
-    dialogues
-        What has to be answered: each turn of each dialogue, once.
-
-    Raises
-    ------
-    SchemaError
-        When ``systems.csv``, which is the organiser's and no submission, is wrong.
+    Of a folder count all files (``.jsonl``, ``.jsonl.gz``) directly in it, by name, and ``systems.csv``. Of two submissions by
+    the same system the first counts. A wrong ``systems.csv``, which is the organiser's, is a :class:`SchemaError`.
     """
     items = [(dialogue.dialogue_id, turn) for dialogue in dialogues for turn in range(dialogue.turns)]
     read = Submissions()
-
-    def leave_out(system: str, file: Path, error: ComperdialError) -> None:
-        # By its file too, if that system was taken or left out already.
-        known = system in read.responses or system in read.problems
-        name = printable(f"{system} ({file.name})" if known else system)
-        read.problems[name] = printable(str(error))
-        log.warning("submission %s was left out: %s", name, read.problems[name])
-
     for file in _files(paths):
         if file.name == "systems.csv":
-            read.systems |= _read_systems(file)
+            for number, record in enumerate(read_table(file).to_dict("records"), start=2):
+                row = checked(_System, record, f"{file}, line {number}")
+                about = {"kind": row.kind, "track": row.track or None, "description": row.description}
+                read.systems[row.system_id] = about
             continue
+        stem = file.name.removesuffix(".gz").removesuffix(".jsonl")
         try:
-            records = _by_system(file)
+            records = _by_system(file, stem)
         except ComperdialError as error:
-            leave_out(_stem(file), file, error)
+            read._leave_out(stem, file, error)
             continue
         for system, lines in records.items():
             try:
@@ -114,7 +100,7 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
                     raise SchemaError(f"system {system!r} a second time", where=str(file), expected="each in one file")
                 read.responses[system] = _responses(lines, items, file)
             except SchemaError as error:
-                leave_out(system, file, error)
+                read._leave_out(system, file, error)
     for system in sorted({*read.systems} - {*read.responses, *read.problems}):
         log.warning("systems.csv names %s, which has no submission", system)
     for system in read.responses:
@@ -124,7 +110,7 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
 
 def is_submission(path: Path) -> bool:
     """Return whether a file's name is that of a submission or of ``systems.csv``."""
-    return path.name.endswith(SUFFIXES) or path.name == "systems.csv"
+    return path.name.endswith((".jsonl", ".jsonl.gz")) or path.name == "systems.csv"
 
 
 def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
@@ -141,14 +127,10 @@ def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
             raise SchemaError("no such file or folder", where=str(path), expected="submissions: .jsonl files")
 
 
-def _stem(file: Path) -> str:
-    return file.name.removesuffix(".gz").removesuffix(".jsonl")
-
-
-def _by_system(file: Path) -> dict[str, list[_Line]]:
+def _by_system(file: Path, stem: str) -> dict[str, list[_Line]]:
     """Return the records of a file by system; what is no record spoils the file."""
-    if not file.name.endswith(SUFFIXES) or not NAME.fullmatch(_stem(file)):
-        expected = "letters, digits, dots, - and _, and .jsonl or .jsonl.gz at the end"
+    if not is_submission(file) or not NAME.fullmatch(stem):
+        expected = f"{_ALLOWED}, and .jsonl or .jsonl.gz at the end"
         raise SchemaError(f"the name {file.name!r}", where=str(file), expected=expected)
     lines = list(_lines(file))
     if not lines:
@@ -157,9 +139,9 @@ def _by_system(file: Path) -> dict[str, list[_Line]]:
     for where, record in lines:
         if ("system_id" in record) != ("system_id" in lines[0][1]):
             raise SchemaError("system_id in some lines only", where=where, expected="it in every line or in none")
-        system = str(checked(Name, record.get("system_id", _stem(file)), f"{where}, system_id"))
+        system = str(checked(Name, record.get("system_id", stem), f"{where}, system_id"))
         if not NAME.fullmatch(system):
-            raise SchemaError(f"system_id {system!r}", where=where, expected="letters, digits, dots, - and _")
+            raise SchemaError(f"system_id {system!r}", where=where, expected=_ALLOWED)
         systems.setdefault(system, []).append((where, record))
     return systems
 
@@ -182,12 +164,11 @@ def _responses(records: Iterable[_Line], items: Sequence[Item], file: Path) -> d
     answers: dict[Item, str] = dict.fromkeys(items, "")
     for where, record in records:
         answer = checked(_Record, record, where)
-        item = (str(answer.dialogue_id), answer.turn)
+        item, name = (answer.dialogue_id, answer.turn), f"dialogue {answer.dialogue_id!r}, turn {answer.turn}"
         if item not in answers:
-            expected = "a dialogue and a turn (from 0) of this challenge"
-            raise SchemaError(f"dialogue {item[0]!r}, turn {item[1]}", where=where, expected=expected)
+            raise SchemaError(name, where=where, expected="a dialogue and a turn (from 0) of this challenge")
         if answers[item]:
-            raise SchemaError(f"dialogue {item[0]!r}, turn {item[1]} a second time", where=where, expected="it once")
+            raise SchemaError(f"{name} a second time", where=where, expected="it once")
         answers[item] = answer.response
     if missing := [item for item, response in answers.items() if not response]:
         first = f"dialogue {missing[0][0]!r}, turn {missing[0][1]}"
@@ -196,9 +177,22 @@ def _responses(records: Iterable[_Line], items: Sequence[Item], file: Path) -> d
     return answers
 
 
-def _read_systems(path: Path) -> dict[str, dict[str, Any]]:
-    systems: dict[str, dict[str, Any]] = {}
-    for number, record in enumerate(read_table(path).to_dict("records"), start=2):
-        row = checked(_System, record, f"{path}, line {number}")
-        systems[row.system_id] = {"kind": row.kind, "track": row.track or None, "description": row.description}
-    return systems
+def read_challenge(
+    name: str, dialogues: str | Path, submissions: Sequence[str | Path], folder: str | Path
+) -> dict[str, str]:
+    """Read a challenge as data set ``name``; return which system or file was left out, and why.
+
+    ``folder`` gets the tables systems, contexts, personas and responses, and ``submissions.json`` with what was left out. If no
+    submission is complete, that is a :class:`SchemaError`.
+    """
+    gold = read_dialogues(dialogues)
+    read = read_submissions(submissions, gold)
+    where = ", ".join(map(str, submissions))
+    if not read.responses:
+        problems = "; ".join(read.problems.values())
+        raise SchemaError("no submission that is complete", where=where, expected="at least one", hint=problems or None)
+    systems = {system: read.systems[system] for system in read.responses}
+    for table, frame in make_tables(name, gold, systems, read.responses, where=where).items():
+        schema.write(Path(folder) / f"{table}.parquet", frame, table)
+    write_json(Path(folder) / "submissions.json", {"systems": len(systems), "failed": read.problems})
+    return read.problems

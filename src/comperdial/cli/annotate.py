@@ -26,17 +26,12 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.set_defaults(run=_export)
 
     command = parts.add_parser("pairs", help="share out pairs of dialogues among annotators")
-    command.add_argument(
-        "dialogues", type=Path, nargs="+", metavar="DIALOGUES", help="files of dialogues, or folders of tables"
-    )
-    command.add_argument(
-        "--pairs-each", type=whole(1), required=True, metavar="K", help="pairs an annotator, no control"
-    )
+    command.add_argument("dialogues", type=Path, nargs="+", help="files of dialogues, or folders of tables")
+    command.add_argument("--pairs-each", type=whole(1), required=True, metavar="K", help="an annotator, no control")
     command.add_argument("--question", nargs="+", metavar="NAME", default=["overall"], help="default: overall")
     command.add_argument("--controls", type=Path, metavar="FILE", help="a CSV of pairs with a known answer")
-    command.add_argument(
-        "--compare", nargs=2, action="append", metavar="SYSTEM", default=[], help="two systems; default: each with each"
-    )
+    each = "two systems; default: each with each"
+    command.add_argument("--compare", nargs=2, action="append", metavar="SYSTEM", default=[], help=each)
     command.add_argument("--annotators", type=whole(1), required=True, metavar="N", help="for each question")
     command.add_argument("--questions", type=Path, metavar="FILE", help="a bank of your own; default: ours")
     command.add_argument("--ties", action="store_true", help='"no difference" may be chosen')
@@ -46,32 +41,26 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     command.set_defaults(run=_pairs)
 
     command = parts.add_parser("import", help="turn people's answers into a table of ratings or preferences")
-    command.add_argument(
-        "answers", type=Path, nargs="+", metavar="ANSWERS", help="Label Studio's exports, JSON or JSON-MIN"
-    )
+    command.add_argument("answers", type=Path, nargs="+", help="Label Studio's exports, JSON or JSON-MIN")
     command.add_argument("--key", type=Path, required=True, help="the key.csv written with the tasks")
     command.add_argument("--level", choices=(*RATED_LEVELS, "pair"), required=True)
     command.add_argument("--output", type=output_table, required=True, help="a .parquet, .csv or .jsonl file")
-    command.add_argument(
-        "--need-reasons", action="store_true", help="pairs: leave out annotators who never gave a reason"
-    )
+    command.add_argument("--need-reasons", action="store_true", help="pairs: leave out who never gave a reason")
     command.set_defaults(run=_import)
 
 
 def _export(options: argparse.Namespace) -> None:
-    from comperdial.challenge.annotation.ratings import export
+    from comperdial.challenge.label_studio import export_ratings
 
-    levels = options.level or RATED_LEVELS
     choice = {"systems": options.systems, "sample": options.sample, "seed": options.seed}
-    for level, count in export(options.folder, options.output, levels=levels, **choice).items():
+    counts = export_ratings(options.folder, options.output, levels=options.level or RATED_LEVELS, **choice)
+    for level, count in counts.items():
         print(f"{options.output / level}: {count} tasks")
 
 
 def _pairs(options: argparse.Namespace) -> None:
-    from comperdial.challenge.pairs.design import make_design
-    from comperdial.challenge.pairs.dialogues import read_all, read_controls
-    from comperdial.challenge.pairs.questions import chosen, read_questions
-    from comperdial.challenge.pairs.tasks import export
+    from comperdial.challenge.label_studio import export_pairs
+    from comperdial.challenge.pairs import chosen, make_design, read_all, read_controls, read_questions
 
     questions = chosen(read_questions(options.questions), options.question)
     dialogues = read_all(options.dialogues)
@@ -79,11 +68,11 @@ def _pairs(options: argparse.Namespace) -> None:
     counts = {"annotators": options.annotators, "pairs_each": options.pairs_each, "seed": options.seed}
     design = make_design(dialogues, questions, controls=controls, compare=options.compare, **counts)
     name = options.name or options.output.resolve().name
-    export(options.output, design, name=name, ties=options.ties, seed=options.seed)
-    pairs = {task.pair.id: task.pair for task in design.tasks if not task.is_control}
+    export_pairs(options.output, design, name=name, ties=options.ties, seed=options.seed)
+    pairs = {task.pair.id: task.pair for task in design.tasks if not task.pair.answer}
     print(
         f"{options.output}: {len(design.tasks)} tasks of {options.annotators * len(questions)} annotators, "
-        f"{sum(task.is_control for task in design.tasks)} of them controls; {len(pairs)} pairs of "
+        f"{sum(task.pair.answer is not None for task in design.tasks)} of them controls; {len(pairs)} pairs of "
         f"{len({d.key for pair in pairs.values() for d in (pair.first, pair.second)})} dialogues"
     )
     if not controls:
@@ -94,8 +83,7 @@ def _pairs(options: argparse.Namespace) -> None:
 
 def _import(options: argparse.Namespace) -> None:
     from comperdial import schema
-    from comperdial.challenge.annotation.ratings import read_ratings
-    from comperdial.challenge.pairs.tasks import read_votes
+    from comperdial.challenge.label_studio import read_ratings, read_votes
     from comperdial.core.files import write_table
 
     if options.level != "pair":
@@ -109,11 +97,9 @@ def _import(options: argparse.Namespace) -> None:
     schema.write(options.output, votes.kept, "preferences")
     for note in votes.notes:
         print(note)
-    print(
-        f"{options.output}: {len(votes.kept)} votes of {votes.kept['annotator_id'].nunique()} annotators, "
-        f"{votes.kept['control'].notna().sum()} of them on controls"
-    )
+    counts = [f"{len(frame)} votes of {frame['annotator_id'].nunique()}" for frame in (votes.kept, votes.removed)]
+    print(f"{options.output}: {counts[0]} annotators, {votes.kept['control'].notna().sum()} of them on controls")
     if len(votes.removed):
         path = options.output.with_name(f"{options.output.stem}_removed{options.output.suffix}")
         write_table(path, votes.removed)
-        print(f"{path}: {len(votes.removed)} votes of {votes.removed['annotator_id'].nunique()} removed annotators")
+        print(f"{path}: {counts[1]} removed annotators")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from comperdial.cli.common import json_object, output_file, output_folder, seconds, whole
 from comperdial.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from comperdial.challenge.agents import Limits
 
 _LIMITS = {
     "batch": (whole(1), "conversations a call, at most 50"),
@@ -22,7 +25,7 @@ _LIMITS = {
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's commands."""
     command = commands.add_parser("personas", help="draw personas from a PeaCoK knowledge graph")
-    command.add_argument("graph", type=Path, help="peacok_kg.json in either layout, or head<TAB>relation<TAB>tail")
+    command.add_argument("graph", type=Path, help="PeaCoK's peacok_kg.json")
     command.add_argument("--constraints", type=Path, default=Path("data/personas"), help="default: data/personas")
     command.add_argument("--count", type=whole(1), required=True)
     command.add_argument("--seed", type=whole(0), required=True)
@@ -79,24 +82,29 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
 
 
 def _add_agent(command: argparse.ArgumentParser, output: str) -> None:
-    command.add_argument(
-        "--agent", required=True, metavar="FILE[:CLASS]", help="a Python file with a class, by default UserAgent"
-    )
+    agent = "a Python file with a class, by default UserAgent"
+    command.add_argument("--agent", required=True, metavar="FILE[:CLASS]", help=agent)
     command.add_argument("--options", type=json_object, metavar="JSON", help="arguments of the agent's class")
     command.add_argument("--api", metavar="FILE:CLASS", help="the language model of the API track: count and complete")
     command.add_argument("--output", type=output_file, required=True, help=output)
 
 
 def _personas(options: argparse.Namespace) -> None:
-    from comperdial.challenge.personas.generate import write_personas
-    from comperdial.challenge.personas.graph import read_graph
-    from comperdial.challenge.personas.rules import read_constraints
+    from comperdial.challenge.personas import read_constraints, read_graph, write_personas
 
     if options.default_ages[0] > options.default_ages[1]:
         ages = " ".join(map(str, options.default_ages))
         raise ConfigError(f"ages {ages}", where="--default-ages", expected="the younger age first")
     constraints = read_constraints(options.constraints, default_ages=tuple(options.default_ages))
     write_personas(read_graph(options.graph), constraints, options.output, count=options.count, seed=options.seed)
+
+
+def _load(options: argparse.Namespace, limits: Limits) -> tuple[Any, Any]:
+    """Return the agent, and the language model or None."""
+    from comperdial.challenge.agents import load
+
+    model = load(options.api) if options.api else None
+    return load(options.agent, options.options, seconds=limits.load_seconds), model
 
 
 def _system(output: Path) -> str:
@@ -110,27 +118,25 @@ def _system(output: Path) -> str:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from comperdial.challenge.agents import Limits, load, run_agent
+    from comperdial.challenge.agents import Limits, run_agent
     from comperdial.challenge.dialogues import read_dialogues
     from comperdial.challenge.submissions import write_submission
 
     _system(options.output)
     limits = Limits(**{name: value for name in _LIMITS if (value := getattr(options, name)) is not None})
-    if limits.batch > Limits.batch:
-        raise ConfigError(f"a batch of {limits.batch}", where="--batch", expected=f"1 to {Limits.batch}")
+    if limits.batch > Limits().batch:
+        raise ConfigError(f"a batch of {limits.batch}", where="--batch", expected=f"1 to {Limits().batch}")
     dialogues = read_dialogues(options.dialogues)
-    model = load(options.api) if options.api else None
-    agent = load(options.agent, options.options, seconds=limits.load_seconds)
+    agent, model = _load(options, limits)
     responses = run_agent(agent, dialogues, limits=limits, model=model)
     write_submission(options.output, responses)
     print(f"{options.output}: {len(responses)} responses")
 
 
 def _self_chat(options: argparse.Namespace) -> None:
-    from comperdial.challenge.agents import Limits, load
+    from comperdial.challenge.agents import Limits, faults, read_training, self_chat
     from comperdial.challenge.dialogues import read_dialogues
-    from comperdial.challenge.pairs.dialogues import write_dialogues
-    from comperdial.challenge.self_chat import faults, read_training, report, self_chat
+    from comperdial.challenge.pairs import write_dialogues
 
     system = _system(options.output)
     openings = read_dialogues(options.openings)
@@ -139,15 +145,14 @@ def _self_chat(options: argparse.Namespace) -> None:
         expected = f"at most {len(openings)}, one for each opening of {options.openings}"
         raise ConfigError(f"{options.dialogues} dialogues", where="--dialogues", expected=expected)
     training = read_training(options.training) if options.training else None
-    model = load(options.api) if options.api else None
-    agent = load(options.agent, options.options, seconds=Limits().load_seconds)
+    agent, model = _load(options, Limits())
     chats = self_chat(agent, system, openings[: options.dialogues], options.turns, model=model)
     write_dialogues(options.output, chats)
-    print(report(system, faults(chats, training)))
+    print(faults(chats, training).report(system))
 
 
 def _tables(options: argparse.Namespace) -> None:
-    from comperdial.challenge.tables import read_challenge
+    from comperdial.challenge.submissions import read_challenge
 
     failed = read_challenge(options.name, options.dialogues, options.submissions, options.output)
     for system, problem in failed.items():

@@ -360,7 +360,7 @@ def _preferences(options: argparse.Namespace) -> None:
 
 def _read_pairs(options: argparse.Namespace) -> tuple[Dialogues, Pairs]:
     """Return the dialogues and the pairs that the options name."""
-    from comperdial.challenge.pairs.dialogues import read_dialogues
+    from comperdial.challenge.pairs import read_dialogues
     from comperdial.core.errors import ConfigError
     from comperdial.data import preferences
     from comperdial.judges.pairs import of_votes, read_pairs

@@ -13,8 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.challenge.dialogues import to_data
-from comperdial.challenge.tables import dialogues_of
+from comperdial.challenge.dialogues import dialogues_of, to_data
 from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
 from comperdial.core.files import write_json, write_text
 from comperdial.data.readers import comperdial

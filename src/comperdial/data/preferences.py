@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from comperdial.challenge.pairs.dialogues import Dialogue
+from comperdial.challenge.pairs import Dialogue
 from comperdial.core.errors import UnknownNameError
 from comperdial.data import readers, sources
 from comperdial.data.catalogue import CATALOGUE, Catalogue, Dataset, load_catalogue

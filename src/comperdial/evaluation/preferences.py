@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from comperdial.challenge.pairs.dialogues import Dialogue
+from comperdial.challenge.pairs import Dialogue
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.metrics.text import normalise
 from comperdial.stats import bradley_terry
@@ -400,7 +400,7 @@ def dialogue_scores(scores: pd.DataFrame, contexts: pd.DataFrame | None = None) 
 
 def properties(dialogue: Dialogue) -> dict[str, float]:
     """Return what can be counted of the judged speaker's utterances."""
-    texts = dialogue.said_by_judged()
+    texts = dialogue.judged_texts()
     words = normalise(" ".join(texts)).split()
     partner = {
         *normalise(" ".join(text for speaker, text in dialogue.utterances if speaker != dialogue.judged)).split()

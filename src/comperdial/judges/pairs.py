@@ -14,8 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from comperdial import schema
-from comperdial.challenge.pairs.dialogues import Dialogue
-from comperdial.challenge.pairs.questions import chosen, read_questions
+from comperdial.challenge.pairs import Dialogue, chosen, read_questions
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import check_columns, read_table
 from comperdial.judges.asking import Report
@@ -160,7 +159,7 @@ def judge_pairs(
     judge
         The judge's name.
     question
-        The name of one of :func:`comperdial.challenge.pairs.questions.read_questions`, or a text of your own, known by its
+        The name of one of :func:`comperdial.challenge.pairs.read_questions`, or a text of your own, known by its
         spaces. The table has it as it is given.
     ask_again
         As in :func:`comperdial.judges.judging.judge_items`, which raises too.

@@ -19,9 +19,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from comperdial.challenge.dialogues import Dialogue, context_id, read_dialogues
+from comperdial.challenge.dialogues import Dialogue, context_id, make_tables, read_dialogues
 from comperdial.challenge.records import checked as checked_record
-from comperdial.challenge.tables import make_tables
 from comperdial.config.checking import Distinct, Expected, Strict, checked, rule, unknown
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_json

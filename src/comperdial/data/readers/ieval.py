@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.challenge.pairs.dialogues import Dialogue
+from comperdial.challenge.pairs import Dialogue
 from comperdial.core.files import read_json
 from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comperdial.challenge.pairs.dialogues import Dialogue
+from comperdial.challenge.pairs import Dialogue
 from comperdial.core.files import read_json
 from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Tables

@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from comperdial.challenge.pairs.dialogues import Dialogue
+from comperdial.challenge.pairs import Dialogue
 from comperdial.core.files import read_jsonl, read_text
 from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Tables

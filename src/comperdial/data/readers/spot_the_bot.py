@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from comperdial.challenge.pairs.dialogues import Dialogue
+from comperdial.challenge.pairs import Dialogue
 from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Row, Tables
 

@@ -1,0 +1,462 @@
+"""Label Studio: ratings of responses and dialogues, and choices between dialogues, as projects; and its exports as tables.
+
+The procedure of ratings is ComperDial's (3.2.3, A.7.1 and A.7.2), that of choices ACUTE-Eval's (Li, Weston and Roller 2019);
+``docs/annotation.md`` and ``docs/collecting-preferences.md`` are for who organises it. ``projects`` has the labeling interfaces
+and the guidelines.
+
+Everything shown is HTML in ``HyperText`` tags, with the texts escaped. The plainer tags are not safe for any text that may come:
+``Text`` treats it as HTML unless a feature flag is set, so that ``<3`` could be lost, and ``Paragraphs`` fails on an empty
+history (read in the front end of Label Studio 1.23.2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import logging
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, Field
+
+from comperdial import schema
+from comperdial.challenge.pairs import Design, Dialogue, Question, read_responses, write_dialogues
+from comperdial.challenge.records import Filled, checked
+from comperdial.core.errors import ConfigError, FileError, SchemaError
+from comperdial.core.files import read_json, read_table, write_json, write_table, write_text
+from comperdial.core.names import RATED_LEVELS
+from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
+
+log = logging.getLogger(__name__)
+
+# The columns of key.csv, which says what an item is.
+_KEYS = {
+    "turn": ["item", "dataset", "context_id", "system_id"],
+    "dialogue": ["item", "dataset", "dialogue_id", "system_id"],
+    "pair": [
+        "item", "dataset", "pair_id", "first_dialogue_id", "first_system_id", "second_dialogue_id", "second_system_id",
+        "annotator_id", "position", "question", "left", "control",
+    ],
+}  # fmt: skip
+# Label Studio's own sizes of Header end at that of a section's title.
+_TITLE_STYLE = "font-size: 16px; font-weight: 600; margin: 8px 0 2px"
+_TEXT_STYLE = "font-size: 14px; font-weight: 400; line-height: 1.4; margin: 0 0 4px"
+_RATED = "; padding: .4em; border-left: 4px solid #4a7"
+_PARTNER = "; padding: .4em .6em; background: #f3f3f3; color: #666"
+_COLOURS = {"left": ("#e3effb", "#0b5cad"), "right": ("#fdeedf", "#a14a00")}
+
+_Personas = dict[tuple[str, str], dict[str, list[str]]]
+"""Data set and dialogue -> speaker -> sentences."""
+_Item = tuple[tuple[str, ...], dict[str, str]]
+"""What an item is, as in the key after its name; and what the annotator sees."""
+
+
+# Tasks
+
+
+def export_ratings(
+    folder: str | Path,
+    output: str | Path,
+    *,
+    levels: Iterable[str] = RATED_LEVELS,
+    systems: Sequence[str] | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+) -> dict[str, int]:
+    """Write a folder of tables as rating tasks, one project a level (turn, dialogue); return how many tasks each has.
+
+    ``sample`` is how many dialogues are drawn: the ``systems``, by default all but the references, are rated on the same ones
+    at both levels (paper, 3.2.3: 15 of 250). Equal tables and options give equal files.
+
+    Tables that do not fit together, nothing to rate and the folder of a level that is not empty are errors.
+    """
+    folder, output, levels = Path(folder), Path(output), list(dict.fromkeys(levels))
+    for level in levels:
+        _refuse_used(output / level)
+    responses = read_responses(folder, systems)
+    if sample is not None:
+        dialogues = responses[["dataset", "dialogue_id"]].drop_duplicates(ignore_index=True)
+        if not 1 <= sample <= len(dialogues):
+            expected = f"1 to {len(dialogues)}, as many as the chosen systems answered"
+            raise ConfigError(f"a sample of {sample} dialogues", where=str(folder), expected=expected)
+        drawn = _generator(seed, "sample").choice(len(dialogues), size=sample, replace=False)
+        responses = responses.merge(dialogues.loc[drawn])
+    personas: _Personas = {}
+    if (folder / "personas.parquet").exists():
+        for row in schema.read(folder / "personas.parquet", "personas").to_dict("records"):
+            personas.setdefault((row["dataset"], row["dialogue_id"]), {})[row["speaker"]] = row["sentences"]
+    # All is made before the first file is written.
+    projects = {level: list((_turns if level == "turn" else _dialogues)(responses, personas)) for level in levels}
+    if empty := [level for level, items in projects.items() if not items]:
+        raise SchemaError(f"nothing to rate at level {empty[0]!r}", where=str(folder), expected="responses")
+    for level, items in projects.items():
+        order = [items[i] for i in _generator(seed, level).permutation(len(items))]
+        tasks = [{"data": {"item": _name(level, *ids, seed), **shown}} for ids, shown in order]
+        # The key comes first: answers to tasks without it would be useless. Its order is by name, not that of the tasks.
+        rows = sorted((task["data"]["item"], *ids) for task, (ids, _) in zip(tasks, order, strict=True))
+        write_table(output / level / "key.csv", pd.DataFrame(rows, columns=_KEYS[level]))
+        write_text(output / level / "guidelines.md", _text(f"{level}.md"))
+        write_text(output / level / "config.xml", _interface(level))
+        write_json(output / level / "tasks.json", tasks)
+    if not (output / "README.md").exists():
+        write_text(output / "README.md", _text("README_ratings.md"))
+    return {level: len(items) for level, items in projects.items()}
+
+
+def export_pairs(output: str | Path, design: Design, *, name: str, ties: bool = False, seed: int = 0) -> None:
+    """Write a design as projects: ``QUESTION/config.xml`` and ``QUESTION/ANNOTATOR.json``.
+
+    For the organiser alone there are ``key.csv``, ``dialogues.jsonl`` and ``README.md``. ``name`` is the data set's in table
+    ``preferences``. With ``ties`` "no difference" may be chosen, in the paper it may not. A folder that is not empty is a
+    :class:`FileError`.
+    """
+    output = Path(output)
+    _refuse_used(output)
+    rows: list[tuple[str, ...]] = []
+    projects: dict[str, list[dict[str, dict[str, str]]]] = {}
+    for annotator, question, pair, left in design.tasks:
+        project = projects.setdefault(f"{question.name}/{annotator}.json", [])
+        item = _name("pair", pair.id, question.name, annotator, seed)
+        sides = (pair.first, pair.second) if left == "first" else (pair.second, pair.first)
+        shown = {side: _chat(dialogue, *_COLOURS[side]) for side, dialogue in zip(_COLOURS, sides, strict=True)}
+        project.append({"data": {"item": item, **shown}})
+        ids = (item, name, pair.id, *pair.first.key, *pair.second.key, annotator, str(len(project)))
+        rows.append((*ids, question.name, left, pair.answer or ""))
+    write_table(output / "key.csv", pd.DataFrame(rows, columns=_KEYS["pair"]))
+    compared = {d.key: d for task in design.tasks for d in (task.pair.first, task.pair.second)}
+    ordered = sorted(compared.values(), key=lambda dialogue: (dialogue.system_id, dialogue.dialogue_id))
+    write_dialogues(output / "dialogues.jsonl", ordered)
+    for question in {task.question.name: task.question for task in design.tasks}.values():
+        write_text(output / question.name / "config.xml", _interface("pair", question, ties=ties))
+    for path, tasks in projects.items():
+        write_json(output / path, tasks)
+    counts = {"annotators": len(projects), "tasks": len(rows), "example": next(iter(projects))}
+    write_text(output / "README.md", _text("README_pairs.md").format(**counts))
+
+
+def _refuse_used(folder: Path) -> None:
+    if folder.exists() and any(folder.iterdir()):
+        hint = "Export into another folder: without their key.csv the answers to earlier tasks cannot be read"
+        raise FileError("holds files already", where=str(folder), expected="a new or an empty folder", hint=hint)
+
+
+def _generator(seed: int, use: str) -> np.random.Generator:
+    """Make a generator for one use, so that what is drawn for one does not depend on the others."""
+    return np.random.default_rng([seed, *use.encode()])
+
+
+def _name(*ids: str | int) -> str:
+    """Return the name of an item in tasks: a hash, so that nothing in a task says which system answered."""
+    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:12]
+
+
+def _text(name: str) -> str:
+    return (resources.files(__package__) / "projects" / name).read_text(encoding="utf-8")
+
+
+def _interface(level: str, question: Question | None = None, *, ties: bool = False) -> str:
+    """Return a labeling interface as XML, with its guidelines, which unfold above the task, and the question about a pair."""
+    view = ET.fromstring(_text(f"{level}.xml"))  # noqa: S314 - our own file
+    (panel,) = view.iter("Panel")
+    for block in _text(f"{level}.md").strip().split("\n\n"):
+        # Lines that were wrapped are joined.
+        for text in re.sub(r"\n(?!- )", " ", block).split("\n"):
+            line, style = " ".join(text.lstrip("#").split()), _TITLE_STYLE
+            if not text.startswith("#"):
+                line, style = "• " + line[2:] if text.startswith("- ") else line, _TEXT_STYLE
+            ET.SubElement(panel, "Header", value=line, style=style)
+    if question:
+        title, choices = view.findall("Header")[0], view.findall("Choices")[0]
+        left, right, tie = choices
+        for tag, text in ((title, question.text), (left, question.left), (right, question.right)):
+            tag.set("value", text)
+        if not ties:
+            choices.remove(tie)
+    ET.indent(view)
+    return ET.tostring(view, encoding="unicode") + "\n"
+
+
+# What annotators see
+
+
+def _turns(responses: pd.DataFrame, personas: _Personas) -> Iterator[_Item]:
+    for row in responses.sort_values(["dataset", "context_id", "system_id"]).to_dict("records"):
+        shown = {
+            "personas": _about(personas.get((row["dataset"], row["dialogue_id"]), {}), row["facts"]),
+            "history": _history(row["history"]),
+            "response": _paragraph(_RATED, row["response"], "B"),
+        }
+        yield (row["dataset"], row["context_id"], row["system_id"]), shown
+
+
+def _dialogues(responses: pd.DataFrame, personas: _Personas) -> Iterator[_Item]:
+    incomplete = []
+    for ids, rows in responses.groupby(["dataset", "dialogue_id", "system_id"], sort=True):
+        dataset, dialogue, system = map(str, ids)
+        if not rows["whole"].all():
+            incomplete.append(f"{dialogue} by {system}")
+            continue
+        flows = [
+            f"<h4>Flow {number} of {len(rows)}</h4>{_history(history)}{_paragraph(_RATED, response, 'B')}"
+            for number, (history, response) in enumerate(zip(rows["history"], rows["response"], strict=True), start=1)
+        ]
+        facts = dict.fromkeys(fact for facts in rows["facts"] for fact in facts)
+        about = _about(personas.get((dataset, dialogue), {}), facts)
+        yield (dataset, dialogue, system), {"personas": about, "flows": "".join(flows)}
+    if incomplete:
+        message = "%d dialogues left out, because responses to some of their turns are missing (the first: %s)"
+        log.warning(message, len(incomplete), incomplete[0])
+
+
+def _paragraph(style: str, text: str, speaker: str = "") -> str:
+    name = f"<b>{html.escape(speaker)}:</b> " if speaker else ""
+    return f'<p style="white-space: pre-wrap; margin: 0 0 .5em{style}">{name}{html.escape(text)}</p>'
+
+
+def _history(history: Iterable[Mapping[str, str]]) -> str:
+    lines = [_paragraph("", utterance["text"], utterance["speaker"]) for utterance in history]
+    return "".join(lines) or "<p>(Nothing was said before.)</p>"
+
+
+def _about(personas: Mapping[str, Sequence[str]], facts: Iterable[str]) -> str:
+    """Return the personas by speaker, and those facts that are not persona sentences anyway."""
+    known = {sentence for sentences in personas.values() for sentence in sentences}
+    parts = {html.escape(who) + " (rated)" * (who == "B"): sentences for who, sentences in sorted(personas.items())}
+    if others := [fact for fact in facts if fact not in known]:
+        parts["Facts that B may draw on"] = others
+    page = ""
+    for title, texts in parts.items():
+        entries = "".join(f"<li>{html.escape(text)}</li>" for text in texts)
+        page += f'<p><b>{title}</b></p><ul style="list-style: disc; padding-left: 1.5em">{entries}</ul>'
+    return page or "<p>Nothing is known about the speakers.</p>"
+
+
+def _chat(dialogue: Dialogue, background: str, border: str) -> str:
+    """Return a dialogue with the judged speaker in colour and the partner grey."""
+    judged = f"; padding: .4em .6em; background: {background}; color: #1b1b1b; border-left: 4px solid {border}"
+    styles = {dialogue.judged: judged}
+    return "".join(_paragraph(styles.get(speaker, _PARTNER), text) for speaker, text in dialogue.utterances)
+
+
+# Answers
+
+
+class _Given(BaseModel):
+    choices: list[str] = []
+    text: list[str] = []
+
+
+class _Result(BaseModel):
+    from_name: str
+    value: Any
+
+
+class _User(BaseModel):
+    id: int | Filled | None = None
+    email: Filled | None = None
+
+
+class _Annotation(BaseModel):
+    id: int | Filled
+    completed_by: int | Filled | _User | None = None
+    was_cancelled: bool = False
+    lead_time: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    result: list[_Result]
+
+
+class _Data(BaseModel):
+    item: str
+
+
+class _Task(BaseModel):
+    data: _Data
+    annotations: list[_Annotation]
+
+
+class _Answer(NamedTuple):
+    """What one person gave for one task, which the key describes: choices or texts by tag, and how long it took."""
+
+    where: str
+    task: dict[str, str]
+    annotator: str
+    given: dict[str, list[str]]
+    seconds: float | None
+
+
+def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> pd.DataFrame:
+    """Read Label Studio's exports (JSON or JSON-MIN) of rating tasks, with their ``key.csv``, as table ``ratings``.
+
+    There is the dimension ``Overall`` from 1 to 5 and, for dialogues, the six axes: 0 where the annotator marked a problem, 1
+    where not. A :class:`SchemaError` names the task and the annotation at fault.
+    """
+    rows: list[tuple[Any, ...]] = []
+    for answer in _answers(exports, _read_key(key, level), key, ("overall", "reasons")):
+        where = f"{answer.where} by annotator {answer.annotator!r}"
+        scores = answer.given.get("overall", [])
+        if len(scores) != 1 or scores[0] not in ("1", "2", "3", "4", "5"):
+            problem = f"overall score {', '.join(map(repr, scores))}" if scores else "no overall score"
+            hint = "Have the task rated or skipped in Label Studio and export again"
+            raise SchemaError(problem, where=where, expected="a score from 1 to 5", hint=hint)
+        marked = answer.given.get("reasons", [])
+        if unknown := [axis for axis in marked if axis not in AXES]:
+            raise SchemaError(f"reason {unknown[0]!r}", where=where, expected="some of " + ", ".join(AXES))
+        _, *ids = answer.task.values()
+        about = (*ids, level, answer.annotator, "human")
+        rows.append((*about, OVERALL, int(scores[0]), *OVERALL_SCALE))
+        if level == "dialogue":
+            rows += [(*about, axis, int(axis not in marked), *AXIS_SCALE) for axis in AXES]
+    columns = ["dataset", "item_id", "system_id", "level", "annotator_id", "source"]
+    columns += ["dimension", "rating", "scale_min", "scale_max"]
+    return schema.validate(pd.DataFrame(rows, columns=columns), "ratings")
+
+
+class Votes(NamedTuple):
+    """The answers of annotators, controls included.
+
+    ``kept`` is table ``preferences``, ``removed`` the same of annotators who are not kept, with a column ``removed`` for the
+    reason. ``notes`` are sentences: who was removed, and why; whose answers are incomplete or without reasons.
+    """
+
+    kept: pd.DataFrame
+    removed: pd.DataFrame
+    notes: list[str]
+
+
+def read_votes(exports: Sequence[str | Path], key: str | Path, *, need_reasons: bool = False) -> Votes:
+    """Read Label Studio's exports (JSON or JSON-MIN) of a design's tasks, with their ``key.csv``.
+
+    All votes of annotators who chose the worse dialogue of a control, or did not answer it, are removed; with
+    ``need_reasons``, so are those of annotators who never gave a reason (Li, Weston and Roller 2019, "Annotation Quality"). A
+    :class:`SchemaError` names the file and the annotation at fault.
+    """
+    tasks = _read_key(key, "pair")
+    rows: list[dict[str, Any]] = []
+    users: dict[str, str] = {}
+    for where, task, annotator, given, seconds in _answers(exports, tasks, key, ("choice", "reason")):
+        user = users.setdefault(task["annotator_id"], annotator)
+        if user != annotator:
+            problem = f"the tasks of {task['annotator_id']!r} were done by {user!r} and {annotator!r}"
+            raise SchemaError(problem, where=where, expected="one person for each file of tasks")
+        choices = given.get("choice", [])
+        if len(choices) != 1 or choices[0] not in ("left", "right", "tie"):
+            problem = f"the choice is {' and '.join(map(repr, choices))}" if choices else "a vote without a choice"
+            raise SchemaError(problem, where=where, expected="left, right or tie")
+        sides = {"left": task["left"], "right": "second" if task["left"] == "first" else "first", "tie": "tie"}
+        vote = {"choice": sides[choices[0]], "control": task["control"] or None, "seconds": seconds, "source": "human"}
+        rows.append(task | vote | {"reason": "\n".join(given.get("reason", [])).strip() or None})
+    frame = pd.DataFrame(rows, columns=schema.table("preferences").columns)
+    return _screened(pd.DataFrame([*tasks.values()]), schema.validate(frame, "preferences"), need_reasons=need_reasons)
+
+
+def _screened(tasks: pd.DataFrame, votes: pd.DataFrame, *, need_reasons: bool) -> Votes:
+    """Remove annotators who failed or left out their control, or never gave a reason, and name them in notes."""
+    notes: list[str] = []
+    removed: dict[str, str] = {}
+    for annotator, mine in votes.groupby("annotator_id", sort=True):
+        given = tasks[tasks["annotator_id"] == annotator]
+        if len(mine) < len(given):
+            notes.append(f"{annotator}: {len(mine)} of {len(given)} pairs answered")
+        controls = mine[mine["control"].notna()]
+        failed = controls[controls["choice"] != controls["control"]]
+        why = None
+        if len(failed):
+            row = failed.iloc[0]
+            chosen, expected = (row.get(f"{row[side]}_system_id", "tie") for side in ("choice", "control"))
+            why = f"failed the control {row['pair_id']} (chose {chosen}, expected {expected})"
+        elif len(controls) < (given["control"] != "").sum():
+            why = "did not answer the control"
+        elif mine["reason"].isna().all():
+            why = "never gave a reason" if need_reasons else None
+            notes += [] if need_reasons else [f"{annotator}: never gave a reason (kept)"]
+        if why:
+            removed[str(annotator)] = why
+            notes.append(f"{annotator}: removed with {len(mine)} votes: {why}")
+    if silent := sorted({*tasks["annotator_id"]} - {*votes["annotator_id"]}):
+        notes.append(f"no answers of {', '.join(silent)}")
+    reasons = votes["annotator_id"].map(removed)
+    out = reasons.notna()
+    kept, others = (part.reset_index(drop=True) for part in (votes[~out], votes[out].assign(removed=reasons[out])))
+    return Votes(kept, others, notes)
+
+
+def _read_key(path: str | Path, level: str) -> dict[str, dict[str, str]]:
+    """Return the rows of the ``key.csv`` that was written with tasks, by their ``item``."""
+    frame = read_table(path)
+    if list(frame.columns) != _KEYS[level]:
+        problem = f"the columns are {', '.join(map(str, frame.columns))}"
+        raise SchemaError(problem, where=str(path), expected=f"the key.csv of these tasks: {', '.join(_KEYS[level])}")
+    needed = frame.drop(columns="control", errors="ignore")
+    if (wrong := needed["item"].duplicated() | (needed == "").any(axis=1)).any():
+        problem, where = "an empty cell, or an item a second time", f"{path}, record {wrong.argmax() + 1}"
+        raise SchemaError(problem, where=where, expected="a name in each column, each item once")
+    return {str(row["item"]): {str(name): str(cell) for name, cell in row.items()} for row in frame.to_dict("records")}
+
+
+def _answers(
+    exports: Sequence[str | Path], key: dict[str, dict[str, str]], key_path: str | Path, tags: Collection[str]
+) -> list[_Answer]:
+    """Read exports of one or several projects: what people gave to our ``tags``, once for each task and person.
+
+    What other tags hold, such as a field for comments that an organiser added, is not read; predictions and drafts are not,
+    either. Skipped tasks are counted in the log.
+    """
+    read: dict[tuple[str, str], _Answer] = {}
+    for path in exports:
+        skipped, before = 0, len(read)
+        for number, record in enumerate(checked(list[dict[str, Any]], read_json(path), str(path)), start=1):
+            where = f"{path}, record {number}" + (f" (task {record['id']})" if "id" in record else "")
+            task = checked(_Task, _as_task(record, where, tags), where)
+            skipped += sum(given.was_cancelled for given in task.annotations)
+            for given in task.annotations:
+                if given.was_cancelled:
+                    continue
+                answer = _answer(key.get(task.data.item, {}), given, f"{where}, annotation {given.id}", tags)
+                if not answer.task:
+                    problem = f"item {task.data.item!r} is not in {key_path}"
+                    hint = "Give the key.csv that was written together with these tasks, and its level"
+                    raise SchemaError(problem, where=answer.where, expected="the items of this key", hint=hint)
+                if first := read.get((task.data.item, answer.annotator)):
+                    problem = f"a second annotation of item {task.data.item!r} by annotator {answer.annotator!r}"
+                    hint = "Delete one of them in Label Studio and export again; do not mix exports of several servers"
+                    raise SchemaError(problem, where=answer.where, expected=f"one, as in {first.where}", hint=hint)
+                read[task.data.item, answer.annotator] = answer
+        people = {annotator for _, annotator in [*read][before:]}
+        log.info("%s: %d annotations by %d annotators; %d skipped", path, len(read) - before, len(people), skipped)
+    if not read:
+        raise SchemaError("no task was answered", where=", ".join(map(str, exports)), expected="annotations of tasks")
+    return [*read.values()]
+
+
+def _as_task(record: dict[str, Any], where: str, tags: Collection[str]) -> dict[str, Any]:
+    """Return a record in the JSON form; in JSON-MIN it is flat: the task with one annotation, if anybody answered it."""
+    if "annotations" in record:
+        return record
+    if "annotator" not in record:
+        expected = "a list of tasks, as Label Studio exports it as JSON or JSON-MIN"
+        raise SchemaError("neither 'annotations' nor 'annotator' is in it", where=where, expected=expected)
+    number, annotator = record.get("annotation_id"), record["annotator"]
+    given = [{"from_name": tag, "value": record[tag]} for tag in tags if tag in record]
+    annotation = {"id": number, "completed_by": annotator, "lead_time": record.get("lead_time"), "result": given}
+    return {"data": record, "annotations": [annotation] if (number, annotator) != (None, None) else []}
+
+
+def _answer(task: dict[str, str], given: _Annotation, where: str, tags: Collection[str]) -> _Answer:
+    values: dict[str, list[str]] = {}
+    for tag, value in ((result.from_name, result.value) for result in given.result if result.from_name in tags):
+        if tag in values:
+            raise SchemaError(f"tag {tag!r} a second time", where=where, expected="each tag once")
+        read = _Given(text=[value]) if isinstance(value, str) else checked(_Given, value, f"{where}, tag {tag!r}")
+        values[tag] = read.text or read.choices
+    user = given.completed_by
+    # Of an object the number, which the plain form of the export has, before the address.
+    who = (user.email if user.id is None else user.id) if isinstance(user, _User) else user
+    if who is None:
+        raise SchemaError("no annotator", where=where, expected="a number, an address, or an object with one of them")
+    return _Answer(where, task, str(who).strip(), values, given.lead_time)
