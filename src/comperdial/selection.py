@@ -238,27 +238,24 @@ class Selection:
             files += map(str, sorted(filter(is_submission, path.iterdir())) if path.is_dir() else [path])
         return [name for name in files if not set("{}") & set(name) and name.isprintable()]
 
-    @_once
-    def _properties(self, dataset: str) -> dict[str, bool]:
+    def has(self, dataset: str, wanted: Iterable[str]) -> bool:
+        """Return whether a data set is and has all that ``when`` in ``report/dataset.yaml`` asks for."""
         judged, recorded = self.judged_by(dataset), self.recorded_judges_of(dataset)
-        # G-Eval's prompts ask for a bare number.
-        reasons = [name for name in recorded if not self.recorded_judges[name].prompt.startswith("geval")]
-        return {
+        known = {
             "rated": bool(self.levels[dataset]),
             "turns": "turn" in self.levels[dataset],
             "dialogues": "dialogue" in self.levels[dataset],
             "judges": bool(judged),
             "recorded_judges": bool(recorded),
             "judges_of_turns": bool(self.judge_outputs(dataset)),
-            "judges_with_reasons": bool(judged or reasons),
+            # G-Eval's prompts ask for a bare number.
+            "judges_with_reasons": bool(judged)
+            or not all(self.recorded_judges[name].prompt.startswith("geval") for name in recorded),
             "personas": dataset in [*self.made, *self.imported],
             # Numbered tables of these are among the study's own.
             "outside_comperdial": dataset not in self.sets_of.get("comperdial", []),
         }
-
-    def has(self, dataset: str, wanted: Iterable[str]) -> bool:
-        """Return whether a data set is and has all that ``when`` in ``report/dataset.yaml`` asks for."""
-        return all(self._properties(dataset)[name] for name in wanted)
+        return all(known[name] for name in wanted)
 
     # Metrics
 
@@ -293,6 +290,7 @@ class Selection:
         """
         base, entries = unperturbed(dataset), self.config["metrics"]
         studies = [self.studies[study] for study, names in self.sets_of.items() if base in names]
+        named: dict[str, list[str] | None]
         if dataset not in self.datasets:
             studies = [study for study in self.studies.values() if study.get("perturbed")]
             named = {name: [base] for study in studies for name in study.get("metrics") or {}}
@@ -346,6 +344,8 @@ class Selection:
 
     def _read_scorers(self) -> None:
         config, paired = self.config, [*self.recorded_pairs, *self.perturbed]
+        sections = [config.get(key) or {} for key in ("recorded_judges", "recorded", "metrics")]
+        self.entries = {name: entry for section in sections for name, entry in section.items()}
         self.recorded = read_entries(
             config.get("recorded"), taken={*self.metrics, *kinds()}, datasets=self.names, catalogue=self.catalogue
         )
@@ -435,18 +435,11 @@ class Selection:
         judges = {name: self.why_not_judged(dataset, name) for name in self.tasks.get(dataset, {})}
         return {name: why[name] for name in metrics} | {name: reason for name, reason in judges.items() if reason}
 
-    def entry_of(self, metric: str) -> Mapping[str, Any]:
-        """Return the entry of a metric, of recorded scores or of a recorded judge."""
-        for section in ("metrics", "recorded", "recorded_judges"):
-            if entry := (self.config.get(section) or {}).get(metric):
-                return dict(entry)
-        return {}
-
     def main_outputs(self, metric: str, dataset: str) -> list[str]:
         """Return the outputs that represent a metric or judge, as METRIC:OUTPUT."""
         if (task := self.tasks.get(dataset, {}).get(metric)) is not None:
             return [_main_output(task)]
-        return [f"{metric}:{output}" for output in _mains(self.entry_of(metric))]
+        return [f"{metric}:{output}" for output in _mains(self.entries.get(metric, {}))]
 
     def outputs_named(self, names: Iterable[str], dataset: str, *, all_of: bool = False) -> list[str]:
         """Return METRIC:OUTPUT of names that may lack the output, if a data set has scores of it, or of all names."""
@@ -476,7 +469,7 @@ class Selection:
             if entry.dataset == dataset
         ]
         for name in [*self.metrics_of(dataset), *others]:
-            entry = self.entry_of(name)
+            entry = self.entries[name]
             label, outputs = entry.get("label"), [*_mains(entry), *entry.get("sources", ())]
             if isinstance(label, Mapping):
                 labels |= {f"{name}:{output}": text for output, text in label.items()}
@@ -544,7 +537,7 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
         },
         # Without signatures: a changed option of a metric must not make tables that do not show it stale.
         "needs": {name: entry["outputs"] for name, entry in selection.expected(dataset).items()},
-        "mains": {name: _mains(selection.entry_of(name)) for name in metrics},
+        "mains": {name: _mains(selection.entries[name]) for name in metrics},
         "bounds": {name: of for name, of in bounds.items() if of},
         "judges": _judge_metrics(selection, dataset),
         "judge_outputs": selection.judge_outputs(dataset),
@@ -588,7 +581,7 @@ def _judge_metrics(selection: Selection, dataset: str) -> dict[str, dict[str, An
     recorded = {
         name: {
             "judge": name,
-            "label": str(selection.entry_of(name).get("label") or name),
+            "label": str(selection.entries[name].get("label") or name),
             "format": selection.recorded_judges[name].format,
             "model": selection.recorded_judges[name].model,
             "prompt": selection.recorded_judges[name].prompt,
@@ -602,11 +595,6 @@ def _judge_metrics(selection: Selection, dataset: str) -> dict[str, dict[str, An
 def score_file(dataset: str, metric: str) -> str:
     """Return the file of a data set's scores by a metric."""
     return f"results/{dataset}/scores/{metric}.parquet"
-
-
-def judge_signature(selection: Selection, dataset: str, metric: str) -> str:
-    """Return all that determines a judge's scores."""
-    return selection.tasks[dataset][metric].signature
 
 
 def file_name(path: str | Path) -> str:

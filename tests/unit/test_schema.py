@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from comperdial import schema
 from comperdial.core.errors import ComperdialError, FileError, SchemaError, UnknownNameError
 from comperdial.core.files import write_table
-from comperdial.schema import io
 
 RATING = {
     "dataset": "d",
@@ -314,8 +313,8 @@ def parts_of(folder, frame, count, made="f1", step=None):
 def small():
     """Make groups so small that some rows have many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(io, "_GROUP", 16)
-        patch.setattr(io, "_FEW", 4)
+        patch.setattr(schema, "_GROUP", 16)
+        patch.setattr(schema, "_FEW", 4)
         yield
 
 

@@ -26,14 +26,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Expected:
-    """Says in words what a value must be; an error does not show a value that may be a secret (``hidden``)."""
+    """Says in words what a value must be, and of a text by a regular expression; ``hidden``: it may be a secret."""
 
     words: str
+    pattern: str | None = None
     hidden: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Core) -> CoreSchema:  # noqa: ANN401
+        schema = handler(source)
+        if self.pattern:
+            schema = core_schema.str_schema(pattern=self.pattern, strict=True)
         return core_schema.custom_error_schema(
-            handler(source),
+            schema,
             custom_error_type="hidden" if self.hidden else "expected",
             custom_error_message="{words}",
             custom_error_context={"words": self.words},
@@ -75,7 +79,7 @@ Number = Annotated[int | float, Expected("a finite number")]
 FromZero = Annotated[int | float, Field(ge=0), Expected("a number of 0 or more")]
 AboveZero = Annotated[int | float, Field(gt=0), Expected("a number above 0")]
 Share = Annotated[int | float, Field(ge=0, le=1), Expected("a number from 0 to 1")]
-DatasetName = Annotated[str, Field(pattern="^[a-z0-9_]+$"), Expected("lower-case letters, digits and underscores")]
+DatasetName = Annotated[str, Expected("lower-case letters, digits and underscores", "^[a-z0-9_]+$")]
 
 
 class Strict(BaseModel):

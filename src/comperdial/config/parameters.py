@@ -39,45 +39,37 @@ _TABLE = rf"{_PATH}[.](csv|jsonl|parquet)"
 
 
 FilePath = Annotated[
-    str,
-    Field(pattern=f"^{_PATH}$"),
-    Expected("a path without braces or control characters that does not begin with a dash"),
+    str, Expected("a path without braces or control characters that does not begin with a dash", f"^{_PATH}$")
 ]
-TableFile = Annotated[str, Field(pattern=f"^{_TABLE}$"), Expected("a file .csv, .jsonl or .parquet, without braces")]
+TableFile = Annotated[str, Expected("a file .csv, .jsonl or .parquet, without braces", f"^{_TABLE}$")]
 Chosen = Annotated[
     str,
-    Field(pattern=f"^[a-z0-9_]+$|^{_TABLE}$"),
-    Expected("the name of a data set (lower-case letters, digits, underscores), or a file .csv, .jsonl or .parquet"),
+    Expected(
+        "the name of a data set (lower-case letters, digits, underscores), or a file .csv, .jsonl or .parquet",
+        f"^[a-z0-9_]+$|^{_TABLE}$",
+    ),
 ]
-MetricName = Annotated[
-    str, Field(pattern="^[a-z0-9_][a-z0-9_-]*$"), Expected("lower-case letters, digits, underscores and hyphens")
-]
-JudgeName = Annotated[
-    str, Field(pattern="^[a-z0-9][a-z0-9.-]*$"), Expected("lower-case letters, digits, dots and hyphens")
-]
-VariantName = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9-]*$"), Expected("lower-case letters, digits and hyphens")]
+MetricName = Annotated[str, Expected("lower-case letters, digits, underscores and hyphens", "^[a-z0-9_][a-z0-9_-]*$")]
+JudgeName = Annotated[str, Expected("lower-case letters, digits, dots and hyphens", "^[a-z0-9][a-z0-9.-]*$")]
+VariantName = Annotated[str, Expected("lower-case letters, digits and hyphens", "^[a-z0-9][a-z0-9-]*$")]
 RecordedJudgeName = Annotated[
-    str,
-    Field(pattern="^[a-z0-9_][a-z0-9_.-]*$"),
-    Expected("lower-case letters, digits, underscores, dots and hyphens"),
+    str, Expected("lower-case letters, digits, underscores, dots and hyphens", "^[a-z0-9_][a-z0-9_.-]*$")
 ]
-SystemName = Annotated[
-    str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$"), Expected("letters, digits, dots, hyphens and underscores")
-]
+SystemName = Annotated[str, Expected("letters, digits, dots, hyphens and underscores", "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 VariableName = Annotated[
     str,
-    Field(pattern="^[A-Z_][A-Z0-9_]*$"),
     Expected(
         "the name of an environment variable, in capitals, digits and underscores; the key itself belongs into that "
         "variable, never here",
+        "^[A-Z_][A-Z0-9_]*$",
         hidden=True,
     ),
 ]
-Output = Annotated[str, Field(pattern="^[^:-][^:]*(:[^:]+)?$"), Expected("a metric, or metric:output")]
-FullOutput = Annotated[str, Field(pattern="^[^:-][^:]*:[^:]+$"), Expected("METRIC:OUTPUT")]
-OutputName = Annotated[str, Field(pattern="^[^:]+$"), Expected("the name of an output")]
+Output = Annotated[str, Expected("a metric, or metric:output", "^[^:-][^:]*(:[^:]+)?$")]
+FullOutput = Annotated[str, Expected("METRIC:OUTPUT", "^[^:-][^:]*:[^:]+$")]
+OutputName = Annotated[str, Expected("the name of an output", "^[^:]+$")]
 # Part of signatures, whose parts are separated by bars.
-Signed = Annotated[str, Field(pattern=r"^[^|\r\n]*[^|\s][^|\r\n]*$"), Expected("one line of text without a bar (|)")]
+Signed = Annotated[str, Expected("one line of text without a bar (|)", r"^[^|\r\n]*[^|\s][^|\r\n]*$")]
 Resamples = Annotated[int, Field(ge=100), Expected("a whole number of resamples, 100 or more")]
 Columns = Annotated[dict[str, Any], Field(description="our name of a column: the file's")]
 
@@ -111,7 +103,9 @@ class Challenge(Strict):
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> Self:
-        made = [name for name in ("dialogues", "submissions", "agents", "ratings") if name in self.model_fields_set]
+        made: list[str] = [
+            name for name in ("dialogues", "submissions", "agents", "ratings") if name in self.model_fields_set
+        ]
         runs = "dialogues" in made and bool({"submissions", "agents"} & {*made})
         if bool(self.comperdial) == runs or (self.comperdial and made):
             given = ", ".join(["comperdial"] * bool(self.comperdial) + made) or "neither"
@@ -201,7 +195,7 @@ class Judge(Strict):
     parameters: Annotated[dict[str, Any], AfterValidator(_sendable)] = {}
     explain: Maybe[Flag] = None
     items: Maybe[Count] = None
-    base_url: Maybe[Annotated[str, Field(pattern="^https?://"), Expected("http://… or https://…", hidden=True)]] = None
+    base_url: Maybe[Annotated[str, Expected("http://… or https://…", "^https?://", hidden=True)]] = None
     key: Maybe[VariableName] = None
     free: Maybe[Flag] = None
     concurrency: Maybe[Count] = None
