@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import core_schema
 
 from comperdial.config.checking import (
     AboveZero,
@@ -579,26 +577,11 @@ def read_parameters(mapping: Mapping[str, Any], *, lines: Lines | None = None) -
     return checked(Parameters, completed(mapping), lines=lines)
 
 
-class _ForEditors(GenerateJsonSchema):
-    """Leaves out what would mislead: titles that repeat a key, and null as the default of what may not be null."""
-
-    def field_title_should_be_set(self, schema: object) -> bool:
-        return False
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
-        inner = self.generate_inner(schema["schema"])
-        return inner if schema.get("default") is None else super().default_schema(schema)
-
-    def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, Any]:
-        given = super().dict_schema(schema)
-        return given | {"additionalProperties": False} if "patternProperties" in given else given
-
-
 def json_schema() -> str:
     """Return the JSON schema of ``params.yaml``, by which editors complete and check it."""
-    schema = Parameters.model_json_schema(schema_generator=_ForEditors)
+    schema = Parameters.model_json_schema()
     # A name alone is the package's entry, which a mapping without all keys changes.
     for name in ("Metric", "Recorded", "RecordedJudge", "Training", "Variant"):
         del schema["$defs"][name]["required"]
         schema["$defs"][name]["type"] = ["object", "null"]
-    return json.dumps({"$schema": GenerateJsonSchema.schema_dialect, **schema}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"

@@ -23,8 +23,8 @@ def code(*paths: str, root: Path = PACKAGE) -> str:
     FileError
         When there is no such file or folder.
     """
-    found = [one for path in paths for one in (sorted(root.glob(path)) if "*" in path else [root / path])]
-    return hashlib.sha256("".join(map(_hash, found)).encode()).hexdigest()[:12]
+    files = [one for path in paths for one in (sorted(root.glob(path)) if "*" in path else [root / path])]
+    return hashlib.sha256("".join(map(_hash, files)).encode()).hexdigest()[:12]
 
 
 @cache

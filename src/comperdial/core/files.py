@@ -50,7 +50,7 @@ def check_output(path: str | Path) -> Path:
     Raises
     ------
     FileError
-        For what is no regular file, such as a folder; and for a link to a file that nobody may write, as in DVC's cache.
+        For what is no regular file, such as a folder; and for a link to a read-only file, as in DVC's cache.
     """
     path = check_input(path, expected="the name of a new file, or of one to replace")
     if not path.is_symlink():

@@ -31,5 +31,5 @@ def load_class(package: str, name: str, base: type[T], *, kind: str, helpers: fr
         raise UnknownNameError(kind, name, module_names(package, helpers))
     module = importlib.import_module(f"{package}.{name}")
     own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
-    (found,) = (value for value in own if issubclass(value, base) and not value.__name__.startswith("_"))
-    return found
+    (chosen,) = (value for value in own if issubclass(value, base) and not value.__name__.startswith("_"))
+    return chosen

@@ -183,7 +183,7 @@ def _readable(path: str | Path, name: str = "scores") -> Iterator[None]:
 
 
 def _marked(file: pq.ParquetFile) -> str | None:
-    """Return the name of the table that a file is, if we wrote it and nobody since."""
+    """Return the name of the table that a file is, if we wrote it and no other program since."""
     marks = file.metadata.metadata or {}
     name: str = marks.get(_TABLE, b"").decode()
     # Other programs store a copy of the schema, by which their files differ from ours.
