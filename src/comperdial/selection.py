@@ -268,14 +268,6 @@ class Selection:
             raise
 
     @_once
-    def _unsuited(self, dataset: str) -> dict[str, str]:
-        """Return the metrics that are for English alone, if a data set's texts are in other scripts, with the reason."""
-        writing = self.writing(dataset)
-        if writing is None:
-            return {}
-        return {name: why for name, metric in self.metrics.items() if (why := why_unsuited(metric, writing))}
-
-    @_once
     def metric(self, dataset: str, name: str) -> Metric:
         """Return a metric as a data set is scored with it: on texts of some scripts its signature says how it splits them."""
         writing = self.writing(dataset)
@@ -306,13 +298,17 @@ class Selection:
         ]
 
     @_once
+    def why_not_scored(self, dataset: str, metric: str) -> str | None:
+        """Return why a metric cannot score a data set; None if it can run here, or fitting scores were pulled."""
+        writing = self.writing(dataset)
+        if writing and (why := why_unsuited(self.metrics[metric], writing)):
+            return why
+        why = self.unavailable.get(metric)
+        return None if why and _fits(score_file(dataset, metric), self.metric(dataset, metric).signature()) else why
+
     def scored_by(self, dataset: str, metric: str) -> bool:
-        """Return whether there are or can be scores: the metric runs here, or fitting scores were pulled."""
-        if metric not in self.metrics_of(dataset) or metric in self._unsuited(dataset):
-            return False
-        if metric not in self.unavailable:
-            return True
-        return _fits(score_file(dataset, metric), self.metric(dataset, metric).signature())
+        """Return whether there are or can be scores of a data set by a metric."""
+        return metric in self.metrics_of(dataset) and self.why_not_scored(dataset, metric) is None
 
     @cached_property
     def combined(self) -> dict[str, Mapping[str, Metric]]:
@@ -337,8 +333,8 @@ class Selection:
     @_once
     def expected(self, dataset: str) -> dict[str, Any]:
         """Return the signature of each metric that a data set is scored with, and what each output needs of a context."""
-        names = [name for name in self.metrics_of(dataset) if self.scored_by(dataset, name)]
-        return {name: expected_of(self.metric(dataset, name)) for name in names}
+        names = self.metrics_of(dataset)
+        return {name: expected_of(self.metric(dataset, name)) for name in names if self.scored_by(dataset, name)}
 
     # Recorded scores and judges
 
@@ -430,10 +426,9 @@ class Selection:
 
     def not_run(self, dataset: str) -> dict[str, str]:
         """Return the metrics and judges that a data set has no scores of, with the reason."""
-        why = {**self.unavailable, **self._unsuited(dataset)}
-        metrics = [name for name in self.metrics_of(dataset) if name in why and not self.scored_by(dataset, name)]
-        judges = {name: self.why_not_judged(dataset, name) for name in self.tasks.get(dataset, {})}
-        return {name: why[name] for name in metrics} | {name: reason for name, reason in judges.items() if reason}
+        reasons = {name: self.why_not_scored(dataset, name) for name in self.metrics_of(dataset)}
+        reasons |= {name: self.why_not_judged(dataset, name) for name in self.tasks.get(dataset, {})}
+        return {name: why for name, why in reasons.items() if why}
 
     def main_outputs(self, metric: str, dataset: str) -> list[str]:
         """Return the outputs that represent a metric or judge, as METRIC:OUTPUT."""

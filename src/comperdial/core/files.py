@@ -31,16 +31,16 @@ def check_input(path: str | Path, *, expected: str = "a file") -> Path:
     """Return ``path``; refuse a folder, pipe, device or socket: reading a pipe could wait for ever."""
     path = Path(path)
     try:
-        # A loop of links does not exist for `exists`.
-        if path.is_symlink():
-            path.resolve()
-        if path.exists() and not path.is_file():
-            problem = "is a folder" if path.is_dir() else "is a pipe, a device or a socket"
-            raise FileError(problem, where=str(path), expected=expected)
-    except (OSError, ValueError, RuntimeError) as error:
-        # ValueError: a name that no file can have. RuntimeError: a loop of links.
+        path.stat()
+    except FileNotFoundError:
+        return path
+    except (OSError, ValueError) as error:
+        # A loop of links, or a name that no file can have.
         reason = error.strerror if isinstance(error, OSError) else error
         raise FileError(f"cannot be used ({reason})", where=str(path), expected=expected) from error
+    if not path.is_file():
+        problem = "is a folder" if path.is_dir() else "is a pipe, a device or a socket"
+        raise FileError(problem, where=str(path), expected=expected)
     return path
 
 
