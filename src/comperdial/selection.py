@@ -18,7 +18,7 @@ from comperdial.challenge.submissions import is_submission
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import read_parameters
-from comperdial.config.registry import REGISTRIES, completed
+from comperdial.config.registry import REGISTRIES
 from comperdial.config.studies import params_file, study_files, with_studies
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.files import TABLE_SUFFIXES, read_json
@@ -74,7 +74,7 @@ class Selection:
         files = [*REGISTRIES, *study_files(), *(lines.paths if lines else ())]
         self._lines = Lines(*files, option=lines.option) if lines else None
         self._own_studies = config.get("studies") or {}
-        self.config = with_studies(completed(config))
+        self.config = with_studies(config)
         self.studies: Mapping[str, Any] = self.config["studies"]
         self.catalogue: Catalogue = load_catalogue(config["catalogue"])
         self._read_datasets()
