@@ -20,7 +20,7 @@ from comperdial.data import wordnet
 from comperdial.data.preferences import preference_sets
 from comperdial.data.sources import MIRROR_VARIABLE
 from comperdial.models.store import label, missing
-from comperdial.selection import Selection, agent_file, describe, judge_signature, score_file
+from comperdial.selection import Selection, agent_file, describe, score_file
 
 # Snakemake's records that came with pulled results: without them all of these would be made again.
 try:

@@ -18,7 +18,7 @@ from comperdial.challenge.submissions import is_submission
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import read_parameters
-from comperdial.config.registry import REGISTRIES, completed
+from comperdial.config.registry import REGISTRIES
 from comperdial.config.studies import params_file, study_files, with_studies
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.files import TABLE_SUFFIXES, read_json
@@ -38,8 +38,6 @@ from comperdial.perturbations import generated
 
 # Folders below results/ that belong to no data set.
 _FOLDERS = {"local", "notebooks", "personas", "studies"}
-
-
 # Hundreds of jobs ask the same of the one selection that a process has.
 _once = cache
 
@@ -60,6 +58,8 @@ class Selection:
         The data sets of ``datasets`` in ``params.yaml``: what ``snakemake`` alone makes.
     datasets
         These and the studies', perturbed ones excluded.
+    public, own, challenges
+        These by where they come from; a challenge is ``made`` or ``imported``, and ``simulated`` if programs rate it.
     metrics, unavailable
         The metrics by name, and why some cannot run here.
 
@@ -74,14 +74,16 @@ class Selection:
         files = [*REGISTRIES, *study_files(), *(lines.paths if lines else ())]
         self._lines = Lines(*files, option=lines.option) if lines else None
         self._own_studies = config.get("studies") or {}
-        self.config = with_studies(completed(config))
+        self.config = with_studies(config)
         self.studies: Mapping[str, Any] = self.config["studies"]
         self.catalogue: Catalogue = load_catalogue(config["catalogue"])
         self._read_datasets()
+        self._check_files()
+        self.levels = {name: self._levels_of(name) for name in self.datasets}
+        self.rated = [name for name in self.datasets if self.levels[name]]
         self.metrics = {name: self._made(name, entry) for name, entry in self.config["metrics"].items()}
         self.unavailable = {name: why for name, metric in self.metrics.items() if (why := metric.unavailable())}
-        self._read_recorded()
-        self._read_judging()
+        self._read_scorers()
         self._check_names()
 
     @classmethod
@@ -99,6 +101,10 @@ class Selection:
             value = value[key]
         return self._lines.place(keys, value) if self._lines else f"params.yaml, {'.'.join(map(str, keys))}"
 
+    def _check(self, kind: str, name: str, known: Collection[str], *place: str | int) -> None:
+        if name not in known:
+            raise UnknownNameError(kind, name, known, where=self._place(*place))
+
     # Data sets
 
     def _read_datasets(self) -> None:
@@ -111,6 +117,7 @@ class Selection:
                     raise ConfigError(f"{path}: there is a data set {name!r} already", hint="Rename the file")
                 own[name] = {"file": str(path), "title": path.stem}
                 chosen[place] = name
+        self.chosen = chosen
         self.names = [*own, *config["challenges"], *catalogue.datasets]
         if taken := sorted(_FOLDERS & {*self.names}):
             raise ConfigError(
@@ -119,41 +126,31 @@ class Selection:
         if twice := sorted({name for name in self.names if self.names.count(name) > 1}):
             raise ConfigError(f"two data sets are called {twice[0]!r}", where="params.yaml and the catalogue")
         for place, name in enumerate(chosen):
-            if name not in self.names:
-                raise UnknownNameError("dataset", name, self.names, where=self._place("datasets", place))
-        self.chosen = chosen
+            self._check("dataset", name, self.names, "datasets", place)
+        for study, entry in self._own_studies.items():
+            for name in entry.get("datasets", []):
+                self._check("dataset", name, self.names, "studies", study, "datasets")
+        self._check("dataset", config["tables"]["benchmark"], self.names, "tables", "benchmark")
         # Of the studies whose data sets are all known: another catalogue need not have them.
         self.sets_of = {
             name: list(study["datasets"])
             for name, study in self.studies.items()
             if study.get("datasets") and {*study["datasets"]} <= {*self.names}
         }
-        for name, study in self._own_studies.items():
-            for dataset in study.get("datasets", []):
-                if dataset not in self.names:
-                    where = self._place("studies", name, "datasets")
-                    raise UnknownNameError("dataset", dataset, self.names, where=where)
         wanted = list(dict.fromkeys([*chosen, *(name for names in self.sets_of.values() for name in names)]))
         # Pairs of an original and a worse version: recorded by others, or made here of any data set.
-        self.recorded_pairs = (
-            {name: catalogue.dataset(name) for name in PERTURBATIONS}
-            if {*PERTURBATIONS} <= catalogue.datasets.keys()
-            else {}
-        )
+        pairs = PERTURBATIONS if {*PERTURBATIONS} <= catalogue.datasets.keys() else ()
+        self.recorded_pairs = {name: catalogue.dataset(name) for name in pairs}
         self.perturbed = [perturbed(name) for name in wanted]
         self.challenges = {name: config["challenges"][name] for name in wanted if name in config["challenges"]}
         self.own = {name: own[name] for name in wanted if name in own}
         self.public = {name: catalogue.dataset(name) for name in wanted if name not in {**self.challenges, **self.own}}
         self.datasets = [*self.public, *self.challenges, *self.own]
         # What a challenge's entry has decides how its tables are made.
-        self.made = [name for name, challenge in self.challenges.items() if "dialogues" in challenge]
-        self.imported = [name for name, challenge in self.challenges.items() if "comperdial" in challenge]
-        self.simulated = [name for name, challenge in self.challenges.items() if "simulated" in challenge]
-        self._check_files()
-        self.levels = {name: self._levels_of(name) for name in self.datasets}
-        self.rated = [name for name in self.datasets if self.levels[name]]
-        if (benchmark := config["tables"]["benchmark"]) not in self.names:
-            raise UnknownNameError("dataset", benchmark, self.names, where=self._place("tables", "benchmark"))
+        self.made, self.imported, self.simulated = (
+            [name for name, challenge in self.challenges.items() if key in challenge]
+            for key in ("dialogues", "comperdial", "simulated")
+        )
 
     def _check_files(self) -> None:
         """Refuse a wrong name here: with results of an earlier run it would go unnoticed later."""
@@ -179,12 +176,9 @@ class Selection:
         if dataset in self.own:
             entry = self.own[dataset]
             known = rated(entry["file"], self.own_options(dataset))
-            for key, kind, names in (
-                ("target", "dimension", known.dimensions),
-                ("source", "source", known.sources),
-            ):
-                if names and key in entry and entry[key] not in names:
-                    raise UnknownNameError(kind, entry[key], names, where=self._place("own_data", dataset, key))
+            for key, kind, names in (("target", "dimension", known.dimensions), ("source", "source", known.sources)):
+                if names and key in entry:
+                    self._check(kind, entry[key], names, "own_data", dataset, key)
             return list(known.levels)
         if dataset in [*self.simulated, *self.imported]:
             return ["turn", "dialogue"]
@@ -198,35 +192,31 @@ class Selection:
         """Return whether a data set's texts were fetched: they are not ours to publish."""
         return dataset in self.public
 
-    def _entry(self, dataset: str) -> Mapping[str, Any]:
-        return self.challenges.get(dataset) or self.own.get(dataset) or {}
+    def _entry(self, dataset: str, key: str) -> str | None:
+        """Return the ``title``, ``source`` or ``target`` that a data set's entry names, if it does."""
+        entry = self.public.get(dataset) or self.recorded_pairs.get(dataset)
+        if entry:
+            return getattr(entry, key) or None
+        return (self.challenges.get(dataset) or self.own.get(dataset) or {}).get(key)
 
     @_once
     def title(self, dataset: str) -> str:
         """Return a data set's name in tables, with who rated it if that was no person."""
         if dataset in self.perturbed and dataset not in self.datasets:
             return self.title(unperturbed(dataset))
-        entry = self.public.get(dataset) or self.recorded_pairs.get(dataset)
-        title = entry.title if entry else self._entry(dataset).get("title", dataset)
-        source = self.source(dataset)
+        title, source = self._entry(dataset, "title") or dataset, self.source(dataset)
         return title if source in ("human", "simulated") else f"{title} (rated by {source})"
 
     @_once
     def source(self, dataset: str) -> str:
         """Return whose ratings a data set is evaluated with: as its entry, its files or the configuration says."""
-        entry = self.public.get(dataset)
-        source = entry.source if entry else self._entry(dataset).get("source")
+        source = None if dataset in self.recorded_pairs else self._entry(dataset, "source")
         if not source and dataset in self.simulated:
             source = "simulated"
         if not source and dataset in self.imported:
             path = Path(self.challenges[dataset]["comperdial"]) / "ComperDial_systems.json"
             source = read_json(path).get("source") if path.is_file() else None
         return str(source or self.config["evaluation"]["source"])
-
-    def target(self, dataset: str) -> str | None:
-        """Return the rated dimension that a data set's entry names; None without one."""
-        entry = self.public.get(dataset)
-        return (entry.target if entry else self._entry(dataset).get("target")) or None
 
     @_once
     def writing(self, dataset: str) -> Writing | None:
@@ -237,6 +227,35 @@ class Selection:
             dialogues = read_dialogues(self.challenges[dataset]["dialogues"])
             return Writing.of(text for dialogue in dialogues for text in dialogue.texts)
         return None
+
+    def submissions(self, challenge: str) -> list[str]:
+        """Return the submissions of a challenge: files, and those in its folders.
+
+        A name that Snakemake would read as a pattern is left out; the command reads whole folders.
+        """
+        files: list[str] = []
+        for path in map(Path, self.challenges[challenge].get("submissions", [])):
+            files += map(str, sorted(filter(is_submission, path.iterdir())) if path.is_dir() else [path])
+        return [name for name in files if not set("{}") & set(name) and name.isprintable()]
+
+    def has(self, dataset: str, wanted: Iterable[str]) -> bool:
+        """Return whether a data set is and has all that ``when`` in ``report/dataset.yaml`` asks for."""
+        judged, recorded = self.judged_by(dataset), self.recorded_judges_of(dataset)
+        known = {
+            "rated": bool(self.levels[dataset]),
+            "turns": "turn" in self.levels[dataset],
+            "dialogues": "dialogue" in self.levels[dataset],
+            "judges": bool(judged),
+            "recorded_judges": bool(recorded),
+            "judges_of_turns": bool(self.judge_outputs(dataset)),
+            # G-Eval's prompts ask for a bare number.
+            "judges_with_reasons": bool(judged)
+            or not all(self.recorded_judges[name].prompt.startswith("geval") for name in recorded),
+            "personas": dataset in [*self.made, *self.imported],
+            # Numbered tables of these are among the study's own.
+            "outside_comperdial": dataset not in self.sets_of.get("comperdial", []),
+        }
+        return all(known[name] for name in wanted)
 
     # Metrics
 
@@ -249,14 +268,6 @@ class Selection:
             raise
 
     @_once
-    def unsuited(self, dataset: str) -> dict[str, str]:
-        """Return the metrics that are for English alone, if a data set's texts are in other scripts, with the reason."""
-        writing = self.writing(dataset)
-        if writing is None:
-            return {}
-        return {name: why for name, metric in self.metrics.items() if (why := why_unsuited(metric, writing))}
-
-    @_once
     def metric(self, dataset: str, name: str) -> Metric:
         """Return a metric as a data set is scored with it: on texts of some scripts its signature says how it splits them."""
         writing = self.writing(dataset)
@@ -267,34 +278,37 @@ class Selection:
         """Return the metrics that a data set is to be scored with, whether they can run here or not.
 
         All are but those whose entry names other data sets or skips this one; a data set of studies with
-        ``own_metrics_only`` alone is scored with the metrics that these list.
+        ``own_metrics_only`` alone is scored with the metrics that these list, pairs with those of the studies with pairs.
         """
-        base = unperturbed(dataset)
-        of_studies = [study for study, names in self.sets_of.items() if base in names]
-        general = dataset in self.chosen or any(not self.studies[study].get("own_metrics_only") for study in of_studies)
-        if dataset in self.datasets and general:
-            names = list(self.metrics)
+        base, entries = unperturbed(dataset), self.config["metrics"]
+        studies = [self.studies[study] for study, names in self.sets_of.items() if base in names]
+        named: dict[str, list[str] | None]
+        if dataset not in self.datasets:
+            studies = [study for study in self.studies.values() if study.get("perturbed")]
+            named = {name: [base] for study in studies for name in study.get("metrics") or {}}
+        elif dataset in self.chosen or not all(study.get("own_metrics_only") for study in studies):
+            named = dict.fromkeys(self.metrics)
         else:
-            pairs = [name for name, study in self.studies.items() if study.get("perturbed")]
-            studies = of_studies if dataset in self.datasets else pairs
-            names = list(dict.fromkeys(name for study in studies for name in self.studies[study].get("metrics") or {}))
-        entries = self.config["metrics"]
+            named = dict.fromkeys(name for study in studies for name in study.get("metrics") or {})
         return [
             name
-            for name in names
-            # Pairs are scored with all metrics of the studies that have pairs.
-            if (dataset not in self.datasets or base in entries[name].get("datasets", [base]))
+            for name, always in named.items()
+            if base in (always or entries[name].get("datasets", [base]))
             and dataset not in entries[name].get("skip", [])
         ]
 
     @_once
+    def why_not_scored(self, dataset: str, metric: str) -> str | None:
+        """Return why a metric cannot score a data set; None if it can run here, or fitting scores were pulled."""
+        writing = self.writing(dataset)
+        if writing and (why := why_unsuited(self.metrics[metric], writing)):
+            return why
+        why = self.unavailable.get(metric)
+        return None if why and _fits(score_file(dataset, metric), self.metric(dataset, metric).signature()) else why
+
     def scored_by(self, dataset: str, metric: str) -> bool:
-        """Return whether there are or can be scores: the metric runs here, or fitting scores were pulled."""
-        if metric not in self.metrics_of(dataset) or metric in self.unsuited(dataset):
-            return False
-        return metric not in self.unavailable or _fits(
-            score_file(dataset, metric), self.metric(dataset, metric).signature()
-        )
+        """Return whether there are or can be scores of a data set by a metric."""
+        return metric in self.metrics_of(dataset) and self.why_not_scored(dataset, metric) is None
 
     @cached_property
     def combined(self) -> dict[str, Mapping[str, Metric]]:
@@ -316,43 +330,40 @@ class Selection:
             and self.scored_by(dataset, name)
         ]
 
+    @_once
+    def expected(self, dataset: str) -> dict[str, Any]:
+        """Return the signature of each metric that a data set is scored with, and what each output needs of a context."""
+        names = self.metrics_of(dataset)
+        return {name: expected_of(self.metric(dataset, name)) for name in names if self.scored_by(dataset, name)}
+
     # Recorded scores and judges
 
-    def _read_recorded(self) -> None:
+    def _read_scorers(self) -> None:
+        config, paired = self.config, [*self.recorded_pairs, *self.perturbed]
+        sections = [config.get(key) or {} for key in ("recorded_judges", "recorded", "metrics")]
+        self.entries = {name: entry for section in sections for name, entry in section.items()}
         self.recorded = read_entries(
-            self.config.get("recorded"),
-            taken={*self.metrics, *kinds()},
-            datasets=self.names,
-            catalogue=self.catalogue,
+            config.get("recorded"), taken={*self.metrics, *kinds()}, datasets=self.names, catalogue=self.catalogue
         )
         for name, entry in self.recorded.items():
             if isinstance(entry.file, Path):
                 if not entry.file.is_file():
                     raise ConfigError(f"{entry.file}: no such file", where=self._place("recorded", name, "path"))
             elif not entry.file.pinned and entry.dataset in self.datasets:
-                raise ConfigError(
-                    f"{name}: the checksum of {entry.file.name} is not known",
-                    hint=f"Run `comperdial fetch {entry.file.name}` once",
-                )
-
-    def recorded_of(self, dataset: str) -> list[str]:
-        """Return the scores of a data set that others computed."""
-        return [name for name, entry in self.recorded.items() if entry.dataset == dataset]
-
-    def _read_judging(self) -> None:
-        config = self.config
-        paired = [*self.recorded_pairs, *self.perturbed]
+                hint = f"Run `comperdial fetch {entry.file.name}` once"
+                raise ConfigError(f"{name}: the checksum of {entry.file.name} is not known", hint=hint)
+        datasets = [*config["challenges"], *self.catalogue.datasets]
         self.judging = read_judging(
             config.get("judges"),
             config.get("judging"),
-            datasets=[*config["challenges"], *self.catalogue.datasets, *paired],
+            datasets=[*datasets, *paired],
             groups=groups_of(config),
             lines=self._lines,
         )
         self.tasks: dict[str, dict[str, Task]] = {}
         for dataset in dict.fromkeys([*self.datasets, *paired]):
-            entry = self.public.get(dataset) or self.recorded_pairs.get(dataset)
-            levels = judged_levels(dataset, entry.levels if entry else None)
+            catalogued = self.public.get(dataset) or self.recorded_pairs.get(dataset)
+            levels = judged_levels(dataset, catalogued.levels if catalogued else None)
             self.tasks[dataset] = self.judging.tasks(dataset, **levels)
         judged = {name for tasks in self.tasks.values() for name in tasks}
         if both := judged & {*self.metrics, *self.recorded}:
@@ -362,7 +373,7 @@ class Selection:
             key="recorded_judges",
             formats=ANSWER_FORMATS,
             taken={*self.metrics, *self.recorded, *judged},
-            datasets=[*config["challenges"], *self.catalogue.datasets],
+            datasets=datasets,
             catalogue=self.catalogue,
         )
 
@@ -389,44 +400,13 @@ class Selection:
         asked = [task.name for task in self.judged_by(dataset) if task.samples > 1]
         return [*asked, *self.recorded_judges_of(dataset)]
 
-    def submissions(self, challenge: str) -> list[str]:
-        """Return the submissions of a challenge: files, and those in its folders.
-
-        A name that Snakemake would read as a pattern is left out; the command reads whole folders.
-        """
-        files: list[str] = []
-        for path in map(Path, self.challenges[challenge].get("submissions", [])):
-            inside = sorted(filter(is_submission, path.iterdir())) if path.is_dir() else [path]
-            files += map(str, inside)
-        return [name for name in files if not set("{}") & set(name) and name.isprintable()]
-
     @_once
-    def properties(self, dataset: str) -> dict[str, bool]:
-        """Return what a data set is and has, as ``when`` in ``report/dataset.yaml`` asks for it."""
-        judged, recorded = self.judged_by(dataset), self.recorded_judges_of(dataset)
-        # G-Eval's prompts ask for a bare number.
-        reasons = [name for name in recorded if not self.recorded_judges[name].prompt.startswith("geval")]
-        return {
-            "rated": bool(self.levels[dataset]),
-            "turns": "turn" in self.levels[dataset],
-            "dialogues": "dialogue" in self.levels[dataset],
-            "judges": bool(judged),
-            "recorded_judges": bool(recorded),
-            "judges_of_turns": bool(self.judge_outputs(dataset)),
-            "judges_with_reasons": bool(judged or reasons),
-            "personas": dataset in [*self.made, *self.imported],
-            # Numbered tables of these are among the study's own.
-            "outside_comperdial": dataset not in self.sets_of.get("comperdial", []),
-        }
-
-    def has(self, dataset: str, wanted: Iterable[str]) -> bool:
-        """Return whether a data set is and has all of :meth:`properties` that are named."""
-        return all(self.properties(dataset)[name] for name in wanted)
-
-    def expected(self, dataset: str) -> dict[str, Any]:
-        """Return the signature of each metric that a data set is scored with, and what each output needs of a context."""
-        names = [name for name in self.metrics_of(dataset) if self.scored_by(dataset, name)]
-        return {name: expected_of(self.metric(dataset, name)) for name in names}
+    def judge_outputs(self, dataset: str) -> list[str]:
+        """Return outputs of judges of turns: the main one of each prompt asked here, every one that others recorded."""
+        asked = [_main_output(task) for task in self.judged_by(dataset) if not task.variant.turns]
+        entries = [self.recorded_judges[name] for name in self.recorded_judges_of(dataset)]
+        entries = [entry for entry in entries if ANSWER_FORMATS[entry.format].level == "turn"]
+        return asked + [f"{entry.name}:{dimension}" for entry in entries for dimension in entry.files]
 
     # All that scores a data set
 
@@ -437,40 +417,30 @@ class Selection:
         Metrics that are ``apart`` are for who asks for them by name, and in no general table.
         """
         entries = self.config["metrics"]
-        names = [name for name in self.metrics_of(dataset) if self.scored_by(dataset, name)]
-        names = [name for name in names if apart or not entries[name].get("apart")]
-        judged = [task.name for task in self.judged_by(dataset)]
-        return [*names, *self.recorded_of(dataset), *judged, *self.recorded_judges_of(dataset)]
+        return [
+            *(name for name in self.expected(dataset) if apart or not entries[name].get("apart")),
+            *(name for name, entry in self.recorded.items() if entry.dataset == dataset),
+            *(task.name for task in self.judged_by(dataset)),
+            *self.recorded_judges_of(dataset),
+        ]
 
     def not_run(self, dataset: str) -> dict[str, str]:
         """Return the metrics and judges that a data set has no scores of, with the reason."""
-        why = {**self.unavailable, **self.unsuited(dataset)}
-        metrics = {
-            name: why[name] for name in self.metrics_of(dataset) if name in why and not self.scored_by(dataset, name)
-        }
-        judges = {
-            name: reason for name in self.tasks.get(dataset, {}) if (reason := self.why_not_judged(dataset, name))
-        }
-        return metrics | judges
-
-    def entry_of(self, metric: str) -> Mapping[str, Any]:
-        """Return the entry of a metric, of recorded scores or of a recorded judge."""
-        for section in ("metrics", "recorded", "recorded_judges"):
-            if entry := (self.config.get(section) or {}).get(metric):
-                return dict(entry)
-        return {}
+        reasons = {name: self.why_not_scored(dataset, name) for name in self.metrics_of(dataset)}
+        reasons |= {name: self.why_not_judged(dataset, name) for name in self.tasks.get(dataset, {})}
+        return {name: why for name, why in reasons.items() if why}
 
     def main_outputs(self, metric: str, dataset: str) -> list[str]:
         """Return the outputs that represent a metric or judge, as METRIC:OUTPUT."""
         if (task := self.tasks.get(dataset, {}).get(metric)) is not None:
-            return [f"{metric}:{slug(task.variant.form.main)}"]
-        return [f"{metric}:{output}" for output in _mains(self.entry_of(metric))]
+            return [_main_output(task)]
+        return [f"{metric}:{output}" for output in _mains(self.entries.get(metric, {}))]
 
-    def outputs_named(self, names: Iterable[str], dataset: str) -> list[str]:
-        """Return METRIC:OUTPUT of names that may lack the output, if a data set has scores of the metric."""
+    def outputs_named(self, names: Iterable[str], dataset: str, *, all_of: bool = False) -> list[str]:
+        """Return METRIC:OUTPUT of names that may lack the output, if a data set has scores of it, or of all names."""
         there = {*self.scorers(dataset)}
         outputs = [output for name in names for output in ([name] if ":" in name else self.main_outputs(name, dataset))]
-        return list(dict.fromkeys(output for output in outputs if output.rpartition(":")[0] in there))
+        return outputs if all_of else [*dict.fromkeys(one for one in outputs if one.rpartition(":")[0] in there)]
 
     @_once
     def outputs(self, dataset: str) -> list[str]:
@@ -479,84 +449,30 @@ class Selection:
         names = [name for name in self.scorers(dataset) if name not in judged]
         return self.outputs_named([*names, *judged], dataset)
 
-    def systems_outputs(self, dataset: str) -> list[str]:
-        """Return the scores that tables of systems show, also those that a data set has none of."""
-        names = self.config["tables"]["systems"]
-        return [output for name in names for output in ([name] if ":" in name else self.main_outputs(name, dataset))]
-
-    def figure_outputs(self, figure: str, dataset: str) -> list[str]:
-        """Return the outputs that a figure shows: those that ``figures`` names, or else the main ones."""
-        return self.outputs_named(self.config["figures"].get(figure, []), dataset) or self.outputs(dataset)
-
-    def judge_outputs(self, dataset: str) -> list[str]:
-        """Return outputs of judges of turns: the main one of each prompt asked here, every one that others recorded."""
-        asked = [
-            f"{task.name}:{slug(task.variant.form.main)}" for task in self.judged_by(dataset) if not task.variant.turns
-        ]
-        entries = [self.recorded_judges[name] for name in self.recorded_judges_of(dataset)]
-        entries = [entry for entry in entries if ANSWER_FORMATS[entry.format].level == "turn"]
-        return asked + [f"{entry.name}:{dimension}" for entry in entries for dimension in entry.files]
-
-    def judge_metrics(self, dataset: str) -> dict[str, dict[str, Any]]:
-        """Return what each metric of a judge is: its variant, judge, label and main output."""
-        everyone = dataclasses.replace(self.judging, by_dataset={DEFAULT: tuple(self.judging.judges)})
-        here = self.tasks.get(dataset, {})
-        asked = {
-            task.name: {
-                "variant": task.variant.name,
-                "judge": task.judge.name,
-                "service": task.judge.service,
-                "label": task.label,
-                "output": slug(task.variant.form.main),
-                "outputs": [slug(dimension) for dimension in task.variant.form.dimensions],
-                "level": task.variant.level,
-                "scale": [task.variant.form.low, task.variant.form.high],
-                "implicit": task.variant.implicit,
-                "main": task.samples == task.wanted[0],
-                "once": task.samples == 1,
-                "asked": task.name in here,
-            }
-            for task in [*everyone.tasks(DEFAULT).values(), *here.values()]
-        }
-        recorded = {
-            name: {
-                "judge": name,
-                "label": str(self.entry_of(name).get("label") or name),
-                "format": entry.format,
-                "model": entry.model,
-                "prompt": entry.prompt,
-                "asked": True,
-            }
-            for name, entry in self.recorded_judges.items()
-            if entry.dataset == dataset
-        }
-        return asked | recorded
-
     @_once
     def labels(self, dataset: str) -> dict[str, str]:
-        """Return what tables and figures call outputs: by METRIC:OUTPUT, or by METRIC for all of its outputs."""
+        """Return what tables and figures call outputs: by METRIC:OUTPUT, or by METRIC for all of its outputs.
+
+        ``label`` of an entry is a text for each output, or one for all: for the main output, and by METRIC for the others,
+        which are called after it. In a text for all, ``{output}`` is the output's name.
+        """
         tasks = self.tasks.get(dataset, {}).values()
-        labels = {task.name: task.label for task in tasks}
-        labels |= {f"{task.name}:{slug(task.variant.form.main)}": task.label for task in tasks}
-        for name in [*self.metrics_of(dataset), *self.recorded_of(dataset), *self.recorded_judges_of(dataset)]:
-            entry = self.entry_of(name)
-            labels |= _labels(name, entry, [*_mains(entry), *entry.get("sources", ())])
+        labels = {name: task.label for task in tasks for name in (task.name, _main_output(task))}
+        others = [
+            entry.name
+            for entry in [*self.recorded.values(), *self.recorded_judges.values()]
+            if entry.dataset == dataset
+        ]
+        for name in [*self.metrics_of(dataset), *others]:
+            entry = self.entries[name]
+            label, outputs = entry.get("label"), [*_mains(entry), *entry.get("sources", ())]
+            if isinstance(label, Mapping):
+                labels |= {f"{name}:{output}": text for output, text in label.items()}
+            elif label and "{output}" in label:
+                labels |= {f"{name}:{output}": label.replace("{output}", output) for output in outputs}
+            elif label:
+                labels |= {name: label} | ({f"{name}:{outputs[0]}": label} if len(outputs) == 1 else {})
         return labels
-
-    def bounds(self, dataset: str) -> dict[str, dict[str, tuple[float, float]]]:
-        """Return the lowest and the highest score of each output that has them, by metric; of judges, their scale."""
-        metrics = {
-            name: {output: ends for output, ends in self.metrics[name].bounds.items() if ends}
-            for name in self.metrics_of(dataset)
-        }
-        judges = {
-            task.name: dict.fromkeys(map(slug, form.dimensions), (form.low, form.high))
-            for task in self.judged_by(dataset)
-            for form in [task.variant.form]
-        }
-        return {name: of for name, of in (metrics | judges).items() if of}
-
-    # Checks
 
     def _check_names(self) -> None:
         """Refuse names of scores that nothing makes: a typing error must not pass for a metric that was not run."""
@@ -564,80 +480,111 @@ class Selection:
         known = {*self.metrics, *self.recorded, *self.recorded_judges}
         known |= {name for tasks in self.tasks.values() for name in tasks}
         known |= {f"{variant}_{judge}" for variant in self.judging.variants for judge in self.judging.judges}
-        named: list[tuple[str, str | int, str | int, str]] = [
-            *(
-                ("metrics", name, "main", f"{name}:{one}")
-                for name in self.metrics
-                for one in _mains(config["metrics"][name])
-            ),
-            *(
-                ("figures", figure, place, name)
-                for figure, names in config["figures"].items()
-                if isinstance(names, list)
-                for place, name in enumerate(names)
-            ),
-            *(("tables", "systems", place, name) for place, name in enumerate(config["tables"]["systems"])),
+        lists = {("figures", key): names for key, names in config["figures"].items() if isinstance(names, list)}
+        lists["tables", "systems"] = config["tables"]["systems"]
+        named: list[tuple[str, tuple[str | int, ...]]] = [
+            (f"{name}:{one}", ("metrics", name, "main"))
+            for name in self.metrics
+            for one in _mains(config["metrics"][name])
         ]
-        for *keys, name in named:
+        named += [(name, (*keys, place)) for keys, names in lists.items() for place, name in enumerate(names)]
+        for name, keys in named:
             metric, output = output_name(name, "")
-            if metric not in known:
-                raise UnknownNameError("metric", metric, known, where=self._place(*keys))
+            self._check("metric", metric, known, *keys)
             # An output that a metric lacks is an error; one that a data set has no scores of is not.
-            if metric in self.metrics and output and output not in self.metrics[metric].outputs:
-                outputs = self.metrics[metric].outputs
-                raise UnknownNameError(f"output of {metric}", output, outputs, where=self._place(*keys))
+            if metric in self.metrics and output:
+                self._check(f"output of {metric}", output, self.metrics[metric].outputs, *keys)
         for study, entry in self.studies.items():
             strategies = (entry.get("perturbed") or {}).get("strategies", "all")
             for name in [] if strategies == "all" else strategies:
-                if name not in generated():
-                    where = self._place("studies", study, "perturbed", "strategies")
-                    raise UnknownNameError("strategy", name, generated(), where=where)
-
-
-def file_name(path: str | Path) -> str:
-    """Return what the data set of a user's file is called."""
-    return re.sub("[^a-z0-9_]+", "_", Path(path).stem.lower())
+                self._check("strategy", name, generated(), "studies", study, "perturbed", "strategies")
 
 
 def describe(selection: Selection, dataset: str) -> dict[str, Any]:
     """Return what tables, figures and pages need to know of a data set's configuration: ``about.json``."""
-    judges = selection.judge_metrics(dataset)
-    figures = selection.config["figures"]
-    shown = ("heatmap", "scatter", "slope", "length_bias", "judge_agreement", "curves")
-    outputs = selection.outputs(dataset)
+    config, judged, outputs = selection.config, selection.judged_by(dataset), selection.outputs(dataset)
+    metrics, figures = selection.metrics_of(dataset), config["figures"]
+    bounds = {
+        **{name: {one: ends for one, ends in selection.metrics[name].bounds.items() if ends} for name in metrics},
+        # Of judges, their scale.
+        **{
+            task.name: dict.fromkeys(map(slug, form.dimensions), (form.low, form.high))
+            for task in judged
+            for form in [task.variant.form]
+        },
+    }
     return {
         "dataset": dataset,
         "title": selection.title(dataset),
         "source": selection.source(dataset),
         "levels": selection.levels.get(dataset, []),
-        "target": selection.target(dataset),
-        "main_target": selection.config["evaluation"]["target"],
+        "target": selection._entry(dataset, "target") or None,
+        "main_target": config["evaluation"]["target"],
         "labels": selection.labels(dataset),
         "outputs": outputs,
         "scorers": selection.scorers(dataset, apart=True),
-        "apart": [name for name, entry in selection.config["metrics"].items() if entry.get("apart")],
-        "judged": [task.name for task in selection.judged_by(dataset)],
+        "apart": [name for name, entry in config["metrics"].items() if entry.get("apart")],
+        "judged": [task.name for task in judged],
         "recorded_judges": selection.recorded_judges_of(dataset),
         "not_run": selection.not_run(dataset),
         "recorded_of": {
-            **{name: entry.dataset for name, entry in selection.recorded.items()},
-            **{name: entry.dataset for name, entry in selection.recorded_judges.items()},
+            name: entry.dataset for name, entry in [*selection.recorded.items(), *selection.recorded_judges.items()]
         },
         # Without signatures: a changed option of a metric must not make tables that do not show it stale.
         "needs": {name: entry["outputs"] for name, entry in selection.expected(dataset).items()},
-        "mains": {name: _mains(selection.entry_of(name)) for name in selection.metrics_of(dataset)},
-        "bounds": selection.bounds(dataset),
-        "judges": judges,
+        "mains": {name: _mains(selection.entries[name]) for name in metrics},
+        "bounds": {name: of for name, of in bounds.items() if of},
+        "judges": _judge_metrics(selection, dataset),
         "judge_outputs": selection.judge_outputs(dataset),
-        "systems_outputs": selection.systems_outputs(dataset),
-        "figure_outputs": {figure: selection.figure_outputs(figure, dataset) for figure in shown},
-        "metrics": selection.metrics_of(dataset),
-        "agreement": selection.config["agreement"],
+        # Also scores that a data set has none of.
+        "systems_outputs": selection.outputs_named(config["tables"]["systems"], dataset, all_of=True),
+        # Those that `figures` names, or else the main ones.
+        "figure_outputs": {
+            figure: selection.outputs_named(figures.get(figure, []), dataset) or outputs
+            for figure in ("heatmap", "scatter", "slope", "length_bias", "judge_agreement", "curves")
+        },
+        "metrics": metrics,
+        "agreement": config["agreement"],
         "resamples": figures["resamples"],
-        "seed": selection.config["evaluation"]["seed"],
-        "level_differences": selection.config["tables"]["level_differences"],
-        "coefficient": selection.config["evaluation"]["curves"]["coefficient"],
+        "seed": config["evaluation"]["seed"],
+        "level_differences": config["tables"]["level_differences"],
+        "coefficient": config["evaluation"]["curves"]["coefficient"],
     }
+
+
+def _judge_metrics(selection: Selection, dataset: str) -> dict[str, dict[str, Any]]:
+    """Return what each metric of a judge is: its variant, judge, label and outputs; `asked` if this data set has it."""
+    everyone = dataclasses.replace(selection.judging, by_dataset={DEFAULT: tuple(selection.judging.judges)})
+    here = selection.tasks.get(dataset, {})
+    asked = {
+        task.name: {
+            "variant": task.variant.name,
+            "judge": task.judge.name,
+            "service": task.judge.service,
+            "label": task.label,
+            "output": slug(task.variant.form.main),
+            "outputs": [slug(dimension) for dimension in task.variant.form.dimensions],
+            "level": task.variant.level,
+            "scale": [task.variant.form.low, task.variant.form.high],
+            "implicit": task.variant.implicit,
+            "main": task.samples == task.wanted[0],
+            "once": task.samples == 1,
+            "asked": task.name in here,
+        }
+        for task in [*everyone.tasks(DEFAULT).values(), *here.values()]
+    }
+    recorded = {
+        name: {
+            "judge": name,
+            "label": str(selection.entries[name].get("label") or name),
+            "format": selection.recorded_judges[name].format,
+            "model": selection.recorded_judges[name].model,
+            "prompt": selection.recorded_judges[name].prompt,
+            "asked": True,
+        }
+        for name in selection.recorded_judges_of(dataset)
+    }
+    return asked | recorded
 
 
 def score_file(dataset: str, metric: str) -> str:
@@ -645,35 +592,23 @@ def score_file(dataset: str, metric: str) -> str:
     return f"results/{dataset}/scores/{metric}.parquet"
 
 
-def judge_signature(selection: Selection, dataset: str, metric: str) -> str:
-    """Return all that determines a judge's scores."""
-    return selection.tasks[dataset][metric].signature
-
-
-def _mains(entry: Mapping[str, Any] | None) -> list[str]:
-    main = (entry or {}).get("main", [])
-    return [main] if isinstance(main, str) else list(main)
-
-
-def _labels(metric: str, entry: Mapping[str, Any], outputs: Collection[str]) -> dict[str, str]:
-    """Return what an entry calls outputs of its metric, by METRIC:OUTPUT.
-
-    ``label`` is a text for each output, or one for all: for the main output, and by METRIC for the others, which are called
-    after it. In a text for all, ``{output}`` is the output's name.
-    """
-    label = entry.get("label")
-    if label is None:
-        return {}
-    if isinstance(label, Mapping):
-        return {f"{metric}:{name}": text for name, text in label.items()}
-    if "{output}" in label:
-        return {f"{metric}:{name}": label.replace("{output}", name) for name in outputs}
-    return {metric: label} | ({f"{metric}:{output}": label for output in outputs} if len(outputs) == 1 else {})
+def file_name(path: str | Path) -> str:
+    """Return what the data set of a user's file is called."""
+    return re.sub("[^a-z0-9_]+", "_", Path(path).stem.lower())
 
 
 def agent_file(agent: str) -> str:
     """Return the file of an agent, which is FILE or FILE:CLASS."""
     return agent.partition(":")[0]
+
+
+def _mains(entry: Mapping[str, Any]) -> list[str]:
+    main = entry.get("main", [])
+    return [main] if isinstance(main, str) else list(main)
+
+
+def _main_output(task: Task) -> str:
+    return f"{task.name}:{slug(task.variant.form.main)}"
 
 
 def _paths(challenge: Mapping[str, Any]) -> list[str]:

@@ -64,10 +64,10 @@ def test_what_breaks_the_parser_is_one_message(tmp_path, text):
 
 def test_messages_are_short_and_control_no_terminal():
     error = ComperdialError("it is " + "x" * 10_000, where="a\x1b[31m\n\u202efile", hint="Paste:\na: 1\x07")
-    said = str(error)
-    assert len(said) < 700
-    assert said.startswith(r"a\x1b[31m\n\u202efile: it is xxx")
-    assert said.endswith("Paste:\na: 1\\x07")
+    message = str(error)
+    assert len(message) < 700
+    assert message.startswith(r"a\x1b[31m\n\u202efile: it is xxx")
+    assert message.endswith("Paste:\na: 1\\x07")
     assert error.problem == "it is " + "x" * 10_000
 
 
@@ -133,10 +133,10 @@ def test_what_is_said_of_a_study_is_checked_with_what_it_says_itself(shipped):
 def test_a_study_asks_nothing_of_other_data_sets_and_no_judge_that_there_is_not(shipped):
     judging = {**shipped["judging"], "judges": {"default": ["mine"]}}
     judging.pop("asks")
-    found = with_studies({**shipped, "judges": {"mine": {"service": "rules"}}, "judging": judging})["judging"]
-    assert found["asks"]["default"] == list(shipped["judging"]["variants"])
-    assert "explicit-turn" in found["asks"]["llm_evaluators"]
-    assert "llm_evaluators" not in found["judges"]
+    merged = with_studies({**shipped, "judges": {"mine": {"service": "rules"}}, "judging": judging})["judging"]
+    assert merged["asks"]["default"] == list(shipped["judging"]["variants"])
+    assert "explicit-turn" in merged["asks"]["llm_evaluators"]
+    assert "llm_evaluators" not in merged["judges"]
 
 
 GONE = object()

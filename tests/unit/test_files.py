@@ -191,7 +191,7 @@ ODD = [
     ("folder", "is a folder"),
     ("device", "is a pipe, a device or a socket"),
     ("socket", "is a pipe, a device or a socket"),
-    ("loop", "Symlink loop"),
+    ("loop", "Too many levels of symbolic links"),
 ]
 
 

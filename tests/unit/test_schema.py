@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from comperdial import schema
 from comperdial.core.errors import ComperdialError, FileError, SchemaError, UnknownNameError
 from comperdial.core.files import write_table
-from comperdial.schema import io
 
 RATING = {
     "dataset": "d",
@@ -193,13 +192,13 @@ def test_a_broken_parquet_file_is_named(tmp_path):
 def test_scores_that_do_not_say_what_was_cut_are_of_whole_inputs(tmp_path, suffix):
     path = tmp_path / f"scores.{suffix}"
     write_table(path, pd.DataFrame([SCORE]))
-    found = schema.read(path, "scores")
-    assert list(found.columns) == schema.table("scores").columns
-    assert found["cut"].tolist() == [0]
-    schema.write(path, found.assign(cut=7), "scores")
+    back = schema.read(path, "scores")
+    assert list(back.columns) == schema.table("scores").columns
+    assert back["cut"].tolist() == [0]
+    schema.write(path, back.assign(cut=7), "scores")
     again = schema.read(path, "scores")
     assert again["cut"].tolist() == [7], "what the file says counts"
-    assert again["cut"].dtype == found["cut"].dtype
+    assert again["cut"].dtype == back["cut"].dtype
 
 
 def test_a_table_that_others_wrote_is_checked_and_sorted_before_its_first_part(tmp_path):
@@ -314,8 +313,8 @@ def parts_of(folder, frame, count, made="f1", step=None):
 def small():
     """Make groups so small that some rows have many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(io, "_GROUP", 16)
-        patch.setattr(io, "_FEW", 4)
+        patch.setattr(schema, "_GROUP", 16)
+        patch.setattr(schema, "_FEW", 4)
         yield
 
 
@@ -337,8 +336,8 @@ def test_rows_in_any_order_and_parts_give_the_same_bytes(small, tmp_path_factory
     groups = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     assert groups == ([min(16, len(frame) - start) for start in range(0, len(frame), 16)] or [0])
     expected = schema.validate(frame, "judgements").sort_values(KEY, ignore_index=True)
-    found = schema.read(folder / "sorted.parquet", "judgements")
-    pd.testing.assert_frame_equal(found, expected, check_dtype=len(frame) > 0)
+    back = schema.read(folder / "sorted.parquet", "judgements")
+    pd.testing.assert_frame_equal(back, expected, check_dtype=len(frame) > 0)
 
 
 @settings(deadline=None, max_examples=15)
@@ -350,10 +349,10 @@ def test_a_range_of_rows_is_read_in_parts(small, tmp_path_factory, total, size, 
     whole_of(judgements([(name, "s", n) for n in range(6) for name in NAMES][:total]), path)
     stop = None if length is None else start + length
     expected = schema.read(path, "judgements")[start:stop].reset_index(drop=True)
-    found = list(schema.read_parts(path, "judgements", size, start, stop))
-    assert [len(part) for part in found] == [min(size, len(expected) - at) for at in range(0, len(expected), size)]
-    if found:
-        pd.testing.assert_frame_equal(pd.concat(found, ignore_index=True), expected)
+    back = list(schema.read_parts(path, "judgements", size, start, stop))
+    assert [len(part) for part in back] == [min(size, len(expected) - at) for at in range(0, len(expected), size)]
+    if back:
+        pd.testing.assert_frame_equal(pd.concat(back, ignore_index=True), expected)
     assert schema.count(path, "judgements") == total
 
 

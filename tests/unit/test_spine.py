@@ -99,7 +99,7 @@ def test_a_metric_of_a_study_scores_its_data_sets_alone(config, tmp_path):
 
 def test_a_combined_metric_takes_scores_that_were_computed_in_the_same_way(config, tmp_path):
     weights = {name: {"weight": 1, "mean": 0, "scale": 1} for name in ("words", "distinct:distinct-1", "f1_raw:f1")}
-    said = {
+    coefficients = {
         "metrics": {"distinct": {"kind": "distinct"}, "f1_raw": {"kind": "f1"}},
         "parts": {"controls": list(weights)},
         # Raw text in the registry, normalised text here.
@@ -110,7 +110,7 @@ def test_a_combined_metric_takes_scores_that_were_computed_in_the_same_way(confi
         "fits": {"": {"features": weights}},
         "contexts": {},
     }
-    (tmp_path / "coefficients.json").write_text(json.dumps(said))
+    (tmp_path / "coefficients.json").write_text(json.dumps(coefficients))
     selected = Selection(with_(config, "metrics/mine", {"kind": "local", "coefficients": "coefficients.json"}))
     assert selected.parts_of("usr_persona", "mine") == ["distinct"]
 
@@ -190,8 +190,8 @@ def test_patterns_of_inputs_become_files():
             "reported": "studies/x/reported.csv",
         }
     }
-    found = inputs_of(entry, ["a", "b"], lambda dataset, what: [f"{what}_of_{dataset}"])
-    assert found == {
+    inputs = inputs_of(entry, ["a", "b"], lambda dataset, what: [f"{what}_of_{dataset}"])
+    assert inputs == {
         "about": ["results/a/about.json", "results/b/about.json"],
         "scores": [
             "results/a/scores/scorer_of_a.parquet",

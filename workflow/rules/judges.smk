@@ -19,7 +19,7 @@ rule judge:
         mem_mb=4000,
         runtime=720,
     params:
-        signature=lambda wildcards: judge_signature(S, wildcards.dataset, wildcards.metric),
+        signature=lambda wildcards: S.tasks[wildcards.dataset][wildcards.metric].signature,
         turns=lambda wildcards, input: ["--turns", input.turns] if input.turns else [],
         code=code("judges"),
     shell:

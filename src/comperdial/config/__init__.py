@@ -27,12 +27,10 @@ class _Loader(yaml.CSafeLoader):
             self.checked.add(node)
             seen = set()
             for key, _ in node.value:
-                if key.tag not in (_TEXT, _MERGE):
-                    # Without quotes, YAML reads yes, no, on and off as true and false.
-                    problem = f"the key {key.value!r:.60} is not text: put it in quotes"
-                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-                if key.value in seen:
-                    problem = f"the key {key.value!r:.60} is given twice: delete one of them"
+                # Without quotes, YAML reads yes, no, on and off as true and false.
+                wrong = "is not text: put it in quotes" if key.tag not in (_TEXT, _MERGE) else ""
+                if wrong or key.value in seen:
+                    problem = f"the key {key.value!r:.60} {wrong or 'is given twice: delete one of them'}"
                     raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
                 seen.add(key.value)
         super().flatten_mapping(node)
@@ -69,25 +67,16 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def line_of(path: str | Path, keys: Sequence[str | int]) -> int:
-    """Return the line of a setting in a YAML file, or of the nearest mapping or list around it.
-
-    Parameters
-    ----------
-    path
-        A file that :func:`load_yaml` reads.
-    keys
-        The path of the setting: names of keys, and numbers of entries, which count from 0.
-    """
+    """Return the line of a setting in a YAML file, or of the nearest mapping or list around it; entries count from 0."""
     node = yaml.compose(read_text(path), yaml.CSafeLoader)
     line = 1
     for key in keys:
-        children: dict[Any, tuple[yaml.Node, yaml.Node]] = {}
-        if isinstance(node, yaml.MappingNode):
-            children = {name.value: (name, value) for name, value in node.value}
-        elif isinstance(node, yaml.SequenceNode):
-            children = {number: (value, value) for number, value in enumerate(node.value)}
-        if key not in children:
+        children: list[Any] = node.value if isinstance(node, yaml.CollectionNode) else []
+        if isinstance(node, yaml.SequenceNode):
+            named = {number: (value, value) for number, value in enumerate(children)}
+        else:
+            named = {name.value: (name, value) for name, value in children}
+        if key not in named:
             break
-        name, node = children[key]
-        line = name.start_mark.line + 1
+        line, node = named[key][0].start_mark.line + 1, named[key][1]
     return line

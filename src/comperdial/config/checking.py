@@ -1,28 +1,20 @@
-"""What typed models of YAML files share: strict mappings, what is expected in words, one error for the first mistake.
+"""Strict pydantic models of YAML files; an error names the file, the line, the value and what was expected.
 
-A model's field says in words what it holds (:class:`Expected`): its description in the JSON schema, and what an error
-expects. Values stay as the file has them: 1 stays a whole number where 1.0 is allowed too.
+Values stay as the file has them: 1 stays a whole number where 1.0 is allowed too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
-from pydantic import GetJsonSchemaHandler as GetJson
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import GetCoreSchemaHandler as Core
+from pydantic import GetJsonSchemaHandler as Json
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 from comperdial.config import line_of, load_yaml
@@ -32,39 +24,39 @@ from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameErro
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
 class Expected:
-    """Says in words what a value must be; of what may hold a secret, an error does not show the value."""
+    """Says in words what a value must be, and of a text by a regular expression; ``hidden``: it may be a secret."""
 
-    def __init__(self, words: str, *, hidden: bool = False) -> None:
-        self.words = words
-        self.hidden = hidden
+    words: str
+    pattern: str | None = None
+    hidden: bool = False
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
+    def __get_pydantic_core_schema__(self, source: Any, handler: Core) -> CoreSchema:  # noqa: ANN401
+        schema = handler(source)
+        if self.pattern:
+            schema = core_schema.str_schema(pattern=self.pattern, strict=True)
         return core_schema.custom_error_schema(
-            handler(source),
+            schema,
             custom_error_type="hidden" if self.hidden else "expected",
             custom_error_message="{words}",
             custom_error_context={"words": self.words},
         )
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJson) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Json) -> dict[str, Any]:
         return {**handler(schema), "description": self.words}
 
 
 class _NotNull:
-    """Takes null out of what an optional setting may hold: who has nothing to say leaves the key out."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
+    def __get_pydantic_core_schema__(self, source: Any, handler: Core) -> CoreSchema:  # noqa: ANN401
         return handler(source)["schema"]
 
 
 class _EmptyIfNull:
-    """Takes null for an empty mapping: a section whose entries are all commented out."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
+    def __get_pydantic_core_schema__(self, source: Any, handler: Core) -> CoreSchema:  # noqa: ANN401
         return core_schema.no_info_before_validator_function(lambda v: {} if v is None else v, handler(source))
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJson) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Json) -> dict[str, Any]:
         return {"anyOf": [handler(schema), {"type": "null"}]}
 
 
@@ -77,7 +69,7 @@ def _distinct(values: list[T]) -> list[T]:
 Maybe = Annotated[T | None, _NotNull()]
 """May be left out, and is None then; null is a mistake."""
 Section = Annotated[T, _EmptyIfNull()]
-"""A mapping that may be null, and is empty then."""
+"""A mapping that may be null, and is empty then: all of its entries may be commented out."""
 Distinct = Annotated[list[T], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})]
 Text = Annotated[str, Field(min_length=1), Expected("a text")]
 Flag = Annotated[bool, Expected("true or false")]
@@ -87,67 +79,37 @@ Number = Annotated[int | float, Expected("a finite number")]
 FromZero = Annotated[int | float, Field(ge=0), Expected("a number of 0 or more")]
 AboveZero = Annotated[int | float, Field(gt=0), Expected("a number above 0")]
 Share = Annotated[int | float, Field(ge=0, le=1), Expected("a number from 0 to 1")]
-# Snakemake reads braces in the name of a file as a pattern, a command a dash as an option.
-FilePath = Annotated[
-    str,
-    Field(pattern=r"^[^-{}\x00-\x1f\x7f][^{}\x00-\x1f\x7f]*$"),
-    Expected("a path without braces or control characters that does not begin with a dash"),
-]
-VariableName = Annotated[
-    str,
-    Field(pattern="^[A-Z_][A-Z0-9_]*$"),
-    Expected(
-        "the name of an environment variable, in capitals, digits and underscores; the key itself belongs into that "
-        "variable, never here",
-        hidden=True,
-    ),
-]
-DatasetName = Annotated[str, Field(pattern="^[a-z0-9_]+$"), Expected("lower-case letters, digits and underscores")]
+DatasetName = Annotated[str, Expected("lower-case letters, digits and underscores", "^[a-z0-9_]+$")]
 
 
 class Strict(BaseModel):
     """A mapping with these keys and no others; no value is converted."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, serialize_by_alias=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
     def _suggest_keys(cls, given: Any) -> Any:  # noqa: ANN401
         if isinstance(given, Mapping) and cls.model_config["extra"] == "forbid":
-            fields = {field.alias or name for name, field in cls.model_fields.items()}
-            if others := [str(key) for key in given if key not in fields]:
-                raise unknown("key", others[0], fields, others[0])
+            known = {field.alias or name for name, field in cls.model_fields.items()}
+            for key in map(str, given):
+                if key not in known:
+                    raise unknown("key", key, known, key)
         return given
 
 
 def rule(problem: str, expected: str, *at: str | int) -> PydanticCustomError:
-    """Return the error of a validator.
-
-    Parameters
-    ----------
-    problem, expected
-        As :class:`~comperdial.core.errors.ComperdialError` has them.
-    at
-        The path from what is validated to what is at fault.
-    """
+    """Return the error of a validator; ``at`` is the path from what is validated to what is at fault."""
     return PydanticCustomError("rule", "", {"error": ConfigError(problem, expected=expected), "at": at})
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *at: str | int) -> PydanticCustomError:
-    """Return the error of a validator: a name that does not exist, with the nearest ones that do; see :func:`rule`."""
+    """Return the error of a validator for a name that does not exist: as :func:`rule`, with the nearest ones that do."""
     return PydanticCustomError("rule", "", {"error": UnknownNameError(kind, name, known), "at": at})
 
 
 class Lines:
-    """Where settings are: the files of a configuration that is merged from them, and from the command line.
-
-    Parameters
-    ----------
-    paths
-        The files, in the order in which they are merged.
-    option
-        What gave a value that is in none of them.
-    """
+    """Where settings are: files, in the order in which they are merged; a value in none of them is from ``option``."""
 
     def __init__(self, *paths: str | Path, option: str = "--config") -> None:
         self.paths = paths
@@ -159,13 +121,10 @@ class Lines:
 
     def place(self, keys: Sequence[str | int], value: object) -> str:
         """Return the file and the line of a setting, or the option that gave it this value; and the key's path."""
-        return _at(self._where(keys, value), keys)
-
-    def _where(self, keys: Sequence[str | int], value: object) -> str:
         for path, content in reversed(self._contents):
             if _reached(content, keys) == ([*keys], value):
-                return f"{path}, line {line_of(path, keys)}"
-        return self.option
+                return _at(f"{path}, line {line_of(path, keys)}", keys)
+        return _at(self.option, keys)
 
 
 def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *, lines: Lines | None = None) -> T:
@@ -173,14 +132,10 @@ def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *
 
     Parameters
     ----------
-    kind
-        The model.
-    content
-        What a file holds, or the configuration that was merged from several.
-    where
-        The file or the entry, for messages.
-    lines
-        Where settings are looked up, so that a message names the file and the line; None: it names ``where``.
+    kind, content
+        The model, and what a file or several merged ones hold.
+    where, lines
+        For messages: the file or the entry; or where settings are looked up, to name the file and the line.
 
     Raises
     ------
@@ -205,32 +160,28 @@ def read_checked(kind: type[T], path: str | Path) -> T:
     return checked(kind, load_yaml(path), path, lines=Lines(path))
 
 
+_WORDS = {"dict_type": "a mapping", "model_type": "a mapping", "list_type": "a list", "too_short": "at least one entry"}
+_KINDS = {type(None): "null", str: "a text", dict: "a mapping", list: "a list"}
+
+
 def _problem(mistake: ErrorDetails, value: object) -> ComperdialError:
-    context = mistake.get("ctx", {})
-    if mistake["type"] == "rule":
+    kind, context = mistake["type"], mistake.get("ctx", {})
+    if kind == "rule":
         error: ComperdialError = context["error"]
         return error
-    if mistake["type"] == "missing":
+    if kind == "missing":
         return ConfigError(f"no {mistake['loc'][-1]!r}")
-    expected = context.get("words") or _WORDS.get(mistake["type"]) or mistake["msg"].removeprefix("Input should be ")
+    expected = context.get("words") or _WORDS.get(kind) or mistake["msg"].removeprefix("Input should be ")
     if "[key]" in mistake["loc"]:
         return ConfigError(f"the name {mistake['input']!r:.60}", expected=expected)
-    if mistake["type"] == "hidden":
+    if kind == "hidden":
         return ConfigError("got a value that is not shown, since it may be a key", expected=expected)
     # Never a mapping or a list of texts: a key could be in it.
     numbers = isinstance(value, list) and value and all(isinstance(entry, int | float) for entry in value)
-    shown = (isinstance(value, str | int | float | date) or numbers) and not is_secret(value)
-    shown = shown and mistake["type"] not in _WORDS
-    return ConfigError(f"got {repr(value) if shown else _kind(value)}", expected=expected)
-
-
-_WORDS = {"dict_type": "a mapping", "model_type": "a mapping", "list_type": "a list", "too_short": "at least one entry"}
-
-
-def _kind(value: object) -> str:
-    kinds = {type(None): "null", str: "a text", dict: "a mapping", list: "a list"}
-    kind = kinds.get(type(value), f"a {type(value).__name__}")
-    return kind.replace("a ", "an empty ", 1) if value in ({}, []) else kind
+    if (isinstance(value, str | int | float | date) or numbers) and not is_secret(value) and kind not in _WORDS:
+        return ConfigError(f"got {value!r}", expected=expected)
+    name = _KINDS.get(type(value), f"a {type(value).__name__}")
+    return ConfigError(f"got {name.replace('a ', 'an empty ', 1) if value in ({}, []) else name}", expected=expected)
 
 
 def _reached(content: Any, keys: Sequence[str | int]) -> tuple[list[str | int], Any]:  # noqa: ANN401

@@ -6,16 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    model_validator,
-)
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import core_schema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from comperdial.config.checking import (
     AboveZero,
@@ -23,7 +14,6 @@ from comperdial.config.checking import (
     DatasetName,
     Distinct,
     Expected,
-    FilePath,
     Flag,
     FromZero,
     Lines,
@@ -34,7 +24,6 @@ from comperdial.config.checking import (
     Share,
     Strict,
     Text,
-    VariableName,
     checked,
     rule,
     unknown,
@@ -42,46 +31,45 @@ from comperdial.config.checking import (
 from comperdial.config.registry import REGISTRIES, completed
 from comperdial.config.secrets import secret_in
 
-Level = Literal["turn", "dialogue", "system"]
-TableFile = Annotated[
-    str,
-    Field(pattern=r"^[^-{}\x00-\x1f\x7f][^{}\x00-\x1f\x7f]*[.](csv|jsonl|parquet)$"),
-    Expected("a file .csv, .jsonl or .parquet, without braces"),
+# Snakemake reads braces in the name of a file as a pattern, a command a dash as an option.
+_PATH = r"[^-{}\x00-\x1f\x7f][^{}\x00-\x1f\x7f]*"
+_TABLE = rf"{_PATH}[.](csv|jsonl|parquet)"
+
+
+FilePath = Annotated[
+    str, Expected("a path without braces or control characters that does not begin with a dash", f"^{_PATH}$")
 ]
+TableFile = Annotated[str, Expected("a file .csv, .jsonl or .parquet, without braces", f"^{_TABLE}$")]
 Chosen = Annotated[
     str,
-    Field(pattern=r"^[a-z0-9_]+$|^[^-{}\x00-\x1f\x7f][^{}\x00-\x1f\x7f]*[.](csv|jsonl|parquet)$"),
-    Expected("the name of a data set (lower-case letters, digits, underscores), or a file .csv, .jsonl or .parquet"),
+    Expected(
+        "the name of a data set (lower-case letters, digits, underscores), or a file .csv, .jsonl or .parquet",
+        f"^[a-z0-9_]+$|^{_TABLE}$",
+    ),
 ]
-MetricName = Annotated[
-    str,
-    Field(pattern="^[a-z0-9_][a-z0-9_-]*$"),
-    Expected("lower-case letters, digits, underscores and hyphens"),
-]
-JudgeName = Annotated[
-    str, Field(pattern="^[a-z0-9][a-z0-9.-]*$"), Expected("lower-case letters, digits, dots and hyphens")
-]
-VariantName = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9-]*$"), Expected("lower-case letters, digits and hyphens")]
+MetricName = Annotated[str, Expected("lower-case letters, digits, underscores and hyphens", "^[a-z0-9_][a-z0-9_-]*$")]
+JudgeName = Annotated[str, Expected("lower-case letters, digits, dots and hyphens", "^[a-z0-9][a-z0-9.-]*$")]
+VariantName = Annotated[str, Expected("lower-case letters, digits and hyphens", "^[a-z0-9][a-z0-9-]*$")]
 RecordedJudgeName = Annotated[
-    str,
-    Field(pattern="^[a-z0-9_][a-z0-9_.-]*$"),
-    Expected("lower-case letters, digits, underscores, dots and hyphens"),
+    str, Expected("lower-case letters, digits, underscores, dots and hyphens", "^[a-z0-9_][a-z0-9_.-]*$")
 ]
-Output = Annotated[str, Field(pattern="^[^:-][^:]*(:[^:]+)?$"), Expected("a metric, or metric:output")]
-FullOutput = Annotated[str, Field(pattern="^[^:-][^:]*:[^:]+$"), Expected("METRIC:OUTPUT")]
-OutputName = Annotated[str, Field(pattern="^[^:]+$"), Expected("the name of an output")]
-# The outputs that stand for a metric in tables and figures, and what figures call the metric, or each output.
-Main = Maybe[OutputName | Annotated[Distinct[OutputName], Field(min_length=1)]]
-Label = Maybe[Text | dict[OutputName, Text]]
+SystemName = Annotated[str, Expected("letters, digits, dots, hyphens and underscores", "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+VariableName = Annotated[
+    str,
+    Expected(
+        "the name of an environment variable, in capitals, digits and underscores; the key itself belongs into that "
+        "variable, never here",
+        "^[A-Z_][A-Z0-9_]*$",
+        hidden=True,
+    ),
+]
+Output = Annotated[str, Expected("a metric, or metric:output", "^[^:-][^:]*(:[^:]+)?$")]
+FullOutput = Annotated[str, Expected("METRIC:OUTPUT", "^[^:-][^:]*:[^:]+$")]
+OutputName = Annotated[str, Expected("the name of an output", "^[^:]+$")]
 # Part of signatures, whose parts are separated by bars.
-Signed = Annotated[str, Field(pattern=r"^[^|\r\n]*[^|\s][^|\r\n]*$"), Expected("one line of text without a bar (|)")]
+Signed = Annotated[str, Expected("one line of text without a bar (|)", r"^[^|\r\n]*[^|\s][^|\r\n]*$")]
 Resamples = Annotated[int, Field(ge=100), Expected("a whole number of resamples, 100 or more")]
 Columns = Annotated[dict[str, Any], Field(description="our name of a column: the file's")]
-
-
-SystemName = Annotated[
-    str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$"), Expected("letters, digits, dots, hyphens and underscores")
-]
 
 
 class Ratings(Strict):
@@ -112,11 +100,11 @@ class Challenge(Strict):
     target: Maybe[Text] = None
 
     @model_validator(mode="after")
-    def _is_one_kind(self) -> Challenge:
+    def _is_one_kind(self) -> Self:
         made: list[str] = [
             name for name in ("dialogues", "submissions", "agents", "ratings") if name in self.model_fields_set
         ]
-        runs = {"dialogues", "submissions"} <= {*made} or {"dialogues", "agents"} <= {*made}
+        runs = "dialogues" in made and bool({"submissions", "agents"} & {*made})
         if bool(self.comperdial) == runs or (self.comperdial and made):
             given = ", ".join(["comperdial"] * bool(self.comperdial) + made) or "neither"
             raise rule(
@@ -153,23 +141,21 @@ class ComperdialColumns(Strict):
     dialogue: Columns
 
 
-class Counts(Strict):
-    """What the paper counts."""
-
-    systems: Maybe[Seed] = None
-    dialogues: Maybe[Seed] = None
-    turns: Maybe[Seed] = None
-    rated_dialogues: Maybe[Seed] = None
-
-
 class Comperdial(Strict):
-    """Sony/ComperDial's own files."""
+    """Sony/ComperDial's own files, and what the paper counts."""
 
     columns: ComperdialColumns
-    counts: Counts
+    counts: dict[Literal["systems", "dialogues", "turns", "rated_dialogues"], Seed]
 
 
-class Metric(Strict):
+class Shows(Strict):
+    """The outputs that stand for scores in tables and figures, and what these call the scores, or each output."""
+
+    main: Maybe[OutputName | Annotated[Distinct[OutputName], Field(min_length=1)]] = None
+    label: Maybe[Text | dict[OutputName, Text]] = None
+
+
+class Metric(Shows):
     """A metric: its kind, and the kind's options, which :func:`comperdial.metrics.create` checks."""
 
     model_config = ConfigDict(extra="allow")
@@ -178,8 +164,6 @@ class Metric(Strict):
     datasets: Maybe[Distinct[Text]] = None
     skip: Maybe[Distinct[Text]] = None
     apart: bool = False
-    main: Main = None
-    label: Label = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -209,7 +193,7 @@ class Judge(Strict):
     parameters: Annotated[dict[str, Any], AfterValidator(_sendable)] = {}
     explain: Maybe[Flag] = None
     items: Maybe[Count] = None
-    base_url: Maybe[Annotated[str, Field(pattern="^https?://"), Expected("http://… or https://…", hidden=True)]] = None
+    base_url: Maybe[Annotated[str, Expected("http://… or https://…", "^https?://", hidden=True)]] = None
     key: Maybe[VariableName] = None
     free: Maybe[Flag] = None
     concurrency: Maybe[Count] = None
@@ -223,6 +207,12 @@ def _counts(counts: int | list[int]) -> int | list[int]:
     if len(set(several)) < len(several) or max(several) != several[0]:
         raise rule(f"got {counts}", "different counts, the largest first: the others use its answers")
     return counts
+
+
+_LABEL = Annotated[
+    str, Expected('texts, such as {"Yes": 1, "No": 0}: without quotes, YAML reads Yes as true, No as false')
+]
+_FIELDS = {"turn": ["fact", "history", "reference", "response"], "dialogue": ["dialogue", "responses", "turn_scores"]}
 
 
 class Variant(Strict):
@@ -246,44 +236,29 @@ class Variant(Strict):
     turns: Maybe[Text] = None
     roles: Distinct[Text] = []
     explain: Flag = False
-    labels: Maybe[
-        Annotated[
-            dict[
-                Annotated[
-                    str,
-                    Expected('texts, such as {"Yes": 1, "No": 0}: without quotes, YAML reads Yes as true, No as false'),
-                ],
-                Number,
-            ],
-            Field(min_length=2),
-        ]
-    ] = None
+    labels: Maybe[Annotated[dict[_LABEL, Number], Field(min_length=2)]] = None
     question: Maybe[Text] = None
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Variant:
+    def _fits_together(self) -> Self:
         dimensions = [name.lower() for name in self.dimensions]
-        if self.main is not None and self.main.lower() not in dimensions:
-            raise unknown("dimension", self.main, dimensions, "main")
-        if other := [name for name in self.aliases or {} if name.lower() not in dimensions]:
-            raise unknown("dimension", other[0], dimensions, "aliases")
+        for at, names in (("main", [self.main] if self.main is not None else []), ("aliases", self.aliases or {})):
+            for name in names:
+                if name.lower() not in dimensions:
+                    raise unknown("dimension", name.lower() if at == "main" else name, dimensions, at)
         if self.scale is not None and self.scale[0] >= self.scale[1]:
             raise rule(f"`scale` is {self.scale[0]} to {self.scale[1]}", "the lower end first", "scale")
-        beside = ("scale", "explain", "samples", "retries")
-        if self.labels and (given := [key for key in beside if key in self.model_fields_set and getattr(self, key)]):
-            raise rule(f"`{given[0]}` beside `labels`", "labels alone: they are the scale and the answer", given[0])
+        for key in ("scale", "explain", "samples", "retries") if self.labels else ():
+            if key in self.model_fields_set and getattr(self, key):
+                raise rule(f"`{key}` beside `labels`", "labels alone: they are the scale and the answer", key)
         if self.labels and len(dimensions) > 1:
             raise rule(f"labels for {len(dimensions)} dimensions", "one dimension", "labels")
         if (self.turns is not None) != ("turn_scores" in self.fields):
             raise rule("`turns` without the field `turn_scores`, or it without `turns`", "both, or neither", "fields")
-        kinds = {
-            "turn": {"history", "response", "reference", "fact"},
-            "dialogue": {"dialogue", "turn_scores", "responses"},
-        }
-        other_level = kinds["turn" if self.level == "dialogue" else "dialogue"]
-        if wrong := [field for field in self.fields if field in other_level]:
-            expected = ", ".join(sorted(kinds[self.level])) + "; `turns` makes a variant one of dialogues"
-            raise rule(f"the field {wrong[0]!r} at {self.level} level", expected, "fields")
+        for field in self.fields:
+            if field in _FIELDS["turn" if self.level == "dialogue" else "dialogue"]:
+                expected = ", ".join(_FIELDS[self.level]) + "; `turns` makes a variant one of dialogues"
+                raise rule(f"the field {field!r} at {self.level} level", expected, "fields")
         return self
 
     @property
@@ -304,7 +279,7 @@ class Judging(Strict):
     budget: Annotated[int | float, Field(ge=0), Expected("US dollars, 0 or more")] = 0
 
     @model_validator(mode="after")
-    def _for_the_others(self) -> Judging:
+    def _for_the_others(self) -> Self:
         if "default" not in self.judges:
             raise rule("no 'default'", "a list `default`, of data sets that are not named", "judges")
         return self
@@ -321,13 +296,13 @@ class JudgingSections(Strict):
         if self.judging is None:
             return self
         variants = self.judging.variants
-        asked = {role for variant in variants.values() for role in variant.roles}
-        # A judge without a role plays each.
-        played = {judge.role for judge in self.judges.values()}
         for section, kind, known in (("judges", "judge", self.judges), ("asks", "variant", variants)):
             for dataset, names in getattr(self.judging, section).items():
                 if missing := [name for name in names if name not in known]:
                     raise unknown(kind, missing[0], known, "judging", section, dataset)
+        asked = {role for variant in variants.values() for role in variant.roles}
+        # A judge without a role plays each.
+        played = {judge.role for judge in self.judges.values()}
         for name, judge in self.judges.items():
             if asked and judge.role is not None and judge.role not in asked:
                 raise unknown("role", judge.role, asked, "judges", name)
@@ -342,7 +317,7 @@ class JudgingSections(Strict):
                 raise unknown("variant", turns, variants, *at, "turns")
             if variants[turns].level != "turn":
                 raise rule(f"`turns` is {turns!r}", "a variant at turn level", *at, "turns")
-            if variants[turns].roles and set(variants[turns].roles) != set(variant.roles):
+            if variants[turns].roles and {*variants[turns].roles} != {*variant.roles}:
                 raise rule(f"`turns` is {turns!r}, which other roles ask", "the same roles in both", *at, "turns")
         for dataset, names in self.judging.asks.items():
             for name in names:
@@ -353,8 +328,6 @@ class JudgingSections(Strict):
 
 
 class _Placed(Strict):
-    """A file of the catalogue, or of the user's."""
-
     source: Maybe[Text] = None
     path: Maybe[FilePath] = None
 
@@ -366,17 +339,15 @@ class _Placed(Strict):
         return self
 
 
-class Recorded(_Placed):
+class Recorded(_Placed, Shows):
     """Scores computed elsewhere."""
 
     dataset: Text
     format: Text
     about: Signed
-    main: Main = None
-    label: Label = None
 
 
-class RecordedJudge(Strict):
+class RecordedJudge(Shows):
     """Answers of a language model that others recorded."""
 
     dataset: Text
@@ -384,8 +355,6 @@ class RecordedJudge(Strict):
     model: Signed
     prompt: Signed
     sources: Annotated[dict[str, Text], Field(min_length=1)]
-    main: Main = None
-    label: Label = None
 
 
 class Corpus(_Placed):
@@ -407,7 +376,7 @@ class TrainingPhase(Strict):
     contrastive: FromZero = 0
 
     @model_validator(mode="after")
-    def _fits_together(self) -> TrainingPhase:
+    def _fits_together(self) -> Self:
         if self.contrastive and self.loss != "selection":
             raise rule("`contrastive` beside the in-batch loss", "it in a phase with the selection loss", "contrastive")
         return self
@@ -441,7 +410,7 @@ class Training(Strict):
     check_every: Count = 250
 
     @model_validator(mode="after")
-    def _ends_with_selection(self) -> Training:
+    def _ends_with_selection(self) -> Self:
         if self.phases[-1].loss != "selection":
             raise rule("the last phase trains no selection", "`loss: selection` in it", "phases")
         if self.feature == "cls" and self.attention == "shared":
@@ -457,31 +426,26 @@ class Curves(Strict):
     repeats: Annotated[int, Field(ge=1), Expected("a whole number of subsets of a size, 1 or more")]
 
 
-OfSystems = Literal["tau_c", "tau_23", "accuracy", "acc_eq", "spa"]
+class Agreement(Strict):
+    """How often to resample, and the seed; of the section `agreement`: for Krippendorff's alpha."""
+
+    resamples: Resamples
+    seed: Seed
 
 
-class Evaluation(Strict):
+class Evaluation(Agreement):
     """What is correlated with what."""
 
     source: Text
     target: Text
-    levels: Annotated[Distinct[Level], Field(min_length=1)]
+    levels: Annotated[Distinct[Literal["turn", "dialogue", "system"]], Field(min_length=1)]
     systems: Literal["sampled", "fixed"] = "sampled"
-    resamples: Resamples
-    seed: Seed
-    tests: Distinct[OfSystems] = []
+    tests: Distinct[Literal["tau_c", "tau_23", "accuracy", "acc_eq", "spa"]] = []
     curves: Curves
 
 
-class Agreement(Strict):
-    """Krippendorff's alpha."""
-
-    resamples: Resamples
-    seed: Seed
-
-
 class Figures(Strict):
-    """Our own figures."""
+    """Our own figures: the outputs that each shows."""
 
     resamples: Resamples
     heatmap: Maybe[list[Output]] = None
@@ -613,27 +577,11 @@ def read_parameters(mapping: Mapping[str, Any], *, lines: Lines | None = None) -
     return checked(Parameters, completed(mapping), lines=lines)
 
 
-class _ForEditors(GenerateJsonSchema):
-    """Leaves out what would mislead: titles that repeat a key, and null as the default of what may not be null."""
-
-    def field_title_should_be_set(self, schema: object) -> bool:
-        return False
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
-        return (
-            self.generate_inner(schema["schema"]) if schema.get("default") is None else super().default_schema(schema)
-        )
-
-    def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, Any]:
-        given = super().dict_schema(schema)
-        return given | {"additionalProperties": False} if "patternProperties" in given else given
-
-
 def json_schema() -> str:
     """Return the JSON schema of ``params.yaml``, by which editors complete and check it."""
-    schema = Parameters.model_json_schema(schema_generator=_ForEditors)
+    schema = Parameters.model_json_schema()
     # A name alone is the package's entry, which a mapping without all keys changes.
     for name in ("Metric", "Recorded", "RecordedJudge", "Training", "Variant"):
         del schema["$defs"][name]["required"]
         schema["$defs"][name]["type"] = ["object", "null"]
-    return json.dumps({"$schema": GenerateJsonSchema.schema_dialect, **schema}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"

@@ -7,10 +7,9 @@ versions them as one archive, a tenth of their size or less; the Snakefile unpac
 from __future__ import annotations
 
 import base64
-import io
 import lzma
 import tarfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from comperdial.config import load_yaml
 from comperdial.core.errors import FileError
@@ -33,43 +32,33 @@ def pack(root: str | Path = ".") -> Path:
         When there are none.
     """
     root = Path(root)
+    versions = [*root.glob("*.dvc"), *root.glob("results/**/*.dvc"), *root.glob("data/**/*.dvc")]
     owned = [
-        PurePosixPath(path.parent.relative_to(root).as_posix()) / out["path"]
-        for path in [*root.glob("*.dvc"), *root.glob("results/**/*.dvc"), *root.glob("data/**/*.dvc")]
-        if path.is_file()
-        for out in load_yaml(path).get("outs", [])
+        path.parent / out["path"] for path in versions if path.is_file() for out in load_yaml(path).get("outs", [])
     ]
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for path in sorted((root / FOLDER).rglob("*")):
+    with replacing(root / ARCHIVE) as temporary, tarfile.open(temporary, "w:xz", preset=6) as archive:
+        for path in sorted(path for path in (root / FOLDER).rglob("*") if path.is_file()):
             name = path.relative_to(root / FOLDER)
             # Snakemake names a record by its output in base64, cut into folders that begin with @ if that is long.
             text = "".join(part.removeprefix("@") for part in name.parts)
             try:
-                output = PurePosixPath(base64.urlsafe_b64decode(text.encode()).decode())
+                output = root / base64.urlsafe_b64decode(text.encode()).decode()
             except ValueError:
                 continue
-            versioned = any(output.is_relative_to(folder) for folder in owned)
-            if path.is_file() and versioned and (root / output).exists():
+            if output.exists() and any(output.is_relative_to(folder) for folder in owned):
                 member = tarfile.TarInfo(name.as_posix())
                 member.size = path.stat().st_size
-                archive.addfile(member, io.BytesIO(path.read_bytes()))
+                with path.open("rb") as content:
+                    archive.addfile(member, content)
         if not archive.getmembers():
             expected = "those of a run of snakemake, of what DVC versions"
             raise FileError("no records", where=str(root / FOLDER), expected=expected)
-    with replacing(root / ARCHIVE) as temporary:
-        temporary.write_bytes(lzma.compress(packed.getvalue(), preset=6))
     write_text(root / _SEEN, sha256(root / ARCHIVE))
     return root / ARCHIVE
 
 
 def unpack(root: str | Path = ".") -> bool:
-    """Unpack the archive below ``root`` if there is one that was not unpacked or packed here before.
-
-    Returns
-    -------
-    bool
-        Whether records were written.
+    """Unpack the archive below ``root`` if there is one that was not unpacked or packed here before; say whether.
 
     Raises
     ------

@@ -30,29 +30,22 @@ def registered(*section: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def completed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration in which each entry of the package that it names is spelled out.
+    """Return ``params.yaml``, not yet checked, in which each entry of the package that it names is spelled out.
 
     A name alone (``bleu:``) is the package's entry. Keys given with it (``bleu: {text: raw}``) are added to it or
     replace its own. An entry with ``kind`` (of a variant ``fields``, of a recording ``format``, of a model to be trained
     ``encoder``) is the user's, and is left as it is.
-
-    Parameters
-    ----------
-    config
-        ``params.yaml``, not yet checked: what is not a mapping is left as it is.
     """
-    filled = dict(config)
-    for section, own in _SECTIONS.items():
-        if section in config:
-            filled[section] = _spelled_out(config[section], registered(section), own)
+    filled = {name: _spelled_out(config[name], own, name) for name, own in _SECTIONS.items() if name in config}
     judging = config.get("judging")
     if isinstance(judging, Mapping) and "variants" in judging:
-        variants = _spelled_out(judging["variants"], registered("judging", "variants"), "fields")
+        variants = _spelled_out(judging["variants"], "fields", "judging", "variants")
         filled["judging"] = {**judging, "variants": variants}
-    return filled
+    return {**config, **filled}
 
 
-def _spelled_out(entries: Any, known: Mapping[str, Any], own: str) -> Any:  # noqa: ANN401
+def _spelled_out(entries: Any, own: str, *section: str) -> Any:  # noqa: ANN401
+    known = registered(*section)
     if not isinstance(entries, Mapping):
         return entries
     return {

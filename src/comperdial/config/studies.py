@@ -20,9 +20,6 @@ DATASET_FILE = Path(__file__).parents[1] / "report" / "dataset.yaml"
 """The tables and figures of any data set, in the form of a study."""
 KINDS = {"table": "tables", "figure": "figures"}
 DEFAULT = "default"
-# What an entry of a metric has besides its kind and options.
-_ABOUT = ("datasets", "skip", "apart", "main", "label")
-
 PARAMS = Path("params.yaml")
 VARIABLE = "COMPERDIAL_PARAMS"
 """The environment variable that names another ``params.yaml``, as the workflow merged it with its command line."""
@@ -35,13 +32,13 @@ def params_file(path: str | Path | None = None) -> Path:
     return Path(path or os.environ.get(VARIABLE) or PARAMS)
 
 
-def read_studies(own: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-    """Return all studies by name.
+def study_files() -> list[Path]:
+    """Return the files of all studies, by name."""
+    return sorted(FOLDER.glob("*/study.yaml"))
 
-    Parameters
-    ----------
-    own
-        The section ``studies`` of ``params.yaml``: settings that replace those of a study's own file.
+
+def read_studies(own: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+    """Return all studies by name; ``own``, the section ``studies`` of ``params.yaml``, replaces single settings.
 
     Raises
     ------
@@ -58,11 +55,6 @@ def read_studies(own: Mapping[str, Any] | None = None) -> dict[str, dict[str, An
         studies[name] = {**studies[name], **changed}
         checked(Study, studies[name], where=f"study {name}, changed by params.yaml")
     return studies
-
-
-def study_files() -> list[Path]:
-    """Return the files of all studies, by name."""
-    return sorted(FOLDER.glob("*/study.yaml"))
 
 
 def read_study(name: str) -> dict[str, Any]:
@@ -87,27 +79,19 @@ def entry_of(study: Entry, kind: str, name: str, *, where: str) -> dict[str, Any
 def inputs_of(
     entry: Entry, datasets: Iterable[str], names_of: Callable[[str, str], Iterable[str]]
 ) -> dict[str, list[str]]:
-    """Return the files that a table or figure is made of, by the names that its function knows them by.
+    """Return the files that a table or figure of some data sets is made of, by the names that its function uses.
 
-    Parameters
-    ----------
-    entry
-        Its entry. Patterns in ``inputs`` hold ``{dataset}``, and names of several things of a data set: ``{scorer}``,
-        ``{judge}`` or ``{recorded_judge}``.
-    datasets
-        The data sets that it shows.
-    names_of
-        Given a data set and such a name, the things that there are.
+    Patterns in an entry's ``inputs`` hold ``{dataset}``, and ``{scorer}``, ``{judge}`` or ``{recorded_judge}``, which
+    stand for all that ``names_of`` returns for a data set and such a name.
     """
-    inputs: dict[str, list[str]] = {}
+    inputs = {}
     for name, patterns in (entry.get("inputs") or {}).items():
         files: dict[str, None] = {}
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            several = [key for key in ("scorer", "judge", "recorded_judge") if f"{{{key}}}" in pattern]
             for dataset in datasets if "{dataset}" in pattern else [""]:
-                several = [key for key in ("scorer", "judge", "recorded_judge") if f"{{{key}}}" in pattern]
                 for value in names_of(dataset, several[0]) if several else [""]:
-                    known = {"dataset": dataset, **dict.fromkeys(several, value)}
-                    files[pattern.format(**known)] = None
+                    files[pattern.format(dataset=dataset, **dict.fromkeys(several, value))] = None
         inputs[name] = list(files)
     return inputs
 
@@ -120,23 +104,17 @@ def shown_outputs(study: Any) -> Iterator[str]:  # noqa: ANN401
         elif isinstance(study.get("metric"), str) and isinstance(study.get("against"), str):
             yield from (study["metric"], study["against"])
         study = [value for key, value in study.items() if key != "metrics"]
-    if isinstance(study, list):
-        for part in study:
-            yield from shown_outputs(part)
+    for part in study if isinstance(study, list) else ():
+        yield from shown_outputs(part)
 
 
 def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration with all studies in ``studies``, and with their metrics, judges and variants.
-
-    Parameters
-    ----------
-    config
-        As ``params.yaml`` has it.
+    """Return what ``params.yaml`` holds with all studies in ``studies``, and with their metrics, judges and variants.
 
     Raises
     ------
     UnknownNameError
-        As :func:`read_studies`, or when a study names a metric that there is not.
+        As :func:`read_studies`, or when a study names a metric that does not exist.
     ConfigError
         When two things have one name.
     """
@@ -148,22 +126,19 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
     if judging:
         # What a study asks, other data sets are asked only if they say so.
         judging["asks"] = {DEFAULT: list(judging.get("variants") or ()), **(judging.get("asks") or {})}
+        merged["judging"] = judging
     general = {*merged["metrics"]}
     for name, study in studies.items():
         _add_metrics(merged["metrics"], study, name, general)
-        merged["recorded_judges"] = _joined(merged, study, "recorded_judges", name)
-        if not judging:
-            continue
-        judging["variants"] = _joined(judging, study, "variants", name)
-        judges = study.get("judges") or []
-        if name not in own:
+        _add(merged, study, "recorded_judges", name)
+        if judging:
+            _add(judging, study, "variants", name)
             # A configuration need not have the judges that a study would ask.
-            judges = [judge for judge in judges if judge in (config.get("judges") or {})]
-        for key, values in (("judges", judges), ("asks", list(study.get("variants") or ()))):
-            if values and name not in judging.get(key, {}):
-                judging[key] = {**judging.get(key, {}), name: values}
-    if judging:
-        merged["judging"] = judging
+            known = None if name in own else config.get("judges") or {}
+            judges = [judge for judge in study.get("judges") or [] if known is None or judge in known]
+            for key, values in (("judges", judges), ("asks", list(study.get("variants") or ()))):
+                if values:
+                    judging[key] = {**judging.get(key, {}), name: judging.get(key, {}).get(name, values)}
     return merged
 
 
@@ -177,23 +152,24 @@ def _add_metrics(known: dict[str, Any], study: Entry, name: str, general: set[st
             known[metric] = {"datasets": datasets, **entry}
             continue
         if entry and _made_of(entry) != _made_of(known[metric]):
-            raise ConfigError(
-                f"{metric!r} is the name of another one", where=f"study {name}, metrics", expected="its own name"
-            )
+            raise _taken(metric, name, "metrics")
         if metric not in general or "datasets" in known[metric]:
-            more = (entry or {}).get("datasets", datasets)
-            named = dict.fromkeys([*known[metric].get("datasets", []), *more])
-            known[metric] = {**(entry or {}), **known[metric], "datasets": list(named)}
+            named = [*known[metric].get("datasets", []), *(entry or {}).get("datasets", datasets)]
+            known[metric] = {**(entry or {}), **known[metric], "datasets": list(dict.fromkeys(named))}
 
 
 def _made_of(entry: Entry) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key not in _ABOUT}
+    """Return the kind of a metric and its options."""
+    return {key: value for key, value in entry.items() if key not in ("datasets", "skip", "apart", "main", "label")}
 
 
-def _joined(there: Entry, study: Entry, key: str, name: str) -> dict[str, Any]:
-    known, more = there.get(key) or {}, study.get(key) or {}
+def _add(section: dict[str, Any], study: Entry, key: str, name: str) -> None:
+    known, more = section.get(key) or {}, study.get(key) or {}
     if both := sorted(known.keys() & more.keys()):
-        raise ConfigError(
-            f"{both[0]!r} is the name of another one", where=f"study {name}, {key}", expected="its own name"
-        )
-    return {**known, **more}
+        raise _taken(both[0], name, key)
+    section[key] = {**known, **more}
+
+
+def _taken(name: str, study: str, key: str) -> ConfigError:
+    where = f"study {study}, {key}"
+    return ConfigError(f"{name!r} is the name of another one", where=where, expected="its own name")

@@ -14,24 +14,17 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def code(*paths: str, root: Path = PACKAGE) -> str:
-    """Return a hash of files and folders below the package.
+    """Return a hash of files and folders below the package, such as ``stats``, ``metrics/bleu.py`` or ``report/*.py``.
 
-    Parameters
-    ----------
-    paths
-        Such as ``stats``, ``metrics/bleu.py`` or ``report/*.py``. Of a folder, all files count; of Python, the syntax tree
-        without docstrings does: comments and layout do not matter.
+    Of a folder, all files count; of Python, the syntax tree without docstrings does: comments and layout do not matter.
 
     Raises
     ------
     FileError
         When there is no such file or folder.
     """
-    digest = hashlib.sha256()
-    for path in paths:
-        for one in sorted(root.glob(path)) if "*" in path else [root / path]:
-            digest.update(_hash(one).encode())
-    return digest.hexdigest()[:12]
+    files = [one for path in paths for one in (sorted(root.glob(path)) if "*" in path else [root / path])]
+    return hashlib.sha256("".join(map(_hash, files)).encode()).hexdigest()[:12]
 
 
 @cache
@@ -44,12 +37,9 @@ def _hash(path: Path) -> str:
         raise FileError("no such file or folder", where=str(path), expected="code of the package")
     content = path.read_bytes()
     if path.suffix == ".py":
-        content = ast.dump(_without_docstrings(ast.parse(content))).encode()
+        tree = ast.parse(content)
+        for node in ast.walk(tree):
+            if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+                node.body = node.body[1:] or [ast.Pass()]
+        content = ast.dump(tree).encode()
     return hashlib.sha256(content).hexdigest()
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-    return tree

@@ -27,14 +27,10 @@ class ComperdialError(Exception):
         What would have been right.
     hint
         What to do about it.
-
-    Attributes
-    ----------
-    status
-        The exit status of a command that it ends.
     """
 
     status = 1
+    """The exit status of a command that it ends."""
 
     def __init__(
         self, problem: str, *, where: str | None = None, expected: str | None = None, hint: str | None = None
@@ -46,8 +42,9 @@ class ComperdialError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        problem = shown(self.problem)
-        text = f"{shown(self.where)}: {problem}" if self.where else problem
+        text = shown(self.problem)
+        if self.where:
+            text = f"{shown(self.where)}: {text}"
         if self.expected:
             text += f"; expected {shown(self.expected, at_most=2000)}"
         if self.hint:
@@ -80,6 +77,17 @@ class ConfigError(ComperdialError):
     """``params.yaml`` or an option on the command line is wrong."""
 
 
+class UnknownNameError(ConfigError):
+    """A metric, dataset, table or column name that does not exist, with the nearest ones that do."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, where: str | None = None) -> None:
+        names = sorted(known)
+        near = " or ".join(map(repr, difflib.get_close_matches(name, names, n=3, cutoff=0.5)))
+        expected = "one of " + ", ".join(names or ["(none)"])
+        hint = f"Did you mean {near}?" if near else None
+        super().__init__(f"unknown {kind} {name!r}", where=where, expected=expected, hint=hint)
+
+
 class SourceError(ComperdialError):
     """A public file is missing, unreachable or altered."""
 
@@ -90,18 +98,6 @@ class MissingResourceError(ComperdialError):
     def _render_traceback_(self) -> list[str]:
         # IPython's hook: in a notebook the sentence is all that helps, since no code is at fault.
         return [str(self)]
-
-
-class UnknownNameError(ConfigError):
-    """A metric, dataset, table or column name that does not exist, with the nearest ones that do."""
-
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, where: str | None = None) -> None:
-        names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else None
-        super().__init__(
-            f"unknown {kind} {name!r}", where=where, expected="one of " + ", ".join(names or ["(none)"]), hint=hint
-        )
 
 
 class NothingToShowError(ComperdialError):

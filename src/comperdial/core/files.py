@@ -27,28 +27,21 @@ FORMS = (".csv", ".html", ".md", ".pdf", ".png", ".svg", ".tex")
 TABLE_SUFFIXES = (".jsonl", ".csv", ".parquet")
 
 
-@contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path in the folder of ``path``; rename it to ``path`` when the block ends without an error.
-
-    The temporary name keeps the suffix, so that writers which go by it behave the same. A link stays one: what it leads
-    to is replaced.
-
-    Raises
-    ------
-    FileError
-        As :func:`check_output`.
-    """
-    target = check_output(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # Named before it is made, so that whatever interrupts finds the name and removes the file.
-    temporary = target.with_name(f".{target.stem}-{secrets.token_hex(4)}{target.suffix}")
+def check_input(path: str | Path, *, expected: str = "a file") -> Path:
+    """Return ``path``; refuse a folder, pipe, device or socket: reading a pipe could wait for ever."""
+    path = Path(path)
     try:
-        temporary.touch(exist_ok=False)
-        yield temporary
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+        path.stat()
+    except FileNotFoundError:
+        return path
+    except (OSError, ValueError) as error:
+        # A loop of links, or a name that no file can have.
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise FileError(f"cannot be used ({reason})", where=str(path), expected=expected) from error
+    if not path.is_file():
+        problem = "is a folder" if path.is_dir() else "is a pipe, a device or a socket"
+        raise FileError(problem, where=str(path), expected=expected)
+    return path
 
 
 def check_output(path: str | Path) -> Path:
@@ -57,8 +50,7 @@ def check_output(path: str | Path) -> Path:
     Raises
     ------
     FileError
-        When there is something that is no regular file, such as a folder or a device; or a link to a file that nobody
-        may write, as in DVC's cache.
+        For what is no regular file, such as a folder; and for a link to a read-only file, as in DVC's cache.
     """
     path = check_input(path, expected="the name of a new file, or of one to replace")
     if not path.is_symlink():
@@ -70,27 +62,23 @@ def check_output(path: str | Path) -> Path:
     return path.resolve()
 
 
-def check_input(path: str | Path, *, expected: str = "a file") -> Path:
-    """Return ``path`` unless there is something that is no regular file: reading a pipe could wait for ever.
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path in the folder of ``path``; rename it to ``path`` when the block ends without an error.
 
-    Raises
-    ------
-    FileError
-        When there is a folder, pipe, device or socket, or nothing that can be looked at.
+    The temporary name keeps the suffix, so that writers which go by it behave the same. A link stays one: what it leads
+    to is replaced. Raises as :func:`check_output`.
     """
-    path = Path(path)
+    target = check_output(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Named before it is made, so that whatever interrupts finds the name and removes the file.
+    temporary = target.with_name(f".{target.stem}-{secrets.token_hex(4)}{target.suffix}")
     try:
-        # A loop of links does not exist for `exists`.
-        if path.is_symlink():
-            path.resolve()
-        if path.exists() and not path.is_file():
-            problem = "is a folder" if path.is_dir() else "is a pipe, a device or a socket"
-            raise FileError(problem, where=str(path), expected=expected)
-    except (OSError, ValueError, RuntimeError) as error:
-        # ValueError: a name that no file can have. RuntimeError: a loop of links.
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise FileError(f"cannot be used ({reason})", where=str(path), expected=expected) from error
-    return path
+        temporary.touch(exist_ok=False)
+        yield temporary
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def printable(text: str) -> str:
@@ -109,6 +97,12 @@ def write_json(path: str | Path, value: Any) -> None:  # noqa: ANN401
     write_text(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
+def sha256(path: str | Path) -> str:
+    """Return the hex SHA-256 of a file's bytes."""
+    with check_input(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def read_text(path: str | Path) -> str:
     """Read a UTF-8 file, with or without a byte order mark.
 
@@ -119,16 +113,13 @@ def read_text(path: str | Path) -> str:
     """
     try:
         data = check_input(path).read_bytes()
+        return data.decode("utf-8").removeprefix("\ufeff")
     except OSError as error:
         raise FileError(f"cannot be read ({error.strerror})", where=str(path)) from error
-    text = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        return text.decode("utf-8")
     except UnicodeDecodeError as error:
-        place = error.start + len(data) - len(text)
-        line = data.count(b"\n", 0, place) + 1
+        line = data.count(b"\n", 0, error.start) + 1
         raise FileError(
-            f"byte {place} (0x{data[place]:02x}) is not UTF-8",
+            f"byte {error.start} (0x{data[error.start]:02x}) is not UTF-8",
             where=f"{path}, line {line}",
             expected="UTF-8 text",
             hint="Convert the file, for example with `iconv -t UTF-8`",
@@ -150,45 +141,70 @@ def parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any:  
     FileError
         Names the line of a syntax error.
     """
-    place = f"{where}, line {line}" if line else where
-
-    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        value: dict[str, Any] = {}
-        for key, content in pairs:
-            if key in value:
-                problem = f"the key {key!r} is given twice in one object"
-                raise FileError(problem, where=place, expected="each key once", hint="Delete one of them")
-            value[key] = content
-        return value
-
+    place, hint = f"{where}, line {line}" if line else where, None
     try:
-        value = json.loads(text, object_pairs_hook=distinct)
+        value = json.loads(text, object_pairs_hook=_distinct)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
-    except UnicodeEncodeError as error:
-        raise FileError("half of a surrogate pair, which is no character", where=place, expected=expected) from error
+    except FileError as error:
+        error.where = place
+        raise
+    except UnicodeEncodeError:
+        problem = "half of a surrogate pair, which is no character"
     except json.JSONDecodeError as error:
+        place, problem = f"{where}, line {line or error.lineno}, column {error.colno}", f"not valid JSON ({error.msg})"
         # Wrong only because it ends: between values, inside a string or inside a word.
         rest = text[error.pos :].strip()
         in_a_word = any(word.startswith(rest) for word in ("true", "false", "null", "-"))
-        cut_short = not line and (in_a_word or error.msg.startswith("Unterminated string"))
-        raise FileError(
-            "the JSON ends in the middle: the file is truncated" if cut_short else f"not valid JSON ({error.msg})",
-            where=f"{where}, line {line or error.lineno}, column {error.colno}",
-            expected=expected,
-            hint="Fetch or copy the file again" if cut_short else None,
-        ) from error
-    except (ValueError, RecursionError) as error:
-        # Python's own limits: a number of thousands of digits, lists inside lists a thousand deep.
-        reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        raise FileError(f"the JSON cannot be read ({reason})", where=place, expected=expected) from error
+        if not line and (in_a_word or error.msg.startswith("Unterminated string")):
+            problem = "the JSON ends in the middle: the file is truncated"
+            hint = "Fetch or copy the file again"
+    except RecursionError:
+        problem = "the JSON cannot be read (nested too deeply)"
+    except ValueError as error:
+        # A number of thousands of digits.
+        problem = f"the JSON cannot be read ({error})"
+    raise FileError(problem, where=place, expected=expected, hint=hint)
 
 
-def sha256(path: str | Path) -> str:
-    """Return the hex SHA-256 of a file's bytes."""
-    with check_input(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        problem = f"the key {twice!r} is given twice in one object"
+        raise FileError(problem, expected="each key once", hint="Delete one of them")
+    return value
+
+
+def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read a file of one JSON object a line, line by line; yield the number of each line, from 1, and its object.
+
+    Raises
+    ------
+    FileError
+        When the file cannot be opened, or names the line that is no object.
+    """
+    expected = "one JSON object a line"
+    try:
+        # As bytes: lines of text may also end at characters such as U+2028, which JSON strings may hold.
+        with check_input(path).open("rb") as file:
+            for number, data in enumerate(file, start=1):
+                try:
+                    line = data.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode().removesuffix("\n")
+                except UnicodeDecodeError:
+                    # Names the fault by its place in the whole file.
+                    read_text(path)
+                    raise
+                if line.strip():
+                    record = parse_json(line, str(path), expected=expected, line=number)
+                    if not isinstance(record, dict):
+                        problem = f"a JSON {type(record).__name__}"
+                        raise FileError(problem, where=f"{path}, line {number}", expected=expected)
+                    yield number, record
+    except OSError as error:
+        raise FileError(f"cannot be read ({error.strerror})", where=str(path)) from error
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
@@ -271,34 +287,6 @@ def _delimiter(text: str) -> str:
             return 0
 
     return max((",", ";", "\t"), key=cells)
-
-
-def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read a file of one JSON object a line, line by line; yield the number of each line, from 1, and its object.
-
-    Raises
-    ------
-    FileError
-        When the file cannot be opened, or names the line that is no object.
-    """
-    try:
-        # As bytes: lines of text may also end at characters such as U+2028, which JSON strings may hold.
-        with check_input(path).open("rb") as file:
-            for number, data in enumerate(file, start=1):
-                try:
-                    line = data.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
-                except UnicodeDecodeError:
-                    # Reads as far as the fault, which it names by its place in the whole file.
-                    read_text(path)
-                    raise
-                if line.strip():
-                    record = parse_json(line, str(path), expected="one JSON object a line", line=number)
-                    if not isinstance(record, dict):
-                        problem, where = f"a JSON {type(record).__name__}", f"{path}, line {number}"
-                        raise FileError(problem, where=where, expected="one JSON object a line")
-                    yield number, record
-    except OSError as error:
-        raise FileError(f"cannot be read ({error.strerror})", where=str(path)) from error
 
 
 def check_columns(frame: pd.DataFrame, known: Collection[str], path: Path) -> pd.DataFrame:

@@ -10,34 +10,7 @@ from comperdial.core.errors import ConfigError
 
 LEVELS = ("turn", "dialogue", "system")
 RATED_LEVELS = ("turn", "dialogue")
-
 Output = tuple[str, str]
-
-
-def output_name(text: str, default: str | None = None, *, where: str | None = None) -> Output:
-    """Return metric and output that ``METRIC:OUTPUT`` names; a metric's name may hold colons, an output's none.
-
-    Parameters
-    ----------
-    text
-        As a user wrote it.
-    default
-        The output of ``METRIC`` alone, which is an error without it.
-    where
-        Where the text is from, for the error.
-
-    Raises
-    ------
-    ConfigError
-        When there is nothing on a side of the colon.
-    """
-    metric, colon, output = text.rpartition(":")
-    if text and not colon and default is not None:
-        return text, default
-    if not metric or not output:
-        raise ConfigError(f"output {text!r}", where=where, expected="METRIC:OUTPUT")
-    return metric, output
-
 
 PERTURBATIONS = ("turn_perturbations", "dialogue_perturbations")
 """The recorded perturbations, which a study with `perturbed` judges too."""
@@ -53,6 +26,24 @@ def perturbed(dataset: str) -> str:
 def unperturbed(dataset: str) -> str:
     """Return the data set that generated perturbations are of; of any other data set, its own name."""
     return dataset.removesuffix(PERTURBED)
+
+
+def output_name(text: str, default: str | None = None, *, where: str | None = None) -> Output:
+    """Return metric and output that ``METRIC:OUTPUT`` names; a metric's name may hold colons, an output's none.
+
+    ``default`` is the output of ``METRIC`` alone, which is an error without it; ``where`` the text is from, for that.
+
+    Raises
+    ------
+    ConfigError
+        When there is nothing on a side of the colon.
+    """
+    metric, colon, output = text.rpartition(":")
+    if text and not colon and default is not None:
+        return text, default
+    if not metric or not output:
+        raise ConfigError(f"output {text!r}", where=where, expected="METRIC:OUTPUT")
+    return metric, output
 
 
 def plain_name(value: object) -> object:

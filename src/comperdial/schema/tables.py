@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,32 +31,19 @@ LARGEST_RATING = 1e15
 
 @dataclass(frozen=True)
 class Field:
-    """One column.
-
-    Attributes
-    ----------
-    name, type
-        Its name and its Arrow type.
-    nullable
-        Whether values may be missing; the column may then be left out.
-    check, expected
-        What each value of a column of texts or lists must satisfy, and that in words.
-    low, high
-        The range of a column of numbers.
-    identifier
-        Whether it holds names: a whole number is taken for the text that it is written as.
-    default
-        What a column that is left out is filled with.
-    """
+    """One column: what its values must satisfy (``check``, or a range of numbers), and that in words (``expected``)."""
 
     name: str = ""
     type: pa.DataType = TEXT
-    nullable: bool = False
     check: Callable[[Any], bool] = lambda value: isinstance(value, str)
     expected: str = "a text"
     low: float = -1e100
     high: float = 1e100
+    # Values may be missing, and the column may be left out.
+    nullable: bool = False
+    # A whole number is taken for the text that it is written as.
     identifier: bool = False
+    # What a column that is left out is filled with.
     default: int | None = None
 
     @property
@@ -65,8 +52,7 @@ class Field:
         return not (pa.types.is_string(self.type) or pa.types.is_list(self.type))
 
 
-@dataclass(frozen=True)
-class RowRule:
+class RowRule(NamedTuple):
     """A rule for several columns of a row: which rows keep it, and messages with the columns of one that does not."""
 
     holds: Callable[[pd.DataFrame], pd.Series]
@@ -281,8 +267,7 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
         frame[field.name] = values = _converted(given, field)
         wrong = np.where(given.isna(), not field.nullable, ~_good(values, field))
         if wrong.any():
-            value = given.iloc[int(wrong.argmax())]
-            value = value.item() if isinstance(value, np.generic) else value
+            value = given.tolist()[int(wrong.argmax())]
             missing = value is None or (not isinstance(value, list) and pd.isna(value))
             problem = f"no value in column {field.name!r}" if missing else f"column {field.name!r} holds {value!r}"
             raise _error(problem, frame, spec, wrong, where, field.expected)
