@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import add_catalogue, output_file, output_stem
+from comperdial.cli.common import output_file, output_stem
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -20,11 +20,6 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
             "--output", type=output_stem, required=True, help="the files' common name; a suffix is not needed"
         )
         command.set_defaults(run=_make, kind=kind)
-    command = commands.add_parser("readme", help="write the table of USR or of local metrics into a page")
-    command.add_argument("table", type=Path, help="results/studies/usr/tables/usr.csv or the like of local_metrics")
-    command.add_argument("--output", type=output_file, required=True, help="the page")
-    add_catalogue(command)
-    command.set_defaults(run=_readme)
     command = commands.add_parser("describe", help="write what tables need to know of a data set's configuration")
     command.add_argument("dataset")
     command.add_argument("--params", type=Path, metavar="FILE", help="default: params.yaml")
@@ -45,11 +40,3 @@ def _describe(options: argparse.Namespace) -> None:
     from comperdial.selection import Selection, describe
 
     write_json(options.output, describe(Selection.read(options.params), options.dataset))
-
-
-def _readme(options: argparse.Namespace) -> None:
-    from comperdial.data.catalogue import load_catalogue
-    from comperdial.report import readme
-
-    titles = {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
-    readme.update(options.output, options.table, titles)

@@ -15,7 +15,18 @@ from comperdial.core.errors import ConfigError, NothingToShowError, SchemaError,
 from comperdial.core.files import read_table
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.ranking import of_outputs, with_ranks
-from comperdial.report.render import SIMULATED, Ranked, Section, Table, count, grouped_notes, interval, number, spread
+from comperdial.report.render import (
+    SIMULATED,
+    Ranked,
+    Section,
+    Table,
+    as_number,
+    count,
+    grouped_notes,
+    interval,
+    number,
+    spread,
+)
 from comperdial.stats.correlation import ALPHA, is_starred
 
 Record = Mapping[Any, Any]
@@ -118,19 +129,8 @@ def level_title(level: str, against: str) -> str:
 def frame(inputs: Inputs, study: Study, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return one record per row, level, data set and coefficient: ours, what is reported, and why there is no value.
 
-    Parameters
-    ----------
-    inputs, study
-        As :func:`correlations` has them.
-    rows
-        The rows in order, as ``study.yaml`` has them.
-
-    Raises
-    ------
-    ConfigError
-        If a row lacks a key or has an unknown one.
-    UnknownNameError
-        If there are no correlations of a data set.
+    ``rows`` are those of ``study.yaml``, in order. Raises ConfigError if a row lacks a key or has an unknown one, and
+    UnknownNameError if there are no correlations of a data set.
     """
     entry, about = study["entry"], About.read(inputs["about"])
     found = pooled(results(inputs, about))
@@ -201,19 +201,10 @@ def _with_reported(made: pd.DataFrame, paths: Sequence[Path], other: str | None)
 def read_reported(
     paths: Iterable[str | Path], texts: Sequence[str] = (), numbers: Sequence[str] = ("value",)
 ) -> pd.DataFrame:
-    """Read values that a paper reports from CSV files.
+    """Read values that a paper reports from CSV files, which must have columns of ``texts`` and of ``numbers``.
 
-    Parameters
-    ----------
-    paths
-        The files.
-    texts, numbers
-        Columns that must be there. An empty number is missing; a column ``starred`` becomes True, False or missing.
-
-    Raises
-    ------
-    FileError, SchemaError
-        If it is no CSV, a column is missing, a cell is no number, or a row is there twice.
+    An empty number is missing; a column ``starred`` becomes True, False or missing. Raises FileError or SchemaError if it is no
+    CSV, a column is missing, a cell is no number, or a row is there twice.
     """
     frames = []
     for path in paths:
@@ -328,21 +319,6 @@ def reported(record: Record) -> str:
     return with_star(record["reported"], record.get("reported_starred") is True)
 
 
-def difference(record: Record) -> str:
-    """Write the difference of our value and the reported one."""
-    return number(record["difference"], sign=True)
-
-
-def tested(record: Record, digits: int = 2) -> str:
-    """Write a difference of two correlations with its interval."""
-    return number(record["difference"], sign=True) + interval(record["low"], record["high"], digits=digits)
-
-
-def small_p(name: str = "p") -> Callable[[Record], str]:
-    """Return what writes a p-value of a record, which is never 0."""
-    return lambda record: "< 0.001" if record[name] < 0.001 else number(record[name])
-
-
 # The table
 
 
@@ -365,7 +341,9 @@ def table(
     compares = not simulated and bool(frame["reported"].notna().any())
     cells: dict[str, Callable[[Record], str]] = {"ours" if compares else "value": ours}
     if compares:
-        cells |= {"reported": reported} | ({"difference": difference} if frame["difference"].notna().any() else {})
+        cells |= {"reported": reported} | (
+            {"difference": as_number("difference", sign=True)} if frame["difference"].notna().any() else {}
+        )
     if sources is not None and (unknown := sorted({*frame["source"].dropna()} - {*sources.index})):
         expected = "a row for each source of a number"
         raise SchemaError(f"no source {unknown[0]!r}", where="sources.csv", expected=expected)

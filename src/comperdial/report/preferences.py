@@ -11,7 +11,7 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.evaluation.preferences import Analysis, Unit, Votes, analyse, circles
-from comperdial.report.render import Section, Table, count, interval, number
+from comperdial.report.render import Section, Table, count, estimate, interval, number
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.win_rate import binomial_p, power, votes_needed
 
@@ -38,12 +38,6 @@ def stars(pair: Mapping[Any, Any]) -> str:
 def probability(p: float) -> str:
     """Write a p-value with three digits, or that it is smaller."""
     return "–" if pd.isna(p) else "< 0.001" if p < 0.0005 else number(p)
-
-
-def with_interval(row: Mapping[Any, Any], name: str = "value", *, sign: bool = False) -> str:
-    """Write a value of a record with its interval, the columns ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``."""
-    ends = ("low", "high") if "low" in row else (f"{name}_low", f"{name}_high")
-    return number(row[name], sign=sign) + interval(*(row[end] for end in ends))
 
 
 def preferences_table(
@@ -98,7 +92,7 @@ def _pairs(matrix: pd.DataFrame) -> Section:
     records = [
         {("", "A"): row["a"], ("", "B"): row["b"]}
         | {("Votes for", head): f"{row[name]:,}" for head, name in (("A", "wins"), ("B", "losses"), ("tie", "ties"))}
-        | {("Win rate of A", "ties left out"): with_interval(row, "win_rate")}
+        | {("Win rate of A", "ties left out"): estimate(row, "win_rate")}
         | {
             (f"p, {test}", head): probability(row[p + end])
             for p, test in TESTS.items()
@@ -120,7 +114,7 @@ def _strengths(analyses: Mapping[str, Analysis]) -> Section:
         }
         for group, table in tables.items():
             own = table.get(system)
-            record[group, "strength"] = "–" if own is None else with_interval(own, "strength", sign=True)
+            record[group, "strength"] = "–" if own is None else estimate(own, "strength", sign=True)
             record[group, "rank"] = "–" if own is None or pd.isna(own["rank"]) else f"#{own['rank']}"
         records.append(record)
     return section("Bradley-Terry strengths", records)
@@ -165,7 +159,7 @@ def metrics_section(choices: pd.DataFrame, dominant: str) -> Section:
         cells = {(row["of"], row["a"], row["b"]): row for row in part.to_dict("records")}
         record = {("", "Metric"): str(metric) if metric == output else f"{metric}:{output}"}
         for of, group in (("all", "All"), ("others", f"Without {dominant}")):
-            record[group, "chooses"] = with_interval(cells[of, "", ""])
+            record[group, "chooses"] = estimate(cells[of, "", ""])
             record[group, "Spearman"] = number(cells[of, "", ""]["spearman"], sign=True)
         if len(by_pair) <= MOST_PAIRS // 3:
             record |= {

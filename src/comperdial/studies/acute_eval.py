@@ -24,8 +24,8 @@ from comperdial.evaluation.preferences import (
 from comperdial.evaluation.preferences import strengths as strengths_of
 from comperdial.report.about import Inputs, Study
 from comperdial.report.plots.preferences import matrix_figure, significance_figure, strengths_figure
-from comperdial.report.preferences import metrics_section, planner_sentence, preferences_table, section, with_interval
-from comperdial.report.render import Section, Table, described, interval, number
+from comperdial.report.preferences import metrics_section, planner_sentence, preferences_table, section
+from comperdial.report.render import Section, Table, described, estimate, interval, number
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.win_rate import binomial_p, votes_needed
 
@@ -126,7 +126,7 @@ def judges(inputs: Inputs, study: Study) -> Table:
             ("", "Judge"): row["judge"],
             ("", "Compared with"): row["against"],
             ("Asked", "pairs"): f"{row['pairs']:,}",
-            **{("Share of choices", head): with_interval(row, name) for name, head in shares.items()},
+            **{("Share of choices", head): estimate(row, name) for name, head in shares.items()},
         }
         for row in found.to_dict("records")
     ]
@@ -175,12 +175,7 @@ def likert_curves(votes: Votes, ratings: pd.DataFrame, a: str, b: str, *, seed: 
     """Return how likely studies with the same workers are to find a difference by rankings, and by Likert ratings.
 
     Whole sessions of workers are drawn with replacement. Rankings: binomial test over votes for one of the two. Likert: paired
-    t-test over conversations of the difference of ``likert``.
-
-    Returns
-    -------
-    DataFrame
-        ``line`` (pairwise, Likert), ``hours`` and ``probability``.
+    t-test over conversations of the difference of ``likert``. Returns ``line``, ``hours`` and ``probability``.
     """
     frame = votes.frame[(votes.frame["a"] == a) & (votes.frame["b"] == b)]
     wide = ratings.pivot(index=["annotator_id", "dialogue_id"], columns="system_id", values="likert")

@@ -38,18 +38,8 @@ _MAKE = '`snakemake overall` makes all of them, `make reproduce DATASETS="usr_pe
 class Leaderboard:
     """A board, those of its data sets that are here, and the metrics that were submitted to it.
 
-    Parameters
-    ----------
-    name
-        Of the board.
-    catalogue
-        Titles of data sets, and which rated dimension counts.
-    tables, results
-        The folders ``data/tables`` and ``results``.
-    entries
-        The folder of submitted metrics, a folder for each board.
-    boards
-        The file of boards.
+    ``catalogue`` has titles of data sets and which rated dimension counts; ``entries`` is the folder of submitted metrics, with a
+    folder for each board; ``boards`` the file of boards.
     """
 
     name: str
@@ -78,10 +68,7 @@ class Leaderboard:
     def items(self) -> dict[str, pd.Series]:
         """Return what can be scored of each data set that is here: whether it was rated, by item and system.
 
-        Raises
-        ------
-        MissingResourceError
-            When none is.
+        Raises MissingResourceError when none is here.
         """
         found = {name: items for name in self.datasets if (items := self._items(name)) is not None}
         if not found:
@@ -130,17 +117,9 @@ class Leaderboard:
     # Submissions
 
     def read(self, path: Path, name: str, about: str) -> tuple[pd.DataFrame, int]:
-        """Read and check a file of scores.
+        """Read and check a file of scores: table ``scores`` of the items that count, and how many scores are of others.
 
-        Returns
-        -------
-        tuple
-            Table ``scores`` of the items that count, and how many scores are of others.
-
-        Raises
-        ------
-        ComperdialError
-            When a check fails: names file and line.
+        Raises ComperdialError when a check fails: names file and line.
         """
         self._check_name(name, about)
         frame = check_columns(read_columns(path, _KNOWN, COLUMNS), _KNOWN, path)
@@ -228,10 +207,7 @@ class Leaderboard:
     def add(self, scores: pd.DataFrame, *, replace: bool = False) -> Path:
         """Keep checked scores as an entry, and return its file.
 
-        Raises
-        ------
-        ConfigError
-            When the name has other scores, or another description, and they are not to be replaced.
+        Raises ConfigError when the name has other scores, or another description, and they are not to be replaced.
         """
         path = self.entries / self.name / f"{scores['metric'].iloc[0]}.parquet"
         if path.is_file() and not replace:
@@ -258,10 +234,7 @@ class Leaderboard:
     def ranking(self, *, resamples: int, seed: int, missing: Missing | None = None) -> Table:
         """Rank the board's metrics that have scores here, and the submitted ones, over the data sets that are here.
 
-        Raises
-        ------
-        MissingResourceError
-            When nothing has scores.
+        Raises MissingResourceError when nothing has scores.
         """
         entries = self.submitted()
         for name, path in entries.items():

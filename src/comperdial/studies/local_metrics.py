@@ -25,12 +25,10 @@ from comperdial.report.correlations import (
     partial_notes,
     pooled,
     read_reported,
-    small_p,
-    tested,
     with_interval,
 )
-from comperdial.report.plots.style import QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
-from comperdial.report.render import Section, Table, described, grouped_notes, number, spread
+from comperdial.report.plots import style
+from comperdial.report.render import Section, Table, described, estimate, grouped_notes, number, small_p, spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -171,8 +169,8 @@ def _corrected(made: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
 def _cost_section(whole: pd.DataFrame, costs: pd.DataFrame) -> Section:
     first = whole.drop_duplicates("label")[["label", "metric"]].merge(costs, on="metric").set_index("label")
     texts = {
-        ("Cost", "CPU seconds"): first["seconds"].map(lambda value: number(value, digits=1)),
-        ("Cost", "US dollars"): first["usd"].map(lambda value: number(value, digits=2)),
+        ("Cost", "CPU seconds"): first["seconds"].map(number, digits=1),
+        ("Cost", "US dollars"): first["usd"].map(number, digits=2),
         ("Cost", "How"): first["how"],
     }
     return Section("1,000 responses", pd.DataFrame(texts).rename_axis(index="Metric"))
@@ -190,10 +188,7 @@ def contrasts(inputs: Inputs, study: Study) -> Table:
 def contrast_frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     """Return :func:`comperdial.report.ranking.contrasts` of the study, with the labels of its rows.
 
-    Raises
-    ------
-    UnknownNameError
-        If a contrast names no row or no data set of the study.
+    Raises UnknownNameError if a contrast names no row or no data set of the study.
     """
     labels = {f"{row['metric']}:{row['output']}": row["label"] for row in study["tables"]["local_metrics"]["rows"]}
     where = f"study {study['name']}, planned_contrasts"
@@ -218,7 +213,11 @@ def _contrasts(inputs: Inputs, study: Study, about: About) -> tuple[Section, lis
         group=made["coefficient"].map(COEFFICIENTS),
     ).sort_values("coefficient", ascending=False, kind="stable")
     # With three digits an end near 0 says on which side it is.
-    cells = {"difference": lambda record: tested(record, 3), "p": small_p(), "p corrected": small_p("p_adjusted")}
+    cells = {
+        "difference": lambda record: estimate(record, "difference", sign=True, ends=3),
+        "p": small_p(),
+        "p corrected": small_p("p_adjusted"),
+    }
     texts = spread(shown, {"pair": "Difference", "title": "Data set"}, "group", cells)
     counts = {COEFFICIENTS[str(name)]: int(of["tests"].max()) for name, of in made.groupby("coefficient", sort=False)}
     lost = shown[shown["p"].isna()].drop_duplicates(["pair", "dataset"])
@@ -250,7 +249,7 @@ def ablation(inputs: Inputs, study: Study) -> Table:
     made = made.assign(loso_halved=halved(made), responses=ALL)
     weights = weights_frame(known).set_index(["part", "feature"]).rename_axis(index=["Part", "Feature"])
     texts = weights.rename(columns={"weight": "all sets"})[["all sets", "lowest", "highest"]]
-    texts = texts.map(lambda value: number(value, sign=True))
+    texts = texts.map(number, sign=True)
     texts.columns = pd.MultiIndex.from_product([["Weight"], texts.columns])
     unused = ["place", "responses", "signature", "grouping", "metric", "p_exact"]
     return described(
@@ -274,30 +273,16 @@ def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     titles, made = About.read(inputs["about"]).titles, frame(inputs, study)
     shown = made[made["figure"] & (made["coefficient"] == "spearman") & made["value"].notna()]
     shown = shown[shown["responses"] == ALL]
-    labels = list(dict.fromkeys(shown["label"]))
-    datasets = [name for name in study["datasets"] if name in {*shown["dataset"]}]
-    columns = min(3, len(datasets))
-    lines = -(-len(datasets) // columns)
+    labels, datasets = shown["label"].unique(), [name for name in study["datasets"] if name in {*shown["dataset"]}]
+    kind = np.select([shown["metric"] == "local", shown["label"].str.contains("recorded")], [1, 2], 0)
     lowest = min(0.0, float(np.nanmin(shown[["value", "low"]].to_numpy(np.float64))))
-    with drawing():
-        size = (7.6, lines * (0.155 * len(labels) + 0.45))
-        drawn, axes = figure_and_axes(lines, columns, size, sharex=True, sharey=True)
-        for ax in axes.flat[len(datasets) :]:
-            ax.set_axis_off()
-        for ax, dataset in zip(axes.flat, datasets, strict=False):
-            ax.axvline(0, color=QUIET, lw=0.8, zorder=1)
-            lines_behind(ax, "both")
-            for record in shown[shown["dataset"] == dataset].to_dict("records"):
-                colour, mark, _ = SERIES[
-                    1 if record["metric"] == "local" else 2 if "recorded" in record["label"] else 0
-                ]
-                y = len(labels) - 1 - labels.index(record["label"])
-                ax.plot([record["low"], record["high"]], [y, y], color=colour, lw=1.1, zorder=2)
-                ax.plot([record["value"]], [y], mark, color=colour, ms=4, zorder=3)
-            ax.set_title(titles[dataset], loc="left", fontweight="bold")
-            ax.set_yticks(np.arange(len(labels)), labels[::-1])
-            ax.set_ylim(-0.7, len(labels) - 0.3)
+    with style.drawing():
+        columns = min(3, len(datasets))
+        size = 7.6 / columns, 0.155 * len(labels) + 0.45
+        drawn, axes = style.panels([titles[name] for name in datasets], columns, *size, sharex=True, sharey=True)
+        for ax, dataset in zip(axes, datasets, strict=True):
+            style.forest(ax, shown.assign(style=kind)[shown["dataset"] == dataset], labels)
             ax.set_xlim(max(-1.0, lowest - 0.05), 1.0)
         entry = study["entry"]
-        titled(drawn, study["tables"]["local_metrics"]["title"], entry["title"], entry["notes"])
+        style.titled(drawn, study["tables"]["local_metrics"]["title"], entry["title"], entry["notes"])
     return drawn, shown.drop(columns=["figure", "responses", "signature", "not_run", "loso_halved"])

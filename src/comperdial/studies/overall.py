@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from comperdial import schema
 from comperdial.evaluation.overall import OVERALL, Board, Task, read_boards
 from comperdial.report.about import About, Inputs, Study
-from comperdial.report.plots.style import QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
-from comperdial.report.preferences import with_interval
-from comperdial.report.render import Section, Table, count, number
+from comperdial.report.plots import style
+from comperdial.report.render import Section, Table, count, estimate, number
 from comperdial.stats.correlation import ALPHA
 
 if TYPE_CHECKING:
@@ -111,7 +109,7 @@ def _section(part: pd.DataFrame, board: Board, titles: Mapping[str, str]) -> pd.
     values = part.pivot(index="label", columns="task", values="value").reindex(whole.index)
     columns = {
         ("Overall", "score"): [
-            with_interval(row) if pd.notna(row["value"]) else "left out" for row in whole.to_dict("records")
+            estimate(row) if pd.notna(row["value"]) else "left out" for row in whole.to_dict("records")
         ]
     }
     for name, head in (("rank", "cluster"), ("rank_wmt", "WMT's")):
@@ -140,26 +138,15 @@ def overall_figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     chosen = [name for name in _in_order(boards) if boards[name]["source"] == "human" and name in {*ranking["board"]}]
     shown = ranking[(ranking["task"] == OVERALL) & ranking["board"].isin(chosen) & ranking["value"].notna()]
     shown = shown.sort_values(["board", "value"], kind="stable")
-    rows = [max(1, (shown["board"] == name).sum()) for name in chosen]
-    with drawing():
+    labels = {name: list(shown.loc[shown["board"] == name, "label"])[::-1] for name in chosen}
+    rows = [max(1, len(of)) for of in labels.values()]
+    with style.drawing():
         size = (7.0, 0.21 * sum(rows) + 0.6 * len(chosen))
-        drawn, axes = figure_and_axes(len(chosen), 1, size, sharex=True, gridspec_kw={"height_ratios": rows})
+        drawn, axes = style.figure_and_axes(len(chosen), 1, size, sharex=True, height_ratios=rows)
         for ax, name in zip(axes.flat, chosen, strict=True):
-            part = shown[shown["board"] == name].reset_index(drop=True)
-            ax.axvline(0.5, color=QUIET, lw=0.8, zorder=1)
-            lines_behind(ax, "both")
-            for y, row in enumerate(part.to_dict("records")):
-                colour, mark, _ = SERIES[1 if row["rank"] == 1 else 0]
-                ax.plot([row["low"], row["high"]], [y, y], color=colour, lw=1.2, zorder=2)
-                ax.plot([row["value"]], [y], mark, color=colour, ms=4.5, zorder=3)
-            ax.set_yticks(np.arange(len(part)), list(part["label"]))
-            ax.set_ylim(-0.7, len(part) - 0.3)
+            part = shown[shown["board"] == name]
+            style.forest(ax, part.assign(style=(part["rank"] == 1).fillna(False).astype(int)), labels[name], chance=0.5)
             ax.set_title(f"{boards[name]['title']} ({len(boards[name]['tasks'][0]['datasets'])} sets)", loc="left")
-        titled(
-            drawn,
-            "One ranking over all data sets",
-            "about 0.5 is chance, 1 is perfect agreement with people",
-            "Lines are 95 % intervals over other systems and dialogues of their kind. Squares: the first cluster, metrics "
-            "that do not differ significantly from one another. Each score is a mean over the tasks of the table `overall`.",
-        )
+        entry = study["entry"]
+        style.titled(drawn, entry["title"], "about 0.5 is chance, 1 is perfect agreement with people", entry["notes"])
     return drawn, shown
