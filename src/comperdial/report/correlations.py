@@ -16,6 +16,7 @@ from comperdial.core.files import read_table
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.ranking import of_outputs, with_ranks
 from comperdial.report.render import (
+    NOTES,
     SIMULATED,
     Ranked,
     Section,
@@ -27,7 +28,7 @@ from comperdial.report.render import (
     number,
     spread,
 )
-from comperdial.stats.correlation import ALPHA, is_starred
+from comperdial.stats.correlation import is_starred
 
 Record = Mapping[Any, Any]
 
@@ -40,24 +41,7 @@ LEVELS = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "System 
 FEW = 10
 """A value of so few systems has two digits and says of how many it is."""
 MARK = "‡"
-LEGEND = f"{MARK} marks a correlation that falls by more than half when one of the systems is left out."
-READING = (
-    f"An asterisk marks p >= {ALPHA}, as in the papers: a p that takes all units as independent, which those of one "
-    "system or dialogue are not. With few systems this p is too small for Spearman",
-    "In brackets the 95 % interval, which resamples systems and dialogues; with two or three systems, contexts alone",
-    f"#1 is the first rank: outputs share a rank if the paired test finds no difference at {ALPHA}, after Holm's "
-    "correction; those without a rank were not compared. The best cluster (#1) is bold, where a column has other ranks too",
-)
-FEW_NOTE = (
-    f"A value of {FEW} systems or fewer has two digits and says how many there are (n). Its p is exact: the share of all "
-    "orders of the systems that would correlate as strongly or more. Of four systems no ranking has a p below 0.08, of five "
-    "none below 0.02"
-)
-LEFT_OUT = (
-    "Each correlation was computed again without each system in turn. The CSV file has the lowest of these values "
-    f"(loso_value), the system that was left out (loso_system), and whether that is a fall by more than half (loso_halved, "
-    f"the {MARK}). A system without a value: no correlation is left without it"
-)
+LEGEND, READING, FEW_NOTE, LEFT_OUT = (NOTES[name] for name in ("legend", "reading", "few", "left_out"))
 NOT_RUN, NOT_RECORDED = "not run", "not recorded"
 _ROW = ("section", "label", "metric", "output", "reported", "source", "not_run", "note")
 _KEY = ["dataset", "level", "against", "coefficient"]

@@ -57,11 +57,6 @@ _WHAT = ["level", "against", "coefficient"]
 _NAME = ["metric", "output"]
 _ALPHAS = {"ordinal": "Ordinal", "interval": "Interval", "nominal": "Nominal", "ratio": "Ratio"}
 _COUNTS = ("items", "clusters", "annotators", "ratings")
-_WITHIN = (
-    "Within systems: the mean of the coefficients within each system, of metrics with `main`. `local` is weaker there, and "
-    "among responses of programs alone, than over all (docs/local-metric.md): `comperdial compare --subset kind=agent` "
-    "leaves human systems out"
-)
 
 
 def _table(
@@ -196,7 +191,7 @@ def alpha(inputs: Inputs, study: Study) -> Table:
     # Counts stay whole numbers beside the gaps of the other kind.
     both = both.reindex(columns=columns).astype(dict.fromkeys([*_COUNTS, "resamples"], "Int64"))
     simulated = ". The raters here are simulated: no value of theirs can be compared with these"
-    values = {"simulated": simulated if one["source"] == "simulated" else ""}
+    values: dict[str, Any] = {"simulated": simulated if one["source"] == "simulated" else ""}
     values |= {name: found[name].max() for name in ("resamples", "confidence")}
     return _table(
         inputs, study, both, [Section("Krippendorff's alpha", texts), Section("Annotators", others)], **values
@@ -284,7 +279,7 @@ def correlations(inputs: Inputs, study: Study) -> Table:
         *shared.READING,
         *shared.reading_notes(found, None),
         *grouped_notes(reasons),
-        *([_WITHIN] if has_local else []),
+        *([render.NOTES["within_systems"]] if has_local else []),
         *_not_run(one),
     ]
     for metric, signature in sorted(dict(zip(found["metric"], found["signature"], strict=True)).items()):
@@ -391,7 +386,7 @@ def comparisons(inputs: Inputs, study: Study) -> Table:
         f"Over systems these have values and no tests: {', '.join(missing)}. `evaluation.tests` in params.yaml asks for "
         f"tests; accuracy and SPA have them where there are up to {FEW_SYSTEMS} systems"
     ]
-    values = {"tests": ", ".join(sorted({*chosen["test"]})), "counts": shared.over_tests(tested)}
+    values: dict[str, Any] = {"tests": ", ".join(sorted({*chosen["test"]})), "counts": shared.over_tests(tested)}
     return _table(
         inputs,
         study,

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import pandas as pd
 
+from comperdial.config import load_yaml
 from comperdial.core.files import form_path, read_text, write_text
 
 SIMULATED = (
@@ -19,6 +20,9 @@ SIMULATED = (
     "systems or metrics."
 )
 """Ends every caption of the embedded benchmark."""
+
+NOTES: Mapping[str, Any] = load_yaml(Path(__file__).with_name("notes.yaml"))
+"""How to read what several tables show."""
 
 FORMATS = {"text": ".txt", "markdown": ".md", "latex": ".tex", "csv": ".csv"}
 """The forms that :func:`rendered` makes, with the suffix of a file of each."""

@@ -316,14 +316,14 @@ def metric_outputs(inputs: Inputs, study: Study) -> Table:
         "metric": ("", "Metric"), "metric_here": ("", "Ours"), "outputs": ("Outputs", "paper"),
         "outputs_here": ("Outputs", "ours"), "normalised": ("Normalised", "paper"), "normalised_here": ("Normalised", "ours"),
     }  # fmt: skip
-    texts = both[[*columns]].set_axis(pd.MultiIndex.from_tuples(columns.values()), axis=1)
+    beside = both[[*columns]].set_axis(pd.MultiIndex.from_tuples(columns.values()), axis=1)
     paper = reported[["metric", "outputs", "normalised", "ours"]].rename(columns={"ours": "metric_here"})
     missing = reported[~reported["ours"].isin(list(made))]
     return described(
         study,
         pd.concat([paper.assign(table="paper"), ours.assign(table="ours")], ignore_index=True),
         [
-            Section("The paper's metrics", texts),
+            Section("The paper's metrics", beside),
             Section("All metrics of params.yaml", ours.rename(columns=str.capitalize)),
         ],
         *_noted(reported, ["metric"]),

@@ -167,40 +167,32 @@ class Leaderboard:
         if dataset not in self.datasets:
             raise UnknownNameError("data set", dataset, self.datasets, where=where)
         if dataset not in self.items:
-            raise MissingResourceError(
-                f"data set {dataset!r} is not here",
-                where=where,
-                expected=f"one of {', '.join(self.items)}, or its tables in {self.tables}",
-                hint=f"In the repository's root, {_MAKE}",
-            )
+            expected = f"one of {', '.join(self.items)}, or its tables in {self.tables}"
+            text, hint = f"data set {dataset!r} is not here", f"In the repository's root, {_MAKE}"
+            raise MissingResourceError(text, where=where, expected=expected, hint=hint)
         known = self.items[dataset].index
-        if (item, system) in known:
-            return
         for column, name in (("item_id", item), ("system_id", system)):
             if name not in (names := known.get_level_values(column)):
                 near = difflib.get_close_matches(name, names.unique(), n=1, cutoff=0)
                 text = f"{column} {name!r} is not in {dataset!r}"
                 raise SchemaError(text, where=where, hint=f"The nearest is {near[0]!r}")
-        answered = ", ".join(known[known.get_level_values("item_id") == item].get_level_values("system_id"))
-        raise SchemaError(f"{system!r} has no response in {item!r}", where=where, expected=f"one of {answered}")
+        if (item, system) not in known:
+            answered = ", ".join(known[known.get_level_values("item_id") == item].get_level_values("system_id"))
+            raise SchemaError(f"{system!r} has no response in {item!r}", where=where, expected=f"one of {answered}")
 
     def coverage(self, scores: pd.DataFrame) -> tuple[Section, bool]:
         """Return how much of each data set has scores, with the tasks that it counts in, and whether that is all."""
-        counts = scores.groupby("dataset").size()
-        rows, whole = [], True
+        counts, rows, whole = scores.groupby("dataset").size(), [], True
         for name in self.datasets:
-            tasks = [
-                MEASURES[task["measure"]] + WITHIN.get(task.get("grouping", ""), "")
-                for task in self.board["tasks"]
-                if name in task["datasets"]
-            ]
+            tasks = [task for task in self.board["tasks"] if name in task["datasets"]]
+            measures = ", ".join(MEASURES[task["measure"]] + WITHIN.get(task.get("grouping", ""), "") for task in tasks)
             cells = ("not here", "", "")
             if name in self.items:
                 scored, rated = int(counts.get(name, 0)), int(self.items[name].sum())
                 whole &= scored == rated
                 # Rounded down: never "100 %" for less than all.
                 cells = f"{rated:,}", f"{scored:,}", f"{100 * scored // rated} %" if scored else "missing"
-            rows.append((name, *cells, ", ".join(tasks)))
+            rows.append((name, *cells, measures))
         frame = pd.DataFrame(rows, columns=["Data set", "rated", "scored", "coverage", "tasks"])
         return Section(f"Scores for board {self.name!r}", frame.set_index("Data set")), whole
 

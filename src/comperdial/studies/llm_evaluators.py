@@ -296,8 +296,8 @@ def model_means(inputs: Inputs, study: Study) -> Table:
     members = pd.DataFrame(rows, columns=["ensemble", "level", "dimension", "metric", "output"])
     shown, valued = known.shown(frame), frame[frame["value"].notna()]
     whole = shown[shown["metric"].str.startswith(OVER_MODELS) & shown["value"].notna()]
-    name = whole["metric"].str.removeprefix(f"{OVER_MODELS}:")
-    whole = whole.assign(ensemble=name, label="their mean", score="models")
+    ensembles = whole["metric"].str.removeprefix(f"{OVER_MODELS}:")
+    whole = whole.assign(ensemble=ensembles, label="their mean", score="models")
     if whole.empty:
         raise NothingToShowError("no ensemble has a value on any data set")
     single = valued.merge(members, on=["level", "dimension", "metric", "output"])
@@ -355,7 +355,7 @@ def rankings(inputs: Inputs, study: Study) -> Table:
         for dataset in printed["dataset"].unique()
     }
     ranked = kept[kept["dataset"].isin(ours["dataset"])]
-    counts = [f"{known.title(dataset)} {SHORT[dimension]} {n}" for dataset, dimension, _, n in rows]
+    counts = [f"{known.title(dataset)} {SHORT[str(dimension)]} {n}" for dataset, dimension, _, n in rows]
     notes = [f"Ranked here: {', '.join(_once(ranked['label'])) or 'none'}"]
     notes += [f"Evaluators ranked, ours: {', '.join(counts)}"] if counts else []
     return known.table(tidy, sections, [*notes, *known.sample_notes(ranked)])
@@ -385,8 +385,12 @@ def every_correlation(inputs: Inputs, study: Study) -> Table:
         text = "; of ".join(known.partial_text(rows, rows["coverage"].map("{:.1%}".format), "the rated items"))
         sets.setdefault(text, []).append(known.title(dataset))
     notes = [f"{', '.join(names)}, scores of {text}" for text, names in sets.items()]
-    columns = ["dataset", "source", "metric", "dimension", "coefficient", "value", "low", "high"]
-    tidy = found[[*columns, "loso_value", "loso_system", "loso_halved", "n"]].round({"low": 2, "high": 2}).round(3)
+    key = ["dataset", "source", "metric", "dimension", "coefficient"]
+    tidy = (
+        found[[*key, "value", "low", "high", "loso_value", "loso_system", "loso_halved", "n"]]
+        .round({"low": 2, "high": 2})
+        .round(3)
+    )
     return known.table(tidy, sections, [*notes, *known.sample_notes(found), *known.not_asked(), *known.not_run()])
 
 
@@ -519,8 +523,8 @@ def perturbations(inputs: Inputs, study: Study) -> Table:
     """Show Table 7: the perturbations, how many pairs there are of each, what they aim at, and the drop that counts."""
     known, ours = _Known(inputs, study), pd.DataFrame(PERTURBATIONS.values()).rename(columns={"name": "perturbation"})
     pairs = pd.concat([read_pairs(path.parent)[1] for path in inputs["contexts"]])
-    counted = pairs.groupby(["dataset", "perturbation"])["original"].agg(pairs="size", originals="nunique")
-    counted = counted.reset_index()
+    groups = pairs.groupby(["dataset", "perturbation"])["original"]
+    counted = groups.agg(pairs="size", originals="nunique").reset_index()
     counted["origin"] = np.where(counted["dataset"] == counted["dataset"].map(unperturbed), "recorded", "made here")
     printed = read_table(inputs["reported"][0])[["perturbation", "texts", "pairs", "threshold"]]
     printed = printed.rename(columns={"pairs": "pairs_reported", "threshold": "threshold_reported"})

@@ -14,19 +14,6 @@ from comperdial.evaluation.fitting import WHOLE, variants, weights_frame
 from comperdial.metrics.local import Coefficients
 from comperdial.report import correlations, ranking
 from comperdial.report.about import About, Inputs, Study
-from comperdial.report.correlations import (
-    COEFFICIENTS,
-    LEGEND,
-    READING,
-    Record,
-    halved,
-    left_out_notes,
-    over_tests,
-    partial_notes,
-    pooled,
-    read_reported,
-    with_interval,
-)
 from comperdial.report.plots import style
 from comperdial.report.render import Section, Table, described, estimate, grouped_notes, number, small_p, spread
 
@@ -57,14 +44,14 @@ def table(inputs: Inputs, study: Study) -> Table:
             planned,
             _cost_section(whole, costs),
         ],
-        *READING,
+        *correlations.READING,
         *_corrected(whole, titles),
         f"{WITHIN.capitalize()}: the mean of the coefficients within each system, where there are several. "
         f"{AGENTS.capitalize()}: where some systems are human (kind, in the table of systems)",
         f"{MEAN} is over all data sets, of the metrics that have a value on each",
         "With fewer than four systems, intervals and tests resample dialogues alone",
-        *left_out_notes(made[made["responses"] != WITHIN], titles),
-        *partial_notes(made),
+        *correlations.left_out_notes(made[made["responses"] != WITHIN], titles),
+        *correlations.partial_notes(made),
         *grouped_notes((name, about.not_run.get(name, "no scores")) for name in lost),
         *(
             f"Cost, {how}: {', '.join(part['metric'])} ({'; '.join(dict.fromkeys(part['machine']))}, "
@@ -73,7 +60,7 @@ def table(inputs: Inputs, study: Study) -> Table:
         ),
         *notes,
         sizes="; ".join(f"{titles[name]} {counts[name]:,}" for name in study["datasets"] if name in counts),
-        legend=f" {LEGEND}" if made["loso_halved"].any() else "",
+        legend=f" {correlations.LEGEND}" if made["loso_halved"].any() else "",
     )
 
 
@@ -89,7 +76,7 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     found = ranking.of_outputs(found[found["n"] > 0], [*rows["metric"] + ":" + rows["output"]])
     if found.empty:
         raise NothingToShowError("no score of any row")
-    whole = ranking.with_ranks(pooled(found), _of_turns(inputs, "pairs"))
+    whole = ranking.with_ranks(correlations.pooled(found), _of_turns(inputs, "pairs"))
     key = ["dataset", "metric", "output", "coefficient"]
     parts = found[found["grouping"].isin([*_RESTRICTED])].assign(rank=np.nan, tests=np.nan)
     # Within the only system there is nothing to average.
@@ -105,7 +92,7 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     part = made["responses"].map([ALL, WITHIN, AGENTS].index)
     made = made.assign(part=part, set=made["dataset"].map(study["datasets"].index), lacking=None, not_run=None)
     made = made.sort_values(["place", "part", "set", "coefficient"], kind="stable").reset_index(drop=True)
-    made["loso_halved"] = halved(made)
+    made["loso_halved"] = correlations.halved(made)
     columns = [
         "label", "metric", "output", "figure", "responses", "dataset", "target", "level", "against", "coefficient", "value", "p",
         "low", "high", "rank", "tests", "n", "coverage", "cut", "lacking", "loso_value", "loso_system", "seconds", "usd",
@@ -121,7 +108,7 @@ def _of_turns(inputs: Inputs, name: str) -> pd.DataFrame:
 
 
 def _costs(inputs: Inputs) -> pd.DataFrame:
-    return read_reported(inputs["costs"], ("metric", "how", "machine", "date"), ("seconds", "usd"))
+    return correlations.read_reported(inputs["costs"], ("metric", "how", "machine", "date"), ("seconds", "usd"))
 
 
 def _section(
@@ -151,19 +138,25 @@ def _section(
     texts = [[number(full.get(name)), *(cells.get((name, one), "–") for one in study["datasets"])] for name in order]
     columns = pd.MultiIndex.from_product([["Data set"], [MEAN, *(titles[name] for name in study["datasets"])]])
     index = pd.Index(order, name=head)
-    return Section(COEFFICIENTS[coefficient], pd.DataFrame(texts, index=index, columns=columns, dtype=object))
+    return Section(
+        correlations.COEFFICIENTS[coefficient], pd.DataFrame(texts, index=index, columns=columns, dtype=object)
+    )
 
 
-def _cell(record: Record) -> str:
+def _cell(record: correlations.Record) -> str:
     # A mean of coefficients has no p of its own, so nothing that an asterisk would say.
-    return with_interval(record, starred=record.get("responses") != WITHIN)
+    return correlations.with_interval(record, starred=record.get("responses") != WITHIN)
 
 
 def _corrected(made: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     """Return the note that says over how many tests ranks were corrected."""
     tests = made.dropna(subset="tests").groupby("dataset")["tests"].max()
     counts = {titles[str(name)]: int(n) for name, n in tests.items()}
-    return [f"Ranks of a column are corrected over all pairs of its rows: {over_tests(counts)}"] if counts else []
+    return (
+        [f"Ranks of a column are corrected over all pairs of its rows: {correlations.over_tests(counts)}"]
+        if counts
+        else []
+    )
 
 
 def _cost_section(whole: pd.DataFrame, costs: pd.DataFrame) -> Section:
@@ -210,7 +203,7 @@ def _contrasts(inputs: Inputs, study: Study, about: About) -> tuple[Section, lis
     shown = made.assign(
         pair=made["label"] + " minus " + made["minus"],
         title=made["dataset"].map(about.titles),
-        group=made["coefficient"].map(COEFFICIENTS),
+        group=made["coefficient"].map(correlations.COEFFICIENTS),
     ).sort_values("coefficient", ascending=False, kind="stable")
     # With three digits an end near 0 says on which side it is.
     cells = {
@@ -219,11 +212,14 @@ def _contrasts(inputs: Inputs, study: Study, about: About) -> tuple[Section, lis
         "p corrected": small_p("p_adjusted"),
     }
     texts = spread(shown, {"pair": "Difference", "title": "Data set"}, "group", cells)
-    counts = {COEFFICIENTS[str(name)]: int(of["tests"].max()) for name, of in made.groupby("coefficient", sort=False)}
+    counts = {
+        correlations.COEFFICIENTS[str(name)]: int(of["tests"].max())
+        for name, of in made.groupby("coefficient", sort=False)
+    }
     lost = shown[shown["p"].isna()].drop_duplicates(["pair", "dataset"])
     return Section("Planned contrasts", texts), [
-        f"Planned contrasts: p corrected by Holm over these alone, by each coefficient: {over_tests(counts)}. Next to each "
-        "difference its 95 % interval, which is not corrected",
+        "Planned contrasts: p corrected by Holm over these alone, by each coefficient: "
+        f"{correlations.over_tests(counts)}. Next to each difference its 95 % interval, which is not corrected",
         *(
             f"Planned contrast {one['metric']} against {one['against']}: {one['note']}"
             for one in study["planned_contrasts"]
@@ -246,7 +242,7 @@ def ablation(inputs: Inputs, study: Study) -> Table:
     found = ranking.with_ranks(found, schema.read(inputs["pairs"][0], "pairs"))
     order = list(variants(known.features))
     made = found.assign(place=found["output"].map(order.index)).sort_values("place", kind="stable")
-    made = made.assign(loso_halved=halved(made), responses=ALL)
+    made = made.assign(loso_halved=correlations.halved(made), responses=ALL)
     weights = weights_frame(known).set_index(["part", "feature"]).rename_axis(index=["Part", "Feature"])
     texts = weights.rename(columns={"weight": "all sets"})[["all sets", "lowest", "highest"]]
     texts = texts.map(number, sign=True)
@@ -259,12 +255,12 @@ def ablation(inputs: Inputs, study: Study) -> Table:
             *(_section(made, "output", "Variant", study, titles, name) for name in SHOWN),
             Section("Weights of what ships", texts),
         ],
-        *READING[1:],
+        *correlations.READING[1:],
         *_corrected(made, titles),
-        *left_out_notes(made, titles),
+        *correlations.left_out_notes(made, titles),
         variants=len(order),
         whole=WHOLE,
-        legend=f" {LEGEND}" if made["loso_halved"].any() else "",
+        legend=f" {correlations.LEGEND}" if made["loso_halved"].any() else "",
     )
 
 
@@ -273,7 +269,10 @@ def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     titles, made = About.read(inputs["about"]).titles, frame(inputs, study)
     shown = made[made["figure"] & (made["coefficient"] == "spearman") & made["value"].notna()]
     shown = shown[shown["responses"] == ALL]
-    labels, datasets = shown["label"].unique(), [name for name in study["datasets"] if name in {*shown["dataset"]}]
+    labels, datasets = (
+        list(shown["label"].unique()),
+        [name for name in study["datasets"] if name in {*shown["dataset"]}],
+    )
     kind = np.select([shown["metric"] == "local", shown["label"].str.contains("recorded")], [1, 2], 0)
     lowest = min(0.0, float(np.nanmin(shown[["value", "low"]].to_numpy(np.float64))))
     with style.drawing():

@@ -12,7 +12,7 @@ from comperdial import schema
 from comperdial.evaluation.overall import OVERALL, Board, Task, read_boards
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.plots import style
-from comperdial.report.render import Section, Table, count, estimate, number
+from comperdial.report.render import NOTES, Section, Table, count, estimate, number
 from comperdial.stats.correlation import ALPHA
 
 if TYPE_CHECKING:
@@ -22,18 +22,6 @@ MEASURES: Mapping[str, str] = {
     "pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall", "acc_eq": "acc_eq", "accuracy": "accuracy", "spa": "SPA",
 }  # fmt: skip
 WITHIN = {"item": " within contexts", "system": " within systems"}
-_NOTES = (
-    "Overall: the weighted mean of the tasks. Every kind of task has the same weight, and in it every task; a correlation r "
-    "counts as (1 + r) / 2, as in the official tables of the WMT metrics tasks. Tasks are shown on their own scales",
-    f"#1 is the first cluster by our test at {ALPHA}, corrected for all pairs (Holm): would the difference be there with "
-    "other systems and dialogues of their kind? In brackets the 95 % interval for the same question. The next column has "
-    "WMT's cluster, one-sided and uncorrected, scores swapped response by response: is the difference chance, given just "
-    "these systems and dialogues? It rejects far more often where metrics favour whole systems (docs/validation.md)",
-    "acc_eq: of two responses to one context, the share ordered as people order them, ties included, with the threshold of a "
-    "tie chosen on the data: the metric's best case. accuracy: the same of pairs of systems' means, all data sets' pairs "
-    "together; intervals and our test take systems alone as drawn there, and dialogues as given",
-    "A metric without scores on a task is left out of the overall ranking, never given 0",
-)
 _KEY = ["board", "metric", "output"]
 
 
@@ -78,7 +66,7 @@ def overall_table(
 ) -> Table:
     """Return tables ``overall`` and ``overall_comparisons`` of some boards, with notes on what ``overall_pairs`` counts."""
     ranked, tidy = {*ranking["board"]}, _labelled(ranking, boards)
-    sections, notes = [], list(_NOTES)
+    sections, notes = [], list(NOTES["overall"])
     for name in (name for name in _in_order(boards) if name in ranked):
         board, title = Board.of(name, boards[name]["tasks"]), boards[name]["title"]
         part = tidy[tidy["board"] == name]

@@ -24,25 +24,8 @@ from comperdial.evaluation.options import Tables
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample
 from comperdial.report.about import About, Inputs, Study, label
 from comperdial.report.correlations import COEFFICIENTS, FEW, LEGEND, MARK, halved, is_halved, pooled
-from comperdial.report.plots.style import (
-    INK,
-    QUIET,
-    SERIES,
-    colour_bar,
-    colours_of,
-    drawing,
-    figure_and_axes,
-    handle,
-    heights,
-    interval,
-    lines_behind,
-    marks,
-    panels,
-    row_labels,
-    short,
-    tiles,
-    titled,
-)
+from comperdial.report.plots import style
+from comperdial.stats import Coefficient
 from comperdial.stats.agreement import alpha_interval
 from comperdial.stats.design import Design
 from comperdial.stats.intervals import intervals
@@ -128,7 +111,9 @@ class Shown:
         """Put the heading and notes of the figure's entry around it."""
         notes = self.entry["notes"].format(**values) + more
         simulated = self.source == "simulated"
-        titled(figure, self.entry["heading"], str(self.about["title"]), notes, simulated=simulated, handles=handles)
+        style.titled(
+            figure, self.entry["heading"], str(self.about["title"]), notes, simulated=simulated, handles=handles
+        )
 
 
 def units_of(sample: Sample, name: Output) -> pd.DataFrame:
@@ -198,12 +183,12 @@ def _draw_heatmap(frame: pd.DataFrame, shown: Shown) -> Figure:
     for row, name in enumerate(names):
         for place, column in enumerate(columns):
             one: dict[Any, Any] = known.get((*name, *column), dict.fromkeys(("value", "low", "high"), np.nan))
-            text = short(one["value"]) + (MARK if is_halved(one) else "")
-            cells.append((x[place], y[row], one["value"], text, interval(one["low"], one["high"])))
-    with drawing():
-        figure, ((ax,),) = figure_and_axes(1, 1, (0.6 * (x[-1] + 1) + 2.9, 0.34 * (y[-1] + 1) + 1.35))
-        scale = colours_of(frame["value"])
-        tiles(ax, cells, scale, size=8)
+            text = style.short(one["value"]) + (MARK if is_halved(one) else "")
+            cells.append((x[place], y[row], one["value"], text, style.interval(one["low"], one["high"])))
+    with style.drawing():
+        figure, ((ax,),) = style.figure_and_axes(1, 1, (0.6 * (x[-1] + 1) + 2.9, 0.34 * (y[-1] + 1) + 1.35))
+        scale = style.colours_of(frame["value"])
+        style.tiles(ax, cells, scale, size=8)
         ax.set_yticks(y, ["Human ceiling" if name == CEILING else shown.label(name) for name in names])
         ax.set_xticks(x, [COEFFICIENTS[coefficient] for *_, coefficient in columns])
         ax.tick_params(labeltop=True, labelbottom=False)
@@ -217,7 +202,7 @@ def _draw_heatmap(frame: pd.DataFrame, shown: Shown) -> Figure:
             ax.text(centre, -1.22, text, ha="center", va="bottom", fontsize=size, fontweight="bold")
         if names[0] == CEILING:
             ax.get_yticklabels()[0].set_fontweight("bold")
-        colour_bar(figure, scale, "Correlation", ax=ax, fraction=0.02, pad=0.01, aspect=30)
+        style.colour_bar(figure, scale, "Correlation", ax=ax, fraction=0.02, pad=0.01, aspect=30)
     return figure
 
 
@@ -240,7 +225,7 @@ def scatter(inputs: Inputs, study: Study) -> Drawn:
     sample, found = shown.sample("turn"), pooled(shown.read("correlations"))
     key = {"level": "turn", "against": "turn", "target": sample.target, "coefficient": "spearman"}
     found = found[(found[[*key]] == pd.Series(key)).all(axis=1)]
-    values = found.set_index(_NAME)[["value", "low", "high"]].to_dict("index")
+    values: dict[Any, Any] = found.set_index(_NAME)[["value", "low", "high"]].to_dict("index")
     names, parts = shown.chosen(sample.names)[:MOST_PANELS], []
     for name in names:
         units = units_of(sample, name)
@@ -251,30 +236,30 @@ def scatter(inputs: Inputs, study: Study) -> Drawn:
         means["kind"] = np.where(means["system_id"].isin(shown.human), "human", "agent")
         whole = whole.assign(kind="all", **values.get(name, {}))
         parts.append(pd.concat([whole, means]).assign(metric=name[0], output=name[1]))
-    columns = [*_NAME, "system_id", "kind", "score", "rating", "n", "value", "low", "high"]
-    frame = pd.concat(parts, ignore_index=True).reindex(columns=columns)
+    heads = [*_NAME, "system_id", "kind", "score", "rating", "n", "value", "low", "high"]
+    frame = pd.concat(parts, ignore_index=True).reindex(columns=heads)
     # As many rows as four columns need, and no more columns than fill them.
     across = -(-len(names) // -(-len(names) // 4))
-    with drawing():
-        figure, axes = panels(names_of(names, frame, shown), across, max(2.3, 5.2 / across), 2.3, sharey=True)
+    with style.drawing():
+        figure, axes = style.panels(names_of(names, frame, shown), across, max(2.3, 5.2 / across), 2.3, sharey=True)
         for place, (ax, name) in enumerate(zip(axes, names, strict=True)):
             _draw_density(ax, units_of(sample, name))
             own = frame[(frame[_NAME] == list(name)).all(axis=1)]
             for kind, (mark, face, edge, _) in _MARKS.items():
                 points = own[own["kind"] == kind]
                 size = 3.2 if kind == "agent" and len(points) > 20 else 5
-                style = {"mfc": face, "mec": edge, "mew": 0.4 if kind == "agent" else 1.0, "ms": size}
-                ax.plot(points["score"], points["rating"], mark, ls="", zorder=3, **style)
-            lines_behind(ax, "both")
+                how: dict[str, Any] = {"mfc": face, "mec": edge, "mew": 0.4 if kind == "agent" else 1.0, "ms": size}
+                ax.plot(points["score"], points["rating"], mark, ls="", zorder=3, **how)
+            style.lines_behind(ax, "both")
             ax.locator_params(axis="x", nbins=4)
             ax.set_ylabel("" if place % across else f"Mean rating\n({sample.target})")
             ax.set_xlabel("Score (the metric's own scale)" if place + across >= len(names) else "")
         handles = [
-            handle(text, ls="", marker=mark, mfc=face, mec=edge, mew=0.8, ms=5)
+            style.handle(text, ls="", marker=mark, mfc=face, mec=edge, mew=0.8, ms=5)
             for kind, (mark, face, edge, text) in _MARKS.items()
             if kind in {*frame["kind"]}
         ]
-        handles.append(handle("Responses", ls="", marker="s", color="#aaaaaa", ms=7))
+        handles.append(style.handle("Responses", ls="", marker="s", color="#aaaaaa", ms=7))
         shown.titled(figure, handles, target=sample.target)
     return figure, frame
 
@@ -284,8 +269,8 @@ def names_of(names: Sequence[Output], frame: pd.DataFrame, shown: Shown) -> list
     titles = []
     for name in names:
         first = frame[(frame[_NAME] == list(name)).all(axis=1)].iloc[0]
-        ends = interval(first["low"], first["high"])
-        value = f"ρ = {short(first['value'])}" + (f" [{ends}]" if ends else "")
+        ends = style.interval(first["low"], first["high"])
+        value = f"ρ = {style.short(first['value'])}" + (f" [{ends}]" if ends else "")
         titles.append(f"{textwrap.shorten(shown.label(name), 40)}\n{value}")
     return titles
 
@@ -352,11 +337,11 @@ def slope(inputs: Inputs, study: Study) -> Drawn:
     systems = max(map(len, parts))
     few, height = f" (n {systems})" if systems <= FEW else "", float(np.clip(0.16 * systems, 2.4, 4.8))
     titles = [
-        f"{shown.label(name)}\nτ = {short(float(part['tau'].iloc[0]))}{few}"
+        f"{shown.label(name)}\nτ = {style.short(float(part['tau'].iloc[0]))}{few}"
         for name, part in zip(names, parts, strict=True)
     ]
-    with drawing():
-        figure, axes = panels(titles, _MOST_SLOPES, max(2.85, 5.6 / len(names)), height + 1.2, sharey=True)
+    with style.drawing():
+        figure, axes = style.panels(titles, _MOST_SLOPES, max(2.85, 5.6 / len(names)), height + 1.2, sharey=True)
         for ax, (_, of_output) in zip(axes, frame.groupby(_NAME, sort=False), strict=True):
             _draw_slopes(ax, of_output, systems, height)
         axes[0].set_ylabel(f"Rank of a system (1 is best of {systems})")
@@ -365,8 +350,8 @@ def slope(inputs: Inputs, study: Study) -> Drawn:
         axes[0].set_yticks(sorted({1, *range(max(2, step), systems, step), systems}))
         kinds = {*frame["marked"]}
         lines = {kind: style for kind, style in _LINES.items() if kind in kinds}
-        handles = [handle(text, color=c, ls=line, marker=m, ms=4, lw=1.3) for c, line, m, text in lines.values()]
-        handles += [handle("Other system", color=QUIET, lw=0.8)] if "" in kinds else []
+        handles = [style.handle(text, color=c, ls=line, marker=m, ms=4, lw=1.3) for c, line, m, text in lines.values()]
+        handles += [style.handle("Other system", color=style.QUIET, lw=0.8)] if "" in kinds else []
         shown.titled(figure, handles, rated=f"{sample.target}, ratings of {sample.against}s")
     return figure, frame
 
@@ -396,15 +381,15 @@ def _draw_slopes(ax: Any, rows: pd.DataFrame, systems: int, height: float) -> No
     named = rows if systems <= 12 else rows[rows["marked"] != ""]
     places = spread(list(named["score_rank"]), gap=systems / (height / 0.125), low=1, high=systems)
     for one in rows[rows["marked"] == ""].to_dict("records"):
-        ax.plot([0, 1], [one["rating_rank"], one["score_rank"]], color=QUIET, lw=0.5, zorder=1)
+        ax.plot([0, 1], [one["rating_rank"], one["score_rank"]], color=style.QUIET, lw=0.5, zorder=1)
     for place, one in zip(places, named.to_dict("records"), strict=True):
-        colour, line, mark, _ = _LINES.get(one["marked"], (INK, "-", "o", ""))
+        colour, line, mark, _ = _LINES.get(one["marked"], (style.INK, "-", "o", ""))
         if one["marked"]:
-            style = {"color": colour, "ls": line, "marker": mark, "ms": 4, "lw": 1.3}
-            ax.plot([0, 1], [one["rating_rank"], one["score_rank"]], clip_on=False, zorder=3, **style)
+            how = {"color": colour, "ls": line, "marker": mark, "ms": 4, "lw": 1.3}
+            ax.plot([0, 1], [one["rating_rank"], one["score_rank"]], clip_on=False, zorder=3, **how)
         ax.plot([1.04, 1.12], [one["score_rank"], place], color=colour, lw=0.5, clip_on=False)
         text = f"{one['system_id']}  {one['rating_rank']:g}→{one['score_rank']:g}"
-        ax.text(1.14, place, text, color=INK, va="center", fontsize=6.5, parse_math=False)
+        ax.text(1.14, place, text, color=style.INK, va="center", fontsize=6.5, parse_math=False)
     ax.set_xticks([0, 1], ["People", "Metric"])
     ax.set_xlim(-0.06, 1.06)
     ax.spines[["bottom", "left"]].set_visible(False)
@@ -442,25 +427,27 @@ def length_bias(inputs: Inputs, study: Study) -> Drawn:
     outputs = shown.chosen(name for name in sample.names if name != LENGTH)
     frame = _length_correlations(sample, outputs, resamples=shown.about["resamples"], seed=shown.about["seed"])
     names = _names(frame)
-    drawn = frame.assign(y=heights(pd.Series(zip(frame["metric"], frame["output"], strict=True)), names))
+    drawn = frame.assign(y=style.heights(pd.Series(zip(frame["metric"], frame["output"], strict=True)), names))
     people = drawn[drawn["metric"] == PEOPLE[0]]
-    with drawing():
-        figure, (axes,) = figure_and_axes(1, 2, (7.6, 0.24 * len(names) + 1.1), sharey=True)
+    with style.drawing():
+        figure, (axes,) = style.figure_and_axes(1, 2, (7.6, 0.24 * len(names) + 1.1), sharey=True)
         edge = {"mec": "black", "mew": 0.7}
         for name, (mark, face, shift, _) in _MEASURES.items():
             own = drawn[(drawn["measure"] == name) & (drawn["metric"] != PEOPLE[0])]
-            marks(axes[int(name != "length")], own.assign(y=own["y"] + shift), "#333333", mark, mfc=face, **edge)
-        marks(axes[0], people, "#333333", "D", mfc="#000000", **edge)
+            style.marks(axes[int(name != "length")], own.assign(y=own["y"] + shift), "#333333", mark, mfc=face, **edge)
+        style.marks(axes[0], people, "#333333", "D", mfc="#000000", **edge)
         axes[0].axvline(float(people["value"].iloc[0]), color="black", lw=0.8, ls=(0, (4, 2)), zorder=1)
-        row_labels(axes[0], ["People (mean rating)" if name == PEOPLE else shown.label(name) for name in names])
+        style.row_labels(axes[0], ["People (mean rating)" if name == PEOPLE else shown.label(name) for name in names])
         headings = ("With the length of the response", f"With the rating ({sample.target})")
         for ax, heading in zip(axes, headings, strict=True):
             ax.axvline(0, color="0.5", lw=0.8, zorder=0)
             ax.set_title(heading, loc="left", fontweight="bold")
             ax.set_xlabel("Spearman's ρ, over responses")
-            lines_behind(ax, "both")
+            style.lines_behind(ax, "both")
         styles = [*_MEASURES.values(), ("D", "#000000", 0.0, "Mean rating and length")]
-        shown.titled(figure, [handle(text, marker=mark, mfc=face, ls="", **edge) for mark, face, _, text in styles])
+        shown.titled(
+            figure, [style.handle(text, marker=mark, mfc=face, ls="", **edge) for mark, face, _, text in styles]
+        )
     return figure, frame
 
 
@@ -468,7 +455,7 @@ def _length_correlations(sample: Sample, outputs: list[Output], *, resamples: in
     length, rows = sample.scores[sample.names.index(LENGTH)], []
 
     def correlate(name: Output, measure: str, x: Floats, y: Floats, kept: npt.NDArray[np.bool_]) -> float:
-        coefficient = "pearson" if "given" in measure else "spearman"
+        coefficient: Coefficient = "pearson" if "given" in measure else "spearman"
         found = intervals(x[None], y, _part(sample.design, kept), [coefficient], resamples=resamples, seed=seed)
         value, low, high = (float(getattr(found, end)[0, 0]) for end in ("value", "low", "high"))
         about = {"metric": name[0], "output": name[1], "measure": measure}
@@ -528,7 +515,8 @@ def judge_agreement(inputs: Inputs, study: Study) -> Drawn:
     if not samples:
         raise NothingToShowError("no score belongs to a rated turn")
     table = _columns_of(samples, judges, [name for name in metrics if name not in judges])
-    keys, counts = list(table), table.notna().astype(int).to_numpy()
+    keys: list[Any] = list(table)
+    counts = table.notna().astype(int).to_numpy()
     values, n = table.set_axis(range(len(keys)), axis=1).corr("spearman").to_numpy(), counts.T @ counts
     pairs = zip(*np.triu_indices(len(keys), 1), strict=True)
     names = [f"{name}_{side}" for side in "ab" for name in _GROUPED]
@@ -620,19 +608,19 @@ def _draw_agreement(values: Floats, keys: Sequence[Any], alphas: pd.DataFrame, s
     for row in range(1, len(keys)):
         for column in range(row):
             value = values[row, column]
-            text = short(value) if len(keys) <= MOST_WRITTEN or np.isnan(value) else ""
+            text = style.short(value) if len(keys) <= MOST_WRITTEN or np.isnan(value) else ""
             cells.append((column + gaps[column], row + gaps[row], value, text, ""))
-    with drawing():
+    with style.drawing():
         size = (max(side + 2.6, 5.4), sum(sizes) + 0.4)
-        figure, axes = figure_and_axes(len(sizes), 1, size, height_ratios=sizes)
-        ax, scale, names = axes[0][0], colours_of(values), [called(*key[:2]) for key in keys]
-        tiles(ax, cells, scale, size=6.2)
+        figure, axes = style.figure_and_axes(len(sizes), 1, size, height_ratios=sizes)
+        ax, scale, names = axes[0][0], style.colours_of(values), [called(*key[:2]) for key in keys]
+        style.tiles(ax, cells, scale, size=6.2)
         ax.set_aspect("equal")
         ax.set_yticks(np.arange(1, len(keys)) + gaps[1:], names[1:])
         ax.set_xticks(np.arange(last) + gaps[:-1], names[:-1], rotation=90)
         # In the empty half.
         bar = ax.inset_axes((0.55, 0.93, 0.42, 0.04))
-        colour_bar(figure, scale, "Spearman's ρ", cax=bar, orientation="horizontal")
+        style.colour_bar(figure, scale, "Spearman's ρ", cax=bar, orientation="horizontal")
         if with_alpha:
             _draw_alphas(axes[1][0], alphas, [called(*name) for name in _names(alphas)])
         shown.titled(figure, more=" " + shown.entry["alphas" if with_alpha else "once"])
@@ -642,12 +630,12 @@ def _draw_agreement(values: Floats, keys: Sequence[Any], alphas: pd.DataFrame, s
 def _draw_alphas(ax: Any, alphas: pd.DataFrame, names: Sequence[str]) -> None:  # noqa: ANN401
     rows = alphas.assign(y=np.arange(len(alphas))[::-1])
     for group, mark, face in (("people", "D", "#000000"), ("judge", "o", "#0072b2")):
-        marks(ax, rows[rows["group"] == group], "#333333", mark, mfc=face, mec="black", mew=0.7)
-    row_labels(ax, [f"{name} ({raters})" for name, raters in zip(names, rows["raters"], strict=True)])
+        style.marks(ax, rows[rows["group"] == group], "#333333", mark, mfc=face, mec="black", mew=0.7)
+    style.row_labels(ax, [f"{name} ({raters})" for name, raters in zip(names, rows["raters"], strict=True)])
     ax.set_xlim(min(0.0, float(np.nanmin(rows[["value", "low"]])) - 0.02), 1.0)
     ax.set_xlabel("Krippendorff's alpha")
     ax.set_title("Agreement among annotators, or among answers (how many)", loc="left", fontweight="bold")
-    lines_behind(ax, "both")
+    style.lines_behind(ax, "both")
 
 
 # Learning curves
@@ -711,7 +699,7 @@ def _agreement(kept: pd.DataFrame) -> pd.DataFrame:
     key = ["level", "against", "varied", "size"]
     rows = kept.drop_duplicates(key).dropna(subset="agreement").sort_values(key)
     series = rows["level"] + "s against ratings of " + rows["against"] + "s"
-    values = {"value": rows["agreement"], "low": np.nan, "high": np.nan, "n": rows["repeats"]}
+    values: dict[str, Any] = {"value": rows["agreement"], "low": np.nan, "high": np.nan, "n": rows["repeats"]}
     return rows.assign(part="agreement", series=series, **values)[_CURVES]
 
 
@@ -728,7 +716,7 @@ def _draw_curves(frame: pd.DataFrame, shown: Shown, headings: Mapping[str, str])
     columns = [name for name in VARIED if name in {*frame["varied"]}] or list(VARIED)
     parts = [part for part in _HEADINGS if part in {*frame["part"]}] or ["value"]
     width = 1.75 * max(len(columns), 3) + 0.7
-    with drawing():
+    with style.drawing():
         import matplotlib.pyplot as plt
 
         legends = [_legend(frame[frame["part"] == part], part, shown, width) for part in parts]
@@ -772,13 +760,13 @@ def _legend(of_part: pd.DataFrame, part: str, shown: Shown, width: float) -> dic
         names = [name[0].upper() + name[1:] for name in names]
     # About as many characters as are as wide as the figure; a line with its mark takes as much as nine.
     fitting = int(width * 72 / (8 * 0.55)) // (max(map(len, names), default=1) + 9)
-    handles = [handle(text, **_style(n), ms=4) for n, text in enumerate(names)]
+    handles = [style.handle(text, **_style(n), ms=4) for n, text in enumerate(names)]
     title = "Difference of the correlations" if part == "power" else None
     return {"handles": handles, "ncols": max(1, min(fitting, len(names))), "title": title}
 
 
 def _style(n: int) -> dict[str, Any]:
-    colour, mark, line = SERIES[n % len(SERIES)]
+    colour, mark, line = style.SERIES[n % len(style.SERIES)]
     return {"color": colour, "marker": mark, "ls": line, "lw": 1.2, "mec": "black", "mew": 0.4}
 
 
@@ -791,7 +779,7 @@ def _draw_lines(ax: Any, found: pd.DataFrame, series: list[str], part: str) -> N
         if rows["low"].notna().any():
             ax.vlines(x, rows["low"], rows["high"], color=_style(n)["color"], lw=0.9, alpha=0.9)
         ax.plot(x, rows["value"], **_style(n), ms=3.8)
-    lines_behind(ax, "y")
+    style.lines_behind(ax, "y")
 
 
 def _scale(ax: Any, sizes: list[int]) -> None:  # noqa: ANN401

@@ -130,7 +130,8 @@ def handle(label: str, **style: Any) -> Any:  # noqa: ANN401 - matplotlib is imp
 def marks(ax: Axes, rows: pd.DataFrame, colour: str, mark: str, **style: Any) -> None:  # noqa: ANN401
     """Draw ``value`` of each row at the height ``y`` with its interval, ``low`` to ``high``."""
     ax.hlines(rows["y"], rows["low"], rows["high"], color=colour, lw=1.1, zorder=2)
-    ax.plot(rows["value"], rows["y"], mark, **{"color": colour, "ms": 4.5, "ls": "", "zorder": 3} | style)
+    how: dict[str, Any] = {"color": colour, "ms": 4.5, "ls": "", "zorder": 3} | style
+    ax.plot(rows["value"], rows["y"], mark, **how)
 
 
 def row_labels(ax: Axes, labels: Sequence[str]) -> None:
@@ -168,11 +169,16 @@ def tiles(
     from matplotlib.patches import Rectangle
 
     found = list(cells)
-    faces = ["#ffffff" if np.isnan(value) else scale.to_rgba(value) for _, _, value, _, _ in found]
+    faces: list[Any] = ["#ffffff" if np.isnan(value) else scale.to_rgba(value) for _, _, value, _, _ in found]
     for (x, y, value, text, below), face in zip(found, faces, strict=True):
-        style = {"ha": "center", "va": "center", "color": "#777777" if np.isnan(value) else ink_on(face)}
+        style: dict[str, Any] = {
+            "ha": "center",
+            "va": "center",
+            "color": "#777777" if np.isnan(value) else ink_on(face),
+        }
         ax.text(x, y - (0.16 if below else 0), text, fontsize=size, **style)
-        ax.text(x, y + 0.24, below, fontsize=0.73 * size, **style)
+        if below:
+            ax.text(x, y + 0.24, below, fontsize=0.73 * size, **style)
     patches = [Rectangle((x - 0.48, y - 0.48), 0.96, 0.96) for x, y, *_ in found]
     ax.add_collection(PatchCollection(patches, facecolors=faces, edgecolors="none"))
     ax.set_xlim(min(x for x, *_ in found) - 0.55, max(x for x, *_ in found) + 0.55)
@@ -194,7 +200,7 @@ def colour_bar(figure: Figure, scale: Any, label: str, **options: Any) -> None: 
     """Draw the bar of a scale of colours."""
     bar = figure.colorbar(scale, **options)
     bar.set_label(label)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
 
 
 def titled(
