@@ -13,21 +13,10 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import ConfigError, NothingToShowError, SchemaError, UnknownNameError
 from comperdial.core.files import read_table
+from comperdial.report import render
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.ranking import of_outputs, with_ranks
-from comperdial.report.render import (
-    NOTES,
-    SIMULATED,
-    Ranked,
-    Section,
-    Table,
-    as_number,
-    count,
-    grouped_notes,
-    interval,
-    number,
-    spread,
-)
+from comperdial.report.render import Section, Table, interval, number
 from comperdial.stats.correlation import is_starred
 
 Record = Mapping[Any, Any]
@@ -41,7 +30,7 @@ LEVELS = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "System 
 FEW = 10
 """A value of so few systems has two digits and says of how many it is."""
 MARK = "‡"
-LEGEND, READING, FEW_NOTE, LEFT_OUT = (NOTES[name] for name in ("legend", "reading", "few", "left_out"))
+LEGEND, READING, FEW_NOTE, LEFT_OUT = (render.NOTES[name] for name in ("legend", "reading", "few", "left_out"))
 NOT_RUN, NOT_RECORDED = "not run", "not recorded"
 _ROW = ("section", "label", "metric", "output", "reported", "source", "not_run", "note")
 _KEY = ["dataset", "level", "against", "coefficient"]
@@ -287,7 +276,7 @@ def with_interval(record: Record, *, starred: bool = True) -> str:
     if math.isnan(record["value"]):
         return NOT_RUN if record["coverage"] == 0 else "–"
     text = coefficient_of(record, starred=starred) + interval(record["low"], record["high"])
-    return text if pd.isna(rank) else Ranked(f"{text} #{rank:.0f}", int(rank))
+    return text if pd.isna(rank) else render.Ranked(f"{text} #{rank:.0f}", int(rank))
 
 
 def lowest(record: Record) -> str:
@@ -326,7 +315,7 @@ def table(
     cells: dict[str, Callable[[Record], str]] = {"ours" if compares else "value": ours}
     if compares:
         cells |= {"reported": reported} | (
-            {"difference": as_number("difference", sign=True)} if frame["difference"].notna().any() else {}
+            {"difference": render.as_number("difference", sign=True)} if frame["difference"].notna().any() else {}
         )
     if sources is not None and (unknown := sorted({*frame["source"].dropna()} - {*sources.index})):
         expected = "a row for each source of a number"
@@ -337,7 +326,7 @@ def table(
     rated = "; ".join(dict.fromkeys(f"{titles[name]} {of}" if several else of for name, of in targets.items()))
     caption = [entry["caption"], f"Rated: {rated}. {'; '.join(sizes(frame, titles))}."]
     caption += [LEGEND] if frame["loso_halved"].fillna(False).any() else []
-    caption += [SIMULATED] if simulated else []
+    caption += [render.SIMULATED] if simulated else []
     notes = [*READING, *reading_notes(frame, titles)]
     if compares:
         notes.append("Difference is ours minus reported, before rounding; a dash: there is no such value")
@@ -387,7 +376,7 @@ def sections(
             wide = wide.reindex(part["label"].unique())[list(dict.fromkeys(part["dataset"]))]
             order = [*wide.sort_values([*wide], ascending=False, kind="stable").index]
             part = part.assign(place=part["label"].map(order.index)).sort_values("place", kind="stable")
-        texts = spread(part, labels, "group", cells)
+        texts = render.spread(part, labels, "group", cells)
         if len(cells) == 1:
             texts.columns = texts.columns.get_level_values(0)
         empty = texts.isin(["–", NOT_RUN, NOT_RECORDED]) | texts.isna()
@@ -409,7 +398,7 @@ def sizes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     nouns = {"turn": "response", "dialogue": "dialogue", "system": "system"}
     texts: dict[str, list[str]] = {}
     for (dataset, level), group in groups(frame[frame["n"].notna()], "dataset", "level"):
-        texts.setdefault(titles.get(dataset, dataset), []).append(count(group["n"].max(), nouns[level]))
+        texts.setdefault(titles.get(dataset, dataset), []).append(render.count(group["n"].max(), nouns[level]))
     return [f"{title}: {', '.join(parts)}" for title, parts in texts.items()]
 
 
@@ -428,10 +417,12 @@ def row_notes(frame: pd.DataFrame) -> list[str]:
     absent = frame.dropna(subset="not_run").drop_duplicates(["label", "not_run"])
     recorded = absent["recorded"].astype(bool)
     return [
-        *grouped_notes(zip(texts["label"], texts["note"], strict=True), start=""),
+        *render.grouped_notes(zip(texts["label"], texts["note"], strict=True), start=""),
         *(f"Computed with the model {name}: {'; '.join(of)}" for name, of in once["label"].groupby(models, sort=False)),
-        *grouped_notes(absent.loc[recorded, ["label", "not_run"]].itertuples(index=False), start="Not recorded: "),
-        *grouped_notes(absent.loc[~recorded, ["label", "not_run"]].itertuples(index=False)),
+        *render.grouped_notes(
+            absent.loc[recorded, ["label", "not_run"]].itertuples(index=False), start="Not recorded: "
+        ),
+        *render.grouped_notes(absent.loc[~recorded, ["label", "not_run"]].itertuples(index=False)),
     ]
 
 
@@ -463,7 +454,7 @@ def over_tests(counts: Mapping[str, int]) -> str:
     for name, tests in counts.items():
         named.setdefault(tests, []).append(name)
     if len(named) < 2:
-        return count(next(iter(named), 0), "test")
+        return render.count(next(iter(named), 0), "test")
     return ", ".join(f"{tests:,} ({'; '.join(names)})" for tests, names in named.items()) + " tests"
 
 
@@ -525,4 +516,4 @@ def partial_notes(frame: pd.DataFrame) -> list[str]:
         if one["cut"] > 0:
             text = f"the input of {one['cut']:.0f} {units} of {one['dataset']} did not fit the model and was cut"
             cuts.append((one["label"], text + (", in one turn or more" if units == "dialogues" else "")))
-    return [*grouped_notes(shares, start=""), *grouped_notes(cuts, start="")]
+    return [*render.grouped_notes(shares, start=""), *render.grouped_notes(cuts, start="")]

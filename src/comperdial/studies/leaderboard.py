@@ -246,27 +246,21 @@ class Leaderboard:
         found = {name: sample for name, sample in found.items() if set(ours) & set(sample.names)} or found
         names = [name for name in names if any(name in sample.names for sample in found.values())]
         if not names:
-            raise MissingResourceError(
-                "no metric has scores", where=str(self.results), hint=f"In the repository's root, {_MAKE}"
-            )
+            hint = f"In the repository's root, {_MAKE}"
+            raise MissingResourceError("no metric has scores", where=str(self.results), hint=hint)
         parts = [{**t, "datasets": [name for name in t["datasets"] if name in found]} for t in self.board["tasks"]]
         tasks = [task for task in parts if task["datasets"]]
-        frame, tests = overall(
-            Board.of(self.name, tasks),
-            found,
-            names,
-            resamples=resamples,
-            seed=seed,
-            missing=missing or self.board["missing"],
-        )
+        how: dict[str, Any] = {"resamples": resamples, "seed": seed, "missing": missing or self.board["missing"]}
+        frame, tests = overall(Board.of(self.name, tasks), found, names, **how)
         submitted = [{"label": f"{name} (submitted)", "metric": name, "output": OUTPUT} for name in entries]
         labels = [*self.board["outputs"], *submitted]
         titles = {name: entry.title for name, entry in self.catalogue.datasets.items()}
         table = overall_table({self.name: {**self.board, "tasks": tasks, "outputs": labels}}, titles, frame, tests)
+        whole = frame[(frame["task"] == OVERALL) & frame["metric"].isin(list(entries))]
         notes = [
             f"{row['metric']} (submitted): {int(100 * row['coverage'] + 1e-6)} % of the rated items, tasks weighted as in the "
             f"overall score; {row['signature']}"
-            for row in frame[(frame["task"] == OVERALL) & frame["metric"].isin(list(entries))].to_dict("records")
+            for row in whole.to_dict("records")
         ]
         if lost := [name for name in self.datasets if name not in found]:
             here = f"Over {len(found)} of the board's {len(self.datasets)} data sets"

@@ -21,20 +21,11 @@ from comperdial.evaluation.rated import RatedSet
 from comperdial.evaluation.ratios import read_pairs
 from comperdial.judges.prompting import find_question
 from comperdial.perturbations import PERTURBATIONS
+from comperdial.report import render
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.correlations import MARK, halved
 from comperdial.report.plots.style import colour_bar, colours_of, drawing, figure_and_axes, short, tiles, titled
-from comperdial.report.render import (
-    SIMULATED,
-    Section,
-    Table,
-    arranged,
-    described,
-    estimate,
-    grouped_notes,
-    interval,
-    number,
-)
+from comperdial.report.render import Section, Table, arranged, number
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.stats.agreement import krippendorff_alpha
 
@@ -142,7 +133,7 @@ class _Known:
         """Name the study's metrics and judges that were not run, and why."""
         ours = {*(self.study.get("metrics") or {})}
         ours |= {name for name, one in self.judges.items() if one.get("variant") in (self.study.get("variants") or {})}
-        return grouped_notes((name, why) for name, why in sorted(self.about.not_run.items()) if name in ours)
+        return render.grouped_notes((name, why) for name, why in sorted(self.about.not_run.items()) if name in ours)
 
     def partial_text(self, frame: pd.DataFrame, share: pd.Series, of: str) -> list[str]:
         """Return a text for each share of the items that some evaluators have scores of."""
@@ -155,8 +146,8 @@ class _Known:
     def table(self, frame: pd.DataFrame, sections: Mapping[str, pd.DataFrame], notes: Iterable[str] = ()) -> Table:
         """Return a table with the texts of its entry, and the sections that have rows."""
         kept = [Section(title, cells) for title, cells in sections.items() if len(cells)]
-        made = described(self.study, frame, kept, *notes)
-        return replace(made, caption=made.caption + f" {SIMULATED}" * self.about.simulated)
+        made = render.described(self.study, frame, kept, *notes)
+        return replace(made, caption=made.caption + f" {render.SIMULATED}" * self.about.simulated)
 
 
 def _once(names: Iterable[str]) -> list[str]:
@@ -369,7 +360,7 @@ def every_correlation(inputs: Inputs, study: Study) -> Table:
     pearson = found[found["coefficient"] == "pearson"].sort_values("value", ascending=False)
     marks = np.where(pearson["loso_halved"].fillna(False), MARK, "")
     cells = zip(pearson["value"], marks, pearson["low"], pearson["high"], strict=True)
-    texts = [number(value) + mark + interval(low, high) for value, mark, low, high in cells]
+    texts = [number(value) + mark + render.interval(low, high) for value, mark, low, high in cells]
     pearson = pearson.assign(group="Pearson", name=pearson["dimension"].map(SHORT), text=texts)
     sections = {}
     for dataset in study["datasets"]:
@@ -424,7 +415,7 @@ def rounds(inputs: Inputs, study: Study) -> Table:
     ends = found.rename(columns={"lowest": "low", "highest": "high"}).to_dict("records")
     place = found["dataset"].map([*study["datasets"]].index)
     texts = found.assign(title=found["dataset"].map(known.title), by=found["source"].map(RATERS), place=place)
-    texts = texts.assign(Pearson=[estimate(row, "mean") for row in ends], Alpha=found["alpha"].map(number))
+    texts = texts.assign(Pearson=[render.estimate(row, "mean") for row in ends], Alpha=found["alpha"].map(number))
     texts = texts.assign(name=found["dimension"].map(SHORT)).sort_values(["place", "source"], ascending=[True, False])
     names = _once(SHORT[name] for of in DIMENSIONS.values() for name in of if name in {*texts["dimension"]})
     titles = {"Pearson": "Mean Pearson of pairs, lowest and highest", "Alpha": "Krippendorff's alpha"}
@@ -636,7 +627,7 @@ def _ratios_sheet(
     """Return a section of ratios; its first row has the number of pairs, the most that an evaluator has scores of."""
     key = ["perturbation", "dimension"]
     sizes = _numbers(rows.groupby(key)["n"].max(), 0).rename("text").reset_index().assign(label="Pairs")
-    parts = [sizes, rows.assign(text=[estimate(row, "ratio") for row in rows.to_dict("records")])]
+    parts = [sizes, rows.assign(text=[render.estimate(row, "ratio") for row in rows.to_dict("records")])]
     if averaged:
         wanted = pd.MultiIndex.from_tuples(averaged, names=key)
         ratios = rows.pivot(index="label", columns=key, values="ratio").reindex(columns=wanted)
