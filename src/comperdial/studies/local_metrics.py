@@ -137,10 +137,8 @@ def _section(
     order = [name for name in order if any((name, dataset) in cells for dataset in study["datasets"])]
     texts = [[number(full.get(name)), *(cells.get((name, one), "–") for one in study["datasets"])] for name in order]
     columns = pd.MultiIndex.from_product([["Data set"], [MEAN, *(titles[name] for name in study["datasets"])]])
-    index = pd.Index(order, name=head)
-    return Section(
-        correlations.COEFFICIENTS[coefficient], pd.DataFrame(texts, index=index, columns=columns, dtype=object)
-    )
+    made = pd.DataFrame(texts, index=pd.Index(order, name=head), columns=columns, dtype=object)
+    return Section(correlations.COEFFICIENTS[coefficient], made)
 
 
 def _cell(record: correlations.Record) -> str:
@@ -152,11 +150,8 @@ def _corrected(made: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     """Return the note that says over how many tests ranks were corrected."""
     tests = made.dropna(subset="tests").groupby("dataset")["tests"].max()
     counts = {titles[str(name)]: int(n) for name, n in tests.items()}
-    return (
-        [f"Ranks of a column are corrected over all pairs of its rows: {correlations.over_tests(counts)}"]
-        if counts
-        else []
-    )
+    note = f"Ranks of a column are corrected over all pairs of its rows: {correlations.over_tests(counts)}"
+    return [note] if counts else []
 
 
 def _cost_section(whole: pd.DataFrame, costs: pd.DataFrame) -> Section:
