@@ -107,8 +107,7 @@ publish: $(if $(DATASETS),publish-all-only,setup)
 	$(RUN) --config 'datasets=[$(PUBLISHED)]' -- $(STUDIES)
 	@! snakemake --list-untracked --config 'datasets=[$(PUBLISHED)]' -- $(STUDIES) 2>&1 | grep -v '\.dvc$$' | grep -E '^results/(studies|notebooks|personas|demo|usr_persona|usr_topical)/' || \
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
-	comperdial readme results/studies/usr/tables/usr.csv --output docs/results.md
-	comperdial readme results/studies/local_metrics/tables/local_metrics.csv --output docs/results.md
+	python workflow/results_page.py
 	for study in usr local_metrics overall; do cp results/studies/$$study/figures/$$study.png docs/images/; done
 	comperdial judge export-answers data/ledger/published.parquet
 	comperdial judge export-answers data/ledger/demo.parquet --dataset demo --texts

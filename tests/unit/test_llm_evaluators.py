@@ -250,8 +250,8 @@ def test_means_are_apart_for_each_source_and_what_was_not_run_is_named(shown, fo
     assert titles == ["Ours, against ratings by people", "Ours, against ratings by GPT-4", "Reported"]
     expected = value(found, source="human", dimension="overall", metric="words")
     assert made.sections[0].frame.loc[("Words", "people"), ("Dialogue level", "Ovr")] == f"{expected:.3f}"
-    row = one(made.frame, evaluator="Words", rated_by="human")
-    assert (row["dialogue_overall"], row["dialogue_overall_of"]) == (round(expected, 4), 1)
+    row = one(made.frame, evaluator="Words", rated_by="human", level="dialogue", dimension="overall")
+    assert (row["value"], row["of"]) == (round(expected, 4), 1)
     assert ("GPT-4 (recorded)", "GPT-4") not in made.sections[1].frame.index
     # One row for the variants of implicit scoring, without an average: no overall score was asked for.
     assert made.sections[0].frame.loc[("Implicit by lm", "people")].isna().sum() == 8
@@ -284,10 +284,10 @@ def test_rankings_and_the_list_of_all_correlations(shown, found):
     made = shown("every_correlation")
     assert [section.title for section in made.sections] == ["D, rated by people", "D, rated by GPT-4"]
     row, full = (
-        one(made.frame, metric="words", source="human"),
+        one(made.frame, metric="words", source="human", dimension="overall", coefficient="pearson"),
         one(found, metric="words", source="human", dimension="overall", coefficient="pearson"),
     )
-    assert (row["ovr"], row["ovr_low"], row["n"]) == (round(full["value"], 3), round(full["low"], 2), 30)
+    assert (row["value"], row["low"], row["n"]) == (round(full["value"], 3), round(full["low"], 2), 30)
     cell = made.sections[0].frame.loc["Words", ("Pearson", "Ovr")]
     assert cell == f"{full['value']:.3f} [{full['low']:.2f}, {full['high']:.2f}]"
 
@@ -308,10 +308,11 @@ def test_robustness_is_beside_the_papers(shown, tmp_path):
         "p: any drop",
         "p, reported: a drop above δ",
     ]
-    row = one(made.frame, origin="ours", evaluator="len")
-    assert (row["order_shuffle_coherence_any_drop"], row["order_shuffle_coherence_n"]) == (0.5, 4)
+    of = {"perturbation": "order_shuffle", "dimension": "coherence"}
+    row = one(made.frame, origin="ours", evaluator="len", drop="any_drop", **of)
+    assert (row["ratio"], row["n"]) == (0.5, 4)
     assert made.sections[1].frame.loc["len", ("Perturbation", "Avg")] == "0.500"
-    assert one(made.frame, origin="reported")["order_shuffle_coherence_above_delta"] == 0.5
+    assert one(made.frame, origin="reported", drop="above_delta", **of)["ratio"] == 0.5
 
 
 def test_the_studys_tables_name_functions_and_files_that_exist(root, monkeypatch):

@@ -143,7 +143,7 @@ def ranked(tmp_path_factory):
 
 
 def test_the_table_has_each_value_and_says_what_it_rests_on(ranked):
-    table, drawn = study.overall(ranked, {}), study.overall_figure(ranked, {})[1]
+    table, drawn = study.overall(ranked, {}), study.overall_figure(ranked, {"entry": {"title": "T", "notes": ""}})[1]
     (section,) = table.sections
     assert list(section.frame.index) == ["Good", "Fair", "Poor"]
     values = drawn.set_index("label")["value"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 import xml.etree.ElementTree as xml
 from types import SimpleNamespace
@@ -13,11 +12,12 @@ import pytest
 from scipy import stats
 
 from comperdial import schema
+from comperdial.config.studies import DATASET, read_study
 from comperdial.core.errors import NothingToShowError, SchemaError
 from comperdial.core.files import write_json
 from comperdial.report.about import label
-from comperdial.report.plots import slope, style
-from comperdial.report.plots.scatter import density
+from comperdial.report.plots import dataset, style
+from comperdial.report.plots.dataset import density
 from comperdial.stats.agreement import krippendorff_alpha
 from comperdial.studies.making import write_figure
 
@@ -137,7 +137,7 @@ def made(tmp_path):
 
     def draw(kind, *outputs, **more):
         set_about(figure_outputs={kind: outputs}, **more)
-        return function(kind)(inputs, {"entry": {"name": kind}})
+        return function(kind)(inputs, study(kind))
 
     return SimpleNamespace(
         folder=tmp_path, inputs=inputs, rated=rated, single=single, answers=answers, draw=draw, about=set_about
@@ -145,7 +145,11 @@ def made(tmp_path):
 
 
 def function(kind):
-    return getattr(importlib.import_module(f"comperdial.report.plots.{kind}"), kind)
+    return getattr(dataset, kind)
+
+
+def study(kind):
+    return {"entry": {"name": kind, **read_study(DATASET)["figures"][kind]}}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -156,7 +160,7 @@ def test_a_figure_says_simulated_and_has_the_same_bytes_twice(made, kind):
     for run in ("one", "two"):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            write_figure(function(kind), made.inputs, {"entry": {"name": kind}}, made.folder / run)
+            write_figure(function(kind), made.inputs, study(kind), made.folder / run)
     for suffix in ("pdf", "png", "svg", "csv"):
         assert (made.folder / f"one.{suffix}").read_bytes() == (made.folder / f"two.{suffix}").read_bytes(), suffix
     assert b"Type3" not in (made.folder / "one.pdf").read_bytes()
@@ -195,7 +199,7 @@ def test_heatmap_has_the_ceiling_first_then_the_best_metric(made):
 
 def test_a_heatmap_of_nothing_says_so(made):
     put(made.folder / "correlations.parquet", [], "correlations")
-    write_figure(function("heatmap"), made.inputs, {"entry": {"name": "heatmap"}}, made.folder / "none")
+    write_figure(function("heatmap"), made.inputs, study("heatmap"), made.folder / "none")
     assert "Nothing to show: there are no ratings" in pd.read_csv(made.folder / "none.csv")["note"][0]
 
 
@@ -229,12 +233,12 @@ def test_slope_ranks_means_and_marks_what_moves_most(made):
     assert frame["tau"].iloc[0] == pytest.approx(stats.kendalltau(means["f1"], means["rating"]).statistic)
     assert found.loc["s1", "marked"] == "human"
     ranks = pd.DataFrame({"rating_rank": [1.0, 2, 3, 4, 5], "score_rank": [5.0, 2, 4, 3, 1]}, index=[*"abcde"])
-    assert slope.marked(ranks, {"b"}, count=2) == ["lower", "human", "", "", "higher"]
+    assert dataset.marked(ranks, {"b"}, count=2) == ["lower", "human", "", "", "higher"]
 
 
 @pytest.mark.parametrize("places", [[1, 1, 1, 1], [99, 98.5, 99, 1], [5], [], [50, 51, 52, 97, 98, 99]])
 def test_labels_are_moved_apart_within_the_axis(places):
-    moved = slope.spread(places, gap=3, low=1, high=99)
+    moved = dataset.spread(places, gap=3, low=1, high=99)
     assert len(moved) == len(places)
     ordered = np.sort(moved)
     assert (np.diff(ordered) >= 3 - 1e-9).all()

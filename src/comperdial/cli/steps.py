@@ -35,12 +35,6 @@ def add_commands(commands: Commands) -> None:
         add("--dataset", help="with `dataset`: which one")
         add("--output", type=common.output_stem, required=True, help="the files' common name; a suffix is not needed")
 
-    command = add_command(commands, "readme", _readme, "write the table of USR or of local metrics into a page")
-    add = command.add_argument
-    add("table", type=Path, help="results/studies/usr/tables/usr.csv or the like of local_metrics")
-    add("--output", type=common.output_file, required=True, help="the page")
-    common.add_catalogue(command)
-
     add = add_command(commands, "describe", _describe, "write a data set's configuration, for its tables").add_argument
     add("dataset")
     add("--params", **READ, help="default: params.yaml")
@@ -115,14 +109,6 @@ def _make(kind: str, options: argparse.Namespace) -> None:
     from comperdial.studies.making import make
 
     make(kind, options.study, options.name, form_path(options.output, ""), dataset=options.dataset)
-
-
-def _readme(options: argparse.Namespace) -> None:
-    from comperdial.data.catalogue import load_catalogue
-    from comperdial.report import readme
-
-    titles = {name: dataset.title for name, dataset in load_catalogue(options.catalogue).datasets.items()}
-    readme.update(options.output, options.table, titles)
 
 
 def _describe(options: argparse.Namespace) -> None:

@@ -68,14 +68,9 @@ class About:
 
 
 def label(output: Output, labels: Mapping[str, str]) -> str:
-    """Return what an output is called.
+    """Return what an output is called: by the names for ``METRIC:OUTPUT`` or ``METRIC`` in ``labels``.
 
-    Parameters
-    ----------
-    output
-        Metric and output.
-    labels
-        Names for ``METRIC:OUTPUT`` or for ``METRIC``. Without one: the metric's name and the output's, once if they are alike.
+    Without one: the metric's name and the output's, once if they are alike.
     """
     metric, name = output
     if known := labels.get(f"{metric}:{name}"):

@@ -23,7 +23,7 @@ from comperdial.report.correlations import (
     lowest,
     over_tests,
 )
-from comperdial.report.render import Section, Table, number, records_by, rows_frame
+from comperdial.report.render import NOTES, Section, Table, number, records_by, rows_frame
 from comperdial.schema.tables import OVER
 from comperdial.stats.correlation import ALPHA
 
@@ -31,16 +31,6 @@ Name = tuple[str, str]
 _SAMPLE = ["dataset", "target", "level", "against"]
 # How a corrected p is called; Holm's is the default.
 _CORRECTED = {"holm": "Holm", "fdr": "FDR"}
-_GIVEN_NOTE = (
-    "Over contexts, these systems: the systems count as given, and contexts (those of a dialogue together) as sampled. "
-    "Nothing is claimed of other systems. Two or three systems always count so; with more, --systems fixed asks for it"
-)
-_CORRECTION_NOTES = {
-    "holm": "Holm: p after Holm's correction for {}",
-    "fdr": "FDR: p after Benjamini and Hochberg's correction for {}; of the differences found, at most 5 % are expected to be "
-    "false",
-    "none": "No p is corrected for the number of pairs: of 100 pairs that do not differ, about 5 will seem to",
-}
 
 
 def comparison_document(
@@ -91,11 +81,8 @@ def comparison_document(
         frame=_tidy(pooled, differences, labels, coefficients, correction),
         notes=[
             *notes,
-            "The p of a correlation is the papers': it takes responses as independent, which those of one system or "
-            "dialogue are not. Over eight systems or fewer it is exact: the share of all orders of the systems that would "
-            "correlate as strongly or more. The intervals and the tests of pairs take systems and dialogues as what was sampled"
-            + (", where they are not over contexts, these systems" if given else ""),
-            *([_GIVEN_NOTE] if given else []),
+            NOTES["p"] + (", where they are not over contexts, these systems" if given else ""),
+            *([NOTES["given"]] if given else []),
             *([f"The interval of a difference leaves out 0 just where its p is below {ALPHA}"] if pairwise else []),
             *([_corrected(correction, tested, labels[contrasted] if contrasted else None)] if pairwise else []),
             *(["A pair is compared over what both metrics have scored"] if (pooled["coverage"] < 1).any() else []),
@@ -116,7 +103,7 @@ def _corrected(correction: str, tested: Mapping[str, int], against: str | None) 
     if max(tested.values(), default=0) < 2:
         return "No p is corrected: no block has more than one tested pair by a coefficient"
     which = f"comparisons with {against}, and no others," if against else "all pairs"
-    return _CORRECTION_NOTES[correction].format(f"{which} of a block and coefficient: {over_tests(tested)}")
+    return NOTES["corrected"][correction].format(f"{which} of a block and coefficient: {over_tests(tested)}")
 
 
 def _metrics(
@@ -127,28 +114,28 @@ def _metrics(
     correction: str,
 ) -> pd.DataFrame:
     cells = records_by(found, ["metric", "output", "coefficient"])
-    partial, robust = (found["coverage"] < 1).any(), found["loso_system"].notna().any()
+    robust = found["loso_system"].notna().any()
     # Two metrics are one pair, which a sentence says all of.
     ranked = len(labels) > 2 and found["rank"].notna().any()
+    writers: dict[str, Callable[[Mapping[str, Any]], str]] = {"95 % interval": _interval}
+    writers |= {"without one system": lowest} if robust else {}
+    writers["p"] = _known_p
     means = ceilings[ceilings["grouping"] == "pooled"].groupby("coefficient")["value"].mean()
     texts: dict[tuple[str, str], list[str]] = {}
     for coefficient in coefficients:
-        columns: dict[str, Callable[[Mapping[str, Any]], str]] = {"value": _value}
         # Of pairs of systems there is neither an interval nor a p of the value.
-        if coefficient in COEFFICIENTS:
-            columns |= {"95 % interval": _interval, **({"without one system": lowest} if robust else {}), "p": _known_p}
+        columns = {"value": _value, **(writers if coefficient in COEFFICIENTS else {})}
         columns |= {f"rank ({_CORRECTED.get(correction, 'not corrected')})": _rank} if ranked else {}
         own = [cells.get((*name, coefficient)) for name in labels]
         for head, write in columns.items():
             texts[MEASURES[coefficient], head] = [write(cell) if cell else "–" for cell in own]
-    some = [next((cells[*name, one] for one in coefficients if (*name, one) in cells), None) for name in labels]
-    texts["", "n"] = [str(cell["n"]) if cell else "0" for cell in some]
-    if partial:
-        texts["", "scored"] = [f"{cell['coverage']:.0%}" if cell else "0%" for cell in some]
+    some = [next((cells[*name, one] for one in coefficients if (*name, one) in cells), {}) for name in labels]
+    texts["", "n"] = [str(cell.get("n", 0)) for cell in some]
+    if (found["coverage"] < 1).any():
+        texts["", "scored"] = [f"{cell.get('coverage', 0):.0%}" for cell in some]
     made = pd.DataFrame(texts, index=[*labels.values()], dtype=object)
     known = {(MEASURES[one], "value"): number(means[one]) for one in coefficients if pd.notna(means.get(one))}
-    if known:
-        made = pd.concat([made, pd.DataFrame(known, index=["(one rater)"], dtype=object)])
+    made = pd.concat([made, pd.DataFrame(known, index=["(one rater)"], dtype=object)]) if known else made
     return made.rename_axis(index="Metric")
 
 

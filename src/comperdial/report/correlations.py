@@ -13,10 +13,11 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import ConfigError, NothingToShowError, SchemaError, UnknownNameError
 from comperdial.core.files import read_table
+from comperdial.report import render
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.ranking import of_outputs, with_ranks
-from comperdial.report.render import SIMULATED, Ranked, Section, Table, count, grouped_notes, interval, number, spread
-from comperdial.stats.correlation import ALPHA, is_starred
+from comperdial.report.render import Section, Table, interval, number
+from comperdial.stats.correlation import is_starred
 
 Record = Mapping[Any, Any]
 
@@ -29,24 +30,7 @@ LEVELS = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "System 
 FEW = 10
 """A value of so few systems has two digits and says of how many it is."""
 MARK = "‡"
-LEGEND = f"{MARK} marks a correlation that falls by more than half when one of the systems is left out."
-READING = (
-    f"An asterisk marks p >= {ALPHA}, as in the papers: a p that takes all units as independent, which those of one "
-    "system or dialogue are not. With few systems this p is too small for Spearman",
-    "In brackets the 95 % interval, which resamples systems and dialogues; with two or three systems, contexts alone",
-    f"#1 is the first rank: outputs share a rank if the paired test finds no difference at {ALPHA}, after Holm's "
-    "correction; those without a rank were not compared. The best cluster (#1) is bold, where a column has other ranks too",
-)
-FEW_NOTE = (
-    f"A value of {FEW} systems or fewer has two digits and says how many there are (n). Its p is exact: the share of all "
-    "orders of the systems that would correlate as strongly or more. Of four systems no ranking has a p below 0.08, of five "
-    "none below 0.02"
-)
-LEFT_OUT = (
-    "Each correlation was computed again without each system in turn. The CSV file has the lowest of these values "
-    f"(loso_value), the system that was left out (loso_system), and whether that is a fall by more than half (loso_halved, "
-    f"the {MARK}). A system without a value: no correlation is left without it"
-)
+LEGEND, READING, FEW_NOTE, LEFT_OUT = (render.NOTES[name] for name in ("legend", "reading", "few", "left_out"))
 NOT_RUN, NOT_RECORDED = "not run", "not recorded"
 _ROW = ("section", "label", "metric", "output", "reported", "source", "not_run", "note")
 _KEY = ["dataset", "level", "against", "coefficient"]
@@ -118,19 +102,8 @@ def level_title(level: str, against: str) -> str:
 def frame(inputs: Inputs, study: Study, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return one record per row, level, data set and coefficient: ours, what is reported, and why there is no value.
 
-    Parameters
-    ----------
-    inputs, study
-        As :func:`correlations` has them.
-    rows
-        The rows in order, as ``study.yaml`` has them.
-
-    Raises
-    ------
-    ConfigError
-        If a row lacks a key or has an unknown one.
-    UnknownNameError
-        If there are no correlations of a data set.
+    ``rows`` are those of ``study.yaml``, in order. Raises ConfigError if a row lacks a key or has an unknown one, and
+    UnknownNameError if there are no correlations of a data set.
     """
     entry, about = study["entry"], About.read(inputs["about"])
     found = pooled(results(inputs, about))
@@ -201,19 +174,10 @@ def _with_reported(made: pd.DataFrame, paths: Sequence[Path], other: str | None)
 def read_reported(
     paths: Iterable[str | Path], texts: Sequence[str] = (), numbers: Sequence[str] = ("value",)
 ) -> pd.DataFrame:
-    """Read values that a paper reports from CSV files.
+    """Read values that a paper reports from CSV files, which must have columns of ``texts`` and of ``numbers``.
 
-    Parameters
-    ----------
-    paths
-        The files.
-    texts, numbers
-        Columns that must be there. An empty number is missing; a column ``starred`` becomes True, False or missing.
-
-    Raises
-    ------
-    FileError, SchemaError
-        If it is no CSV, a column is missing, a cell is no number, or a row is there twice.
+    An empty number is missing; a column ``starred`` becomes True, False or missing. Raises FileError or SchemaError if it is no
+    CSV, a column is missing, a cell is no number, or a row is there twice.
     """
     frames = []
     for path in paths:
@@ -312,7 +276,7 @@ def with_interval(record: Record, *, starred: bool = True) -> str:
     if math.isnan(record["value"]):
         return NOT_RUN if record["coverage"] == 0 else "–"
     text = coefficient_of(record, starred=starred) + interval(record["low"], record["high"])
-    return text if pd.isna(rank) else Ranked(f"{text} #{rank:.0f}", int(rank))
+    return text if pd.isna(rank) else render.Ranked(f"{text} #{rank:.0f}", int(rank))
 
 
 def lowest(record: Record) -> str:
@@ -326,21 +290,6 @@ def lowest(record: Record) -> str:
 def reported(record: Record) -> str:
     """Write a reported value with its asterisk."""
     return with_star(record["reported"], record.get("reported_starred") is True)
-
-
-def difference(record: Record) -> str:
-    """Write the difference of our value and the reported one."""
-    return number(record["difference"], sign=True)
-
-
-def tested(record: Record, digits: int = 2) -> str:
-    """Write a difference of two correlations with its interval."""
-    return number(record["difference"], sign=True) + interval(record["low"], record["high"], digits=digits)
-
-
-def small_p(name: str = "p") -> Callable[[Record], str]:
-    """Return what writes a p-value of a record, which is never 0."""
-    return lambda record: "< 0.001" if record[name] < 0.001 else number(record[name])
 
 
 # The table
@@ -365,7 +314,9 @@ def table(
     compares = not simulated and bool(frame["reported"].notna().any())
     cells: dict[str, Callable[[Record], str]] = {"ours" if compares else "value": ours}
     if compares:
-        cells |= {"reported": reported} | ({"difference": difference} if frame["difference"].notna().any() else {})
+        cells |= {"reported": reported} | (
+            {"difference": render.as_number("difference", sign=True)} if frame["difference"].notna().any() else {}
+        )
     if sources is not None and (unknown := sorted({*frame["source"].dropna()} - {*sources.index})):
         expected = "a row for each source of a number"
         raise SchemaError(f"no source {unknown[0]!r}", where="sources.csv", expected=expected)
@@ -375,7 +326,7 @@ def table(
     rated = "; ".join(dict.fromkeys(f"{titles[name]} {of}" if several else of for name, of in targets.items()))
     caption = [entry["caption"], f"Rated: {rated}. {'; '.join(sizes(frame, titles))}."]
     caption += [LEGEND] if frame["loso_halved"].fillna(False).any() else []
-    caption += [SIMULATED] if simulated else []
+    caption += [render.SIMULATED] if simulated else []
     notes = [*READING, *reading_notes(frame, titles)]
     if compares:
         notes.append("Difference is ours minus reported, before rounding; a dash: there is no such value")
@@ -425,7 +376,7 @@ def sections(
             wide = wide.reindex(part["label"].unique())[list(dict.fromkeys(part["dataset"]))]
             order = [*wide.sort_values([*wide], ascending=False, kind="stable").index]
             part = part.assign(place=part["label"].map(order.index)).sort_values("place", kind="stable")
-        texts = spread(part, labels, "group", cells)
+        texts = render.spread(part, labels, "group", cells)
         if len(cells) == 1:
             texts.columns = texts.columns.get_level_values(0)
         empty = texts.isin(["–", NOT_RUN, NOT_RECORDED]) | texts.isna()
@@ -447,7 +398,7 @@ def sizes(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     nouns = {"turn": "response", "dialogue": "dialogue", "system": "system"}
     texts: dict[str, list[str]] = {}
     for (dataset, level), group in groups(frame[frame["n"].notna()], "dataset", "level"):
-        texts.setdefault(titles.get(dataset, dataset), []).append(count(group["n"].max(), nouns[level]))
+        texts.setdefault(titles.get(dataset, dataset), []).append(render.count(group["n"].max(), nouns[level]))
     return [f"{title}: {', '.join(parts)}" for title, parts in texts.items()]
 
 
@@ -466,10 +417,12 @@ def row_notes(frame: pd.DataFrame) -> list[str]:
     absent = frame.dropna(subset="not_run").drop_duplicates(["label", "not_run"])
     recorded = absent["recorded"].astype(bool)
     return [
-        *grouped_notes(zip(texts["label"], texts["note"], strict=True), start=""),
+        *render.grouped_notes(zip(texts["label"], texts["note"], strict=True), start=""),
         *(f"Computed with the model {name}: {'; '.join(of)}" for name, of in once["label"].groupby(models, sort=False)),
-        *grouped_notes(absent.loc[recorded, ["label", "not_run"]].itertuples(index=False), start="Not recorded: "),
-        *grouped_notes(absent.loc[~recorded, ["label", "not_run"]].itertuples(index=False)),
+        *render.grouped_notes(
+            absent.loc[recorded, ["label", "not_run"]].itertuples(index=False), start="Not recorded: "
+        ),
+        *render.grouped_notes(absent.loc[~recorded, ["label", "not_run"]].itertuples(index=False)),
     ]
 
 
@@ -501,7 +454,7 @@ def over_tests(counts: Mapping[str, int]) -> str:
     for name, tests in counts.items():
         named.setdefault(tests, []).append(name)
     if len(named) < 2:
-        return count(next(iter(named), 0), "test")
+        return render.count(next(iter(named), 0), "test")
     return ", ".join(f"{tests:,} ({'; '.join(names)})" for tests, names in named.items()) + " tests"
 
 
@@ -563,4 +516,4 @@ def partial_notes(frame: pd.DataFrame) -> list[str]:
         if one["cut"] > 0:
             text = f"the input of {one['cut']:.0f} {units} of {one['dataset']} did not fit the model and was cut"
             cuts.append((one["label"], text + (", in one turn or more" if units == "dialogues" else "")))
-    return [*grouped_notes(shares, start=""), *grouped_notes(cuts, start="")]
+    return [*render.grouped_notes(shares, start=""), *render.grouped_notes(cuts, start="")]

@@ -37,19 +37,9 @@ _PLAIN = re.compile(r'<span(?: class="(?:n|o|p|w|nb|nn|nf|bp)")?>([^<]*)</span>'
 
 
 def execute(source: str | Path, *, folder: str | Path = ".") -> str:
-    """Execute a notebook and return it as HTML.
+    """Execute a jupytext file (``py:percent``) in a folder, the repository's root, and return it as HTML.
 
-    Parameters
-    ----------
-    source
-        A jupytext file (``py:percent``).
-    folder
-        Where the notebook runs: the repository's root, whose ``results/`` it reads.
-
-    Raises
-    ------
-    ComperdialError
-        When a cell fails; says which one and with what.
+    Raises ComperdialError when a cell fails; says which one and with what.
     """
     import jupytext
     import nbformat

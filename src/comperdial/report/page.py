@@ -80,6 +80,10 @@ def contents(dataset: str, output: str | Path) -> dict[str, Any]:
     scores = pd.concat([schema.read(path, "scores") for path in paths], ignore_index=True)
     judgements = [schema.read(results / "judgements" / f"{name}.parquet", "judgements") for name in one["judged"]]
     figures = sorted((results / "figures").glob("*.png"))
+    outputs = one["systems_outputs"]
+    frame = systems_frame(systems, responses, scores, ratings, outputs=outputs, dimension=target)
+    shown = [name for name in outputs if name in frame]
+    digits = {"responses": 0, **dict.fromkeys(("turn_rating", "dialogue_rating", *shown), 3)}
     content: dict[str, Any] = {
         **{name: one[name] for name in ("dataset", "title", "source", "labels")},
         "main": one["outputs"],
@@ -89,18 +93,20 @@ def contents(dataset: str, output: str | Path) -> dict[str, Any]:
         "figures": [
             {"src": Path(os.path.relpath(path, Path(output).parent)).as_posix(), "name": path.stem} for path in figures
         ],
-        "systems": _systems(systems, responses, scores, ratings, one["systems_outputs"], target),
+        "systems": {"scores": shown, "rows": records(frame, digits)},
         "browser": _browser(systems, texts, responses, personas, ratings, scores, judgements, one["outputs"], target),
         "not_run": dict(one["not_run"]),
         "alpha": [],
     }
     if one["levels"]:
         correlations, pairs = main_results(results, one)
+        ceilings = schema.read(results / "ceilings.parquet", "ceilings")
+        means = ceilings.groupby(_CELL)["value"].agg(value="mean", annotators="count")
         content |= {
             "alpha": alphas(results / "tables" / "alpha.csv"),
             "not_run": content["not_run"] | without_scores(correlations),
             "correlations": _correlations(correlations[correlations["coverage"] > 0]),
-            "ceilings": _ceilings(schema.read(results / "ceilings.parquet", "ceilings")),
+            "ceilings": records(means.reset_index(), {"value": 3, "annotators": 0}),
             "comparisons": _comparisons(pairs),
             "signatures": dict(sorted(zip(correlations["metric"], correlations["signature"], strict=True))),
         }
@@ -153,20 +159,6 @@ def _counts(
     return {"systems": kinds, **counts, "ratings": rated}
 
 
-def _systems(
-    systems: pd.DataFrame,
-    responses: pd.DataFrame,
-    scores: pd.DataFrame,
-    ratings: pd.DataFrame,
-    outputs: Sequence[str],
-    target: str,
-) -> dict[str, Any]:
-    frame = systems_frame(systems, responses, scores, ratings, outputs=outputs, dimension=target)
-    shown = [name for name in outputs if name in frame]
-    digits = {"responses": 0, "turn_rating": 3, "dialogue_rating": 3, **dict.fromkeys(shown, 3)}
-    return {"scores": shown, "rows": records(frame, digits)}
-
-
 def _correlations(frame: pd.DataFrame) -> list[dict[Any, Any]]:
     # A p that is shown rounded could not say on which side of the limit it is.
     rows = frame.assign(starred=frame["p"].map(is_starred), loso_halved=halved(frame).fillna(False).astype(bool))
@@ -174,11 +166,6 @@ def _correlations(frame: pd.DataFrame) -> list[dict[Any, Any]]:
     digits = dict.fromkeys(("value", "low", "high", "loso_value", "p_exact", "coverage"), 3)
     digits |= dict.fromkeys(("rank", "n", "cut"), 0)
     return records(rows.sort_values([*_CELL, "metric", "output"])[[*texts, *digits]], digits)
-
-
-def _ceilings(frame: pd.DataFrame) -> list[dict[Any, Any]]:
-    means = frame.groupby(_CELL)["value"].agg(value="mean", annotators="count").reset_index()
-    return records(means, {"value": 3, "annotators": 0})
 
 
 def _comparisons(frame: pd.DataFrame) -> list[dict[Any, Any]]:

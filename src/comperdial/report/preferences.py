@@ -11,16 +11,13 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.evaluation.preferences import Analysis, Unit, Votes, analyse, circles
-from comperdial.report.render import Section, Table, count, interval, number
+from comperdial.report.render import NOTES, Section, Table, count, estimate, interval, number
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.win_rate import binomial_p, power, votes_needed
 
 # A page is too narrow for a matrix of more systems, and too short for more pairs.
 MOST_SYSTEMS, MOST_PAIRS = 12, 45
-STARS = (
-    "Stars: * the binomial test is significant at 5 %, ** also after Holm's correction, *** also if votes that share a dialogue "
-    "count as one cluster"
-)
+STARS = NOTES["stars"]
 TESTS = {"p": "binomial", "p_dialogue": "by dialogue", "p_annotator": "by annotator"}
 
 
@@ -38,12 +35,6 @@ def stars(pair: Mapping[Any, Any]) -> str:
 def probability(p: float) -> str:
     """Write a p-value with three digits, or that it is smaller."""
     return "–" if pd.isna(p) else "< 0.001" if p < 0.0005 else number(p)
-
-
-def with_interval(row: Mapping[Any, Any], name: str = "value", *, sign: bool = False) -> str:
-    """Write a value of a record with its interval, the columns ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``."""
-    ends = ("low", "high") if "low" in row else (f"{name}_low", f"{name}_high")
-    return number(row[name], sign=sign) + interval(*(row[end] for end in ends))
 
 
 def preferences_table(
@@ -95,41 +86,43 @@ def _matrix(analysis: Analysis) -> Section:
 
 
 def _pairs(matrix: pd.DataFrame) -> Section:
-    records = [
-        {("", "A"): row["a"], ("", "B"): row["b"]}
-        | {("Votes for", head): f"{row[name]:,}" for head, name in (("A", "wins"), ("B", "losses"), ("tie", "ties"))}
-        | {("Win rate of A", "ties left out"): with_interval(row, "win_rate")}
-        | {
-            (f"p, {test}", head): probability(row[p + end])
-            for p, test in TESTS.items()
-            for head, end in (("plain", ""), ("Holm", "_holm"))
-        }
-        for row in matrix.to_dict("records")
-    ]
+    records = []
+    for row in matrix.to_dict("records"):
+        record = {("", "A"): row["a"], ("", "B"): row["b"]}
+        for head, name in {"A": "wins", "B": "losses", "tie": "ties"}.items():
+            record["Votes for", head] = f"{row[name]:,}"
+        record["Win rate of A", "ties left out"] = estimate(row, "win_rate")
+        for p, test in TESTS.items():
+            record |= {
+                (f"p, {test}", "plain"): probability(row[p]),
+                (f"p, {test}", "Holm"): probability(row[f"{p}_holm"]),
+            }
+        records.append(record)
     return section("Pairs of systems", records)
 
 
 def _strengths(analyses: Mapping[str, Analysis]) -> Section:
-    tables = {group: one.strengths.set_index("system").to_dict("index") for group, one in analyses.items()}
-    records = []
-    for system, row in tables["All"].items():
-        record = {
-            ("", "System"): str(system),
-            ("All", "votes"): f"{row['votes']:,}",
-            ("All", "won"): number(row["won"]),
-        }
-        for group, table in tables.items():
-            own = table.get(system)
-            record[group, "strength"] = "–" if own is None else with_interval(own, "strength", sign=True)
-            record[group, "rank"] = "–" if own is None or pd.isna(own["rank"]) else f"#{own['rank']}"
-        records.append(record)
-    return section("Bradley-Terry strengths", records)
+    whole = analyses["All"].strengths.set_index("system")
+    texts = {
+        ("", "System"): whole.index,
+        ("All", "votes"): whole["votes"].map(count),
+        ("All", "won"): whole["won"].map(number),
+    }
+    for group, one in analyses.items():
+        own = one.strengths.set_index("system")
+        strengths = [estimate(row, "strength", sign=True) for row in own.to_dict("records")]
+        ranks = ["–" if pd.isna(rank) else f"#{rank}" for rank in own["rank"]]
+        texts[group, "strength"] = pd.Series(strengths, own.index)
+        texts[group, "rank"] = pd.Series(ranks, own.index)
+    return Section(
+        "Bradley-Terry strengths", pd.DataFrame(texts, index=whole.index.rename(None)).reset_index(drop=True)
+    )
 
 
 def _summary(analyses: Mapping[str, Analysis]) -> Section:
-    parts = {group: _in_short(analysis) for group, analysis in analyses.items()}
-    records = [{("", ""): line} | {("", group): part[line] for group, part in parts.items()} for line in parts["All"]]
-    return section("In short", records)
+    parts = {("", group): _in_short(analysis) for group, analysis in analyses.items()}
+    lines = list(next(iter(parts.values())))
+    return section("In short", [{("", ""): line} | {group: of[line] for group, of in parts.items()} for line in lines])
 
 
 def _in_short(analysis: Analysis) -> dict[str, str]:
@@ -165,7 +158,7 @@ def metrics_section(choices: pd.DataFrame, dominant: str) -> Section:
         cells = {(row["of"], row["a"], row["b"]): row for row in part.to_dict("records")}
         record = {("", "Metric"): str(metric) if metric == output else f"{metric}:{output}"}
         for of, group in (("all", "All"), ("others", f"Without {dominant}")):
-            record[group, "chooses"] = with_interval(cells[of, "", ""])
+            record[group, "chooses"] = estimate(cells[of, "", ""])
             record[group, "Spearman"] = number(cells[of, "", ""]["spearman"], sign=True)
         if len(by_pair) <= MOST_PAIRS // 3:
             record |= {
@@ -181,16 +174,10 @@ def _notes(analysis: Analysis, with_stars: bool) -> list[str]:
     notes = [STARS] if with_stars else []
     notes += [
         f"Each p is corrected by Holm's method over all pairs that have it ({tested})",
-        "Win rates leave ties out; their intervals allow for votes that share a dialogue. Strengths are logarithms with a mean "
-        f"of 0, a tie is half a win; intervals are 95 % likelihood intervals, clustered by {first['by']}. Systems of different "
-        f"ranks all differ significantly, by the binomial test and the one by {first['by']}, after Holm's correction",
+        NOTES["win_rates"].format(by=first["by"]),
         planner_sentence(matrix),
+        *([NOTES["prior"].format(prior=first["prior"])] if first["prior"] else []),
     ]
-    if first["prior"]:
-        notes.append(
-            "Some systems only ever win or lose against the rest, so that plain strengths are infinite: "
-            f"{first['prior']:g} ties were added to each pair that was compared"
-        )
     return [*notes, f"{controls:,} votes on control pairs are left out"] if controls else notes
 
 

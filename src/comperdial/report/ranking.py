@@ -49,16 +49,8 @@ def corrected(pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFr
 def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFrame:
     """Add ``rank``, ``rank_wmt`` and ``tests`` to table ``correlations``: clusters of outputs that do not differ significantly.
 
-    ``rank`` is by the corrected p of the paired test, ``rank_wmt`` by the p of WMT's permutation test, as WMT ranks.
-
-    Parameters
-    ----------
-    correlations
-        The rows that a table ranks.
-    pairs
-        Table ``pairs`` of any outputs: those between rows that are given are corrected together. ``tests`` is their number.
-    correction
-        As in :func:`corrected`.
+    ``rank`` is by the corrected p of the paired test, ``rank_wmt`` by the p of WMT's permutation test, as WMT ranks. ``pairs``
+    may be of any outputs: those between given rows are corrected together, ``tests`` is their number.
     """
     rows = correlations.reset_index(drop=True)
     made = pd.DataFrame(index=rows.index, columns=["rank", "rank_wmt", "tests"], dtype="Int32")
@@ -103,18 +95,9 @@ def against(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
 def contrasts(pairs: pd.DataFrame, planned: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return planned contrasts in order, by each coefficient, corrected by Holm over all of them.
 
-    Parameters
-    ----------
-    pairs
-        Table ``pairs`` of all data sets, of one level and dimension each.
-    planned
-        As ``study.yaml`` has them: ``metric`` and ``against`` (METRIC:OUTPUT), and ``datasets``.
-
-    Returns
-    -------
-    DataFrame
-        metric, against, dataset, coefficient, difference (metric's correlation minus that of ``against``), low, high, p,
-        p_adjusted, tests, n, test. A contrast that could not be tested has no p, and counts as no test.
+    ``pairs`` are of all data sets, of one level and dimension each; ``planned`` has ``metric`` and ``against``
+    (METRIC:OUTPUT) and ``datasets``. Returns metric, against, dataset, coefficient, difference (of metric from ``against``),
+    low, high, p, p_adjusted, tests, n, test. A contrast that could not be tested has no p, and counts as no test.
     """
     plan = pd.DataFrame(list(planned))[["metric", "against", "datasets"]].explode("datasets", ignore_index=True)
     plan = plan.rename(columns={"datasets": "dataset"})

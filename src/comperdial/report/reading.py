@@ -43,18 +43,9 @@ _SMALL = "all-MiniLM-L6-v2"
 
 @dataclass(frozen=True)
 class Reading:
-    """One data set in a repository where the workflow has run.
+    """One data set in a repository, ``root``, where the workflow has run.
 
-    Attributes
-    ----------
-    root
-        The repository.
-    dataset
-        The data set's name.
-    target
-        The rated dimension that scores are held against.
-    chosen_source
-        Whose ratings to read; see :attr:`source`.
+    ``target`` is the rated dimension that scores are compared with; ``chosen_source`` whose ratings to read (:attr:`source`).
     """
 
     root: Path
@@ -150,12 +141,8 @@ class Reading:
 def here(dataset: str | None = None) -> Reading:
     """Return the data set that a notebook reads.
 
-    Parameters
-    ----------
-    dataset
-        Its name. Default: what the environment variable ``COMPERDIAL_DATASET`` says, else ``tables.benchmark`` of
-        ``params.yaml``, else ``demo``. What scores are held against and whose ratings are read say
-        ``COMPERDIAL_TARGET`` (default: Overall) and ``COMPERDIAL_SOURCE`` (default: :attr:`Reading.source`).
+    Its name is given, or the environment variable ``COMPERDIAL_DATASET`` says it, else ``tables.benchmark`` of ``params.yaml``,
+    else it is ``demo``. ``COMPERDIAL_TARGET`` (default: Overall) and ``COMPERDIAL_SOURCE`` say what scores are compared with.
     """
     # Jupyter starts a notebook in its own folder; a copy elsewhere belongs to the repository that is installed.
     places = [Path.cwd(), *Path.cwd().parents, *Path(__file__).resolve().parents]
@@ -180,13 +167,9 @@ def label(metric: str, output: str) -> str:
 
 
 def traits(frame: pd.DataFrame) -> pd.DataFrame:
-    """Say of each row's metric what makes it and whether it reads a reference, by its signature.
+    """Say of each row's metric, by its signature, what makes it and whether it reads a reference.
 
-    Returns
-    -------
-    DataFrame
-        With the rows' index: ``cost``, one of :data:`COSTS` or ``people``; ``reference``, ``with`` or ``without``, or a
-        dash where the signature does not tell.
+    Returns columns ``cost``, one of :data:`COSTS` or ``people``, and ``reference``: ``with``, ``without``, or a dash if unknown.
     """
     known = {signature: _traits(signature) for signature in frame["signature"].unique()}
     rows = [known[signature] for signature in frame["signature"]]

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import pandas as pd
 
+from comperdial.config import load_yaml
 from comperdial.core.files import form_path, read_text, write_text
 
 SIMULATED = (
@@ -19,6 +20,9 @@ SIMULATED = (
     "systems or metrics."
 )
 """Ends every caption of the embedded benchmark."""
+
+NOTES: Mapping[str, Any] = load_yaml(Path(__file__).with_name("notes.yaml"))
+"""How to read what several tables show."""
 
 FORMATS = {"text": ".txt", "markdown": ".md", "latex": ".tex", "csv": ".csv"}
 """The forms that :func:`rendered` makes, with the suffix of a file of each."""
@@ -50,15 +54,10 @@ class Ranked(str):
 
 @dataclass(frozen=True)
 class Section:
-    """One block of a table.
+    """One block of a table: its heading, and a frame of texts, in which a missing one is written as a dash.
 
-    Parameters
-    ----------
-    title
-        Its heading.
-    frame
-        Texts, a missing one is written as a dash. Columns are names, or pairs of a group and a name. Named levels of
-        the index are columns of labels; an index without a name is not shown.
+    Columns are names, or pairs of a group and a name. Named levels of the index are columns of labels; an index without a name is
+    not shown.
     """
 
     title: str
@@ -122,6 +121,22 @@ def interval(low: float, high: float, *, digits: int = 2) -> str:
     return "" if pd.isna(low) or pd.isna(high) else f" [{number(low, digits=digits)}, {number(high, digits=digits)}]"
 
 
+def estimate(row: Mapping[Any, Any], name: str = "value", *, sign: bool = False, ends: int = 2) -> str:
+    """Write a value of a record with its interval, the columns ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``."""
+    low, high = ("low", "high") if "low" in row else (f"{name}_low", f"{name}_high")
+    return number(row[name], sign=sign) + interval(row[low], row[high], digits=ends)
+
+
+def as_number(name: str, **how: Any) -> Callable[[Mapping[Any, Any]], str]:  # noqa: ANN401
+    """Return what writes a number of a record, as :func:`number` does."""
+    return lambda record: number(record[name], **how)
+
+
+def small_p(name: str = "p") -> Callable[[Mapping[Any, Any]], str]:
+    """Return what writes a p-value of a record, which is never 0."""
+    return lambda record: "< 0.001" if record[name] < 0.001 else number(record[name])
+
+
 def spread(
     frame: pd.DataFrame,
     labels: Mapping[str, str],
@@ -130,24 +145,33 @@ def spread(
 ) -> pd.DataFrame:
     """Return a section's frame of tidy records: one row per label, one group of columns per value of a column.
 
-    Parameters
-    ----------
-    frame
-        The records, in the order in which rows and groups are shown. Two of one row and group are an error.
-    labels
-        Which columns are labels, and the headings of these.
-    group
-        The column whose texts head the groups.
-    cells
-        For each column of a group its name and the function that writes a record in it.
+    ``frame`` has the records in the order in which rows and groups are shown; ``labels`` which columns are labels, and their
+    headings; ``group`` is the column whose texts head the groups; ``cells`` has what writes a record in each column of a group.
     """
     records = frame.to_dict("records")
-    texts = {name: [write(record) for record in records] for name, write in cells.items()}
-    # As objects: a Ranked must stay one.
-    made = pd.DataFrame(texts, index=frame.index, dtype=object).assign(**{n: frame[n] for n in (*labels, group)})
-    parts = {of: part.set_index([*labels])[[*cells]] for of, part in made.groupby(group, sort=False)}
-    rows = made.drop_duplicates([*labels]).set_index([*labels]).index
-    return pd.concat(parts, axis=1).reindex(rows).rename_axis(index=list(labels.values()))
+    parts = [
+        frame.assign(_head=head, text=pd.Series(map(write, records), frame.index, dtype=object))
+        for head, write in cells.items()
+    ]
+    order = [(name, head) for name in frame[group].unique() for head in cells]
+    return arranged(pd.concat(parts), labels, [group, "_head"], order=order)
+
+
+def arranged(
+    frame: pd.DataFrame, labels: Mapping[str, str], columns: Sequence[str], *, order: Iterable[Any] | None = None
+) -> pd.DataFrame:
+    """Return a section's frame of tidy records: their ``text``, one row per label, one column per pair of values of ``columns``.
+
+    ``order`` has the columns that are shown; by default all, as they appear.
+    """
+    rows, heads = (list(frame[[*names]].itertuples(index=False, name=None)) for names in (labels, columns))
+    # By hand, as pandas makes plain texts of Ranked ones.
+    cells = dict(zip(zip(rows, heads, strict=True), frame["text"], strict=True))
+    shown = list(dict.fromkeys(heads) if order is None else order)
+    texts = [[cells.get((row, head)) for head in shown] for row in dict.fromkeys(rows)]
+    index = pd.MultiIndex.from_tuples(dict.fromkeys(rows), names=list(labels.values()))
+    made = pd.DataFrame(texts, columns=pd.MultiIndex.from_tuples(shown), index=index, dtype=object)
+    return made if len(labels) > 1 else made.set_axis(index.get_level_values(0))
 
 
 def records_by(frame: pd.DataFrame, key: Sequence[str]) -> dict[tuple[str, ...], dict[str, Any]]:

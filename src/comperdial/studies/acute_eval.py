@@ -24,8 +24,8 @@ from comperdial.evaluation.preferences import (
 from comperdial.evaluation.preferences import strengths as strengths_of
 from comperdial.report.about import Inputs, Study
 from comperdial.report.plots.preferences import matrix_figure, significance_figure, strengths_figure
-from comperdial.report.preferences import metrics_section, planner_sentence, preferences_table, section, with_interval
-from comperdial.report.render import Section, Table, described, interval, number
+from comperdial.report.preferences import metrics_section, planner_sentence, preferences_table, section
+from comperdial.report.render import Section, Table, count, described, estimate, interval, number
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.win_rate import binomial_p, votes_needed
 
@@ -54,33 +54,32 @@ def preferences(inputs: Inputs, study: Study) -> Table:
 
 def overview(inputs: Inputs, study: Study) -> Table:
     """Show what public preferences say and, in a section of its own, what the paper reports."""
-    frame, records, planned = [], [], []
-    tests = {"binomial": ("binomial", "p"), "Holm": ("holm", "p_holm"), "by dialogue": ("dialogue", "p_dialogue")}
+    rows, planned = [], []
+    tests = {"binomial": ("binomial", "p"), "holm": ("Holm", "p_holm"), "dialogue": ("by dialogue", "p_dialogue")}
     for title, votes in _votes(inputs, study).items():
         found = analyse(votes, resamples=study["resamples"], seed=study["seed"])
         matrix, agreed = found.matrix, found.agreement
-        row = {
-            "data": f"{title}, {votes.question}", "votes": len(votes.frame), "ties": int((votes.frame["won"] == 0.5).sum()),
-            "systems": len(votes.systems), "pairs": len(matrix),
-            **{name: int((matrix[p] < ALPHA).sum()) for name, p in tests.values()}, "circles": len(circles(matrix)),
-        }  # fmt: skip
-        frame.append(row)
-        agreement = {
-            "agree": number(agreed.value) + interval(agreed.low, agreed.high),
-            "alpha": number(agreed.alpha) + interval(agreed.alpha_low, agreed.alpha_high),
-        }
-        records.append(
+        rows.append(
             {
-                ("", "Data, question"): f"{title}, {votes.question}",
-                ("Votes", "all"): f"{row['votes']:,}",
-                ("Votes", "ties"): f"{row['ties']:,}",
-                ("", "Systems"): str(row["systems"]),
-                **{("Pairs that differ", head): f"{row[name]} of {row['pairs']}" for head, (name, _) in tests.items()},
-                ("", "Circles"): str(row["circles"]),
-                **{("Two annotators", k): text if agreed.pairs else "judged once" for k, text in agreement.items()},
+                "data": f"{title}, {votes.question}", "votes": len(votes.frame), "ties": int((votes.frame["won"] == 0.5).sum()),
+                "systems": len(votes.systems), "pairs": len(matrix),
+                **{name: int((matrix[p] < ALPHA).sum()) for name, (_, p) in tests.items()}, "circles": len(circles(matrix)),
+                "agree": number(agreed.value) + interval(agreed.low, agreed.high) if agreed.pairs else "judged once",
+                "alpha": number(agreed.alpha) + interval(agreed.alpha_low, agreed.alpha_high) if agreed.pairs else "judged once",
             }
-        )
+        )  # fmt: skip
         planned.append(f"{title}: {planner_sentence(matrix)}")
+    frame = pd.DataFrame(rows)
+    texts = {
+        ("", "Data, question"): frame["data"],
+        ("Votes", "all"): frame["votes"].map(count),
+        ("Votes", "ties"): frame["ties"].map(count),
+        ("", "Systems"): frame["systems"].astype(str),
+    }
+    for name, (head, _) in tests.items():
+        texts["Pairs that differ", head] = frame[name].astype(str) + " of " + frame["pairs"].astype(str)
+    texts["", "Circles"] = frame["circles"].astype(str)
+    texts |= {("Two annotators", name): frame.pop(name) for name in ("agree", "alpha")}
     needed = [
         {("", "Win rate"): f"{r:.2f}", ("Votes for", "one of the two"): f"{votes_needed(r, power_wanted=0.8):,}"}
         for r in _RATES
@@ -89,11 +88,11 @@ def overview(inputs: Inputs, study: Study) -> Table:
     reported = read_table(inputs["statements"][0])[[*names]].astype(str).rename(columns=names)
     reported.columns = pd.MultiIndex.from_product([[""], reported.columns])
     sections = [
-        section("Public preferences, analysed here", records),
+        Section("Public preferences, analysed here", pd.DataFrame(texts)),
         section("Votes that a study needs", needed),
         Section("Reported by the paper, of its own data", reported),
     ]
-    return described(study, pd.DataFrame(frame), sections, *planned)
+    return described(study, frame, sections, *planned)
 
 
 def metrics(inputs: Inputs, study: Study) -> Table:
@@ -126,7 +125,7 @@ def judges(inputs: Inputs, study: Study) -> Table:
             ("", "Judge"): row["judge"],
             ("", "Compared with"): row["against"],
             ("Asked", "pairs"): f"{row['pairs']:,}",
-            **{("Share of choices", head): with_interval(row, name) for name, head in shares.items()},
+            **{("Share of choices", head): estimate(row, name) for name, head in shares.items()},
         }
         for row in found.to_dict("records")
     ]
@@ -175,12 +174,7 @@ def likert_curves(votes: Votes, ratings: pd.DataFrame, a: str, b: str, *, seed: 
     """Return how likely studies with the same workers are to find a difference by rankings, and by Likert ratings.
 
     Whole sessions of workers are drawn with replacement. Rankings: binomial test over votes for one of the two. Likert: paired
-    t-test over conversations of the difference of ``likert``.
-
-    Returns
-    -------
-    DataFrame
-        ``line`` (pairwise, Likert), ``hours`` and ``probability``.
+    t-test over conversations of the difference of ``likert``. Returns ``line``, ``hours`` and ``probability``.
     """
     frame = votes.frame[(votes.frame["a"] == a) & (votes.frame["b"] == b)]
     wide = ratings.pivot(index=["annotator_id", "dialogue_id"], columns="system_id", values="likert")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from comperdial.metrics.named import ABOUT
 from comperdial.report import correlations
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.correlations import COEFFICIENTS, LEVELS, Record, groups, level_title, read_reported
-from comperdial.report.render import Section, Table, described, ending, number, rows_frame, spread
+from comperdial.report.render import Section, Table, arranged, as_number, described, ending, number, rows_frame, spread
 
 NONE, NOT_APPLICABLE = "–", "N/A"
 CEILING = "One rater against the mean of the others"
@@ -59,60 +60,45 @@ def counts(inputs: Inputs, study: Study) -> Table:
     """Count what of a data set was rated, beside the counts that the paper reports (Table 8)."""
     one, key = About.read(inputs["about"]).only, ["benchmark", "dialogue_dataset", "dataset", "source", "note"]
     reported = read_reported(inputs["reported"], (*key, "place", *LEVELS), ())
-    mine = counted(
-        schema.read(inputs["systems"][0], "systems"), schema.read(inputs["ratings"][0], "ratings"), one["source"]
+    systems, ratings = (schema.read(inputs[name][0], name) for name in ("systems", "ratings"))
+    mine, dataset = counted(systems, ratings, one["source"]), one["dataset"]
+    own = {"benchmark": one["title"], "dialogue_dataset": NONE, "dataset": dataset, "note": ""}
+    more = [] if dataset in set(reported["dataset"]) else [pd.DataFrame([own])]
+    frame = pd.concat([reported, *more], ignore_index=True).melt(
+        key, [*LEVELS], "level", "reported", ignore_index=False
     )
-    shown = reported
-    if one["dataset"] not in set(reported["dataset"]):
-        row = {"benchmark": one["title"], "dialogue_dataset": NONE, "dataset": one["dataset"], "note": ""}
-        shown = pd.concat([reported, pd.DataFrame([row])], ignore_index=True)
-    frame = shown.melt(key, [*LEVELS], "level", "reported", ignore_index=False).sort_index(kind="stable")
-    own = frame["dataset"] == one["dataset"]
-    ours = frame["level"].map(mine).where(own)
-    frame = frame.assign(reported=pd.to_numeric(frame["reported"], errors="coerce"), ours=ours).astype(
-        {"reported": "Int64", "ours": "Int64"}
+    frame = frame.sort_index(kind="stable").assign(
+        table=lambda rows: np.where(rows["dataset"] == dataset, one["title"], NONE),
+        reported=lambda rows: pd.to_numeric(rows["reported"], errors="coerce").astype("Int64"),
+        ours=lambda rows: rows["level"].map(mine).where(rows["dataset"] == dataset).astype("Int64"),
+        difference=lambda rows: rows["ours"] - rows["reported"],
+        group=lambda rows: rows["level"].map(LEVELS),
+        place=lambda rows: (rows["benchmark"] + ", " + rows["dialogue_dataset"]).str.removesuffix(f", {NONE}"),
     )
-    frame["difference"] = frame["ours"] - frame["reported"]
-    texts = frame.assign(
-        group=frame["level"].map(LEVELS),
-        table=np.where(own, one["title"], NONE),
-        place=(frame["benchmark"] + ", " + frame["dialogue_dataset"]).str.removesuffix(f", {NONE}"),
-    )
-    cells = {
+    cells: dict[str, Callable[[Record], str]] = {
         "reported": lambda record: NONE if pd.isna(record["source"]) else _text(record["reported"]),
         "ours": lambda record: NONE if record["table"] == NONE else _text(record["ours"]),
-        "difference": lambda record: number(record["difference"], digits=0, sign=True),
+        "difference": as_number("difference", digits=0, sign=True),
     }
     labels = {"benchmark": "Benchmark", "dialogue_dataset": "Dialogue dataset", "table": "Our tables"}
-    differences = [
-        f"{row['place']}, {LEVELS[row['level']].lower()}: {row['ours']} counted, {row['reported']} reported"
-        for row in texts[texts["difference"].fillna(0) != 0].to_dict("records")
+    notes = [
+        f"{row['place']}, {row['group'].lower()}: {row['ours']} counted, {row['reported']} reported"
+        for row in frame[frame["difference"].fillna(0) != 0].to_dict("records")
     ]
     if mine["references"]:
-        place = texts.loc[own, "place"].iloc[0]
-        differences.append(f"{place}: {mine['references']} rated references are not in our count of turns")
-    made = described(
-        study,
-        frame[
-            ["benchmark", "dialogue_dataset", "dataset", "level", "reported", "ours", "difference", "source", "note"]
-        ],
-        [Section("Annotation counts", spread(texts, labels, "group", cells))],
-        "N/A: not rated at this level. A dash: we have no tables of the data set, or nothing to compare with. Difference is ours "
-        "minus reported",
-        *differences,
-        *_noted(reported, ["benchmark", "dialogue_dataset"]),
-    )
+        place = frame.loc[frame["dataset"] == dataset, "place"].iloc[0]
+        notes.append(f"{place}: {mine['references']} rated references are not in our count of turns")
+    tidy = frame[[*key[:3], "level", "reported", "ours", "difference", "source", "note"]]
+    sections = [Section("Annotation counts", spread(frame, labels, "group", cells))]
+    made = described(study, tidy, sections, *notes, *_noted(reported, ["benchmark", "dialogue_dataset"]))
     return replace(made, caption=f"{made.caption} {ending(one['source'])}".strip())
 
 
 def counted(systems: pd.DataFrame, ratings: pd.DataFrame, source: str) -> dict[str, int]:
     """Count what a data set's tables hold, as Table 8 counts it.
 
-    Returns
-    -------
-    dict
-        ``turn``: rated responses; ``dialogue``: rated pairs of a dialogue and a system; ``system``: rated systems. None of
-        them takes in references: ``references`` counts the rated responses that are one. A level without ratings is absent.
+    ``turn``: rated responses; ``dialogue``: rated pairs of a dialogue and a system; ``system``: rated systems; all without
+    references, whose rated responses ``references`` counts. A level without ratings is absent.
     """
     rated = ratings.loc[ratings["source"] == source, ["level", "item_id", "system_id"]].drop_duplicates()
     reference = rated["system_id"].isin(systems.loc[systems["kind"] == "reference", "system_id"])
@@ -143,23 +129,20 @@ def example(inputs: Inputs, study: Study) -> Table:
     entry, one = study["entry"], About.read(inputs["about"]).only
     contexts, personas = (schema.read(inputs[name][0], name) for name in ("contexts", "personas"))
     dialogue = str(contexts["dialogue_id"].min())
-    last = max(
-        contexts[contexts["dialogue_id"] == dialogue].to_dict("records"), key=lambda context: len(context["history"])
-    )
+    of_dialogue = contexts[contexts["dialogue_id"] == dialogue].to_dict("records")
+    last = max(of_dialogue, key=lambda context: len(context["history"]))
     turns = [(str(part["speaker"]), str(part["text"])) for part in last["history"]]
     turns += [(_EVALUATED, text) for text in last["references"][:1]]
     known = personas[personas["dialogue_id"] == dialogue].to_dict("records")
-    profiles = {str(one["speaker"]): list(one["sentences"]) for one in known}
+    profiles = {str(row["speaker"]): list(row["sentences"]) for row in known}
     speakers = sorted({*profiles, *(speaker for speaker, _ in turns)})
     records = [("persona", n, s, text) for s in speakers for n, text in enumerate(profiles.get(s, []), start=1)]
     records += [("utterance", n, speaker, text) for n, (speaker, text) in enumerate(turns, start=1)]
     frame = pd.DataFrame(records, columns=["part", "number", "speaker", "text"]).assign(dialogue_id=dialogue)
+    heads = ["Part", *(f"Person {speaker}" for speaker in speakers)]
     sections = [
-        Section(
-            name,
-            rows_frame(["Part", *(f"Person {s}" for s in speakers)], _side_by_side(profiles, turns, speakers, most)),
-        )
-        for name, most in {"Beginning": _SHORT, "In full": None}.items()
+        Section(title, rows_frame(heads, _side_by_side(frame, speakers, most)))
+        for title, most in {"Beginning": _SHORT, "In full": len(frame)}.items()
     ]
     notes = ["The last utterance is the reference response"] if last["references"] else []
     if len(last["references"]) > 1:
@@ -171,27 +154,23 @@ def example(inputs: Inputs, study: Study) -> Table:
     return Table(entry["title"], caption, frame, sections, notes)
 
 
-def _side_by_side(
-    profiles: Mapping[str, list[str]], turns: Sequence[tuple[str, str]], speakers: Sequence[str], most: int | None
-) -> list[list[str]]:
+def _side_by_side(frame: pd.DataFrame, speakers: Sequence[str], most: int) -> list[list[str]]:
     """Set persona sentences side by side and each utterance under its speaker, the first ``most`` of both."""
-    longest = max(map(len, profiles.values()), default=0)
     rows = []
-    for n in range(longest)[:most]:
-        rows += _wrapped([f"persona {n + 1}", *("".join(profiles.get(s, [])[n : n + 1]) for s in speakers)], "example")
-    if most is not None and longest > most:
-        rows.append(["", *("…" if len(profiles.get(s, [])) > most else "" for s in speakers)])
-    for n, (speaker, text) in enumerate(turns[:most], start=1):
-        rows += _wrapped([f"utterance {n}", *(text if s == speaker else "" for s in speakers)], "example")
-    if most is not None and len(turns) > most:
-        rows.append(["", *("…" for _ in speakers)])
+    for part, of_part in frame.groupby("part", sort=False):
+        texts = of_part.set_index(["number", "speaker"])["text"].to_dict()
+        for n in range(1, min(most, of_part["number"].max()) + 1):
+            rows += _wrapped([f"{part} {n}", *(texts.get((n, speaker), "") for speaker in speakers)], "example")
+        longer = {*of_part.loc[of_part["number"] > most, "speaker"]}
+        if longer:
+            rows.append(["", *("…" if part == "utterance" or s in longer else "" for s in speakers)])
     return rows
 
 
 def _wrapped(cells: Sequence[str], width: str) -> list[list[str]]:
     """Return a row as several, so that no text is longer than a line."""
-    lines = [textwrap.wrap(cell, _WIDTH[width]) for cell in cells]
-    return [[line[n] if n < len(line) else "" for line in lines] for n in range(max(map(len, lines)))]
+    lines = (textwrap.wrap(cell, _WIDTH[width]) for cell in cells)
+    return [list(row) for row in zip_longest(*lines, fillvalue="")]
 
 
 def level_differences(inputs: Inputs, study: Study) -> Table:
@@ -211,23 +190,18 @@ def level_differences(inputs: Inputs, study: Study) -> Table:
     labels = letters | {name: "Human" if len(people) == 1 else f"Human {n}" for n, name in enumerate(people, 1)}
     transcript = _transcript(contexts[contexts["dialogue_id"] == dialogue], responses, ratings, labels)
     frame = transcript.merge(cases.drop(columns=["turns"]), on=["dataset", "dialogue_id", "system_id"], how="left")
+    texts = {
+        ("", "Which"): cases["system_id"].map(letters),
+        ("", "Dialogue"): dialogue,
+        ("", "System"): cases["system_id"],
+    }
+    for name, column in {"turns": "turn_rating", "dialogue": "dialogue_rating", "difference": "difference"}.items():
+        texts["Mean rating", name] = cases[column].map(number, digits=2, sign=name == "difference")
     for axis, found in marks.items():
         frame[f"marks_{axis}"] = frame["system_id"].map({s: found[s][0] for s in found if s in letters}).astype("Int64")
-    rows = [
-        [letters[case["system_id"]], dialogue, case["system_id"]]
-        + [number(case[name], digits=2) for name in ("turn_rating", "dialogue_rating")]
-        + [number(case["difference"], digits=2, sign=True)]
-        + [" of ".join(map(str, found[s])) if (s := case["system_id"]) in found else NONE for found in marks.values()]
-        for case in cases.to_dict("records")
-    ]
-    columns = [("", "Which"), ("", "Dialogue"), ("", "System")]
-    columns += [("Mean rating", name) for name in ("turns", "dialogue", "difference")]
-    columns += [("Marked axes", axis) for axis in marks]
+        texts["Marked axes", axis] = cases["system_id"].map({s: f"{n} of {of}" for s, (n, of) in found.items()})
     notes = [
-        f"Difference is the mean dialogue rating ({OVERALL}) minus the mean over turns of the mean turn rating; nothing is "
-        "standardised",
-        "The dialogue is the one whose systems have the lowest mean difference, the systems are the lowest in it",
-        "Systems answer each turn after the gold history: the utterances of A and, of earlier turns, the gold responses",
+        *study["entry"]["notes"],
         *(["Marked axes: raters of the dialogue who marked the axis as a reason, of those who rated"] if marks else []),
         *(f"{label} is {system}" for system, label in labels.items() if system in people),
     ]
@@ -235,7 +209,7 @@ def level_differences(inputs: Inputs, study: Study) -> Table:
         f"{study['entry']['title']}: {one['title']}",
         f"{study['entry']['caption']} Dialogue {dialogue}, {len(cases)} systems. {ending(one['source'])}".strip(),
         frame,
-        [Section("Cases", rows_frame(columns, rows)), *_turns(transcript)],
+        [Section("Cases", pd.DataFrame(texts).astype(object)), *_turns(transcript)],
         notes,
     )
 
@@ -302,11 +276,12 @@ def constraints(inputs: Inputs, study: Study) -> Table:
     if missing := [name for name in needed if name not in frame]:
         raise SchemaError(f"no column {', '.join(missing)}", where=str(inputs["constraints"][0]))
     if "gender" in frame:
-        lists = frame.groupby(["decade", "generation", "gender"], sort=False)["name"].agg(", ".join).unstack("gender")
-        lists = lists.reindex(
-            pd.MultiIndex.from_frame(frame[["decade", "generation"]].drop_duplicates()).map(lambda key: key)
-        )
-        texts = lists[["male", "female"]].rename(columns=str.capitalize).rename_axis(index=["Decade", "Age"])
+        key = ["decade", "generation"]
+        lists = frame.groupby([*key, "gender"], sort=False)["name"].agg(", ".join).rename("text").reset_index()
+        lists = lists.assign(gender=lists["gender"].str.capitalize())
+        labels = {"decade": "Decade", "generation": "Age"}
+        texts = arranged(lists.assign(group=""), labels, ["group", "gender"], order=[("", "Male"), ("", "Female")])
+        texts.columns = texts.columns.get_level_values(1)
     else:
         texts = frame[[str(frame.columns[0]), "start_age", "end_age"]].astype(str)
         texts.columns = pd.MultiIndex.from_tuples([("", entry["label"]), ("Age", "from"), ("Age", "to")])
@@ -330,27 +305,27 @@ def metric_outputs(inputs: Inputs, study: Study) -> Table:
     for name in sorted(entries):
         options = {key: value for key, value in entries[name].items() if key not in ABOUT}
         made[name] = create(options.pop("kind"), **options)
-    ours = [
-        [name, metric.kind, ", ".join(metric.needs) or NONE, ", ".join(metric.outputs), _normalises(metric)]
-        for name, metric in made.items()
-    ]
-    rows = []
-    for record in reported.to_dict("records"):
-        metric = made.get(record["ours"])
-        mine = [record["ours"], ", ".join(metric.outputs), _normalises(metric)] if metric else [NONE] * 3
-        rows.append([record["metric"], mine[0], record["outputs"], mine[1], record["normalised"], mine[2]])
-    columns = [("", "Metric"), ("", "Ours"), ("Outputs", "paper"), ("Outputs", "ours"), ("Normalised", "paper")]
     names = ["metric", "kind", "needs", "outputs", "normalised"]
+    rows = [
+        [name, of.kind, ", ".join(of.needs) or NONE, ", ".join(of.outputs), _normalises(of)]
+        for name, of in made.items()
+    ]
+    ours = rows_frame(names, rows)
+    both = reported.merge(ours.add_suffix("_here"), left_on="ours", right_on="metric_here", how="left")
+    columns = {
+        "metric": ("", "Metric"), "metric_here": ("", "Ours"), "outputs": ("Outputs", "paper"),
+        "outputs_here": ("Outputs", "ours"), "normalised": ("Normalised", "paper"), "normalised_here": ("Normalised", "ours"),
+    }  # fmt: skip
+    beside = both[[*columns]].set_axis(pd.MultiIndex.from_tuples(columns.values()), axis=1)
     paper = reported[["metric", "outputs", "normalised", "ours"]].rename(columns={"ours": "metric_here"})
     missing = reported[~reported["ours"].isin(list(made))]
     return described(
         study,
-        pd.concat([paper.assign(table="paper"), rows_frame(names, ours).assign(table="ours")], ignore_index=True),
+        pd.concat([paper.assign(table="paper"), ours.assign(table="ours")], ignore_index=True),
         [
-            Section("The paper's metrics", rows_frame([*columns, ("Normalised", "ours")], rows)),
-            Section("All metrics of params.yaml", rows_frame([name.capitalize() for name in names], ours)),
+            Section("The paper's metrics", beside),
+            Section("All metrics of params.yaml", ours.rename(columns=str.capitalize)),
         ],
-        "Normalised: lower case, no ASCII punctuation, no a, an, the, single spaces",
         *_noted(reported, ["metric"]),
         *(f"{row['metric']}: params.yaml has no metric {row['ours']!r}" for row in missing.to_dict("records")),
     )

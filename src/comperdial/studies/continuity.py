@@ -13,9 +13,9 @@ import pandas as pd
 from comperdial.evaluation.continuing import BASELINES
 from comperdial.evaluation.perspective import DIFFERENCE, INTERLOCUTOR, OTHER_EYE, OUTSIDERS, POOLED, SIMPLE, WITHIN
 from comperdial.report.about import About, Inputs, Study
-from comperdial.report.plots.style import INK, QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
-from comperdial.report.preferences import probability, with_interval
-from comperdial.report.render import Section, Table, count, described, number, spread
+from comperdial.report.plots import style
+from comperdial.report.preferences import probability
+from comperdial.report.render import Section, Table, as_number, count, described, estimate, number, spread
 from comperdial.training.continuity_tasks import ENCODERS
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _wide(
     rows: Sequence[str],
     column: str,
     names: Mapping[Any, str],
-    write: Callable[[Mapping[Any, Any]], str] = with_interval,
+    write: Callable[[Mapping[Any, Any]], str] = estimate,
 ) -> pd.DataFrame:
     """Return the records of a frame as texts: a row for each value of ``rows``, in order, a column for each of ``names``."""
     written = frame.assign(text=[write(record) for record in frame.to_dict("records")])
@@ -126,7 +126,7 @@ def prediction(inputs: Inputs, study: Study) -> Table:
         group=apart["measure"].map({POOLED: "Pooled", WITHIN: "Within persons"}),
     )
     cells = {
-        "difference": lambda record: with_interval(record, "difference", sign=True),
+        "difference": lambda record: estimate(record, "difference", sign=True),
         "p": lambda record: probability(record["p"]),
     }
     differences = spread(apart, {"one": "Prediction", "minus": "minus"}, "group", cells)
@@ -148,32 +148,24 @@ def _labels(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
 def prediction_figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw what predicts the interlocutor's score, with intervals, and the paper's values."""
     values, rows = _with_reported(inputs), study["entry"]["rows"]
-    places = {row["name"]: len(rows) - 1 - at for at, row in enumerate(rows)}
-    style = {row["name"]: SERIES[{"no": 0, "yes": 1}.get(row.get("person", ""), 2)] for row in rows}
-    with drawing():
-        drawn, axes = figure_and_axes(1, 2, (7.6, 0.3 * len(rows) + 0.7), sharex=True, sharey=True)
-        for ax, measure, title in zip(axes[0], (POOLED, WITHIN), ("Over all exchanges", "Within persons"), strict=True):
-            ax.axvline(0, color=QUIET, lw=0.8, zorder=1)
-            lines_behind(ax, "x")
-            for row in values[values["measure"] == measure].to_dict("records"):
-                y, (colour, mark, _) = places[row["prediction"]], style[row["prediction"]]
-                if pd.isna(row["value"]):
-                    text = "the same for all of a person's exchanges"
-                    ax.text(0.01, y, text, va="center", fontsize=6.5, color="#555555")
-                ax.plot([row["low"], row["high"]], [y, y], color=colour, lw=1.2, zorder=2)
-                ax.plot([row["value"]], [y], mark, color=colour, ms=4.5, zorder=3)
-                ax.plot([row["reported"]], [y], "o", mfc="none", mec=INK, ms=5.5, zorder=4)
-            ax.set_title(title, loc="left", fontweight="bold")
-            ax.set_yticks(list(places.values()), list(_labels(rows).values()))
-            ax.set_ylim(-0.7, len(rows) - 0.3)
+    order, labels = [row["name"] for row in rows], list(_labels(rows).values())
+    kinds = {row["name"]: {"no": 0, "yes": 1}.get(row.get("person", ""), 2) for row in rows}
+    shown = values.assign(label=values["prediction"], style=values["prediction"].map(kinds))
+    with style.drawing():
+        titles = {POOLED: "Over all exchanges", WITHIN: "Within persons"}
+        drawn, axes = style.panels(titles.values(), 2, 3.8, 0.3 * len(rows) + 0.7, sharex=True, sharey=True)
+        for ax, measure in zip(axes, titles, strict=True):
+            own = shown[shown["measure"] == measure]
+            style.forest(ax, own, order)
+            y = style.heights(own["label"], order)
+            for height in y[own["value"].isna()]:
+                text = "the same for all of a person's exchanges"
+                ax.text(0.01, height, text, va="center", fontsize=6.5, color="#555555")
+            ax.plot(own["reported"], y, "o", mfc="none", mec=style.INK, ms=5.5, zorder=4)
+            style.row_labels(ax, labels)
             ax.set_xlabel("Pearson's r with the interlocutor's score")
-        titled(
-            drawn,
-            "Who is asked",
-            "predicting the interlocutor's score on Hazumi",
-            "Lines are 95 % intervals, persons resampled. Circles: text alone; squares: text and who the interlocutor is; "
-            "triangles: without text. Open circles: what Tsuta et al. 2023 report of a Japanese BERT.",
-        )
+        entry = study["entry"]
+        style.titled(drawn, entry["title"], entry["of"], entry["reading"])
     return drawn, values
 
 
@@ -242,18 +234,18 @@ def perspective(inputs: Inputs, study: Study) -> Table:
         shown = shown.assign(label=shown["metric"].map(SIMPLE), group=shown["role"].str.capitalize())
         by_role = shown.sort_values("role", key=lambda role: role.map([INTERLOCUTOR, OUTSIDERS, DIFFERENCE].index))
         roles, apart = (by_role[(by_role["role"] == DIFFERENCE) == is_apart] for is_apart in (False, True))
-        cells = {"Spearman": with_interval, "rank": lambda record: number(record["rank"], digits=0)}
+        cells = {"Spearman": estimate, "rank": as_number("rank", digits=0)}
         wide = spread(roles, {"label": "Metric"}, "group", cells).reindex(rows)
         if roles["role"].nunique() == 2:
             tests = {
-                "Spearman": lambda record: with_interval(record, sign=True),
+                "Spearman": lambda record: estimate(record, sign=True),
                 "p": lambda record: probability(record["p"]),
             }
             wide = wide.join(spread(apart, {"label": "Metric"}, "group", tests))
         items = "responses" if part["level"].iloc[0] == "turn" else "dialogues"
         sections.append(Section(f"{titles[dataset]}: {count(shown['n'].max())} {items}", wide))
         notes += [
-            f"{titles[dataset]}: the interlocutor's rating and the outsiders' mean correlate by {with_interval(row)}"
+            f"{titles[dataset]}: the interlocutor's rating and the outsiders' mean correlate by {estimate(row)}"
             for row in part[part["metric"] == OTHER_EYE].to_dict("records")
         ]
     made = described(study, values, sections)
@@ -267,44 +259,31 @@ _USERS = {"none": "text alone", "token": "and user token", "history": "and histo
 
 def history(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the accuracy against the number of the user's conversations in training."""
-    from matplotlib.lines import Line2D
-
     panels = pd.DataFrame(study["entry"]["panels"]).rename(columns={"title": "panel"})
     wanted = "rate == 'balanced' and model == 'tfidf' and measure == 'accuracy' and against == ''"
     found = _read(inputs["measures"]).query(wanted).merge(panels, on=["dataset", "split"])
     kept = found["group"].isin(_GROUPS) & found["user"].isin(_USERS) & found["value"].notna() & (found["n"] >= _FEWEST)
     shown = found.loc[kept, ["panel", "group", "user", "value", "low", "high", "n", "users"]].reset_index(drop=True)
     titles = [title for title in panels["panel"] if title in {*shown["panel"]}]
-    users = {user: (at, label) for at, (user, label) in enumerate(_USERS.items()) if user in {*shown["user"]}}
-    with drawing():
-        figure, axes = figure_and_axes(1, len(titles), (7.6, 2.6), sharey=True)
-        for ax, title in zip(axes.flat, titles, strict=True):
+    users = [(user, *style.SERIES[at]) for at, user in enumerate(_USERS) if user in {*shown["user"]}]
+    with style.drawing():
+        figure, axes = style.panels(titles, len(titles), 7.6 / len(titles), 2.6, sharey=True)
+        for ax, title in zip(axes, titles, strict=True):
             part = shown[shown["panel"] == title]
-            groups = [group for group in _GROUPS if group in {*part["group"]}]
-            lines_behind(ax, "y")
-            ax.axhline(0.5, color=QUIET, lw=0.8, zorder=1)
-            for user, (at, _) in users.items():
-                line = part[part["user"] == user].set_index("group").reindex(groups)
-                places = np.arange(len(groups)) + (at - (len(users) - 1) / 2) * 0.17
-                ax.vlines(places, line["low"], line["high"], color=SERIES[at][0], lw=1.1, zorder=2)
-                ax.plot(places, line["value"], SERIES[at][1], color=SERIES[at][0], ms=4, zorder=3)
-            sizes = part.drop_duplicates("group").set_index("group")["n"]
-            ax.set_xticks(np.arange(len(groups)), [f"{group}\n{count(sizes[group])}" for group in groups])
+            sizes = part.drop_duplicates("group").set_index("group")["n"].reindex(_GROUPS).dropna()
+            style.lines_behind(ax, "y")
+            ax.axhline(0.5, color=style.QUIET, lw=0.8, zorder=1)
+            for at, (user, colour, mark, _) in enumerate(users):
+                line = part[part["user"] == user].set_index("group").reindex(sizes.index)
+                places = np.arange(len(sizes)) + (at - (len(users) - 1) / 2) * 0.17
+                ax.vlines(places, line["low"], line["high"], color=colour, lw=1.1, zorder=2)
+                ax.plot(places, line["value"], mark, color=colour, ms=4, zorder=3)
+            ax.set_xticks(np.arange(len(sizes)), [f"{group}\n{count(n)}" for group, n in sizes.items()])
             ax.set_ylim(0.35, 1.02)
-            ax.set_xlim(-0.6, len(groups) - 0.4)
-            ax.set_title(title, loc="left", fontweight="bold")
+            ax.set_xlim(-0.6, len(sizes) - 0.4)
             ax.set_xlabel("The user's conversations in training\nReplies")
-        axes.flat[0].set_ylabel("Accuracy")
-        titled(
-            figure,
-            "Will the user go on",
-            "accuracy by the amount of the user's history",
-            "Balanced test replies, TF-IDF; lines are 95 % intervals, users resampled. 0: cold users, of whom training knows "
-            f"nothing. Under each group the number of its replies; groups of fewer than {_FEWEST} are left out. The line at "
-            "0.5 is chance.",
-            handles=[
-                Line2D([], [], color=SERIES[at][0], marker=SERIES[at][1], ls="-", ms=4, label=label)
-                for at, label in users.values()
-            ],
-        )
+        axes[0].set_ylabel("Accuracy")
+        handles = [style.handle(_USERS[user], color=colour, marker=mark) for user, colour, mark, _ in users]
+        entry = study["entry"]
+        style.titled(figure, entry["title"], entry["of"], entry["reading"].format(few=_FEWEST), handles=handles)
     return figure, shown

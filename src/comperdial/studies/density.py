@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,18 +19,20 @@ from comperdial.evaluation.options import Tables
 from comperdial.evaluation.samples import Sample
 from comperdial.report import correlations, ranking
 from comperdial.report.about import About, Inputs, Study
-from comperdial.report.correlations import (
-    COEFFICIENTS,
-    LEGEND,
-    Record,
-    groups,
-    over_tests,
-    read_reported,
+from comperdial.report.correlations import COEFFICIENTS, LEGEND, Record, groups, over_tests, read_reported
+from comperdial.report.plots import style
+from comperdial.report.plots.style import short
+from comperdial.report.render import (
+    Section,
+    Table,
+    as_number,
+    described,
+    estimate,
+    grouped_notes,
+    number,
     small_p,
-    tested,
+    spread,
 )
-from comperdial.report.plots.style import drawing, figure_and_axes, lines_behind, short, titled
-from comperdial.report.render import Section, Table, described, grouped_notes, number, spread
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.multiple import holm
 
@@ -79,7 +82,7 @@ def ablation(inputs: Inputs, study: Study) -> Table:
     shown = gains.assign(title=gains["dataset"].map(about.titles), group=gains["coefficient"].map(COEFFICIENTS))
     more = []
     if len(gains):
-        cells = {"with minus without": tested, "p": small_p()}
+        cells = {"with minus without": _difference, "p": small_p()}
         texts = spread(shown, {"title": "Data set", "label": "Score"}, "group", cells)
         more.append(Section("What the contrastive loss changes", texts))
     made = _compared(inputs, study, frame, more)
@@ -103,9 +106,9 @@ def _compared(inputs: Inputs, study: Study, frame: pd.DataFrame, more: Sequence[
     rated = frame.dropna(subset="target").drop_duplicates("dataset").set_index("dataset")["target"]
     people = frame["section"] == "People"
     there = frame[frame["value"].notna() & ~people]
-    cells = {"ours": _ours, "paper": lambda record: number(record["reported"])}
+    cells = {"ours": _ours, "paper": as_number("reported")}
     if frame["difference"].notna().any():
-        cells["difference"] = correlations.difference
+        cells["difference"] = as_number("difference", sign=True)
     # References are what the reference-based lack, which a note says of all of them.
     partial = there[(there["section"] != "Reference-based") | (there["dataset"] != "dailydialog_zhao")]
     columns = [
@@ -130,6 +133,10 @@ def _filled(section: Section) -> Section:
     return replace(section, frame=section.frame.loc[:, ~(section.frame == "–").all()])
 
 
+def _difference(record: Record) -> str:
+    return estimate(record, "difference", sign=True)
+
+
 def _ours(record: Record) -> str:
     # What is averaged over raters has neither an interval nor a p.
     return number(record["value"]) if record["section"] == "People" else correlations.with_interval(record)
@@ -152,7 +159,7 @@ def tests(inputs: Inputs, study: Study) -> Table:
             place = f", {titles[dataset]}, {COEFFICIENTS[coefficient]}" if len({*several.values()}) > 1 else ""
             counts[f"{section}{place}"] = n
     cells = {
-        "DEnsity minus this": tested, "p": small_p(), "Holm": small_p("holm_p"),
+        "DEnsity minus this": _difference, "p": small_p(), "Holm": small_p("holm_p"),
     }  # fmt: skip
     shown = frame.assign(group=frame["coefficient"].map(COEFFICIENTS))
     labels = {"section": "Kind", "label": "Metric"}
@@ -178,20 +185,9 @@ def _pairs(inputs: Inputs, about: About) -> pd.DataFrame:
 def difference_frame(pairs: pd.DataFrame, rows: Sequence[Mapping[str, Any]], datasets: Sequence[str]) -> pd.DataFrame:
     """Return how much higher DEnsity correlates than each other metric of the rows, with the paired test.
 
-    Parameters
-    ----------
-    pairs
-        Table ``pairs``, of one level and dimension each.
-    rows
-        Of ``study.yaml``, each with its section.
-    datasets
-        Which, in this order.
-
-    Returns
-    -------
-    DataFrame
-        dataset, section, label, coefficient, difference (DEnsity minus the other), low, high, p, holm_p, n.
-        Holm's correction is over the metrics of one section, data set and coefficient.
+    ``pairs`` are of one level and dimension each; ``rows`` are of ``study.yaml``, ``datasets`` which, in this order. Returns
+    dataset, section, label, coefficient, difference (DEnsity minus the other), low, high, p, holm_p, n.
+    Holm's correction is over the metrics of one section, data set and coefficient.
     """
     named = pd.DataFrame([row for row in rows if "metric" in row])[["section", "label", "metric", "output"]]
     named = named.rename(columns={"metric": "metric_b", "output": "output_b"}).assign(place=range(len(named)))
@@ -220,10 +216,9 @@ def _summary(frame: pd.DataFrame, titles: Mapping[str, str]) -> Section:
             }
         )  # fmt: skip
     heads = ("above", "significantly", "least difference")
-    cells = {head: (lambda record, head=head: str(record[head])) for head in heads}
-    return Section(
-        "DEnsity above", spread(pd.DataFrame(records), {"title": "Data set", "section": "Kind"}, "group", cells)
-    )
+    cells = {head: itemgetter(head) for head in heads}
+    labels = {"title": "Data set", "section": "Kind"}
+    return Section("DEnsity above", spread(pd.DataFrame(records), labels, "group", cells))
 
 
 def _gains(pairs: pd.DataFrame, entry: Mapping[str, Any], datasets: Sequence[str]) -> pd.DataFrame:
@@ -307,33 +302,27 @@ def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     ratings = _normalised(pd.Series(sample.ratings))
     noisy = ratings + np.random.default_rng(study["entry"]["seed"]).normal(0.0, study["entry"]["noise"], len(ratings))
     records, columns = [], min(4, len(there))
-    lines = -(-len(there) // columns)
-    with drawing():
-        size = (1.75 * columns + 0.5, 1.85 * lines + 0.2)
-        drawn, axes = figure_and_axes(lines, columns, size, sharex=True, sharey=True)
-        for ax in axes.flat[len(there) :]:
-            ax.set_axis_off()
-        for ax, (name, label) in zip(axes.flat, there.items(), strict=False):
-            pair = pd.DataFrame({"x": ratings, "y": _normalised(pd.Series(known[name]))}).dropna()
-            slope, intercept = np.polyfit(pair["x"], pair["y"], 1)
-            values: dict[str, float] = {one: float(pair["x"].corr(pair["y"], method=one)) for one in SHOWN}
-            metric, output = output_name(name)
-            about_line: dict[str, Any] = {**values, "slope": slope, "intercept": intercept}
-            records.append({"metric": metric, "output": output, "label": label, "n": len(pair)} | about_line)
+    pairs = {name: pd.DataFrame({"x": ratings, "y": _normalised(pd.Series(known[name]))}).dropna() for name in there}
+    for name, pair in pairs.items():
+        slope, intercept = np.polyfit(pair["x"], pair["y"], 1)
+        metric, output = output_name(name)
+        record = {"metric": metric, "output": output, "label": there[name], "n": len(pair)}
+        record |= {one: float(pair["x"].corr(pair["y"], method=one)) for one in SHOWN}
+        records.append(record | {"slope": slope, "intercept": intercept})
+    titles = ["{label}\nr = {0}, ρ = {1}, n = {n}".format(*(short(r[one]) for one in SHOWN), **r) for r in records]
+    with style.drawing():
+        drawn, axes = style.panels(titles, columns, 1.75 + 0.5 / columns, 1.9, sharex=True, sharey=True)
+        for place, (ax, record, pair) in enumerate(zip(axes, records, pairs.values(), strict=True)):
             # Single responses' ratings are not ours to pass on: an image in the vector forms too.
             ax.plot(noisy[pair.index], pair["y"], ".", ms=2.2, color="#0072b2", alpha=0.35, mew=0, rasterized=True)
-            ax.plot([0, 1], [intercept, intercept + slope], color="#c00000", lw=1.3)
-            text = f"r = {short(values['pearson'])}, ρ = {short(values['spearman'])}, n = {len(pair)}"
-            ax.set_title(f"{label}\n{text}", loc="left", fontsize=6.5, parse_math=False)
+            ax.axline((0, record["intercept"]), slope=record["slope"], color="#c00000", lw=1.3)
+            ax.set_title(ax.get_title(loc="left"), loc="left", fontsize=6.5, parse_math=False)
+            ax.set_xlim(-0.05, 1.05)
             ax.set_ylim(-0.03, 1.03)
-        for ax in axes[:, 0]:
-            ax.set_ylabel("Score")
-        for column in range(columns):
-            last = axes[(len(there) - 1 - column) // columns][column]
-            last.set_xlabel(f"Mean rating ({sample.target})")
-            last.tick_params(labelbottom=True)
+            ax.set_ylabel("" if place % columns else "Score")
+            ax.set_xlabel(f"Mean rating ({sample.target})" if place + columns >= len(there) else "")
         notes = study["entry"]["notes"] + (f" Not run: {'; '.join(absent)}." if absent else "")
-        titled(drawn, study["entry"]["title"], about.only["title"], notes)
+        style.titled(drawn, study["entry"]["title"], about.only["title"], notes)
     return drawn, pd.DataFrame(records)
 
 
@@ -371,49 +360,45 @@ def selection(inputs: Inputs, study: Study) -> Table:
 
 def adversarial(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw how often an answer scores higher than a worse version of it (Figure 3)."""
-    from matplotlib.lines import Line2D
-
     entry = study["entry"]
     labels = entry["outputs"]
     frame = adversarial_frame(pd.concat([schema.read(path, "ratios") for path in inputs["ratios"]]), labels)
     if frame.empty:
         raise NothingToShowError("none of the metrics that the figure shows was run")
-    panels = list(dict.fromkeys(frame["dataset"]))
-    there = {name: label for name, label in labels.items() if label in {*frame["label"]}}
-    with drawing():
-        drawn, axes = figure_and_axes(1, len(panels), (3.9 * len(panels) + 0.3, 2.7), sharey=True)
-        for ax, dataset in zip(axes[0], panels, strict=True):
-            of_panel = frame[frame["dataset"] == dataset]
+    parts, there = (
+        dict(iter(frame.groupby("dataset", sort=False))),
+        [n for n in labels if labels[n] in {*frame["label"]}],
+    )
+    titles = []
+    for dataset, of_panel in parts.items():
+        sizes = of_panel.groupby("kind")["n"].max()
+        most = f" to {sizes.max()}" if sizes.max() > sizes.min() else ""
+        title = entry["panels"]["recorded" if dataset == PERTURBATIONS[0] else "made"]
+        titles.append(f"{title}\nn = {sizes.min()}{most} a kind")
+    with style.drawing():
+        drawn, axes = style.panels(titles, len(parts), 4.0, 2.7, sharey=True)
+        for ax, of_panel in zip(axes, parts.values(), strict=True):
             kinds = [kind for kind in STRATEGIES.values() if kind in {*of_panel["kind"]}]
-            for place, (name, label) in enumerate(there.items()):
-                own = of_panel[of_panel["label"] == label]
+            for place, name in enumerate(there):
+                own = of_panel[of_panel["label"] == labels[name]]
                 x = own["kind"].map(kinds.index).to_numpy(dtype=float) + (place - (len(there) - 1) / 2) * 0.15
-                reach = [own["accuracy"] - own["low"], own["high"] - own["accuracy"]]
-                ax.errorbar(x, own["accuracy"], yerr=reach, ls="", elinewidth=1.0, **_style(name))
+                ax.vlines(x, own["low"], own["high"], color=_style(name)["color"], lw=1.0)
+                ax.plot(x, own["accuracy"], ls="", **_style(name))
             ax.axhline(0.5, color="0.6", lw=0.8, zorder=0)
             ax.set_xticks(range(len(kinds)), [kind.replace(" ", "\n").replace("-", "-\n") for kind in kinds])
             ax.set_ylim(0, 1.02)
-            sizes = of_panel.groupby("kind")["n"].max()
-            most = f" to {sizes.max()}" if sizes.max() > sizes.min() else ""
-            title = entry["panels"]["recorded" if dataset == PERTURBATIONS[0] else "made"]
-            ax.set_title(f"{title}\nn = {sizes.min()}{most} a kind", loc="left")
-            lines_behind(ax, "y")
+            style.lines_behind(ax, "y")
             ax.set_xlim(-0.5, len(kinds) - 0.5)
-        axes[0][0].set_ylabel("Answer scores higher\n(share of pairs)")
-        handles = [Line2D([], [], ls="", label=label, **_style(name)) for name, label in there.items()]
-        titled(drawn, entry["title"], "DEnsity", entry["notes"], handles=handles, columns=2)
+        axes[0].set_ylabel("Answer scores higher\n(share of pairs)")
+        handles = [style.handle(labels[name], ls="", **_style(name)) for name in there]
+        style.titled(drawn, entry["title"], "DEnsity", entry["notes"], handles=handles, columns=2)
     return drawn, frame
 
 
 def adversarial_frame(ratios: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     """Return how often the answer scores higher than a worse version of it, in the order of sets, labels and kinds.
 
-    Parameters
-    ----------
-    ratios
-        Table ``ratios`` of sets of pairs.
-    labels
-        The outputs to show, as METRIC:OUTPUT, and what to call each.
+    ``ratios`` is the table of sets of pairs; ``labels`` has the outputs to show, as METRIC:OUTPUT, and what to call each.
     """
     found = ratios.assign(name=ratios["metric"] + ":" + ratios["output"], of=pd.factorize(ratios["dataset"])[0])
     found = found[(found["threshold"] == 0) & found["name"].isin([*labels]) & found["perturbation"].isin([*STRATEGIES])]
@@ -438,18 +423,8 @@ _SIDES = {"original": ("Answer", "#0072b2", "-"), "perturbed": ("Random response
 def histogram_frame(scores: pd.DataFrame, bins: int = 40) -> pd.DataFrame:
     """Count the scores of answers and of random responses in cells, which both sides of a model share.
 
-    Parameters
-    ----------
-    scores
-        Table ``scores`` of pairs: metrics of :data:`_LOSSES`, output ``density``, kind ``random_response``.
-    bins
-        How many cells a model's range is cut into.
-
-    Returns
-    -------
-    DataFrame
-        metric, side (``original`` or ``perturbed``), low and high (a cell's ends), count, n (of the side), mean, sd, and
-        ``overlap``, the share that both sides' histograms have in common.
+    Returns metric, side (``original`` or ``perturbed``), low and high (a cell's ends), count, n (of the side), mean, sd, and
+    ``overlap``, the share that both sides' histograms have in common.
     """
     chosen = scores[(scores["output"] == "density") & scores["item_id"].str.startswith("random_response-")]
     parts = [pd.DataFrame(columns=["metric", "side", "low", "high", "count", "n", "mean", "sd", "overlap"])]
@@ -468,25 +443,24 @@ def histogram_frame(scores: pd.DataFrame, bins: int = 40) -> pd.DataFrame:
 
 def histograms(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the scores of answers and of random responses (Figure 5)."""
-    from matplotlib.patches import Patch
-
     frame = histogram_frame(schema.read(inputs["scores"][0], "scores"))
     if frame.empty:
         raise NothingToShowError("there are no scores of DEnsity: its model was not run")
-    panels = [(metric, of) for (metric,), of in groups(frame, "metric")]
-    with drawing():
-        drawn, axes = figure_and_axes(1, len(panels), (3.3 * len(panels) + 0.3, 2.3), sharey=True)
-        for ax, (metric, of_panel) in zip(axes[0], panels, strict=True):
+    parts = dict(groups(frame, "metric"))
+    titles = [f"{_LOSSES[m]}\noverlap {short(float(part['overlap'].iloc[0]))}" for (m,), part in parts.items()]
+    with style.drawing():
+        drawn, axes = style.panels(titles, len(parts), 3.4, 2.3, sharey=True)
+        for ax, part in zip(axes, parts.values(), strict=True):
             for side, (_, colour, line) in _SIDES.items():
-                own = of_panel[of_panel["side"] == side]
+                own = part[part["side"] == side]
                 edges, shares = [*own["low"], own["high"].iloc[-1]], own["count"] / own["n"]
                 ax.stairs(shares, edges, fill=True, color=colour, alpha=0.35)
                 ax.stairs(shares, edges, color=colour, lw=1.2, ls=line)
-            ax.set_title(f"{_LOSSES[metric]}\noverlap {short(float(of_panel['overlap'].iloc[0]))}", loc="left")
             ax.set_xlabel("Score (minus the distance)")
-            lines_behind(ax, "y")
-        axes[0][0].set_ylabel("Share of responses")
+            style.lines_behind(ax, "y")
+        axes[0].set_ylabel("Share of responses")
         notes = study["entry"]["notes"].format(answers=frame.groupby("side")["n"].max()["original"])
-        handles = [Patch(color=colour, alpha=0.6, label=label) for label, colour, _ in _SIDES.values()]
-        titled(drawn, study["entry"]["title"], "DEnsity", notes, handles=handles)
+        sides = _SIDES.values()
+        handles = [style.handle(label, color=colour, ls="", marker="s", ms=7) for label, colour, _ in sides]
+        style.titled(drawn, study["entry"]["title"], "DEnsity", notes, handles=handles)
     return drawn, frame

@@ -14,23 +14,8 @@ from comperdial.evaluation.fitting import WHOLE, variants, weights_frame
 from comperdial.metrics.local import Coefficients
 from comperdial.report import correlations, ranking
 from comperdial.report.about import About, Inputs, Study
-from comperdial.report.correlations import (
-    COEFFICIENTS,
-    LEGEND,
-    READING,
-    Record,
-    halved,
-    left_out_notes,
-    over_tests,
-    partial_notes,
-    pooled,
-    read_reported,
-    small_p,
-    tested,
-    with_interval,
-)
-from comperdial.report.plots.style import QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
-from comperdial.report.render import Section, Table, described, grouped_notes, number, spread
+from comperdial.report.plots import style
+from comperdial.report.render import Section, Table, described, estimate, grouped_notes, number, small_p, spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,14 +44,14 @@ def table(inputs: Inputs, study: Study) -> Table:
             planned,
             _cost_section(whole, costs),
         ],
-        *READING,
+        *correlations.READING,
         *_corrected(whole, titles),
         f"{WITHIN.capitalize()}: the mean of the coefficients within each system, where there are several. "
         f"{AGENTS.capitalize()}: where some systems are human (kind, in the table of systems)",
         f"{MEAN} is over all data sets, of the metrics that have a value on each",
         "With fewer than four systems, intervals and tests resample dialogues alone",
-        *left_out_notes(made[made["responses"] != WITHIN], titles),
-        *partial_notes(made),
+        *correlations.left_out_notes(made[made["responses"] != WITHIN], titles),
+        *correlations.partial_notes(made),
         *grouped_notes((name, about.not_run.get(name, "no scores")) for name in lost),
         *(
             f"Cost, {how}: {', '.join(part['metric'])} ({'; '.join(dict.fromkeys(part['machine']))}, "
@@ -75,7 +60,7 @@ def table(inputs: Inputs, study: Study) -> Table:
         ),
         *notes,
         sizes="; ".join(f"{titles[name]} {counts[name]:,}" for name in study["datasets"] if name in counts),
-        legend=f" {LEGEND}" if made["loso_halved"].any() else "",
+        legend=f" {correlations.LEGEND}" if made["loso_halved"].any() else "",
     )
 
 
@@ -91,7 +76,7 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     found = ranking.of_outputs(found[found["n"] > 0], [*rows["metric"] + ":" + rows["output"]])
     if found.empty:
         raise NothingToShowError("no score of any row")
-    whole = ranking.with_ranks(pooled(found), _of_turns(inputs, "pairs"))
+    whole = ranking.with_ranks(correlations.pooled(found), _of_turns(inputs, "pairs"))
     key = ["dataset", "metric", "output", "coefficient"]
     parts = found[found["grouping"].isin([*_RESTRICTED])].assign(rank=np.nan, tests=np.nan)
     # Within the only system there is nothing to average.
@@ -107,7 +92,7 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     part = made["responses"].map([ALL, WITHIN, AGENTS].index)
     made = made.assign(part=part, set=made["dataset"].map(study["datasets"].index), lacking=None, not_run=None)
     made = made.sort_values(["place", "part", "set", "coefficient"], kind="stable").reset_index(drop=True)
-    made["loso_halved"] = halved(made)
+    made["loso_halved"] = correlations.halved(made)
     columns = [
         "label", "metric", "output", "figure", "responses", "dataset", "target", "level", "against", "coefficient", "value", "p",
         "low", "high", "rank", "tests", "n", "coverage", "cut", "lacking", "loso_value", "loso_system", "seconds", "usd",
@@ -123,7 +108,7 @@ def _of_turns(inputs: Inputs, name: str) -> pd.DataFrame:
 
 
 def _costs(inputs: Inputs) -> pd.DataFrame:
-    return read_reported(inputs["costs"], ("metric", "how", "machine", "date"), ("seconds", "usd"))
+    return correlations.read_reported(inputs["costs"], ("metric", "how", "machine", "date"), ("seconds", "usd"))
 
 
 def _section(
@@ -152,27 +137,28 @@ def _section(
     order = [name for name in order if any((name, dataset) in cells for dataset in study["datasets"])]
     texts = [[number(full.get(name)), *(cells.get((name, one), "–") for one in study["datasets"])] for name in order]
     columns = pd.MultiIndex.from_product([["Data set"], [MEAN, *(titles[name] for name in study["datasets"])]])
-    index = pd.Index(order, name=head)
-    return Section(COEFFICIENTS[coefficient], pd.DataFrame(texts, index=index, columns=columns, dtype=object))
+    made = pd.DataFrame(texts, index=pd.Index(order, name=head), columns=columns, dtype=object)
+    return Section(correlations.COEFFICIENTS[coefficient], made)
 
 
-def _cell(record: Record) -> str:
+def _cell(record: correlations.Record) -> str:
     # A mean of coefficients has no p of its own, so nothing that an asterisk would say.
-    return with_interval(record, starred=record.get("responses") != WITHIN)
+    return correlations.with_interval(record, starred=record.get("responses") != WITHIN)
 
 
 def _corrected(made: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     """Return the note that says over how many tests ranks were corrected."""
     tests = made.dropna(subset="tests").groupby("dataset")["tests"].max()
     counts = {titles[str(name)]: int(n) for name, n in tests.items()}
-    return [f"Ranks of a column are corrected over all pairs of its rows: {over_tests(counts)}"] if counts else []
+    note = f"Ranks of a column are corrected over all pairs of its rows: {correlations.over_tests(counts)}"
+    return [note] if counts else []
 
 
 def _cost_section(whole: pd.DataFrame, costs: pd.DataFrame) -> Section:
     first = whole.drop_duplicates("label")[["label", "metric"]].merge(costs, on="metric").set_index("label")
     texts = {
-        ("Cost", "CPU seconds"): first["seconds"].map(lambda value: number(value, digits=1)),
-        ("Cost", "US dollars"): first["usd"].map(lambda value: number(value, digits=2)),
+        ("Cost", "CPU seconds"): first["seconds"].map(number, digits=1),
+        ("Cost", "US dollars"): first["usd"].map(number, digits=2),
         ("Cost", "How"): first["how"],
     }
     return Section("1,000 responses", pd.DataFrame(texts).rename_axis(index="Metric"))
@@ -190,10 +176,7 @@ def contrasts(inputs: Inputs, study: Study) -> Table:
 def contrast_frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     """Return :func:`comperdial.report.ranking.contrasts` of the study, with the labels of its rows.
 
-    Raises
-    ------
-    UnknownNameError
-        If a contrast names no row or no data set of the study.
+    Raises UnknownNameError if a contrast names no row or no data set of the study.
     """
     labels = {f"{row['metric']}:{row['output']}": row["label"] for row in study["tables"]["local_metrics"]["rows"]}
     where = f"study {study['name']}, planned_contrasts"
@@ -215,16 +198,23 @@ def _contrasts(inputs: Inputs, study: Study, about: About) -> tuple[Section, lis
     shown = made.assign(
         pair=made["label"] + " minus " + made["minus"],
         title=made["dataset"].map(about.titles),
-        group=made["coefficient"].map(COEFFICIENTS),
+        group=made["coefficient"].map(correlations.COEFFICIENTS),
     ).sort_values("coefficient", ascending=False, kind="stable")
     # With three digits an end near 0 says on which side it is.
-    cells = {"difference": lambda record: tested(record, 3), "p": small_p(), "p corrected": small_p("p_adjusted")}
+    cells = {
+        "difference": lambda record: estimate(record, "difference", sign=True, ends=3),
+        "p": small_p(),
+        "p corrected": small_p("p_adjusted"),
+    }
     texts = spread(shown, {"pair": "Difference", "title": "Data set"}, "group", cells)
-    counts = {COEFFICIENTS[str(name)]: int(of["tests"].max()) for name, of in made.groupby("coefficient", sort=False)}
+    counts = {
+        correlations.COEFFICIENTS[str(name)]: int(of["tests"].max())
+        for name, of in made.groupby("coefficient", sort=False)
+    }
     lost = shown[shown["p"].isna()].drop_duplicates(["pair", "dataset"])
     return Section("Planned contrasts", texts), [
-        f"Planned contrasts: p corrected by Holm over these alone, by each coefficient: {over_tests(counts)}. Next to each "
-        "difference its 95 % interval, which is not corrected",
+        "Planned contrasts: p corrected by Holm over these alone, by each coefficient: "
+        f"{correlations.over_tests(counts)}. Next to each difference its 95 % interval, which is not corrected",
         *(
             f"Planned contrast {one['metric']} against {one['against']}: {one['note']}"
             for one in study["planned_contrasts"]
@@ -247,10 +237,10 @@ def ablation(inputs: Inputs, study: Study) -> Table:
     found = ranking.with_ranks(found, schema.read(inputs["pairs"][0], "pairs"))
     order = list(variants(known.features))
     made = found.assign(place=found["output"].map(order.index)).sort_values("place", kind="stable")
-    made = made.assign(loso_halved=halved(made), responses=ALL)
+    made = made.assign(loso_halved=correlations.halved(made), responses=ALL)
     weights = weights_frame(known).set_index(["part", "feature"]).rename_axis(index=["Part", "Feature"])
     texts = weights.rename(columns={"weight": "all sets"})[["all sets", "lowest", "highest"]]
-    texts = texts.map(lambda value: number(value, sign=True))
+    texts = texts.map(number, sign=True)
     texts.columns = pd.MultiIndex.from_product([["Weight"], texts.columns])
     unused = ["place", "responses", "signature", "grouping", "metric", "p_exact"]
     return described(
@@ -260,12 +250,12 @@ def ablation(inputs: Inputs, study: Study) -> Table:
             *(_section(made, "output", "Variant", study, titles, name) for name in SHOWN),
             Section("Weights of what ships", texts),
         ],
-        *READING[1:],
+        *correlations.READING[1:],
         *_corrected(made, titles),
-        *left_out_notes(made, titles),
+        *correlations.left_out_notes(made, titles),
         variants=len(order),
         whole=WHOLE,
-        legend=f" {LEGEND}" if made["loso_halved"].any() else "",
+        legend=f" {correlations.LEGEND}" if made["loso_halved"].any() else "",
     )
 
 
@@ -274,30 +264,19 @@ def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     titles, made = About.read(inputs["about"]).titles, frame(inputs, study)
     shown = made[made["figure"] & (made["coefficient"] == "spearman") & made["value"].notna()]
     shown = shown[shown["responses"] == ALL]
-    labels = list(dict.fromkeys(shown["label"]))
-    datasets = [name for name in study["datasets"] if name in {*shown["dataset"]}]
-    columns = min(3, len(datasets))
-    lines = -(-len(datasets) // columns)
+    labels, datasets = (
+        list(shown["label"].unique()),
+        [name for name in study["datasets"] if name in {*shown["dataset"]}],
+    )
+    kind = np.select([shown["metric"] == "local", shown["label"].str.contains("recorded")], [1, 2], 0)
     lowest = min(0.0, float(np.nanmin(shown[["value", "low"]].to_numpy(np.float64))))
-    with drawing():
-        size = (7.6, lines * (0.155 * len(labels) + 0.45))
-        drawn, axes = figure_and_axes(lines, columns, size, sharex=True, sharey=True)
-        for ax in axes.flat[len(datasets) :]:
-            ax.set_axis_off()
-        for ax, dataset in zip(axes.flat, datasets, strict=False):
-            ax.axvline(0, color=QUIET, lw=0.8, zorder=1)
-            lines_behind(ax, "both")
-            for record in shown[shown["dataset"] == dataset].to_dict("records"):
-                colour, mark, _ = SERIES[
-                    1 if record["metric"] == "local" else 2 if "recorded" in record["label"] else 0
-                ]
-                y = len(labels) - 1 - labels.index(record["label"])
-                ax.plot([record["low"], record["high"]], [y, y], color=colour, lw=1.1, zorder=2)
-                ax.plot([record["value"]], [y], mark, color=colour, ms=4, zorder=3)
-            ax.set_title(titles[dataset], loc="left", fontweight="bold")
-            ax.set_yticks(np.arange(len(labels)), labels[::-1])
-            ax.set_ylim(-0.7, len(labels) - 0.3)
+    with style.drawing():
+        columns = min(3, len(datasets))
+        size = 7.6 / columns, 0.155 * len(labels) + 0.45
+        drawn, axes = style.panels([titles[name] for name in datasets], columns, *size, sharex=True, sharey=True)
+        for ax, dataset in zip(axes, datasets, strict=True):
+            style.forest(ax, shown.assign(style=kind)[shown["dataset"] == dataset], labels)
             ax.set_xlim(max(-1.0, lowest - 0.05), 1.0)
         entry = study["entry"]
-        titled(drawn, study["tables"]["local_metrics"]["title"], entry["title"], entry["notes"])
+        style.titled(drawn, study["tables"]["local_metrics"]["title"], entry["title"], entry["notes"])
     return drawn, shown.drop(columns=["figure", "responses", "signature", "not_run", "loso_halved"])

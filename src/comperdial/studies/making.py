@@ -19,27 +19,11 @@ _NAMES = {"scorer": "scorers", "judge": "judged", "recorded_judge": "recorded_ju
 
 
 def make(kind: str, study: str, name: str, output: str | Path, *, dataset: str | None = None) -> None:
-    """Make a table or a figure, or write that there is nothing to show.
+    """Make a table or a figure of a study, or write that there is nothing to show.
 
-    Parameters
-    ----------
-    kind
-        ``table`` or ``figure``.
-    study, name
-        The study, and the table's or figure's name in its ``study.yaml``; ``dataset``: those that every data set has.
-    output
-        The files' common name, without suffix.
-    dataset
-        The data set, if ``study`` is ``dataset``.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such study, table or figure.
-    ConfigError
-        If ``study`` is ``dataset`` and no data set is given, or the entry names no function.
-    FileError
-        If a file that it is made of is missing.
+    ``study`` is ``dataset`` for those that every data set has; then ``dataset`` says which. ``output`` is the files' common name,
+    without suffix. Raises UnknownNameError if there is no such study, table or figure, ConfigError if no data set is given or the
+    entry names no function, FileError if a file that it is made of is missing.
     """
     if study == DATASET and not dataset:
         raise ConfigError("no --dataset", where=f"{kind} {name}", expected="the data set that it is made of")
@@ -99,7 +83,7 @@ def _function(study: str, kind: str, name: str) -> Any:  # noqa: ANN401
     """Return a function of an entry: ``name`` in the study's module, ``module.name`` in another study's."""
     module, _, name = name.rpartition(".")
     if study == DATASET and not module:
-        path = "report.dataset" if kind == "table" else f"report.plots.{name}"
+        path = "report.dataset" if kind == "table" else "report.plots.dataset"
     else:
         path = "report.correlations" if name == "correlations" else f"studies.{module or study}"
     found = getattr(importlib.import_module(f"comperdial.{path}"), name, None)

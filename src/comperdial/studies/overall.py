@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from comperdial import schema
 from comperdial.evaluation.overall import OVERALL, Board, Task, read_boards
 from comperdial.report.about import About, Inputs, Study
-from comperdial.report.plots.style import QUIET, SERIES, drawing, figure_and_axes, lines_behind, titled
-from comperdial.report.preferences import with_interval
-from comperdial.report.render import Section, Table, count, number
+from comperdial.report.plots import style
+from comperdial.report.render import NOTES, Section, Table, count, estimate, number
 from comperdial.stats.correlation import ALPHA
 
 if TYPE_CHECKING:
@@ -24,18 +22,6 @@ MEASURES: Mapping[str, str] = {
     "pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall", "acc_eq": "acc_eq", "accuracy": "accuracy", "spa": "SPA",
 }  # fmt: skip
 WITHIN = {"item": " within contexts", "system": " within systems"}
-_NOTES = (
-    "Overall: the weighted mean of the tasks. Every kind of task has the same weight, and in it every task; a correlation r "
-    "counts as (1 + r) / 2, as in the official tables of the WMT metrics tasks. Tasks are shown on their own scales",
-    f"#1 is the first cluster by our test at {ALPHA}, corrected for all pairs (Holm): would the difference be there with "
-    "other systems and dialogues of their kind? In brackets the 95 % interval for the same question. The next column has "
-    "WMT's cluster, one-sided and uncorrected, scores swapped response by response: is the difference chance, given just "
-    "these systems and dialogues? It rejects far more often where metrics favour whole systems (docs/validation.md)",
-    "acc_eq: of two responses to one context, the share ordered as people order them, ties included, with the threshold of a "
-    "tie chosen on the data: the metric's best case. accuracy: the same of pairs of systems' means, all data sets' pairs "
-    "together; intervals and our test take systems alone as drawn there, and dialogues as given",
-    "A metric without scores on a task is left out of the overall ranking, never given 0",
-)
 _KEY = ["board", "metric", "output"]
 
 
@@ -80,7 +66,7 @@ def overall_table(
 ) -> Table:
     """Return tables ``overall`` and ``overall_comparisons`` of some boards, with notes on what ``overall_pairs`` counts."""
     ranked, tidy = {*ranking["board"]}, _labelled(ranking, boards)
-    sections, notes = [], list(_NOTES)
+    sections, notes = [], list(NOTES["overall"])
     for name in (name for name in _in_order(boards) if name in ranked):
         board, title = Board.of(name, boards[name]["tasks"]), boards[name]["title"]
         part = tidy[tidy["board"] == name]
@@ -111,7 +97,7 @@ def _section(part: pd.DataFrame, board: Board, titles: Mapping[str, str]) -> pd.
     values = part.pivot(index="label", columns="task", values="value").reindex(whole.index)
     columns = {
         ("Overall", "score"): [
-            with_interval(row) if pd.notna(row["value"]) else "left out" for row in whole.to_dict("records")
+            estimate(row) if pd.notna(row["value"]) else "left out" for row in whole.to_dict("records")
         ]
     }
     for name, head in (("rank", "cluster"), ("rank_wmt", "WMT's")):
@@ -140,26 +126,15 @@ def overall_figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     chosen = [name for name in _in_order(boards) if boards[name]["source"] == "human" and name in {*ranking["board"]}]
     shown = ranking[(ranking["task"] == OVERALL) & ranking["board"].isin(chosen) & ranking["value"].notna()]
     shown = shown.sort_values(["board", "value"], kind="stable")
-    rows = [max(1, (shown["board"] == name).sum()) for name in chosen]
-    with drawing():
+    labels = {name: list(shown.loc[shown["board"] == name, "label"])[::-1] for name in chosen}
+    rows = [max(1, len(of)) for of in labels.values()]
+    with style.drawing():
         size = (7.0, 0.21 * sum(rows) + 0.6 * len(chosen))
-        drawn, axes = figure_and_axes(len(chosen), 1, size, sharex=True, gridspec_kw={"height_ratios": rows})
+        drawn, axes = style.figure_and_axes(len(chosen), 1, size, sharex=True, height_ratios=rows)
         for ax, name in zip(axes.flat, chosen, strict=True):
-            part = shown[shown["board"] == name].reset_index(drop=True)
-            ax.axvline(0.5, color=QUIET, lw=0.8, zorder=1)
-            lines_behind(ax, "both")
-            for y, row in enumerate(part.to_dict("records")):
-                colour, mark, _ = SERIES[1 if row["rank"] == 1 else 0]
-                ax.plot([row["low"], row["high"]], [y, y], color=colour, lw=1.2, zorder=2)
-                ax.plot([row["value"]], [y], mark, color=colour, ms=4.5, zorder=3)
-            ax.set_yticks(np.arange(len(part)), list(part["label"]))
-            ax.set_ylim(-0.7, len(part) - 0.3)
+            part = shown[shown["board"] == name]
+            style.forest(ax, part.assign(style=(part["rank"] == 1).fillna(False).astype(int)), labels[name], chance=0.5)
             ax.set_title(f"{boards[name]['title']} ({len(boards[name]['tasks'][0]['datasets'])} sets)", loc="left")
-        titled(
-            drawn,
-            "One ranking over all data sets",
-            "about 0.5 is chance, 1 is perfect agreement with people",
-            "Lines are 95 % intervals over other systems and dialogues of their kind. Squares: the first cluster, metrics "
-            "that do not differ significantly from one another. Each score is a mean over the tasks of the table `overall`.",
-        )
+        entry = study["entry"]
+        style.titled(drawn, entry["title"], "about 0.5 is chance, 1 is perfect agreement with people", entry["notes"])
     return drawn, shown

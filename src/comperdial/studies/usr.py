@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from comperdial import schema
@@ -14,8 +13,8 @@ from comperdial.evaluation import aggregate
 from comperdial.report import correlations
 from comperdial.report.about import About, Inputs
 from comperdial.report.correlations import COEFFICIENTS, FEW
-from comperdial.report.plots.style import SERIES, drawing, figure_and_axes, titled
-from comperdial.report.render import Section, Table, described, number, spread
+from comperdial.report.plots import style
+from comperdial.report.render import Section, Table, as_number, described, spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,16 +37,8 @@ def agreement(inputs: Inputs, study: Mapping[str, Any]) -> Table:
     )
     frame["difference"] = frame["ours"] - frame["reported"]
     shown = frame.assign(group=frame["dataset"].map(about.titles) + " " + frame["coefficient"].map(COEFFICIENTS))
-    texts = spread(
-        shown,
-        {"dimension": "Dimension"},
-        "group",
-        {
-            "ours": lambda record: number(record["ours"], digits=4),
-            "reported": lambda record: number(record["reported"], digits=4),
-            "difference": lambda record: number(record["difference"], digits=4, sign=True),
-        },
-    )
+    cells = {name: as_number(name, digits=4, sign=name == "difference") for name in ("ours", "reported", "difference")}
+    texts = spread(shown, {"dimension": "Dimension"}, "group", cells)
     noted = frame[frame["note"].fillna("") != ""]
     notes = (f"{', '.join(row[name] for name in key)}: {row['note']}" for row in noted.to_dict("records"))
     return described(study, frame, [Section("Inter-annotator agreement", texts)], *notes)
@@ -58,54 +49,39 @@ def figure(inputs: Inputs, study: Mapping[str, Any]) -> tuple[Figure, pd.DataFra
 
     A data set has the rows with an interval or a reported value, at most 25, the highest Spearman over responses first.
     """
-    from matplotlib.lines import Line2D
-
     titles = About.read(inputs["about"]).titles
     entry = study["tables"]["usr"]
     frame = correlations.frame(inputs, {**study, "entry": entry}, entry["rows"])
     run = frame[frame["value"].notna()]
     rows = {str(dataset): _rows(of_set) for dataset, of_set in run.groupby("dataset", sort=False)}
     counts = [len(labels) for labels in rows.values()]
-    with drawing():
+    entry = study["entry"]
+    with style.drawing():
         size = (6.6, 0.235 * sum(counts) + 0.6 * len(rows) + 0.7)
-        drawn, axes = figure_and_axes(len(rows), 2, size, sharex="col", sharey="row", height_ratios=counts)
+        drawn, axes = style.figure_and_axes(len(rows), 2, size, sharex="col", sharey="row", height_ratios=counts)
         for line, (dataset, labels) in enumerate(rows.items()):
-            height = {label: len(labels) - 1 - row for row, label in enumerate(labels)}
             for ax, level in zip(axes[line], _LEVELS, strict=True):
                 cells = run[(run["dataset"] == dataset) & (run["level"] == level) & run["label"].isin(labels)]
-                n = cells["n"].max()
-                hollow = pd.notna(n) and n <= FEW
-                for shift, coefficient, (colour, marker, _) in zip((0.18, -0.18), _SHOWN, SERIES, strict=False):
-                    points = cells[cells["coefficient"] == coefficient]
-                    y = points["label"].map(height).to_numpy(dtype=float) + shift
-                    known = points["low"].notna().to_numpy()
-                    ax.hlines(y[known], points["low"][known], points["high"][known], color=colour, lw=1, alpha=0.75)
-                    face = "white" if hollow else colour
-                    ax.plot(points["value"], y, marker, mfc=face, mec=colour, mew=1.1, ms=4.2, ls="")
-                    ax.plot(points["reported"], y, "|", color="black", ms=7, mew=1.6, ls="")
+                n, y = cells["n"].max(), style.heights(cells["label"], labels)
+                cells = cells.assign(y=y + cells["coefficient"].map({"pearson": 0.18, "spearman": -0.18}))
+                for name, (colour, mark, _) in zip(_SHOWN, style.SERIES, strict=False):
+                    points = cells[cells["coefficient"] == name]
+                    face = "white" if pd.notna(n) and n <= FEW else colour
+                    style.marks(ax, points, colour, mark, mfc=face, mec=colour, mew=1.1, ms=4.2)
+                    ax.plot(points["reported"], points["y"], "|", color="black", ms=7, mew=1.6, ls="")
                 ax.axvline(0, color="0.6", lw=0.8, zorder=0)
-                ax.set_ylim(-0.7, len(labels) - 0.3)
-                ax.set_yticks(np.arange(len(labels)), labels[::-1])
-                ax.grid(axis="y", color="0.92", lw=0.8)
-                ax.set_axisbelow(True)
+                style.row_labels(ax, labels)
+                style.lines_behind(ax, "y")
                 many = "" if pd.isna(n) else f"{n} {_LEVELS[level]}"
                 ax.set_title(f"{titles[dataset]}\n{many}", loc="left", fontweight="bold", fontsize=9)
-                if line == len(rows) - 1:
-                    ax.set_xlabel("Correlation")
+                ax.set_xlabel("Correlation" if line == len(rows) - 1 else "")
         handles = [
-            Line2D([], [], marker=mark, color=colour, ms=4.2, lw=1, label=f"{COEFFICIENTS[name]}, ours")
-            for name, (colour, mark, _) in zip(_SHOWN, SERIES, strict=False)
+            style.handle(f"{COEFFICIENTS[name]}, ours", marker=mark, color=colour, lw=1)
+            for name, (colour, mark, _) in zip(_SHOWN, style.SERIES, strict=False)
         ]
-        handles += [
-            Line2D([], [], marker="|", color="black", ms=7, mew=1.6, ls="", label="Reported"),
-            Line2D([], [], marker="o", mfc="white", mec="0.3", ms=4.2, ls="", label=f"Hollow: {FEW} systems or fewer"),
-        ]
-        titled(
-            drawn, "Metrics against human ratings", "USR",
-            "The further right, the better a metric agrees with people; sorted by Spearman over responses. Bars are 95 % "
-            "intervals: over the few systems they say that nearly any value is possible.",
-            handles=handles,
-        )  # fmt: skip
+        handles.append(style.handle("Reported", marker="|", color="black", ms=7, mew=1.6, ls=""))
+        handles.append(style.handle(f"Hollow: {FEW} systems or fewer", marker="o", mfc="white", mec="0.3", ls=""))
+        style.titled(drawn, entry["title"], "USR", entry["notes"], handles=handles)
     return drawn, frame.rename(columns={"value": "ours"})
 
 

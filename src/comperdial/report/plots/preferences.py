@@ -2,99 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
-from comperdial.report.plots.style import (
-    QUIET,
-    SERIES,
-    drawing,
-    figure_and_axes,
-    ink_on,
-    lines_behind,
-    sequential,
-    short,
-    titled,
-)
+from comperdial.report.plots import style
 from comperdial.report.preferences import STARS, stars
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def _panels(
-    titles: Iterable[str],
-    most: int,
-    width: float,
-    height: float,
-    **options: Any,  # noqa: ANN401
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a titled panel for each title, at most so many in a row, and their axes."""
-    names = list(titles)
-    columns = min(most, len(names))
-    rows = -(-len(names) // columns)
-    figure, axes = figure_and_axes(rows, columns, (width * columns, height * rows), **options)
-    for ax, title in zip(axes.flat, names, strict=False):
-        ax.set_title(title, loc="left", fontweight="bold", parse_math=False)
-    for ax in axes.flat[len(names) :]:
-        ax.set_axis_off()
-    return figure, list(axes.flat[: len(names)])
-
-
 def matrix_figure(matrices: Mapping[str, pd.DataFrame], orders: Mapping[str, Sequence[str]]) -> Figure:
-    """Draw win matrices, a panel each.
+    """Draw win matrices (:func:`comperdial.evaluation.preferences.win_matrix`), a panel for each title.
 
-    Parameters
-    ----------
-    matrices
-        As :func:`comperdial.evaluation.preferences.win_matrix` returns them, by title.
-    orders
-        The systems of each, the strongest first.
+    ``orders`` has the systems of each, the strongest first.
     """
-    size, colours = max(len(order) for order in orders.values()), sequential()
-    with drawing():
-        figure, axes = _panels(matrices, 2, 3.7, 0.34 * min(size, 20) + 1.3)
+    size = max(len(order) for order in orders.values())
+    with style.drawing():
+        figure, axes = style.panels(matrices, 2, 3.7, 0.34 * min(size, 20) + 1.3)
         for ax, (title, matrix) in zip(axes, matrices.items(), strict=True):
-            order = list(orders[title])
-            values, marks = np.full((len(order), len(order)), np.nan), {}
+            order, cells = list(orders[title]), []
             for row in matrix.to_dict("records"):
                 i, j = order.index(row["a"]), order.index(row["b"])
-                values[i, j], values[j, i] = row["win_rate"], 1 - row["win_rate"]
-                marks[i, j] = marks[j, i] = stars(row)
-            ax.imshow(values, cmap=colours, vmin=0, vmax=1, aspect="auto")
-            for (i, j), mark in marks.items() if len(order) <= 20 else ():
-                ax.text(
-                    j, i, f"{short(values[i, j])}\n{mark}", ha="center", va="center", fontsize=7, linespacing=0.8,
-                    color=ink_on(colours(values[i, j])),
-                )  # fmt: skip
-            ax.set_xticks(np.arange(len(order)), order, rotation=40, ha="right", rotation_mode="anchor")
-            ax.set_yticks(np.arange(len(order)), order)
-            ax.tick_params(length=0)
-            ax.spines[:].set_visible(False)
-        titled(figure, "Preferences", "how often the row is preferred to the column", f"Ties are left out. {STARS}.")
+                for x, y, value in ((j, i, row["win_rate"]), (i, j, 1 - row["win_rate"])):
+                    mark = stars(row) if len(order) <= 20 else ""
+                    cells.append((x, y, value, style.short(value) if len(order) <= 20 else "", mark))
+            style.tiles(ax, cells, style.colours_of([0.0, 1.0]))
+            ax.set_xticks(range(len(order)), order, rotation=40, ha="right", rotation_mode="anchor")
+            ax.set_yticks(range(len(order)), order)
+        style.titled(
+            figure, "Preferences", "how often the row is preferred to the column", f"Ties are left out. {STARS}."
+        )
     return figure
 
 
 def strengths_figure(strengths: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw Bradley-Terry strengths with their intervals, a panel for each title."""
     size = max(len(table) for table in strengths.values())
-    with drawing():
-        figure, axes = _panels(strengths, 2, 3.7, 0.17 * size + 0.8)
+    with style.drawing():
+        figure, axes = style.panels(strengths, 2, 3.7, 0.17 * size + 0.8)
         for ax, table in zip(axes, strengths.values(), strict=True):
-            heights = np.arange(len(table))[::-1]
-            ax.axvline(0, color=QUIET, lw=0.8, zorder=1)
-            lines_behind(ax, "x")
-            ax.hlines(heights, table["low"], table["high"], color=SERIES[0][0], lw=1.2, zorder=2)
-            ax.plot(table["strength"], heights, SERIES[0][1], color=SERIES[0][0], ms=4, zorder=3)
             ranks = ["" if pd.isna(rank) else f"  #{rank}" for rank in table["rank"]]
-            ax.set_yticks(heights, list(table["system"] + ranks), parse_math=False)
-            ax.set_ylim(-0.7, len(table) - 0.3)
+            labels = list(table["system"] + ranks)
+            style.forest(ax, table.assign(value=table["strength"], label=labels, style=0), labels)
         units = " or ".join(sorted({str(table["by"].iloc[0]) for table in strengths.values()}))
-        titled(
+        style.titled(
             figure,
             "Preferences",
             "Bradley-Terry strengths",
@@ -107,32 +61,27 @@ def strengths_figure(strengths: Mapping[str, pd.DataFrame]) -> Figure:
 def significance_figure(curves: pd.DataFrame, heading: str, notes: str) -> Figure:
     """Draw the probability of significance against person-hours.
 
-    Parameters
-    ----------
-    curves
-        ``panel``, ``line``, ``hours`` and ``probability``.
-    heading, notes
-        What is shown, and how to read it.
+    ``curves`` has columns ``panel``, ``line``, ``hours`` and ``probability``; ``notes`` say how to read the figure.
     """
-    from matplotlib.lines import Line2D
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    panels, styles = curves["panel"].unique(), dict(zip(curves["line"].unique(), SERIES, strict=False))
-    columns = min(3, len(panels))
-    with drawing():
-        figure, axes = _panels(panels, 3, 7.4 / columns, 1.75 + 0.4 / -(-len(panels) // columns), sharey=True)
-        for place, (ax, panel) in enumerate(zip(axes, panels, strict=True)):
-            lines_behind(ax, "both")
+    names, lines = curves["panel"].unique(), dict(zip(curves["line"].unique(), style.SERIES, strict=False))
+    columns = min(3, len(names))
+    with style.drawing():
+        height = 1.75 + 0.4 / -(-len(names) // columns)
+        figure, axes = style.panels(names, 3, 7.4 / columns, height, sharey=True)
+        for place, (ax, panel) in enumerate(zip(axes, names, strict=True)):
+            style.lines_behind(ax, "both")
             for line, part in curves[curves["panel"] == panel].groupby("line", sort=False):
-                colour, mark, dash = styles[line]
+                colour, mark, dash = lines[line]
                 ax.plot(part["hours"], part["probability"], color=colour, marker=mark, ms=3, ls=dash, lw=1.2)
             ax.set_xscale("log")
             ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
             ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
             ax.xaxis.set_minor_formatter(NullFormatter())
             ax.set_ylim(-0.03, 1.03)
-            ax.set_xlabel("Person-hours" if place + columns >= len(panels) else "")
+            ax.set_xlabel("Person-hours" if place + columns >= len(names) else "")
             ax.set_ylabel("" if place % columns else "P(significant)")
-        handles = [Line2D([], [], color=c, marker=m, ls=d, ms=4, label=line) for line, (c, m, d) in styles.items()]
-        titled(figure, "Preferences", heading, notes, handles=handles if len(handles) > 1 else ())
+        handles = [style.handle(str(line), color=c, marker=m, ls=d, ms=4) for line, (c, m, d) in lines.items()]
+        style.titled(figure, "Preferences", heading, notes, handles=handles if len(handles) > 1 else ())
     return figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import io
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,10 +92,115 @@ def figure_and_axes(rows: int, columns: int, size: tuple[float, float], **option
     return plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
 
 
+def panels(
+    titles: Iterable[str],
+    most: int,
+    width: float,
+    height: float,
+    **options: Any,  # noqa: ANN401
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with an axes for each title, at most so many in a row, each of a size in inches."""
+    names = list(titles)
+    columns = min(most, len(names))
+    rows = -(-len(names) // columns)
+    figure, axes = figure_and_axes(rows, columns, (width * columns, height * rows), **options)
+    for ax, title in zip(axes.flat, names, strict=False):
+        ax.set_title(title, loc="left", parse_math=False)
+    for ax in axes.flat[len(names) :]:
+        ax.set_axis_off()
+    for ax in axes.flat[max(0, len(names) - columns) : len(names)]:
+        # The lowest of its column, though there may be an empty place below.
+        ax.tick_params(labelbottom=True)
+    return figure, list(axes.flat[: len(names)])
+
+
 def lines_behind(ax: Axes, axis: str) -> None:
     """Draw light lines behind the marks."""
     ax.grid(axis=axis, color="0.9", lw=0.6)  # type: ignore[arg-type]
     ax.set_axisbelow(True)
+
+
+def handle(label: str, **style: Any) -> Any:  # noqa: ANN401 - matplotlib is imported late
+    """Return a line or mark for a legend."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], label=label, **{"ms": 4.5, **style})
+
+
+def marks(ax: Axes, rows: pd.DataFrame, colour: str, mark: str, **style: Any) -> None:  # noqa: ANN401
+    """Draw ``value`` of each row at the height ``y`` with its interval, ``low`` to ``high``."""
+    ax.hlines(rows["y"], rows["low"], rows["high"], color=colour, lw=1.1, zorder=2)
+    how: dict[str, Any] = {"color": colour, "ms": 4.5, "ls": "", "zorder": 3} | style
+    ax.plot(rows["value"], rows["y"], mark, **how)
+
+
+def row_labels(ax: Axes, labels: Sequence[str]) -> None:
+    """Label the rows of :func:`marks`, the first at the top."""
+    ax.set_yticks(range(len(labels)), list(labels)[::-1], parse_math=False)
+    ax.set_ylim(-0.7, len(labels) - 0.3)
+
+
+def heights(names: pd.Series, order: Sequence[Any]) -> pd.Series:
+    """Return the height of each row, given what it is called and the names from the top down."""
+    return len(order) - 1 - names.map(list(order).index)
+
+
+def forest(ax: Axes, rows: pd.DataFrame, order: Sequence[str], *, chance: float = 0.0) -> None:
+    """Draw values with their intervals, a line for each ``label``; ``style`` is the place of a row's mark in SERIES."""
+    ax.axvline(chance, color=QUIET, lw=0.8, zorder=1)
+    lines_behind(ax, "both")
+    for style, own in rows.assign(y=heights(rows["label"], order)).groupby("style"):
+        marks(ax, own, *SERIES[int(str(style))][:2])
+    row_labels(ax, order)
+
+
+def tiles(
+    ax: Axes,
+    cells: Iterable[tuple[float, float, float, str, str]],
+    scale: Any,  # noqa: ANN401
+    *,
+    size: float = 7.0,
+) -> None:
+    """Draw a matrix without frame: cells of x, y, value, text and a small second line of text, coloured by ``scale``.
+
+    A cell without a value is white.
+    """
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    found = list(cells)
+    faces: list[Any] = ["#ffffff" if np.isnan(value) else scale.to_rgba(value) for _, _, value, _, _ in found]
+    for (x, y, value, text, below), face in zip(found, faces, strict=True):
+        style: dict[str, Any] = {
+            "ha": "center",
+            "va": "center",
+            "color": "#777777" if np.isnan(value) else ink_on(face),
+        }
+        ax.text(x, y - (0.16 if below else 0), text, fontsize=size, **style)
+        if below:
+            ax.text(x, y + 0.24, below, fontsize=0.73 * size, **style)
+    patches = [Rectangle((x - 0.48, y - 0.48), 0.96, 0.96) for x, y, *_ in found]
+    ax.add_collection(PatchCollection(patches, facecolors=faces, edgecolors="none"))
+    ax.set_xlim(min(x for x, *_ in found) - 0.55, max(x for x, *_ in found) + 0.55)
+    ax.set_ylim(max(y for _, y, *_ in found) + 0.55, min(y for _, y, *_ in found) - 0.55)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+def colours_of(values: Any, *, most: float = 1.0) -> Any:  # noqa: ANN401
+    """Return the scale of colours of some coefficients, from the lowest or 0 to ``most``."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    lowest = float(np.floor(np.nanmin(values) * 10) / 10)
+    return ScalarMappable(Normalize(min(0.0, lowest), max(most, float(np.nanmax(values)))), sequential())
+
+
+def colour_bar(figure: Figure, scale: Any, label: str, **options: Any) -> None:  # noqa: ANN401
+    """Draw the bar of a scale of colours."""
+    bar = figure.colorbar(scale, **options)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
 
 
 def titled(
