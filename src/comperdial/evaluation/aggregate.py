@@ -64,8 +64,8 @@ def read_ratings(
     numbers = [value for value in map(number, frame["rating"]) if isinstance(value, float)]
     low, high = scale or (min(numbers, default=np.nan), max(numbers, default=np.nan))
     guessed = scale is None and not {"scale_min", "scale_max"} <= set(frame)
-    filled = {"dataset": dataset or path.stem, "annotator_id": "1", "position": None, "dimension": dimension}
-    filled |= {"scale_min": low, "scale_max": high, "source": "human"}
+    filled: dict[str, Any] = {"dataset": dataset or path.stem, "annotator_id": "1", "position": None}
+    filled |= {"dimension": dimension, "scale_min": low, "scale_max": high, "source": "human"}
     frame = frame.assign(**{column: value for column, value in filled.items() if column not in frame})
     checked = schema.validate(frame[columns], "ratings", where=str(path))
     if guessed:

@@ -178,7 +178,10 @@ def evaluate(
                 called = continuity.majority(train, asked[kind], private=bool(private))
                 answers[kind][name, "none"] = Answers(called.astype(float), called)
         for name, known in _baselines(task, vectors, baselines).items():
-            chosen_by, scores = known.reindex(_ids(task.validation)).dropna(), known.reindex(_ids(task.test)).to_numpy()
+            chosen_by, scores = (
+                known.reindex(_ids(task.validation)).dropna(),
+                known.reindex(_ids(task.test)).to_numpy(np.float64),
+            )
             if len(chosen_by) and not np.isnan(scores).all():
                 answers["balanced"][name, "none"] = Answers(scores, cut(scores, chosen_by.to_numpy(), 0.5))
         # SmolLM2 is slow, and reads some samples of the first split.
@@ -194,7 +197,7 @@ def evaluate(
                 read = task.few("test") if few else asked[kind]
                 rate = continuity.natural_rate(task.known) if kind == "natural" else None
                 chances = pd.Series(model.probabilities(read, rate), index=_ids(read))
-                scores = chances.reindex(_ids(asked[kind])).to_numpy()
+                scores = np.asarray(chances.reindex(_ids(asked[kind])), dtype=np.float64)
                 answers[kind][context, user] = Answers(scores, (scores >= 0.5).astype(np.int64), model.penalty)
                 frame = pd.DataFrame({"item_id": chances.index, "value": chances.to_numpy()})
                 scored.append(frame.assign(split=task.name, rate=kind, model=context, user=user))
@@ -286,7 +289,7 @@ def liking(
         if (penalty := penalties.get(("convai2", context, user))) is not None:
             logits = crossfitted(bots, context, user, penalty, vectors.get("convai2", {}))
             frames.append(_predicted("convai2", f"convai2, {context}, {user}", logits))
-    of_people = []
+    of_people: list[pd.DataFrame] = []
     for context in ("tfidf", "minilm") if "chitchat" in conversations else ():
         if (penalty := penalties.get(("chitchat", context, "none"))) is None:
             continue

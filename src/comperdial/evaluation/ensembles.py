@@ -118,8 +118,8 @@ class Ensembles:
             rows.append((name, scores, float((~np.isnan(scores)).mean()), max(one[3] for one in of), signature))
         if len(rows) == len(place):
             return sample
-        names, scores, coverage, cut, signatures = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
-        return replace(sample, names=names, scores=np.stack(scores), coverage=coverage, cut=cut, signatures=signatures)
+        names, values, coverage, cut, signatures = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
+        return replace(sample, names=names, scores=np.stack(values), coverage=coverage, cut=cut, signatures=signatures)
 
 
 def averaged(scores: npt.NDArray[np.float64], *, standardise: bool) -> npt.NDArray[np.float64]:

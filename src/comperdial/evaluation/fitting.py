@@ -254,13 +254,13 @@ def ablation_scores(
 ) -> dict[str, pd.DataFrame]:
     """Return table ``scores`` of each data set by all variants, fitted without the data set's group."""
     frames: dict[str, list[pd.DataFrame]] = {one.dataset: [] for one in sets}
-    same = {"level": "turn", "metric": "local", "cut": 0}
     for name, parts in variants(features).items():
         values = held_out(sets, features, penalties, parts=parts)
         for one in sets:
             frame = one.units.rename(columns={"context_id": "item_id"}).assign(
-                **same, dataset=one.dataset, output=name, value=values[one.dataset], signature=f"local|{name}"
-            )
+                dataset=one.dataset, level="turn", metric="local", output=name, value=values[one.dataset], cut=0,
+                signature=f"local|{name}",
+            )  # fmt: skip
             frames[one.dataset].append(frame.dropna(subset=["value"]))
     columns = schema.table("scores").columns
     return {

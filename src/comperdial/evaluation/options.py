@@ -153,8 +153,9 @@ def analysed(
         note = f"{sample.target}, system level, ratings of {sample.against}s: {why}"
         kept = [sample]
         if far:
-            parts = (_without(one, sample.dataset, far) for one in (plain, filled))
-            again = _covered(*parts, ["system"], [sample.target], allow_missing=True)
+            part = _without(plain, sample.dataset, far)
+            other = part if filled is plain else _without(filled, sample.dataset, far)
+            again = _covered(part, other, ["system"], [sample.target], allow_missing=True)
             kept = [one for one in again if one.key == sample.key]
         if not kept:
             note += f"; too few are left: below {FEWEST_SYSTEMS} there is no system level"
@@ -345,13 +346,13 @@ def with_worst(
     frames, notes = [tables.scores], []
     for group, lost in _unscored(tables, targets):
         if len(lost):
-            first = group.iloc[0]
-            value = lowest[tuple(first[_OUTPUT])]
-            same = {name: first[name] for name in tables.scores if name not in _UNIT} | {"value": value, "cut": 0}
-            frames.append(lost.assign(**same)[list(tables.scores.columns)])
-            where = f" of {first['dataset']}" if given["dataset"].nunique() > 1 else ""
+            name = tuple(group[_OUTPUT].iloc[0])
+            dataset, level, metric, output = name
+            same = {"level": level, "metric": metric, "output": output, "signature": group["signature"].iloc[0]}
+            frames.append(lost.assign(**same, value=lowest[name], cut=0)[list(tables.scores.columns)])
+            where = f" of {dataset}" if given["dataset"].nunique() > 1 else ""
             notes.append(
-                f"{first['metric']}:{first['output']}: {len(lost):,} without a score{where} count as its lowest, {value:.4g}"
+                f"{metric}:{output}: {len(lost):,} without a score{where} count as its lowest, {lowest[name]:.4g}"
             )
     return replace(tables, scores=pd.concat(frames, ignore_index=True)), notes
 

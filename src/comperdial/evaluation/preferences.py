@@ -416,8 +416,8 @@ def metric_choices(
             if ratings is not None and of != "pair":
                 rated = group.merge(ratings, on=item)
                 own = rated if of == "all" else rated[rated["system_id"] != dominant]
-                sides = (own[name].to_numpy(float) for name in ("value", "rating"))
-                spearman = float(correlate(*sides, "spearman").value)
+                value, rating = own["value"].to_numpy(float), own["rating"].to_numpy(float)
+                spearman = float(correlate(value, rating, "spearman").value)
             about = {"metric": metric, "output": output, "of": of, "a": x, "b": y}
             numbers = {"value": there["hit"].mean(), "low": low, "high": high, "n": len(there)}
             rows.append(about | numbers | {"lacking": len(part) - len(there), "spearman": spearman})

@@ -74,8 +74,9 @@ def alphas(
         for metric in metrics:
             # The same resamples for each metric.
             rng = np.random.default_rng([seed, zlib.crc32("\n".join(key.values()).encode())])
-            how = {"resamples": resamples, "confidence": confidence, "clusters": clusters}
-            value, low, high = alpha_interval(numbers, metric, rng=rng, **how)
+            value, low, high = alpha_interval(
+                numbers, metric, rng=rng, resamples=resamples, confidence=confidence, clusters=clusters
+            )
             rows.append(key | {"metric": metric, "value": value, "low": low, "high": high} | counts)
     # Sorted by data set alone, stably: the levels come turn first.
     return pd.DataFrame(rows, columns=ALPHA_COLUMNS).sort_values("dataset", kind="stable", ignore_index=True)

@@ -175,7 +175,8 @@ def bounds_of(value: Mapping[str, Any]) -> dict[Output, tuple[float, float]]:
     """
     bounds = {}
     for metric, outputs in value.items():
-        for output, pair in (outputs if isinstance(outputs, Mapping) else {"": ()}).items():
+        pairs: Mapping[str, Any] = outputs if isinstance(outputs, Mapping) else {"": outputs}
+        for output, pair in pairs.items():
             numbers = isinstance(pair, list | tuple) and all(type(one) in (int, float) for one in pair)
             if not numbers or len(pair) != 2 or not -math.inf < pair[0] < pair[1] < math.inf:
                 where = f"bounds, {metric}, {output}".removesuffix(", ")

@@ -133,8 +133,9 @@ def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling
         items = np.unique(part.items[units], return_inverse=True)[1].astype(np.intp)
         for grouping, measure in grouped_measures(part):
             if (grouping, measure) in POWER_OF:
-                how = {"resamples": detail.resamples, "seed": detail.seed}
-                statistic = replicates(*known, items, [measure], grouping, **how)[measure]
+                statistic = replicates(
+                    *known, items, [measure], grouping, resamples=detail.resamples, seed=detail.seed
+                )[measure]
                 pairs, drawn = _asked(statistic.values), variances(statistic).named
                 rows += _power_rows(part, grouping, measure, pairs, components_within(statistic, pairs), drawn)
     frame = pd.DataFrame(rows, columns=schema.table("power").columns)

@@ -18,7 +18,8 @@ _SLIGHT = 0.1
 
 def _linked(wins: Floats) -> tuple[int, Integers]:
     """Return in how many parts wins lead from each competitor to every other, and which part each competitor is in."""
-    return connected_components(wins > 0, directed=True, connection="strong")  # type: ignore[no-any-return]
+    parts, part = connected_components(wins > 0, directed=True, connection="strong")
+    return int(parts), part.astype(np.intp)
 
 
 def has_strengths(wins: npt.ArrayLike) -> bool:

@@ -123,9 +123,9 @@ def components(
         counts = design.of(units).counts
         inside = max(abs(one), abs(other)) < 1
         effect = float(np.arctanh(one) - np.arctanh(other)) if inside else float("nan")
-        sides = zip((of_systems, of_dialogues), reversed(counts), strict=True)
-        own = (float(np.maximum(0.0, side - cell / max(count, 1))) for side, count in sides)
-        made.append(Components(one - other, effect, *own, cell, counts))
+        of_systems = float(np.maximum(0.0, of_systems - cell / max(counts[1], 1)))
+        of_dialogues = float(np.maximum(0.0, of_dialogues - cell / max(counts[0], 1)))
+        made.append(Components(one - other, effect, of_systems, of_dialogues, cell, counts))
     return made
 
 

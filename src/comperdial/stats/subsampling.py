@@ -109,7 +109,7 @@ def sample_curve(
         Values of metrics without samples, which take part in the ranking that ``agreement`` compares.
     """
     everything = np.ones(len(ratings), dtype=np.bool_)
-    exists = (~np.isnan(samples)).any(axis=2)
+    exists = np.asarray((~np.isnan(samples)).any(axis=2))
 
     @cache
     def of_taken(row: int, taken: tuple[int, ...]) -> float:
