@@ -200,7 +200,7 @@ def test_contexts_that_say_their_dialogue_and_no_more(tmp_path):
     found = aggregate.read_contexts(path, dataset="d")
     assert found.to_numpy().tolist() == [["d", "01", "1"], ["d", "02", "1"]]
     path.write_text("context_id,dialogue_id\n01,1\n01,2\n")
-    with pytest.raises(SchemaError, match="context '01' stands twice"):
+    with pytest.raises(SchemaError, match="context '01' is in two rows"):
         aggregate.read_contexts(path)
     path.write_text("context_id\n01\n")
     with pytest.raises(SchemaError, match="no column 'dialogue_id'"):

@@ -106,16 +106,6 @@ def test_samples_of_a_judge():
     assert curve.agreement[2] == 1
 
 
-def test_bad_sizes_and_shapes_are_refused():
-    design = _crossed(3, 4)
-    scores, annotators = _drawn(9, design)
-    for sizes in ((), (0,), (4,)):
-        with pytest.raises(ValueError, match="sizes from 1 to 3 systems"):
-            subsample_curve(scores, annotators, design, "pearson", varied="systems", sizes=sizes, repeats=1, seed=0)
-    with pytest.raises(ValueError, match="annotators, n"):
-        subsample_curve(scores, annotators[0], design, "pearson", varied="systems", sizes=(2,), repeats=1, seed=0)
-
-
 def test_means_that_differ_by_rounding_are_tied():
     # Three systems with the same ratings in another order: sums of tenths differ in the last digit.
     design = _crossed(4, 3, average=True)

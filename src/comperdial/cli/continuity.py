@@ -23,11 +23,12 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         return command
 
     table = "a .csv, .jsonl or .parquet file to write"
-    exchanges = add(
+    command = add(
         "exchanges", _exchanges, "Hazumi's annotators with their roles, and its exchanges",
         annotators="table `annotators` to write", output="lengths and missing scores of exchanges, to write",
     )  # fmt: skip
-    exchanges.add_argument("dataset", choices=["hazumi1902", "hazumi1911"])
+    command.add_argument("dataset", choices=["hazumi1902", "hazumi1911"])
+    add_catalogue(command)
 
     predict = add(
         "predict", _predict, "predict the score that the interlocutor gives an exchange",
@@ -36,19 +37,15 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
     predict.add_argument("tables", type=Path, nargs="+", help="folders of tables with turn ratings and annotators")
     predict.add_argument("--encoder", help="a sentence encoder, instead of TF-IDF of characters")
 
-    perspective = add(
-        "perspective", _perspective, "simple metrics, compared with interlocutors' and with outsiders' ratings",
-        output=table,
-    )  # fmt: skip
+    about = "simple metrics, compared with interlocutors' and with outsiders' ratings"
+    perspective = add("perspective", _perspective, about, output=table)
     perspective.add_argument("tables", type=Path, help="a folder of tables")
     perspective.add_argument("--dimension", required=True, help="the rated dimension")
     perspective.add_argument("--tokens", choices=["words", "characters"], default="words", help="default: words")
-    perspective.add_argument(
-        "--outsiders", metavar="SOURCE", help="whose ratings are outsiders'; default: as in table `annotators`"
-    )
-    perspective.add_argument(
-        "--ieval", type=Path, help="of ieval_dial: what `rated-dialogues ieval` wrote, the interlocutors' ratings"
-    )
+    whose = "whose ratings are outsiders'; default: as in table `annotators`"
+    perspective.add_argument("--outsiders", metavar="SOURCE", help=whose)
+    whose = "of ieval_dial: what `rated-dialogues ieval` wrote, the interlocutors' ratings"
+    perspective.add_argument("--ieval", type=Path, help=whose)
 
     vectors = add("vectors", _vectors, "encode the texts that continuity prediction reads")
     vectors.add_argument("dataset", choices=["chitchat", "convai2", "topical_chat"])
@@ -71,15 +68,14 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not exp
         joined="all measures, to write", output="agreement with ratings, to write",
         scores="the log-odds of each reply, to write",
     )  # fmt: skip
-    liking.add_argument(
-        "--measures", type=Path, nargs="+", required=True, help="what `models` wrote, for convai2 and others"
-    )
+    measures = "what `models` wrote, for convai2 and others"
+    liking.add_argument("--measures", type=Path, nargs="+", required=True, help=measures)
     liking.add_argument("--vectors", type=Path, nargs="*", default=[], help="what `vectors` wrote, for all data sets")
     for command in (predict, perspective, models, liking):
         command.add_argument("--resamples", type=whole(2), default=1000, help="for intervals (default: 1000)")
     for command in (predict, perspective):
         command.add_argument("--seed", type=whole(0), default=2024, help="of the resamples (default: 2024)")
-    for command in (exchanges, vectors, baselines, models, liking):
+    for command in (vectors, baselines, models, liking):
         add_catalogue(command)
 
 
@@ -94,18 +90,10 @@ def _exchanges(options: argparse.Namespace) -> None:
 
     files = sources.require_all(load_catalogue(options.catalogue).dataset(options.dataset).files)
     there = exchanges(options.dataset, files)
-    rows = [
-        {
-            "dialogue_id": one.dialogue_id,
-            "turn": one.turn,
-            "wizard_characters": len(one.wizard),
-            "participant_characters": len(one.participant),
-            "lacks": "+".join(one.lacks),
-        }
-        for one in there
-    ]
+    rows = [(one.dialogue_id, one.turn, len(one.wizard), len(one.participant), "+".join(one.lacks)) for one in there]
+    columns = ["dialogue_id", "turn", "wizard_characters", "participant_characters", "lacks"]
     schema.write(options.annotators, annotators(options.dataset, there), "annotators")
-    write_table(options.output, pd.DataFrame(rows))
+    write_table(options.output, pd.DataFrame(rows, columns=columns))
 
 
 def _predict(options: argparse.Namespace) -> None:
@@ -125,8 +113,8 @@ def _perspective(options: argparse.Namespace) -> None:
     ieval = None if options.ieval is None else read_table(options.ieval)
     items = rated_items(options.tables, options.dimension, options.tokens, outsiders=options.outsiders, ieval=ieval)
     drawing = {"resamples": options.resamples, "seed": options.seed}
-    found = in_whose_eye(items.scores, items.ratings, items.clusters, **drawing)
-    write_table(options.output, found.assign(dataset=options.tables.name, level=items.level))
+    values = in_whose_eye(items.scores, items.ratings, items.clusters, **drawing)
+    write_table(options.output, values.assign(dataset=options.tables.name, level=items.level))
 
 
 def _vectors(options: argparse.Namespace) -> None:

@@ -14,7 +14,8 @@ from comperdial.core.errors import ConfigError, SchemaError
 if TYPE_CHECKING:
     import pandas as pd
 
-_UNITS = ("annotator", "dialogue")
+    from comperdial.evaluation.preferences import Votes
+
 # What the planner simulates: so many studies, of at most so many times the votes that a fixed number of them needs.
 _STUDIES, _LONGEST = 2000, 3
 
@@ -22,53 +23,45 @@ _STUDIES, _LONGEST = 2000, 3
 def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
     """Add this module's commands."""
     command = commands.add_parser("preferences", help="who is preferred to whom, how strong each is, how sure that is")
-    command.add_argument("input", type=Path, nargs="?", help="table `preferences` as Parquet, CSV or JSONL")
-    command.add_argument("--data", metavar="NAME", help="a data set of preferences of the catalogue instead of a file")
-    command.add_argument("--question", help="which question's votes, where there are several")
-    command.add_argument("--source", help="whose votes; default: human, or the one that there is")
-    command.add_argument(
-        "--by",
-        choices=_UNITS,
-        help="whose votes may be alike, for the intervals and ranks of strengths; default: annotators, below ten dialogues",
+    add = command.add_argument
+    add("input", type=Path, nargs="?", help="table `preferences` as Parquet, CSV or JSONL")
+    add("--data", metavar="NAME", help="a data set of preferences of the catalogue instead of a file")
+    add("--question", help="which question's votes, where there are several")
+    add("--source", help="whose votes; default: human, or the one that there is")
+    alike = (
+        "whose votes may be alike, for the intervals and ranks of strengths; default: annotators, below ten dialogues"
     )
-    command.add_argument(
-        "--scores", type=Path, nargs="+", default=[], metavar="FILE", help="tables `scores` of metrics"
-    )
-    command.add_argument("--contexts", type=Path, help="which dialogue a context belongs to, for scores of turns")
-    command.add_argument(
-        "--resamples", type=int, default=1000, help="for intervals of agreement and of metrics (default: 1000)"
-    )
-    command.add_argument("--seed", type=whole(0), default=2024, help="of all that is drawn (default: 2024)")
-    command.add_argument(
-        "--output", type=output_folder, metavar="FOLDER", help="write the table, its numbers and figures there"
-    )
+    add("--by", choices=("annotator", "dialogue"), help=alike)
+    add("--scores", type=Path, nargs="+", default=[], metavar="FILE", help="tables `scores` of metrics")
+    add("--contexts", type=Path, help="which dialogue a context belongs to, for scores of turns")
+    add("--resamples", type=int, default=1000, help="for intervals of agreement and of metrics (default: 1000)")
+    add("--seed", type=whole(0), default=2024, help="of all that is drawn (default: 2024)")
+    add("--output", type=output_folder, metavar="FOLDER", help="write the table, its numbers and figures there")
     add_catalogue(command)
     command.set_defaults(run=_preferences)
 
-    plan = commands.add_parser("plan-preferences", help="how many votes it takes to find a win rate")
-    plan.add_argument("--win-rate", type=float, required=True, help="share of votes for the better one, ties left out")
-    plan.add_argument("--power", type=float, default=0.8, help="default: 0.8")
-    plan.add_argument("--alpha", type=float, default=0.05, help="level of the two-sided test (default: 0.05)")
-    plan.add_argument("--ties", type=float, default=0.0, metavar="SHARE", help="of votes that are ties (default: 0)")
-    plan.add_argument("--seconds", type=float, help="that a vote takes, to say what all take")
-    plan.add_argument("--seed", type=whole(0), default=2024, help="of the simulated studies (default: 2024)")
-    plan.set_defaults(run=_plan)
+    command = commands.add_parser("plan-preferences", help="how many votes it takes to find a win rate")
+    add = command.add_argument
+    add("--win-rate", type=float, required=True, help="share of votes for the better one, ties left out")
+    add("--power", type=float, default=0.8, help="default: 0.8")
+    add("--alpha", type=float, default=0.05, help="level of the two-sided test (default: 0.05)")
+    add("--ties", type=float, default=0.0, metavar="SHARE", help="of votes that are ties (default: 0)")
+    add("--seconds", type=float, help="that a vote takes, to say what all take")
+    add("--seed", type=whole(0), default=2024, help="of the simulated studies (default: 2024)")
+    command.set_defaults(run=_plan)
 
     recorded = commands.add_parser(
         "recorded-pairs", help="how judges chose between two, of choices that others recorded"
     )
     recorded.add_argument("dataset", help="a data set of the catalogue: llmbar_natural, llmbar_mt_bench or llmfao")
-    recorded.add_argument("--output", type=output_table, required=True, help="a .csv, .jsonl or .parquet file")
-    add_catalogue(recorded)
-    recorded.set_defaults(run=_recorded_pairs)
-
     rated = commands.add_parser(
         "rated-dialogues", help="how the people in iEval's dialogues rated them, and what the bots wrote"
     )
     rated.add_argument("dataset", choices=["ieval"])
-    rated.add_argument("--output", type=output_table, required=True, help="a .csv, .jsonl or .parquet file")
-    add_catalogue(rated)
-    rated.set_defaults(run=_rated_dialogues)
+    for command, run in ((recorded, _recorded_pairs), (rated, _rated_dialogues)):
+        command.add_argument("--output", type=output_table, required=True, help="a .csv, .jsonl or .parquet file")
+        add_catalogue(command)
+        command.set_defaults(run=run)
 
 
 def _recorded_pairs(options: argparse.Namespace) -> None:
@@ -90,18 +83,18 @@ def _rated_dialogues(options: argparse.Namespace) -> None:
     files = require_all(load_catalogue(options.catalogue).dataset(options.dataset).files)
     key = ["dialogue_id", "system_id"]
     counted = pd.DataFrame(
-        [
-            {"dialogue_id": one.dialogue_id, "system_id": one.system_id, **properties(one)}
-            for one in ieval.dialogues(files)
-        ]
+        {"dialogue_id": one.dialogue_id, "system_id": one.system_id} | properties(one) for one in ieval.dialogues(files)
     )
     rated = ieval.ratings(files)[[*key, "annotator_id", "seconds", "likert"]]
     write_table(options.output, rated.merge(counted, on=key, validate="one_to_one"))
 
 
 def _preferences(options: argparse.Namespace) -> None:
+    from comperdial import schema
     from comperdial.core.files import form_path, write_text
-    from comperdial.evaluation.preferences import strongest_first, votes_of
+    from comperdial.data.catalogue import load_catalogue
+    from comperdial.data.preferences import read_preferences
+    from comperdial.evaluation.preferences import votes_of
     from comperdial.report.preferences import MOST_SYSTEMS, preferences_table
     from comperdial.report.render import markdown, text
 
@@ -109,14 +102,20 @@ def _preferences(options: argparse.Namespace) -> None:
         raise ConfigError(str(options.resamples), where="--resamples", expected="2 or more")
     if options.contexts and not options.scores:
         raise ConfigError("given without scores", where="--contexts", expected="--scores FILE, too")
-    table, title = _table(options)
+    if (options.input is None) == (options.data is None):
+        raise ConfigError(
+            "no preferences" if options.data is None else "a file and --data", expected="a file, or --data NAME"
+        )
+    if options.input is not None:
+        table, title = schema.read(options.input, "preferences"), options.input.stem
+    else:
+        table = read_preferences(options.data, catalogue=options.catalogue)
+        title = load_catalogue(options.catalogue).dataset(options.data).title
     votes = votes_of(table, question=options.question, source=options.source)
     if votes.strict.empty and (votes.frame["a"] != votes.frame["b"]).any():
         raise SchemaError("all votes are ties", where=title, expected="a vote for one of the two")
+    metrics = _metrics(options, votes) if options.scores else None
     how = {"resamples": options.resamples, "seed": options.seed}
-    metrics = None
-    if options.scores:
-        metrics = _metrics(options, votes, strongest_first(votes)[0])
     document, analysis = preferences_table(votes, title, by=options.by, metrics=metrics, **how)
     sys.stdout.write(text(document))
     if not options.output:
@@ -134,29 +133,14 @@ def _preferences(options: argparse.Namespace) -> None:
         write_text(form_path(options.output / "metrics", ".csv"), content)
 
 
-def _table(options: argparse.Namespace) -> tuple[pd.DataFrame, str]:
-    """Return the preferences, and what they are called."""
-    from comperdial import schema
-    from comperdial.data.catalogue import load_catalogue
-    from comperdial.data.preferences import read_preferences as read_votes
-
-    if (options.input is None) == (options.data is None):
-        raise ConfigError(
-            "no preferences" if options.data is None else "a file and --data", expected="a file, or --data NAME"
-        )
-    if options.input is not None:
-        return schema.read(options.input, "preferences"), options.input.stem
-    made = read_votes(options.data, catalogue=options.catalogue)
-    return made, load_catalogue(options.catalogue).dataset(options.data).title
-
-
-def _metrics(options: argparse.Namespace, votes: Any, dominant: str) -> pd.DataFrame:  # noqa: ANN401
+def _metrics(options: argparse.Namespace, votes: Votes) -> pd.DataFrame:
     from comperdial.evaluation.aggregate import read_contexts, read_scores
-    from comperdial.evaluation.preferences import dialogue_scores, metric_choices
+    from comperdial.evaluation.preferences import dialogue_scores, metric_choices, strongest_first
 
     contexts = read_contexts(options.contexts) if options.contexts else None
     scores = dialogue_scores(read_scores(options.scores), contexts)
-    choices = metric_choices(votes, scores, dominant=dominant, resamples=options.resamples, seed=options.seed)
+    how = {"resamples": options.resamples, "seed": options.seed}
+    choices = metric_choices(votes, scores, dominant=strongest_first(votes)[0], **how)
     if choices.empty or not choices["n"].sum():
         raise ConfigError(
             "no vote is on two dialogues that have scores",

@@ -53,21 +53,16 @@ def _validate(options: argparse.Namespace) -> None:
             continue
         content = read_content(name, path, rated_file_options(options))
         print(f"{path}: a file of rated responses")
-        _print(_understood(content))
-        missing = list(_missing(content, _metrics(options.params)))
-        if missing:
+        for about, text in _understood(content):
+            print(
+                textwrap.fill(
+                    text, 100, initial_indent=f"  {about:<12}", subsequent_indent=" " * 14, break_on_hyphens=False
+                )
+            )
+        if missing := list(_missing(content, _metrics(options.params))):
             print("What there will not be:")
-            for line in missing:
-                print(_wrapped(line, "  - ", "    "))
-
-
-def _print(lines: Sequence[tuple[str, str]]) -> None:
-    for name, text in lines:
-        print(_wrapped(text, f"  {name:<12}", " " * 14))
-
-
-def _wrapped(text: str, first: str, others: str) -> str:
-    return textwrap.fill(text, 100, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
+        for line in missing:
+            print(textwrap.fill(line, 100, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False))
 
 
 def _understood(content: Content) -> list[tuple[str, str]]:
@@ -115,25 +110,27 @@ def _levels(content: Content) -> list[str]:
     turns = content.tables["contexts"][["dialogue_id", "turn"]].drop_duplicates()
     several = turns["dialogue_id"].duplicated().any()
     levels = ["turn"] if "turn" in rated else []
-    if "dialogue" in rated or ("turn" in rated and several):
-        levels.append("dialogue")
+    levels += ["dialogue"] if "dialogue" in rated or ("turn" in rated and several) else []
     return [*levels, "system"] if len(_rated_systems(content)) > 2 else levels
 
 
 def _rated_systems(content: Content) -> set[str]:
     """Return the systems with ratings, without references, which are not scored."""
+    return set(content.tables["ratings"]["system_id"]) - _references(content)
+
+
+def _references(content: Content) -> set[str]:
     systems = content.tables["systems"]
-    return set(content.tables["ratings"]["system_id"]) - set(systems.loc[systems["kind"] == "reference", "system_id"])
+    return set(systems.loc[systems["kind"] == "reference", "system_id"])
 
 
 def _writing(content: Content) -> Writing:
     """Return how a file's responses and references are written."""
     from comperdial.core.scripts import Writing
 
-    systems, responses = content.tables["systems"], content.tables["responses"]
-    agents = systems.loc[systems["kind"] != "reference", "system_id"]
+    responses = content.tables["responses"]
     references = {text for several in content.tables["contexts"]["references"] for text in several}
-    return Writing.of(responses.loc[responses["system_id"].isin(agents), "response"], references)
+    return Writing.of(responses.loc[~responses["system_id"].isin(_references(content)), "response"], references)
 
 
 def _missing(content: Content, metrics: Mapping[str, Metric]) -> Iterator[str]:

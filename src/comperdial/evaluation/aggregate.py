@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 # What a file of scores or ratings may call an item.
 _ITEMS = ("context_id", "dialogue_id", "item_id")
 _AGREEMENT: tuple[Coefficient, ...] = ("pearson", "spearman")
+UNNAMED = "(no data set named)"
+"""Placeholder for the data set of scores whose file does not name it."""
+_ELSEWHERE = "computed elsewhere"
 
 
 def read_ratings(
@@ -33,22 +36,18 @@ def read_ratings(
     dimension: str = "rating",
     scale: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
-    """Read ratings: table ``ratings``, or a file with at least ``context_id``, ``system_id`` and ``rating``.
+    """Read ratings: table ``ratings``, or a JSONL, CSV or Parquet file with ``context_id``, ``system_id`` and ``rating``.
 
     For ``context_id`` there may be ``dialogue_id``, or ``item_id`` with or without ``level``. What such a file leaves out is
     filled in: one annotator, one dimension, source ``human``, and a scale.
 
     Parameters
     ----------
-    path
-        A JSONL, CSV or Parquet file.
-    dataset
-        Which data set the ratings are of, for a file that does not say; default: the file's name.
-    dimension
-        What was rated, for a file that does not say.
+    dataset, dimension
+        Which data set the ratings are of (default: the file's name) and what was rated, for a file that does not say.
     scale
         Lowest and highest rating possible, for a file that does not say; default: the lowest and highest found,
-        and a warning that says them.
+        and a warning with them.
     """
     path = Path(path)
     columns = schema.table("ratings").columns
@@ -62,21 +61,12 @@ def read_ratings(
             where=str(path),
             expected="a column `annotator_id` that says whose each is",
         )
-    found = [value if isinstance(value := number(cell), float) else None for cell in frame["rating"]]
-    numbers = pd.Series(found, dtype="float64")
-    filled = {
-        "dataset": dataset or path.stem,
-        "annotator_id": "1",
-        "position": None,
-        "dimension": dimension,
-        "scale_min": scale[0] if scale else numbers.min(),
-        "scale_max": scale[1] if scale else numbers.max(),
-        "source": "human",
-    }
+    numbers = [value for value in map(number, frame["rating"]) if isinstance(value, float)]
+    low, high = scale or (min(numbers, default=np.nan), max(numbers, default=np.nan))
     guessed = scale is None and not {"scale_min", "scale_max"} <= set(frame)
-    for column, value in filled.items():
-        if column not in frame:
-            frame[column] = value
+    filled: dict[str, Any] = {"dataset": dataset or path.stem, "annotator_id": "1", "position": None}
+    filled |= {"dimension": dimension, "scale_min": low, "scale_max": high, "source": "human"}
+    frame = frame.assign(**{column: value for column, value in filled.items() if column not in frame})
     checked = schema.validate(frame[columns], "ratings", where=str(path))
     if guessed:
         # A typing error, 55 for 5, would widen a scale that nobody stated, and pass.
@@ -89,69 +79,48 @@ def read_ratings(
 
 def read_ratings_of(paths: Sequence[str | Path], *, dataset: str | None = None) -> pd.DataFrame:
     """Read and join files of ratings, each as :func:`read_ratings` does: of turns and of dialogues, for example."""
-    found = pd.concat([read_ratings(path, dataset=dataset) for path in paths], ignore_index=True)
-    return schema.validate(found, "ratings", where=", ".join(map(str, paths)))
+    joined = pd.concat([read_ratings(path, dataset=dataset) for path in paths], ignore_index=True)
+    return schema.validate(joined, "ratings", where=", ".join(map(str, paths)))
 
 
 def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFrame:
     """Read which dialogue a context belongs to: table ``contexts``, or a file with ``context_id`` and ``dialogue_id``.
 
-    Parameters
-    ----------
-    path
-        A JSONL, CSV or Parquet file.
-    dataset
-        Which data set it is of, for a file that does not say; default: the file's name.
-
-    Returns
-    -------
-    DataFrame
-        Columns dataset, context_id, dialogue_id.
+    ``dataset`` names the data set of a file that does not say (default: the file's name). The columns are dataset,
+    context_id, dialogue_id and, if the file has it, turn.
     """
     path = Path(path)
-    needed = ["context_id", "dialogue_id"]
-    known = schema.table("contexts").columns
+    needed, known = ["context_id", "dialogue_id"], schema.table("contexts").columns
     frame = check_columns(read_columns(path, known, needed), known, path)
     if "dataset" not in frame:
         frame["dataset"] = dataset or path.stem
-    turn = ["turn"] if "turn" in frame else []
-    frame = frame[["dataset", *needed, *turn]].copy()
+    frame = frame[["dataset", *needed, *(["turn"] if "turn" in frame else [])]].copy()
     for column in ("dataset", *needed):
         frame[column] = frame[column].map(plain_name).astype(str)
-    if frame.duplicated(["dataset", "context_id"]).any():
-        name = frame.loc[frame.duplicated(["dataset", "context_id"]), "context_id"].iloc[0]
-        raise SchemaError(f"context {name!r} stands twice", where=str(path), expected="each context once")
+    if (twice := frame.duplicated(["dataset", "context_id"])).any():
+        name = frame.loc[twice, "context_id"].iloc[0]
+        raise SchemaError(f"context {name!r} is in two rows", where=str(path), expected="each context once")
     return frame
 
 
 def add_ratings(folder: str | Path, *, turn: str | Path | None = None, dialogue: str | Path | None = None) -> None:
-    """Check ratings against a folder of tables, and write them there as table ``ratings``.
+    """Check ratings against a folder of tables, and write them there as table ``ratings``, empty without any.
 
-    Parameters
-    ----------
-    folder
-        Holds ``contexts`` and ``responses`` of one data set.
-    turn, dialogue
-        As :func:`read_ratings` takes them; what a short file leaves out is ComperDial's: Overall, from 1 to 5. Without
-        either, the table is empty.
-
-    Raises
-    ------
-    SchemaError
-        When something was rated that is in no table; ratings of a submission that was left out are left out with it.
+    ``folder`` holds ``contexts`` and ``responses`` of one data set; ``turn`` and ``dialogue`` are files as
+    :func:`read_ratings` takes them, and what a short file leaves out is ComperDial's: Overall, from 1 to 5. A SchemaError is
+    raised if something was rated that is in no table; ratings of a submission that was left out are left out with it.
     """
     folder = Path(folder)
-    contexts = schema.read(folder / "contexts.parquet", "contexts")
-    responses = schema.read(folder / "responses.parquet", "responses")
+    contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
     report = folder / "submissions.json"
-    said = read_json(report) if report.is_file() else {"failed": {}}
-    if not isinstance(said, dict) or not isinstance(failed := said.get("failed"), dict):
+    submissions = read_json(report) if report.is_file() else {"failed": {}}
+    if not isinstance(submissions, dict) or not isinstance(failed := submissions.get("failed"), dict):
         raise SchemaError(
             "no mapping `failed`", where=str(report), expected="what `comperdial challenge tables` writes"
         )
     left_out = set(failed) - set(responses["system_id"])
     answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
-    found = [schema.empty("ratings")]
+    tables = [schema.empty("ratings")]
     for level, item, path in (("turn", "context_id", turn), ("dialogue", "dialogue_id", dialogue)):
         if path is None:
             continue
@@ -161,9 +130,9 @@ def add_ratings(folder: str | Path, *, turn: str | Path | None = None, dialogue:
                 f"{int(other.sum())} ratings of another level", where=str(path), expected=f"ratings of level {level!r}"
             )
         without = ratings[~ratings["system_id"].isin(left_out)]
-        known = set(answered[["dataset", item, "system_id"]].itertuples(index=False, name=None))
-        rated = without[["dataset", "item_id", "system_id"]].drop_duplicates().itertuples(index=False, name=None)
-        if unknown := [names for names in rated if names not in known]:
+        rated = pd.MultiIndex.from_frame(without[["dataset", "item_id", "system_id"]]).unique()
+        unknown = rated[~rated.isin(pd.MultiIndex.from_frame(answered[["dataset", item, "system_id"]]))]
+        if len(unknown):
             raise SchemaError(
                 f"{len(unknown)} rated items are in no table, the first: {', '.join(map(str, unknown[0]))}",
                 where=str(path),
@@ -171,13 +140,8 @@ def add_ratings(folder: str | Path, *, turn: str | Path | None = None, dialogue:
             )
         if len(without) < len(ratings):
             log.warning("%s: %d ratings are of submissions that were left out", path, len(ratings) - len(without))
-        found.append(without)
-    schema.write(folder / "ratings.parquet", pd.concat(found, ignore_index=True), "ratings")
-
-
-UNNAMED = "(no data set named)"
-"""Placeholder for the data set of scores whose file does not name it."""
-_ELSEWHERE = "computed elsewhere"
+        tables.append(without)
+    schema.write(folder / "ratings.parquet", pd.concat(tables, ignore_index=True), "ratings")
 
 
 def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.DataFrame:
@@ -195,8 +159,7 @@ def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.Dat
     tables = [_read_scores(Path(path), unnamed=unnamed) for path in paths]
     scores = pd.concat(tables, ignore_index=True)
     where = ", ".join(map(str, paths))
-    for metric, of_metric in scores[["metric", "signature"]].drop_duplicates().groupby("metric"):
-        signatures = of_metric["signature"].unique()
+    for metric, signatures in scores[["metric", "signature"]].drop_duplicates().groupby("metric")["signature"]:
         if len(signatures) > 1:
             raise SchemaError(
                 f"metric {metric!r} was made in {len(signatures)} ways: {', '.join(signatures)}",
@@ -227,19 +190,13 @@ def _read_scores(path: Path, *, unnamed: bool) -> pd.DataFrame:
             raise SchemaError(
                 f"holds {value}", where=f"{path}, record {record}, column 'value'", expected="a number, or nothing"
             )
-    filled: dict[str, Any] = {
-        "dataset": UNNAMED,
-        "metric": path.stem,
-        "output": "score",
-        "cut": 0,
-        "signature": _ELSEWHERE,
-    }
     named = frame.assign(value=pd.Series(values, dtype="float64", index=frame.index))
+    if "cut" not in named:
+        named["cut"] = 0
+    filled = {"dataset": UNNAMED, "metric": path.stem, "output": "score", "signature": _ELSEWHERE}
     for column, value in filled.items():
-        if column not in named:
-            named[column] = value
-        elif column != "cut":
-            named[column] = named[column].where(~named[column].map(is_missing), value)
+        cells = named.get(column, pd.Series(None, index=named.index, dtype=object))
+        named[column] = cells.where(~cells.map(is_missing), value)
     without = named["value"].isna()
     if without.all():
         raise SchemaError("no scores", where=str(path), expected="numbers in column 'value'")
@@ -284,20 +241,12 @@ def without_references(ratings: pd.DataFrame, systems: pd.DataFrame | None) -> p
 def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
     """Return inter-annotator agreement as USR's Table 1 has it: mean correlation over the pairs of rater positions.
 
-    Parameters
-    ----------
-    ratings
-        Table ``ratings`` of one dataset and level, with positions; all responses count, references included.
-
-    Returns
-    -------
-    DataFrame
-        Columns dataset, dimension, coefficient (pearson, spearman), value, n (responses); sorted by data set and
-        dimension.
+    ``ratings`` is a table of one data set and level, with positions; all responses count, references included. The columns
+    are dataset, dimension, coefficient (pearson, spearman), value, n (responses); sorted by data set and dimension.
     """
     if ratings["position"].isna().any():
         raise SchemaError("ratings without a position", expected="a position for each rating: the column of its rater")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for (dataset, dimension), group in ratings.groupby(["dataset", "dimension"], sort=True):
         if group.duplicated(["dataset", "item_id", "system_id", "position"]).any() or group["position"].nunique() < 2:
             raise SchemaError(
@@ -305,16 +254,9 @@ def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
                 where=f"dataset {dataset!r}",
                 expected="two raters or more, each response rated once a position",
             )
-        table = group.pivot(index=["item_id", "system_id"], columns="position", values="rating")
+        table = group.pivot(index=["item_id", "system_id"], columns="position", values="rating").to_numpy(np.float64)
+        about = {"dataset": dataset, "dimension": dimension}
         for coefficient in _AGREEMENT:
-            value = pairwise_agreement(table.to_numpy(dtype=np.float64), coefficient)
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "dimension": dimension,
-                    "coefficient": coefficient,
-                    "value": value,
-                    "n": len(table),
-                }
-            )
+            value = pairwise_agreement(table, coefficient)
+            rows.append(about | {"coefficient": coefficient, "value": value, "n": len(table)})
     return pd.DataFrame(rows)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -51,10 +50,8 @@ COLUMNS = (
     "dataset", "split", "rate", "group", "model", "user", "measure", "against", "value", "low", "high",
     "n", "positives", "users", "penalty",
 )  # fmt: skip
-_Output = tuple[str, str]
-
-
-# Baselines
+# What splits make: (model, kind of user).
+_Model = tuple[str, str]
 
 
 def baselines_here() -> list[str]:
@@ -63,12 +60,9 @@ def baselines_here() -> list[str]:
 
 
 def baseline_scores(dataset: str, conversations: Sequence[Conversation], names: Sequence[str]) -> pd.DataFrame:
-    """Score the balanced samples by metrics that know nothing of continuing.
+    """Score the balanced samples by metrics that know nothing of continuing: ``item_id``, ``baseline`` and ``value``.
 
-    Returns
-    -------
-    DataFrame
-        ``item_id``, ``baseline`` and ``value``; of the likelihood, which is slow, for some samples of the first split.
+    The likelihood, which is slow, has scores of some samples of the first split.
     """
     parts = []
     for name in names:
@@ -89,11 +83,7 @@ def _history(sample: Sample) -> list[dict[str, str]]:
     return [{"speaker": "B" if one.speaker == sample.reply.speaker else "A", "text": one.text} for one in earlier]
 
 
-# Models
-
-
-@dataclass
-class Answers:
+class Answers(NamedTuple):
     """A model's scores of some samples, NaN where it has none, and which samples it calls positive."""
 
     scores: Floats
@@ -101,67 +91,57 @@ class Answers:
     penalty: float | None = None
 
 
-@dataclass
-class Compared:
-    """Answers of several models about the same samples, by (model, kind of user)."""
+def _compared(
+    asked: Sequence[Sample],
+    known: npt.NDArray[np.int64],
+    answers: Mapping[_Model, Answers],
+    *,
+    grouped: bool,
+    resamples: int,
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each model, measure and difference, of all samples and, if ``grouped``, by how well the user is known.
 
-    samples: list[Sample]
-    conversations: npt.NDArray[np.int64]
-    """How many conversations of the training split each sample's user was in."""
-    answers: dict[_Output, Answers] = field(default_factory=dict)
+    ``known`` counts the conversations of the training split that each sample's user was in.
+    """
+    truth, users = np.array([one.continued for one in asked]), np.array([one.user_id for one in asked])
+    groups = {"all": known >= 0}
+    if grouped:
+        groups |= {"known": known > 0, "cold": known == 0}
+        groups |= {name: (known >= low) & (known <= high) for name, (low, high) in BINS.items()}
 
-    def rows(self, resamples: int, *, grouped: bool) -> Iterator[dict[str, Any]]:
-        """Yield a row for each model and measure, of all samples and by how well the user is known, and for differences."""
-        truth = np.array([sample.continued for sample in self.samples])
-        users = np.array([sample.user_id for sample in self.samples])
-        counts = self.conversations
-        groups = {"all": counts >= 0}
-        if grouped:
-            groups |= {"known": counts > 0, "cold": counts == 0}
-            groups |= {name: (counts >= low) & (counts <= high) for name, (low, high) in BINS.items()}
+    @cache
+    def estimated(model: _Model, chosen: bytes) -> dict[str, tuple[float, Floats]]:
+        here = np.frombuffer(chosen, dtype=np.bool_)
+        of, scores, called = truth[here], answers[model].scores[here], answers[model].predicted[here]
+        measures: dict[str, Measure] = {
+            "accuracy": lambda weights: classification.accuracy(of, called, weights),
+            "macro_f1": lambda weights: classification.macro_f1(of, called, weights),
+            "auc": lambda weights: classification.auc(of, scores, weights),
+        }
+        # One seed for each: the same samples have the same resamples, so that differences are paired.
+        weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
+        return classification.estimated(measures, weights)
 
-        @cache
-        def estimated(key: _Output, chosen: bytes) -> dict[str, tuple[float, Floats]]:
-            here, answers = np.frombuffer(chosen, dtype=np.bool_), self.answers[key]
-            # One seed for each: the same samples have the same resamples, so that differences are paired.
-            weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
-            measures = _measures(truth[here], answers.scores[here], answers.predicted[here])
-            return classification.estimated(measures, weights)
-
-        for (group, chosen), (key, answers) in product(groups.items(), self.answers.items()):
-            here = chosen & ~np.isnan(answers.scores)
-            if not here.any():
+    for (group, chosen), ((name, user), own) in product(groups.items(), answers.items()):
+        here = chosen & ~np.isnan(own.scores)
+        if not here.any():
+            continue
+        others = [""] + [*MAJORITIES] * (own.penalty is not None) + ["none"] * (user != "none")
+        about = {
+            "group": group, "model": name, "user": user, "n": int(here.sum()), "positives": int(truth[here].sum()),
+            "users": len(np.unique(users[here])), "penalty": own.penalty,
+        }  # fmt: skip
+        for against, measure in product(others, ("accuracy", "macro_f1", "auc")):
+            # The classes of a majority do not rank samples.
+            if measure == "auc" and {*MAJORITIES} & {name, against}:
                 continue
-            others = [("", None), *((name, (name, "none")) for name in MAJORITIES if answers.penalty is not None)]
-            if key[1] != "none":
-                others.append(("none", (key[0], "none")))
-            about = {
-                "group": group,
-                "model": key[0],
-                "user": key[1],
-                "n": int(here.sum()),
-                "positives": int(truth[here].sum()),
-                "users": len(np.unique(users[here])),
-                "penalty": answers.penalty,
-            }
-            for (against, other), measure in product(others, ("accuracy", "macro_f1", "auc")):
-                # The classes of a majority do not rank samples.
-                if measure == "auc" and {*MAJORITIES} & {key[0], against}:
-                    continue
-                value, drawn = estimated(key, here.tobytes())[measure]
-                if other:
-                    base, of_base = estimated(other, here.tobytes())[measure]
-                    value, drawn = value - base, drawn - of_base
-                low, high = classification.interval(drawn)
-                yield about | {"measure": measure, "against": against, "value": value, "low": low, "high": high}
-
-
-def _measures(truth: Flags, scores: Floats, called: npt.NDArray[np.int64]) -> dict[str, Measure]:
-    return {
-        "accuracy": lambda weights: classification.accuracy(truth, called, weights),
-        "macro_f1": lambda weights: classification.macro_f1(truth, called, weights),
-        "auc": lambda weights: classification.auc(truth, scores, weights),
-    }
+            value, drawn = estimated((name, user), here.tobytes())[measure]
+            if against:
+                other = (name if against == "none" else against, "none")
+                base, of_base = estimated(other, here.tobytes())[measure]
+                value, drawn = value - base, drawn - of_base
+            low, high = classification.interval(drawn)
+            yield about | {"measure": measure, "against": against, "value": value, "low": low, "high": high}
 
 
 def cut(scores: Floats, validation: Floats, rate: float) -> npt.NDArray[np.int64]:
@@ -179,23 +159,10 @@ def evaluate(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Train all models on each split of a data set and evaluate them with the baselines.
 
-    Parameters
-    ----------
-    dataset
-        ``chitchat`` or ``convai2``.
-    conversations
-        All of them.
-    vectors
-        By encoder, of all texts that it reads. Models of an encoder without vectors are left out.
-    baselines
-        As :func:`baseline_scores` returns them.
-    resamples
-        Of users, for intervals.
-
-    Returns
-    -------
-    tuple
-        The measures (:data:`COLUMNS`), and each reply's probability by split, model and kind of user.
+    ``conversations`` are all of ``chitchat`` or ``convai2``; ``vectors`` are by encoder, of all texts that it reads (models
+    of an encoder without them are left out); ``baselines`` are :func:`baseline_scores`'s; ``resamples``, of users, are for
+    intervals. What is returned is the measures (:data:`COLUMNS`), and each reply's probability by split, model and kind of
+    user.
     """
     rows: list[dict[str, Any]] = []
     scored: list[pd.DataFrame] = []
@@ -204,59 +171,58 @@ def evaluate(
     personal = [name for name in PERSONAL[dataset] if "minilm" in vectors or "profile" not in name]
     for task in tasks(conversations, SPLITS[dataset]):
         histories = Histories(task.known, vectors.get("minilm"))
-        rate = continuity.natural_rate(task.known)
-        seen = {
-            kind: Compared(asked, np.array([histories.conversations(one.user_id) for one in asked], dtype=np.int64))
-            for kind, asked in (("balanced", task.test), ("natural", task.natural))
-        }
+        asked = {"balanced": task.test, "natural": task.natural}
+        answers: dict[str, dict[_Model, Answers]] = {kind: {} for kind in asked}
         for private, name in enumerate(MAJORITIES):
             for kind, train in (("balanced", task.train), ("natural", task.known)):
-                called = continuity.majority(train, seen[kind].samples, private=bool(private))
-                seen[kind].answers[name, "none"] = Answers(called.astype(float), called)
+                called = continuity.majority(train, asked[kind], private=bool(private))
+                answers[kind][name, "none"] = Answers(called.astype(float), called)
         for name, known in _baselines(task, vectors, baselines).items():
-            chosen_by = np.array([known[sample.id] for sample in task.validation if sample.id in known])
-            scores = np.array([known.get(sample.id, np.nan) for sample in task.test])
+            chosen_by, scores = (
+                known.reindex(_ids(task.validation)).dropna(),
+                known.reindex(_ids(task.test)).to_numpy(np.float64),
+            )
             if len(chosen_by) and not np.isnan(scores).all():
-                seen["balanced"].answers[name, "none"] = Answers(scores, cut(scores, chosen_by, 0.5))
-        for context in contexts:
-            # SmolLM2 is slow, and reads some samples of the first split.
+                answers["balanced"][name, "none"] = Answers(scores, cut(scores, chosen_by.to_numpy(), 0.5))
+        # SmolLM2 is slow, and reads some samples of the first split.
+        for context, user in product(contexts, personal):
             few = context == "smollm2"
             if few and task.name != SPLITS[dataset][0]:
                 continue
             train, validation = (task.few("train"), task.few("validation")) if few else (task.train, task.validation)
-            for user in personal:
-                features = Features(train, context, user, vectors=vectors, histories=histories)
-                model = continuity.fit(features, train, validation)
-                for kind, shown in seen.items():
-                    if kind == "natural" and few:
-                        continue
-                    asked = task.few("test") if few else shown.samples
-                    chances = model.probabilities(asked, rate if kind == "natural" else None)
-                    by_id = dict(zip((sample.id for sample in asked), chances.tolist(), strict=True))
-                    scores = np.array([by_id.get(sample.id, np.nan) for sample in shown.samples])
-                    shown.answers[context, user] = Answers(scores, (scores >= 0.5).astype(np.int64), model.penalty)
-                    frame = pd.DataFrame({"item_id": list(by_id), "value": chances})
-                    scored.append(frame.assign(split=task.name, rate=kind, model=context, user=user))
-        for kind, shown in seen.items():
-            about = {"dataset": dataset, "split": task.name, "rate": kind}
-            rows += [about | row for row in shown.rows(resamples, grouped=kind == "balanced")]
+            model = continuity.fit(
+                Features(train, context, user, vectors=vectors, histories=histories), train, validation
+            )
+            for kind in ("balanced",) if few else asked:
+                read = task.few("test") if few else asked[kind]
+                rate = continuity.natural_rate(task.known) if kind == "natural" else None
+                chances = pd.Series(model.probabilities(read, rate), index=_ids(read))
+                scores = np.asarray(chances.reindex(_ids(asked[kind])), dtype=np.float64)
+                answers[kind][context, user] = Answers(scores, (scores >= 0.5).astype(np.int64), model.penalty)
+                frame = pd.DataFrame({"item_id": chances.index, "value": chances.to_numpy()})
+                scored.append(frame.assign(split=task.name, rate=kind, model=context, user=user))
+        for kind, samples_of in asked.items():
+            counts = np.array([histories.conversations(one.user_id) for one in samples_of], dtype=np.int64)
+            made = _compared(samples_of, counts, answers[kind], grouped=kind == "balanced", resamples=resamples)
+            rows += [{"dataset": dataset, "split": task.name, "rate": kind} | row for row in made]
     return pd.DataFrame(rows, columns=list(COLUMNS)), pd.concat(scored, ignore_index=True)
 
 
-def _baselines(
-    task: Task, vectors: Mapping[str, Vectors], baselines: pd.DataFrame | None
-) -> dict[str, Mapping[str, float]]:
-    scores: dict[str, Mapping[str, float]] = {}
+def _ids(asked: Sequence[Sample]) -> list[str]:
+    return [sample.id for sample in asked]
+
+
+def _baselines(task: Task, vectors: Mapping[str, Vectors], baselines: pd.DataFrame | None) -> dict[str, pd.Series]:
+    scores: dict[str, pd.Series] = {}
     if baselines is not None:
-        for name, part in baselines.groupby("baseline"):
-            scores[str(name)] = dict(zip(part["item_id"], part["value"], strict=True))
+        scores = {str(name): part.set_index("item_id")["value"] for name, part in baselines.groupby("baseline")}
     if known := vectors.get("minilm"):
         asked = [*task.validation, *task.test]
         one = continuity.stacked(known, [sample.reply.text for sample in asked])
         other = continuity.stacked(known, [before(sample) for sample in asked])
         scale = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
         values = np.einsum("ik,ik->i", one, other) / np.where(scale > 0, scale, 1)
-        scores["cosine"] = {sample.id: float(value) for sample, value in zip(asked, values, strict=True)}
+        scores["cosine"] = pd.Series(values, index=_ids(asked))
     return scores
 
 
@@ -298,7 +264,7 @@ def crossfitted(
         features = Features(train, context, personal, vectors=vectors, histories=histories)
         # The penalty was chosen on the validation split.
         model = continuity.fit(features, train, train, (penalty,))
-        logits |= zip((sample.id for sample in held), model.logits(held).tolist(), strict=True)
+        logits |= zip(_ids(held), model.logits(held).tolist(), strict=True)
     return logits
 
 
@@ -311,81 +277,55 @@ def liking(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare predicted continuing with what users liked.
 
-    Parameters
-    ----------
-    conversations
-        Of ``convai2`` and, if they are here, of ``chitchat`` and ``topical_chat``.
-    vectors
-        By data set and encoder.
-    measures
-        As :func:`evaluate` returns them, of ``convai2`` and ``chitchat``: their penalties are used.
-    resamples
-        For intervals.
-
-    Returns
-    -------
-    tuple
-        Agreement with ratings, a row for each predictor and measure; and each reply's log-odds by predictor.
+    ``conversations`` are those of ``convai2`` and, if they are here, of ``chitchat`` and ``topical_chat``; ``vectors`` are by
+    data set and encoder; ``measures`` are :func:`evaluate`'s, of ``convai2`` and ``chitchat``, whose penalties are used. What
+    is returned is the agreement with ratings, a row for each predictor and measure, and each reply's log-odds by predictor.
     """
     bots, people = conversations["convai2"], rated_replies(conversations.get(RATED, ()))
     time = measures[measures["split"] == "time"].drop_duplicates(["dataset", "model", "user"])
     penalties = time.set_index(["dataset", "model", "user"])["penalty"].to_dict()
-    scores: dict[str, dict[str, dict[str, float]]] = {"convai2": {}, RATED: {}}
-    for context in ("tfidf", "minilm"):
-        for user in continuity.PERSONAL:
-            if (penalty := penalties.get(("convai2", context, user))) is not None:
-                known = crossfitted(bots, context, user, penalty, vectors.get("convai2", {}))
-                scores["convai2"][f"convai2, {context}, {user}"] = known
-    task = Task.of(conversations["chitchat"], "time") if "chitchat" in conversations else None
-    for context in ("tfidf", "minilm"):
-        penalty = penalties.get(("chitchat", context, "none"))
-        if task is None or penalty is None:
+    frames = []
+    for context, user in product(("tfidf", "minilm"), continuity.PERSONAL):
+        if (penalty := penalties.get(("convai2", context, user))) is not None:
+            logits = crossfitted(bots, context, user, penalty, vectors.get("convai2", {}))
+            frames.append(_predicted("convai2", f"convai2, {context}, {user}", logits))
+    of_people: list[pd.DataFrame] = []
+    for context in ("tfidf", "minilm") if "chitchat" in conversations else ():
+        if (penalty := penalties.get(("chitchat", context, "none"))) is None:
             continue
+        task = Task.of(conversations["chitchat"], "time")
         features = Features(task.train, context, vectors=vectors.get("chitchat", {}))
         model = continuity.fit(features, task.train, task.validation, (penalty,))
-        for dataset, asked in (("convai2", list(samples(bots))), (RATED, people)):
+        for dataset, asked, to in (("convai2", list(samples(bots)), frames), (RATED, people, of_people)):
             if asked:
                 features.vectors = vectors.get(dataset, {})
-                values = zip((sample.id for sample in asked), model.logits(asked).tolist(), strict=True)
-                scores[dataset][f"chitchat, {context}, none"] = dict(values)
-    frames = [
-        pd.DataFrame({"dataset": dataset, "predictor": name, "item_id": list(values), "value": list(values.values())})
-        for dataset, by_name in scores.items()
-        for name, values in by_name.items()
-    ]
-    predicted = [frame.assign(value=special.expit(frame["value"])) for frame in frames]
-    rated = _observed(bots) + [part for frame in predicted for part in (_by_dialogue(frame, bots), frame)]
-    joined = pd.concat(rated, ignore_index=True).merge(_liked(bots, people), on=["dataset", "item_id"])
+                logits = dict(zip(_ids(asked), model.logits(asked).tolist(), strict=True))
+                to.append(_predicted(dataset, f"chitchat, {context}, none", logits))
+    frames += of_people
+    # What happened is given as predictions are: how long dialogues were, and whether users went on.
+    length = {one.id: math.log(max(1, len(one.utterances))) for one in bots}
+    went_on = {sample.id: float(sample.continued) for sample in samples(bots)}
+    values = [_predicted("convai2", "observed length", length), _predicted("convai2", "observed continuing", went_on)]
+    dialogue_of = {sample.id: sample.conversation.id for sample in samples(bots)}
+    key = ["dataset", "predictor", "item_id"]
+    for frame in frames:
+        chances = frame.assign(value=special.expit(frame["value"]))
+        whole = chances.assign(item_id=chances["item_id"].map(dialogue_of)).groupby(key, sort=False)["value"].mean()
+        values += [whole.reset_index(), chances]
+    joined = pd.concat(values, ignore_index=True).merge(_liked(bots, people), on=["dataset", "item_id"])
     key = ["dataset", "replies", "of", "predictor"]
-    rows = [
-        dict(zip(key, names, strict=True)) | row
-        for names, part in joined.groupby(key, sort=False)
-        for row in agreement(
-            part["value"],
-            part["rating"],
-            part["cluster"].to_numpy(),
-            within=part["within"].to_numpy(),
-            resamples=resamples,
-        )
-    ]
+    rows = []
+    for names, part in joined.groupby(key, sort=False):
+        clusters, within = part["cluster"].to_numpy(), part["within"].to_numpy()
+        agreed = agreement(part["value"], part["rating"], clusters, within=within, resamples=resamples)
+        rows += [dict(zip(key, names, strict=True)) | row for row in agreed]
     return pd.DataFrame(rows), pd.concat(frames, ignore_index=True)
 
 
-def _observed(bots: Sequence[Conversation]) -> list[pd.DataFrame]:
-    """Return what happened, as predictions are given: how long dialogues were, and whether users went on."""
-    length = {one.id: math.log(max(1, len(one.utterances))) for one in bots}
-    went_on = {sample.id: float(sample.continued) for sample in samples(bots)}
-    return [
-        pd.DataFrame({"dataset": "convai2", "predictor": name, "item_id": list(values), "value": list(values.values())})
-        for name, values in (("observed length", length), ("observed continuing", went_on))
-    ]
-
-
-def _by_dialogue(predicted: pd.DataFrame, bots: Sequence[Conversation]) -> pd.DataFrame:
-    """Return the mean prediction of each of the bots' dialogues."""
-    dialogues = predicted["item_id"].map({sample.id: sample.conversation.id for sample in samples(bots)})
-    key = ["dataset", "predictor", "item_id"]
-    return predicted.assign(item_id=dialogues).groupby(key, sort=False)["value"].mean().reset_index()
+def _predicted(dataset: str, predictor: str, values: Mapping[str, float]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"dataset": dataset, "predictor": predictor, "item_id": list(values), "value": list(values.values())}
+    )
 
 
 def _liked(bots: Sequence[Conversation], people: Sequence[Sample]) -> pd.DataFrame:
@@ -410,21 +350,8 @@ def agreement(
 ) -> list[dict[str, Any]]:
     """Return how scores agree with ratings: r pooled and within groups; of two ratings, also the area under the ROC curve.
 
-    Parameters
-    ----------
-    values, ratings
-        n scores and ratings.
-    clusters
-        What is resampled: the rater of each.
-    within
-        The group inside of which each is centred, or compared.
-    resamples
-        For the intervals.
-
-    Returns
-    -------
-    list of dict
-        ``measure``, ``value``, ``low``, ``high``, ``n`` and ``groups``.
+    All arrays have shape (n,): ``clusters`` is the rater of each, which the intervals resample, ``within`` the group inside
+    of which each is centred, or compared. The rows have ``measure``, ``value``, ``low``, ``high``, ``n`` and ``groups``.
     """
     scores, given, raters = np.asarray(values, dtype=float), np.asarray(ratings, dtype=float), np.asarray(clusters)
     _, places, counts = np.unique(np.asarray(within), return_inverse=True, return_counts=True)
@@ -447,28 +374,20 @@ def agreement(
     if len(set(given.tolist())) == 2:
         up = given == given.max()
         add("auc", lambda w: classification.auc(up, scores, w), raters, len(scores), len(counts))
-        won, pairs, owners = _pairs(scores, up, places, raters)
-        if pairs.sum():
-            add("auc_within", lambda w: _share(won, pairs, w), owners, int(pairs.sum()), len(pairs))
+        # Of each group with both ratings: the pairs that the scores order rightly, all pairs, and whose they are.
+        pairs = []
+        for group in np.unique(places):
+            inside = places == group
+            apart = scores[inside & up][:, None] - scores[inside & ~up]
+            if apart.size:
+                pairs.append((float((apart > 0).sum() + (apart == 0).sum() / 2), float(apart.size), raters[inside][0]))
+        if pairs:
+            won, of, owners = map(np.array, zip(*pairs, strict=True))
+            add(
+                "auc_within",
+                lambda w: np.asarray(w @ won / np.where(w @ of > 0, w @ of, np.nan)),
+                owners,
+                int(of.sum()),
+                len(of),
+            )
     return rows
-
-
-def _share(won: Floats, pairs: Floats, weights: Floats) -> Floats:
-    total = weights @ pairs
-    return np.asarray(weights @ won / np.where(total > 0, total, np.nan))
-
-
-def _pairs(
-    scores: Floats, up: Flags, places: npt.NDArray[np.intp], raters: npt.NDArray[Any]
-) -> tuple[Floats, Floats, npt.NDArray[Any]]:
-    """Return, of each group with both ratings, the pairs that the scores order rightly, all pairs, and whose they are."""
-    won, pairs, owners = [], [], []
-    for group in np.unique(places):
-        inside = places == group
-        ups, downs = scores[inside & up], scores[inside & ~up]
-        if len(ups) and len(downs):
-            apart = ups[:, None] - downs[None, :]
-            won.append(float((apart > 0).sum() + (apart == 0).sum() / 2))
-            pairs.append(float(apart.size))
-            owners.append(raters[inside][0])
-    return np.array(won), np.array(pairs), np.array(owners)

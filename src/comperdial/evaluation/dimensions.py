@@ -29,12 +29,8 @@ def dimension_correlations(
 
     Parameters
     ----------
-    rated
-        The data set, rated at one level.
-    scores
-        Its table ``scores``. At dialogue level scores of turns are averaged over the dialogue's scored turns.
-    ensembles
-        Means of these scores, which are correlated too.
+    rated, scores, ensembles
+        The data set, rated at one level, its table ``scores``, and means of these scores, which are correlated too.
     outputs
         (metric, output) of what gets intervals, on all dimensions; None: all. An output called as a dimension gets one
         on that dimension, and so does the mean of an ensemble.
@@ -73,42 +69,31 @@ def _is_shown(name: Output, dimension: str) -> bool:
 def between_dimensions(rated: RatedSet, scores: pd.DataFrame, ensembles: Ensembles | None = None) -> pd.DataFrame:
     """Correlate the dimensions of each rater with each other, by Pearson (Zhang et al. 2024, figures 3 and 4).
 
-    Parameters
-    ----------
-    rated
-        The data set. Each source that rated all five dimensions of its level is a rater, with its mean ratings.
-    scores
-        Its table ``scores``. Each metric with an output for all five is a rater too.
-    ensembles
-        Of these, judges with a metric for each dimension, each a rater.
-
-    Returns
-    -------
-    DataFrame
-        Table ``between_dimensions``: each pair of dimensions once, over the n rated items that have all five.
+    A rater is each source of ratings, each metric of table ``scores`` with an output for all five dimensions of the level,
+    and of ``ensembles`` each judge with a metric for each. Table ``between_dimensions`` has each pair of dimensions once,
+    over the n rated items that have all five.
     """
     wanted = list(DIMENSIONS[rated.level])
     single = {source: rated.single(source) for source in rated.sources}
     tables = {who: one.mean(axis="columns").unstack("dimension") for who, one in single.items() if one is not None}
-    items = (
-        pd.concat(tables.values()).index.unique() if tables else pd.MultiIndex.from_tuples([], names=["item", "system"])
-    )
     own = scores[scores["level"].eq(rated.level) & scores["output"].isin(wanted)]
     signatures = own.drop_duplicates("metric").set_index("metric")["signature"]
-    by_output = own.pivot(index=["item_id", "system_id"], columns=["metric", "output"], values="value").reindex(items)
+    by_output = own.pivot(index=["item_id", "system_id"], columns=["metric", "output"], values="value")
+    items = pd.concat(tables.values()).index.unique() if tables else by_output.index[:0]
     judges = {str(metric): [(metric, one) for one in wanted] for metric in own["metric"].unique()}
     made_by = dict.fromkeys(tables)
     for who, outputs in {**judges, **(ensembles.dimensions if ensembles else {})}.items():
         there = [name for name in outputs if name in by_output.columns]
         if {output for _, output in there} == set(wanted):
-            tables[who], made_by[who] = by_output[there].droplevel(0, axis="columns"), signatures[there[0][0]]
+            tables[who] = by_output[there].droplevel(0, axis="columns").reindex(items)
+            made_by[who] = signatures[there[0][0]]
     rows = []
     for who, table in tables.items():
         if set(wanted) <= set(table.columns):
             whole = table[wanted].dropna()
-            value = whole.corr()
+            value, n, signature = whole.corr(), len(whole), made_by[who]
             rows += [
-                (rated.dataset, who, one, other, value.loc[one, other], len(whole), made_by[who])
+                (rated.dataset, who, one, other, value.loc[one, other], n, signature)
                 for place, one in enumerate(wanted)
                 for other in wanted[:place]
             ]

@@ -55,8 +55,9 @@ class Ensembles:
             ``{"dimensions": [METRIC, …], "models": {NAME: [MEMBER, …]}}``. In place of a METRIC that has all dimensions,
             ``{NAME: ["METRIC:OUTPUT", …]}`` is a judge with a metric for each dimension.
         scored, variants
-            The metrics that have scores and the study's ``variants``: a judge that answers a variant a dimension with
-            words (implicit scoring) is averaged too, as ``implicit_<judge>``.
+            The metrics that have scores and the study's ``variants``. Of a variant whose labels are words, such as Yes and
+            No, and not the numbers of a scale (implicit scoring), the metrics ``<variant>_<judge>`` are a judge, too:
+            ``implicit_<judge>``.
         """
         dimensions: dict[str, Sequence[Output]] = {}
         for entry in value.get("dimensions", ()):
@@ -64,7 +65,13 @@ class Ensembles:
                 dimensions |= {name: [output_name(one) for one in outputs] for name, outputs in entry.items()}
             else:
                 dimensions[entry] = [(entry, one) for one in dict.fromkeys(sum(DIMENSIONS.values(), ()))]
-        return cls(dimensions | implicit_judges(scored, variants or {}), dict(value.get("models", {})))
+        implicit: dict[str, list[Output]] = {}
+        for name, variant in (variants or {}).items():
+            if any(str(label) != f"{number:g}" for label, number in (variant.get("labels") or {}).items()):
+                for metric in (one for one in scored if one.startswith(f"{name}_")):
+                    judge = f"implicit_{metric.removeprefix(f'{name}_')}"
+                    implicit.setdefault(judge, []).append((metric, variant["dimensions"][0]))
+        return cls(dimensions | implicit, dict(value.get("models", {})))
 
     def judge_of(self, metric: str) -> str:
         """Return the name of the judge that a metric belongs to; the metric's own if it belongs to none."""
@@ -92,63 +99,34 @@ class Ensembles:
 
     def added(self, sample: Sample) -> Sample:
         """Return a sample with the ensembles whose members it has all of, in the order of names."""
-        at = {name: row for row, name in enumerate(sample.names)}
-        made = {
-            name: ([at[one] for one in members], name[0].startswith(OVER_MODELS))
-            for name, members in self.members(sample.against).items()
-            if at.keys() >= set(members)
-        }
-        if twice := sorted(at.keys() & made.keys()):
-            raise ConfigError(
-                f"{twice[0][0]} is a metric and an ensemble", where=f"dataset {sample.dataset!r}", expected="two names"
-            )
-        if not made:
+        place = {name: row for row, name in enumerate(sample.names)}
+        rows = [*zip(sample.names, sample.scores, sample.coverage, sample.cut, sample.signatures, strict=True)]
+        for name, members in self.members(sample.against).items():
+            if not place.keys() >= set(members):
+                continue
+            if name in place:
+                raise ConfigError(
+                    f"{name[0]} is a metric and an ensemble", where=f"dataset {sample.dataset!r}", expected="two names"
+                )
+            of, standardise = [rows[place[one]] for one in members], name[0].startswith(OVER_MODELS)
+            scores = averaged(np.stack([one[1] for one in of]), standardise=standardise)
+            listed = "+".join(":".join(one) if standardise else one[1] for one in members)
+            # The digest names what made the members.
+            digest = hashlib.sha256("\n".join(one[4] for one in of).encode()).hexdigest()[:8]
+            kind = name[0].partition(":")[0]
+            signature = f"{kind}|members:{listed}|scale:{'z' if standardise else 'plain'}|made:{digest}"
+            rows.append((name, scores, float((~np.isnan(scores)).mean()), max(one[3] for one in of), signature))
+        if len(rows) == len(place):
             return sample
-        rows = np.stack([averaged(sample.scores[rows], standardise=z) for rows, z in made.values()])
-        names = [*sample.names, *made]
-        order = sorted(range(len(names)), key=names.__getitem__)
-        signatures = [*sample.signatures, *(_signature(sample, name, *how) for name, how in made.items())]
-        cut = [*sample.cut, *(max(sample.cut[row] for row in members) for members, _ in made.values())]
-        coverage = [*sample.coverage, *map(float, (~np.isnan(rows)).mean(axis=1))]
-        return replace(
-            sample,
-            names=tuple(names[row] for row in order),
-            scores=np.concatenate([sample.scores, rows])[order],
-            coverage=tuple(coverage[row] for row in order),
-            cut=tuple(cut[row] for row in order),
-            signatures=tuple(signatures[row] for row in order),
-        )
-
-
-def implicit_judges(scored: Iterable[str], variants: Mapping[str, Any]) -> dict[str, list[Output]]:
-    """Return the judges of implicit scoring among metrics named ``<variant>_<judge>``, with the output of each dimension.
-
-    A variant is implicit if its labels are words, such as Yes and No, and not the numbers of a scale.
-    """
-    judges: dict[str, list[Output]] = {}
-    for name, variant in variants.items():
-        if any(str(label) != f"{value:g}" for label, value in (variant.get("labels") or {}).items()):
-            for metric in (one for one in scored if one.startswith(f"{name}_")):
-                judge = f"implicit_{metric.removeprefix(f'{name}_')}"
-                judges.setdefault(judge, []).append((metric, variant["dimensions"][0]))
-    return judges
+        names, values, coverage, cut, signatures = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
+        return replace(sample, names=names, scores=np.stack(values), coverage=coverage, cut=cut, signatures=signatures)
 
 
 def averaged(scores: npt.NDArray[np.float64], *, standardise: bool) -> npt.NDArray[np.float64]:
-    """Average members item by item.
+    """Average members item by item: (members, n) becomes (n,), NaN for items that some member has no score of.
 
-    Parameters
-    ----------
-    scores
-        Shape (members, n), NaN where there is no score.
-    standardise
-        Whether each member first becomes its difference from its mean over its standard deviation, both over the items that
-        all members have; a member that does not vary there adds nothing.
-
-    Returns
-    -------
-    array
-        Shape (n,), NaN for items that some member has no score of.
+    ``standardise`` says whether each member first becomes its difference from its mean over its standard deviation, both
+    over the items that all members have; a member that does not vary there adds nothing.
     """
     whole = ~np.isnan(scores).any(axis=0)
     means, values = np.full(scores.shape[1], np.nan), scores[:, whole]
@@ -158,11 +136,3 @@ def averaged(scores: npt.NDArray[np.float64], *, standardise: bool) -> npt.NDArr
         values = np.where(flat, 0.0, (values - values.mean(axis=1, keepdims=True)) / spread)
     means[whole] = values.mean(axis=0)
     return means
-
-
-def _signature(sample: Sample, name: Output, rows: list[int], standardise: bool) -> str:
-    """Return all that determines an ensemble: members, their scale, and a digest of what made them."""
-    kind = name[0].partition(":")[0]
-    members = "+".join(sample.names[row][1] if kind == OVER_DIMENSIONS else ":".join(sample.names[row]) for row in rows)
-    digest = hashlib.sha256("\n".join(sample.signatures[row] for row in rows).encode()).hexdigest()[:8]
-    return f"{kind}|members:{members}|scale:{'z' if standardise else 'plain'}|made:{digest}"

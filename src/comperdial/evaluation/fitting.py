@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ WHOLE, WITHOUT, ALONE = "all parts", "without {}", "{} alone"
 """The variants of the model: with all parts, without each, with each alone."""
 # Digits of what is written: as many as hold on another machine, and more than scores need.
 _DIGITS = 10
+_NUMBERS = ("weights", "means", "scales")
 
 
 @dataclass(frozen=True)
@@ -67,37 +68,19 @@ class FittedSet:
     ) -> FittedSet:
         """Read a data set's tables and the scores of the metrics that features are made of.
 
-        Parameters
-        ----------
-        folder
-            Holds ``contexts``, ``responses``, ``systems`` and ``ratings``.
-        tables
-            Table ``scores`` of each metric.
-        features
-            What the model looks at.
-        target, group
-            The rated dimension, and what the data set is left out with.
-
-        Raises
-        ------
-        MissingResourceError
-            When there are no scores of a metric.
-        SchemaError
-            When no person rated that dimension.
+        ``tables`` are files of table ``scores``, by metric (a MissingResourceError is raised if there is none), ``target`` is
+        the rated dimension (a SchemaError is raised if no person rated it), ``group`` what the data set is left out with.
         """
         folder = Path(folder)
         known = {name: read_scores(tables[name]) for name in features.metrics}
         metrics = features.made()
         parts, units, keys = [], [], []
         for responses, batch in scoring.batches(folder):
-            scores = {name: known[name].of(responses, metrics[name]) for name in known}
-            parts.append(features.values(batch, scores))
+            parts.append(features.values(batch, {name: known[name].of(responses, metrics[name]) for name in known}))
             units.append(responses[["context_id", "system_id"]])
             keys += [context_key(history) for history in batch.histories]
         ratings = schema.read(folder / "ratings.parquet", "ratings")
-        ratings = ratings[
-            (ratings["level"] == "turn") & (ratings["dimension"] == target) & (ratings["source"] == "human")
-        ]
+        ratings = ratings.query("level == 'turn' and dimension == @target and source == 'human'")
         if ratings.empty:
             raise SchemaError(f"no person's ratings of {target!r}", where=str(folder), expected="some to fit to")
         means = ratings.groupby(["item_id", "system_id"])["rating"].mean()
@@ -113,8 +96,7 @@ class FittedSet:
         )
 
 
-@dataclass(frozen=True)
-class _Moments:
+class _Moments(NamedTuple):
     """What a fit needs of a data set: means and variances of its features, and products of what is left of them."""
 
     group: str
@@ -125,28 +107,24 @@ class _Moments:
     values: Floats
     ratings: Floats
 
-    @classmethod
-    def of(cls, one: FittedSet, columns: npt.NDArray[np.intp], of_facts: npt.NDArray[np.bool_]) -> _Moments:
-        """Compute them from the responses that were rated and lack nothing but facts."""
-        values = one.values[:, columns]
-        whole = ~np.isnan(values[:, ~of_facts]).any(axis=1) & ~np.isnan(one.ratings)
-        values, ratings = values[whole], one.ratings[whole]
-        present = ~np.isnan(values)
-        counts = present.sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.where(present, values, 0).sum(axis=0) / counts
-            centred = np.where(present, values - means, 0)
-            variances = (centred**2).sum(axis=0) / counts
-        spread = ratings.std()
-        standard = (ratings - ratings.mean()) / (spread or 1)
-        return cls(
-            one.group, means, variances,
-            centred.T @ centred / len(values), centred.T @ standard / len(values), values, ratings,
-        )  # fmt: skip
+
+def _moments(one: FittedSet, columns: npt.NDArray[np.intp], of_facts: npt.NDArray[np.bool_]) -> _Moments:
+    """Compute them from the responses that were rated and lack nothing but facts."""
+    values = one.values[:, columns]
+    whole = ~np.isnan(values[:, ~of_facts]).any(axis=1) & ~np.isnan(one.ratings)
+    values, ratings = values[whole], one.ratings[whole]
+    present = ~np.isnan(values)
+    counts = present.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(present, values, 0).sum(axis=0) / counts
+        centred = np.where(present, values - means, 0)
+        variances = (centred**2).sum(axis=0) / counts
+    standard = (ratings - ratings.mean()) / (ratings.std() or 1)
+    products, with_rating = centred.T @ centred / len(values), centred.T @ standard / len(values)
+    return _Moments(one.group, means, variances, products, with_rating, values, ratings)
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(NamedTuple):
     """A fit, the penalty it was made with, and the mean correlation of each penalty by which that was chosen."""
 
     fit: Fit
@@ -159,31 +137,22 @@ def fit_model(
 ) -> Model:
     """Fit a model, its penalty chosen among the sets that it may see.
 
-    Parameters
-    ----------
-    sets
-        What it may see.
-    features
-        What the sets hold values of.
-    penalties
-        To choose from: the one with the highest mean over sets of Spearman's coefficient, each predicted by a fit without
-        its group; of equal ones the larger.
-    parts
-        The parts that are used; default: all. The others have no weight.
+    Of the penalties it is the one with the highest mean over sets of Spearman's coefficient, each predicted by a fit without
+    its group; of equal ones the larger. ``parts`` are those that are used (default: all); the others have no weight.
     """
     used = np.array([parts is None or part in parts for part, names in features.parts.items() for _ in names])
     columns, of_facts = np.flatnonzero(used), features.of_facts[used]
-    moments = [_Moments.of(one, columns, of_facts) for one in sets]
+    moments = [_moments(one, columns, of_facts) for one in sets]
     groups = sorted({one.group for one in moments})
     chosen_by = {}
     for penalty in penalties if len(groups) > 1 else ():
         correlated = []
         for group in groups:
             fit = _fit([one for one in moments if one.group != group], penalty)
-            correlated += [
-                _spearman(fit.score(one.values, of_facts), one.ratings) for one in moments if one.group == group
-            ]
-        chosen_by[penalty] = float(np.mean(correlated))
+            held = [one for one in moments if one.group == group]
+            correlated += [correlate(fit.score(one.values, of_facts), one.ratings, "spearman").value for one in held]
+        # One that does not vary agrees with nothing.
+        chosen_by[penalty] = float(np.mean(np.nan_to_num(correlated)))
     best = max(chosen_by, key=lambda penalty: (round(chosen_by[penalty], 9), penalty), default=max(penalties))
     fit = _fit(moments, best)
     whole = Fit(np.zeros(len(used)), np.zeros(len(used)), np.ones(len(used)))
@@ -208,11 +177,6 @@ def _fit(moments: Sequence[_Moments], penalty: float) -> Fit:
     return Fit(weights, np.where(there, means, 0).sum(axis=0) / counts, scales)
 
 
-def _spearman(scores: Floats, ratings: Floats) -> float:
-    value = correlate(scores, ratings, "spearman").value
-    return 0.0 if np.isnan(value) else value
-
-
 def held_out(
     sets: Sequence[FittedSet], features: Features, penalties: Sequence[float], *, parts: Collection[str] | None = None
 ) -> dict[str, Floats]:
@@ -227,14 +191,11 @@ def held_out(
 def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[float], *, date: str) -> dict[str, Any]:
     """Return what the file of coefficients holds: fits without each group, and the final one.
 
-    A context that is in several groups' data gets a fit without all of these.
-
-    Raises
-    ------
-    SchemaError
-        When the scores of a metric were made in different ways.
+    A context that is in several groups' data gets a fit without all of these. A SchemaError is raised if the scores of a
+    metric were made in different ways.
     """
     signatures: dict[str, str] = {}
+    groups_of: dict[str, set[str]] = {}
     for one in sets:
         for name, signature in one.signatures.items():
             if signature and signatures.setdefault(name, signature) != signature:
@@ -242,18 +203,15 @@ def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[flo
                     f"the scores of {name} on {one.dataset} were made by {signature}",
                     expected=f"{signatures[name]}, as on other data sets",
                 )
-    groups_of: dict[str, set[str]] = {}
-    for one in sets:
         for key in one.contexts:
             groups_of.setdefault(str(key), set()).add(one.group)
     contexts: dict[str, list[str]] = {}
     for key, groups in sorted(groups_of.items()):
         contexts.setdefault("+".join(sorted(groups)), []).append(key)
-    lefts = ["", *sorted({one.group for one in sets} | contexts.keys())]
-    models = {
-        left: fit_model([one for one in sets if one.group not in left.split("+")], features, penalties)
-        for left in lefts
-    }
+    fits = {}
+    for left in ["", *sorted({one.group for one in sets} | contexts.keys())]:
+        seen = [one for one in sets if one.group not in left.split("+")]
+        fits[left] = _written(fit_model(seen, features, penalties), features)
     return {
         "about": "Coefficients of the metric `local`; written by `comperdial fit`, described in docs/local-metric.md",
         "date": date,
@@ -263,21 +221,17 @@ def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[flo
         "metrics": dict(features.metrics),
         "signatures": signatures,
         "parts": {part: list(names) for part, names in features.parts.items()},
-        "fits": {left: _written(model, features) for left, model in models.items()},
+        "fits": fits,
         "contexts": {left: " ".join(keys) for left, keys in sorted(contexts.items())},
     }
 
 
 def _written(model: Model, features: Features) -> dict[str, Any]:
-    fit = model.fit
-    rows = zip(features.names, fit.weights, fit.means, fit.scales, strict=True)
+    numbers = zip(features.names, *(map(_rounded, getattr(model.fit, name)) for name in _NUMBERS), strict=True)
     return {
         "penalty": model.penalty,
         "spearman_by_penalty": {str(penalty): round(value, 6) for penalty, value in model.chosen_by.items()},
-        "features": {
-            name: {"weight": _rounded(weight), "mean": _rounded(mean), "scale": _rounded(scale)}
-            for name, weight, mean, scale in rows
-        },
+        "features": {name: dict(zip(("weight", "mean", "scale"), values, strict=True)) for name, *values in numbers},
     }
 
 
@@ -291,11 +245,8 @@ def _rounded(value: float) -> float:
 def variants(features: Features) -> dict[str, list[str]]:
     """Return the parts that each variant of the model uses: all, without each, each alone."""
     parts = list(features.parts)
-    return {
-        WHOLE: parts,
-        **{WITHOUT.format(part): [one for one in parts if one != part] for part in parts},
-        **{ALONE.format(part): [part] for part in parts},
-    }
+    without = {WITHOUT.format(part): [one for one in parts if one != part] for part in parts}
+    return {WHOLE: parts, **without, **{ALONE.format(part): [part] for part in parts}}
 
 
 def ablation_scores(
@@ -304,18 +255,13 @@ def ablation_scores(
     """Return table ``scores`` of each data set by all variants, fitted without the data set's group."""
     frames: dict[str, list[pd.DataFrame]] = {one.dataset: [] for one in sets}
     for name, parts in variants(features).items():
-        for dataset, values in held_out(sets, features, penalties, parts=parts).items():
-            units = next(one.units for one in sets if one.dataset == dataset)
-            frame = units.rename(columns={"context_id": "item_id"}).assign(
-                dataset=dataset,
-                level="turn",
-                metric="local",
-                output=name,
-                value=values,
-                cut=0,
+        values = held_out(sets, features, penalties, parts=parts)
+        for one in sets:
+            frame = one.units.rename(columns={"context_id": "item_id"}).assign(
+                dataset=one.dataset, level="turn", metric="local", output=name, value=values[one.dataset], cut=0,
                 signature=f"local|{name}",
-            )
-            frames[dataset].append(frame.dropna(subset=["value"]))
+            )  # fmt: skip
+            frames[one.dataset].append(frame.dropna(subset=["value"]))
     columns = schema.table("scores").columns
     return {
         dataset: schema.validate(pd.concat(parts, ignore_index=True)[columns], "scores")
@@ -334,28 +280,14 @@ def ablation(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Correlate the held-out scores of all variants with people's ratings.
 
-    Parameters
-    ----------
-    sets
-        The data sets of the protocol.
-    folders
-        The tables of each data set.
-    features, protocol
-        What the model looks at, and what it is fitted on.
-    resamples, seed
-        Of intervals and tests.
-
-    Returns
-    -------
-    tuple
-        Tables ``correlations`` and ``pairs`` of single responses, by Pearson and Spearman; the output is the variant.
+    ``sets`` and ``folders`` are the data sets of the protocol and the tables of each. What is returned is tables
+    ``correlations`` and ``pairs`` of single responses, by Pearson and Spearman; the output is the variant.
     """
     also = [("local", name) for name in variants(features)]
     results = []
     for dataset, scores in ablation_scores(sets, features, protocol.penalties).items():
         target = protocol.targets[dataset]
-        tables = replace(Tables.read(folders[dataset], []), scores=scores)
-        samples = tables.samples(["turn"], [target])
+        samples = replace(Tables.read(folders[dataset], []), scores=scores).samples(["turn"], [target])
         # No output is a main one: tests and intervals of Pearson and Spearman will do.
         detail = Detail((), [target], resamples, seed, only=SHOWN, also=also)
         results.append((correlations(samples, detail=detail), pairs(samples, detail=detail)))
@@ -368,12 +300,7 @@ def weights_frame(known: Coefficients) -> pd.DataFrame:
     weights = pd.DataFrame({left: fit.weights for left, fit in known.fits.items()}, index=known.features.names)
     others = weights.drop(columns="")
     part = {name: part for part, names in known.features.parts.items() for name in names}
-    return pd.DataFrame(
-        {
-            "part": [part[name] for name in weights.index],
-            "feature": weights.index,
-            "weight": weights[""].to_numpy(),
-            "lowest": others.min(axis=1).to_numpy(),
-            "highest": others.max(axis=1).to_numpy(),
-        }
-    )
+    columns = {"weight": weights[""], "lowest": others.min(axis=1), "highest": others.max(axis=1)}
+    frame = pd.DataFrame(columns).rename_axis("feature").reset_index()
+    frame.insert(0, "part", frame["feature"].map(part))
+    return frame

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,30 +14,18 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.core.names import LEVELS, RATED_LEVELS
-from comperdial.data.own_files import identifier, is_missing
+from comperdial.core.names import LEVELS, RATED_LEVELS, plain_name
+from comperdial.data.own_files import is_missing
 from comperdial.evaluation import aggregate
-from comperdial.evaluation.aggregate import without_references
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample, samples
 from comperdial.stats.means import TIED, system_means
-
-Floats = npt.NDArray[np.float64]
-
-Missing = Literal["left-out", "worst", "error"]
-Outliers = Literal["none", "mad"]
-Systems = Literal["sampled", "fixed"]
-MISSING: tuple[Missing, ...] = get_args(Missing)
-OUTLIERS: tuple[Outliers, ...] = get_args(Outliers)
-SYSTEMS: tuple[Systems, ...] = get_args(Systems)
 
 # A system further from the median than this many median absolute deviations is an outlier. The factor makes the deviation
 # of a normal sample its standard deviation.
 FARTHEST, NORMAL = 2.5, 1.483
-
 _UNIT = ["dataset", "item_id", "system_id"]
+_OUTPUT = ["dataset", "level", "metric", "output"]
 _KEYS = ["dataset", "context_id", "dialogue_id", "system_id"]
-_OF_CONTEXT, _OF_SYSTEM = ["dataset", "context_id", "dialogue_id", "turn"], ["dataset", "system_id", "kind", "track"]
-_AT_MOST = 20
 
 
 @dataclass(frozen=True)
@@ -54,25 +42,27 @@ class Tables:
     def read(cls, folder: Path, score_files: Sequence[str | Path], source: str = "human") -> Tables:
         """Read the tables of a data set, and its scores from any number of files."""
         systems = folder / "systems.parquet"
-        scores = aggregate.read_scores(score_files) if score_files else schema.empty("scores")
         return cls(
-            scores, schema.ratings_in(folder), aggregate.read_contexts(folder / "contexts.parquet"),
-            schema.read(systems, "systems") if systems.is_file() else None, source,
-        )  # fmt: skip
+            aggregate.read_scores(score_files) if score_files else schema.empty("scores"),
+            schema.ratings_in(folder),
+            aggregate.read_contexts(folder / "contexts.parquet"),
+            schema.read(systems, "systems") if systems.is_file() else None,
+            source,
+        )
 
     def samples(
         self, levels: Sequence[str] = LEVELS, targets: Sequence[str] | None = None, *, allow_missing: bool = False
     ) -> list[Sample]:
         """Return all samples of these tables."""
-        found = samples(
+        made = samples(
             self.scores, self.ratings, contexts=self.contexts, systems=self.systems, source=self.source,
             levels=levels, targets=targets, allow_missing=allow_missing,
         )  # fmt: skip
-        return list(found)
+        return list(made)
 
     def rated(self, level: str, targets: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the units of a level (dataset, item_id, system_id) that the source rated, references left out."""
-        chosen = without_references(self.ratings, self.systems)
+        chosen = aggregate.without_references(self.ratings, self.systems)
         chosen = chosen[(chosen["level"] == level) & (chosen["source"] == self.source)]
         if targets is not None:
             chosen = chosen[chosen["dimension"].isin(list(targets))]
@@ -83,8 +73,19 @@ class Tables:
         if self.contexts is None:
             return units[item]
         names = self.contexts.set_index(["dataset", "context_id"])["dialogue_id"]
-        found = names.reindex(pd.MultiIndex.from_frame(units[["dataset", item]])).to_numpy()
-        return pd.Series(found, index=units.index).fillna(units[item])
+        dialogues = names.reindex(pd.MultiIndex.from_frame(units[["dataset", item]])).to_numpy()
+        return pd.Series(dialogues, index=units.index).fillna(units[item])
+
+    def of_units(self, chosen: pd.DataFrame) -> Tables:
+        """Return the scores and ratings of some units: level, dataset, item_id and system_id."""
+        scores, ratings = (frame[_among(frame, chosen)] for frame in (self.scores, self.ratings))
+        return replace(self, scores=scores, ratings=ratings)
+
+
+def _among(rows: pd.DataFrame, others: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Return which rows are of the same units as others, and of the same level if the others have one."""
+    key = [*(["level"] if "level" in others else []), *_UNIT]
+    return np.asarray(pd.MultiIndex.from_frame(rows[key]).isin(pd.MultiIndex.from_frame(others[key])))
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,13 @@ class Options:
     """
 
     subset: tuple[tuple[str, str], ...] = ()
-    missing: Missing = "left-out"
-    outliers: Outliers = "none"
-    systems: Systems = "sampled"
+    missing: Literal["left-out", "worst", "error"] = "left-out"
+    outliers: Literal["none", "mad"] = "none"
+    systems: Literal["sampled", "fixed"] = "sampled"
 
 
 class Analysed(NamedTuple):
-    """Samples, and what is to be said of how they were made."""
+    """Samples, and notes on how they were made."""
 
     samples: list[Sample]
     notes: list[str]
@@ -126,55 +127,45 @@ def analysed(
     targets: Sequence[str] | None = None,
     allow_missing: bool = False,
 ) -> Analysed:
-    """Make samples with options; signatures of all scores say those that are not the default.
+    """Make samples with options; signatures of all scores name those that are not the default.
 
-    Parameters
-    ----------
-    tables
-        Scores and ratings.
-    options
-        What is done otherwise than by default.
-    attributes
-        Beside the tables ``contexts`` and ``systems``: what else subsets can be chosen by, as :func:`subset` takes it.
-    levels, targets, allow_missing
-        As in :func:`comperdial.evaluation.samples`.
+    ``attributes`` are further tables that subsets can be chosen by, as :func:`subset` takes them; ``levels``, ``targets``
+    and ``allow_missing`` are as in :func:`comperdial.evaluation.samples`.
     """
-    notes: list[str] = []
-    chosen = tables
-    if options.subset:
-        chosen, notes = subset(tables, options.subset, attributes)
-    filled = chosen
+    plain, notes = subset(tables, options.subset, attributes) if options.subset else (tables, [])
+    filled = plain
     if options.missing == "error":
-        check_complete(chosen, targets)
+        check_complete(plain, targets)
     elif options.missing == "worst":
-        filled, more = with_worst(chosen, targets, given=tables.scores)
+        filled, more = with_worst(plain, targets, given=tables.scores)
         notes += more
     marks = [f"subset:{column}={value}" for column, value in options.subset]
     marks += ["missing:worst"] if options.missing == "worst" else []
     marks += ["systems:fixed"] if options.systems == "fixed" else []
-    found, tried = [], False
-    for sample in _covered(chosen, filled, levels, targets, allow_missing):
+    made: list[Sample] = []
+    averaged = False
+    for sample in _covered(plain, filled, levels, targets, allow_missing):
         if options.outliers == "none" or not sample.design.average:
-            found.append(_marked(sample, marks))
+            made.append(_marked(sample, marks))
             continue
-        tried = True
+        averaged = True
         far, why = outlying(sample)
-        notes.append(f"{sample.target}, system level, ratings of {sample.against}s: {why}")
-        rest: Sample | None = sample
+        note = f"{sample.target}, system level, ratings of {sample.against}s: {why}"
+        kept = [sample]
         if far:
-            part = _without(chosen, sample.dataset, far)
-            other = part if filled is chosen else _without(filled, sample.dataset, far)
+            part = _without(plain, sample.dataset, far)
+            other = part if filled is plain else _without(filled, sample.dataset, far)
             again = _covered(part, other, ["system"], [sample.target], allow_missing=True)
-            rest = next((one for one in again if one.key == sample.key), None)
-        if rest is None:
-            notes[-1] += f"; too few are left: below {FEWEST_SYSTEMS} there is no system level"
-        else:
-            found.append(_marked(rest, [*marks, f"outliers:mad:{','.join(far) or 'none'}"]))
-    if options.outliers != "none" and not tried:
+            kept = [one for one in again if one.key == sample.key]
+        if not kept:
+            note += f"; too few are left: below {FEWEST_SYSTEMS} there is no system level"
+        notes.append(note)
+        made += [_marked(one, [*marks, f"outliers:mad:{','.join(far) or 'none'}"]) for one in kept]
+    if options.outliers != "none" and not averaged:
         notes.append("Outliers are left out at system level alone, which is not here: nothing was left out")
     if options.systems == "fixed":
-        found = [sample.with_systems_given() for sample in found]
-    return Analysed(found, notes)
+        made = [sample.with_systems_given() for sample in made]
+    return Analysed(made, notes)
 
 
 def _marked(sample: Sample, marks: Sequence[str]) -> Sample:
@@ -185,262 +176,15 @@ def _covered(
     plain: Tables, filled: Tables, levels: Sequence[str], targets: Sequence[str] | None, allow_missing: bool
 ) -> Iterator[Sample]:
     """Yield the samples of filled tables, with the coverage that the scores themselves have."""
-    made = filled.samples(levels, targets, allow_missing=allow_missing)
-    if filled is plain:
-        yield from made
-        return
-    before = {tuple(one.key.values()): one for one in plain.samples(levels, targets, allow_missing=True)}
-    for sample in made:
-        own = before.get(tuple(sample.key.values()))
-        shares = dict(zip(own.names, own.coverage, strict=True)) if own else {}
-        yield replace(sample, coverage=tuple(shares.get(name, 0.0) for name in sample.names))
-
-
-# Subsets
-
-
-def subset(
-    tables: Tables, wanted: Sequence[tuple[str, str]], attributes: Iterable[pd.DataFrame] = ()
-) -> tuple[Tables, list[str]]:
-    """Keep what belongs to some units: responses, and dialogues all of whose responses do.
-
-    Means over dialogues and systems are then made of what is left.
-
-    Parameters
-    ----------
-    tables
-        Scores and ratings; ``systems`` and ``contexts`` say kind, track, dialogue_id and turn.
-    wanted
-        (column, value), the value as text. Of one column any of several values, of several columns all.
-    attributes
-        Tables with further columns, and some of dataset, context_id, dialogue_id and system_id, which say whose they
-        are. What a table says nothing of (missing cells) is in no subset.
-
-    Returns
-    -------
-    tuple
-        The tables, and for each column how many of the rated units it kept.
-
-    Raises
-    ------
-    UnknownNameError
-        When there is no such column.
-    ConfigError
-        When no unit has the value, or the rows of one response differ.
-    """
-    units = {level: _units(tables, level) for level in RATED_LEVELS}
-    frames = [*attributes, *_own_attributes(tables, units)]
-    known = {str(column) for frame in frames for column in frame} - {"dataset"}
-    notes = []
-    kept = {level: np.ones(len(frame), dtype=np.bool_) for level, frame in units.items()}
-    for column in dict.fromkeys(column for column, _ in wanted):
-        if column not in known:
-            raise UnknownNameError("column", column, sorted(known), where="--subset")
-        values = list(dict.fromkeys(_plain(value) for name, value in wanted if name == column))
-        there: set[str] = set()
-        for level, frame in units.items():
-            found = _values(tables, frame, level, column, frames)
-            there |= set().union(*found)
-            kept[level] &= np.array([bool(one) and one <= set(values) for one in found], dtype=np.bool_)
-        if lost := [value for value in values if value not in there]:
-            shown = sorted(there)
-            some = ", ".join(shown[:_AT_MOST]) + (f", … ({len(shown)} in all)" if len(shown) > _AT_MOST else "")
-            raise ConfigError(
-                f"no row has {column}={lost[0]}", where="--subset", expected=f"one of: {some or '(no value at all)'}"
-            )
-    said = ", ".join(f"{column} = {value}" for column, value in _grouped(wanted))
-    left = {level: frame[kept[level]] for level, frame in units.items()}
-    for level, what in zip(RATED_LEVELS, ("responses", "dialogues"), strict=True):
-        rated = tables.rated(level)
-        if len(rated):
-            count = int(_among(rated, left[level]).sum())
-            notes.append(f"Subset {said}: {count:,} of {len(rated):,} rated {what}")
-    if all(frame.empty for frame in left.values()):
-        raise ConfigError(f"no unit has {said}", where="--subset", expected="values that occur together")
-    scores, ratings = (_of_units(frame, left) for frame in (tables.scores, tables.ratings))
-    return replace(tables, scores=scores, ratings=ratings), notes
-
-
-def _grouped(wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    for column in dict.fromkeys(column for column, _ in wanted):
-        yield column, " or ".join(dict.fromkeys(value for name, value in wanted if name == column))
-
-
-def _among(rows: pd.DataFrame, units: pd.DataFrame) -> npt.NDArray[np.bool_]:
-    return np.asarray(pd.MultiIndex.from_frame(rows[_UNIT]).isin(pd.MultiIndex.from_frame(units[_UNIT])))
-
-
-def _of_units(frame: pd.DataFrame, units: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the scores or ratings of some units of each level."""
-    here = np.zeros(len(frame), dtype=np.bool_)
-    for level, chosen in units.items():
-        here |= (frame["level"] == level).to_numpy() & _among(frame, chosen)
-    return frame[here]
-
-
-def _units(tables: Tables, level: str) -> pd.DataFrame:
-    """Return the units of a level that were rated, by whomever, or scored."""
-    found = [frame.loc[frame["level"] == level, _UNIT] for frame in (tables.scores, tables.ratings)]
-    return pd.concat(found).drop_duplicates(ignore_index=True)
-
-
-def _own_attributes(tables: Tables, units: Mapping[str, pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Yield what the tables say of contexts and systems, and the names of the units themselves."""
-    for frame, columns in ((tables.contexts, _OF_CONTEXT), (tables.systems, _OF_SYSTEM)):
-        if frame is not None:
-            yield frame[[name for name in columns if name in frame]]
-    if len(turns := units["turn"]):
-        yield turns.assign(dialogue_id=tables.with_dialogue(turns)).rename(columns={"item_id": "context_id"})
-    yield units["dialogue"].rename(columns={"item_id": "dialogue_id"})
-
-
-def _values(
-    tables: Tables, units: pd.DataFrame, level: str, column: str, frames: Sequence[pd.DataFrame]
-) -> list[set[str]]:
-    """Return the values that each unit has: one for a response, those of all its responses for a dialogue."""
-    found: list[set[str]] = [set() for _ in range(len(units))]
-    if units.empty:
-        return found
-    named = units.rename(columns={"item_id": "context_id" if level == "turn" else "dialogue_id"})
-    if level == "turn":
-        named["dialogue_id"] = tables.with_dialogue(named, "context_id")
-    for frame in frames:
-        if column not in frame:
-            continue
-        said = frame[~frame[column].map(is_missing)]
-        keys = [key for key in _KEYS if key in frame]
-        if level == "dialogue" and "context_id" in keys:
-            said = said.assign(dialogue_id=tables.with_dialogue(said, "context_id"))
-            keys = [key for key in keys if key != "context_id"] + ["dialogue_id"] * ("dialogue_id" not in keys)
-        if not set(keys) <= set(named) or said.empty:
-            continue
-        texts: dict[tuple[object, ...], set[str]] = {}
-        cells = said[column].map(_plain)
-        for key, text in zip(said[keys].itertuples(index=False, name=None), cells, strict=True):
-            texts.setdefault(key, set()).add(text)
-        for place, key in enumerate(named[keys].itertuples(index=False, name=None)):
-            found[place] |= texts.get(key, set())
-    if (
-        level == "turn"
-        and (differ := next((place for place, one in enumerate(found) if len(one) > 1), None)) is not None
-    ):
-        row = units.iloc[differ]
-        raise ConfigError(
-            f"column {column!r} says {' and '.join(sorted(found[differ]))} of one response: context {row['item_id']}, "
-            f"system {row['system_id']}",
-            where="--subset",
-            expected="a column that says the same in all rows of a response",
-        )
-    return found
-
-
-def _plain(cell: object) -> str:
-    """Return a cell as text, and 1.0 as 1: programs add and drop the point."""
-    try:
-        return identifier(cell, "") or ""
-    except SchemaError:
-        return str(cell)
-
-
-# Missing scores
-
-
-def _unscored(tables: Tables, targets: Sequence[str] | None) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Yield the scores of each data set, level, metric and output, and the units to which it gave none.
-
-    A metric of responses is to score what was rated, and what other metrics scored in rated dialogues.
-    """
-    turns, dialogues = (tables.rated(level, targets) for level in RATED_LEVELS)
-    of_turns = tables.scores.loc[tables.scores["level"] == "turn", _UNIT].drop_duplicates(ignore_index=True)
-    theirs = of_turns.assign(item_id=tables.with_dialogue(of_turns))
-    of_rated = theirs.assign(item_id=of_turns["item_id"])[_among(theirs, dialogues)]
-    whole = [dialogues, turns.assign(item_id=tables.with_dialogue(turns))]
-    expected = {"turn": [turns, of_rated], "dialogue": whole}
-    units = {level: pd.concat(parts).drop_duplicates(ignore_index=True) for level, parts in expected.items()}
-    scored = tables.scores[tables.scores["level"].isin(RATED_LEVELS)]
-    for (dataset, level, _, _), group in scored.groupby(["dataset", "level", "metric", "output"], sort=True):
-        own = units[str(level)]
-        own = own[own["dataset"] == dataset]
-        yield group, own[~_among(own, group)]
-
-
-def check_complete(tables: Tables, targets: Sequence[str] | None = None) -> None:
-    """Refuse scores that lack a rated unit.
-
-    Raises
-    ------
-    SchemaError
-        Names the first unit without a score, and counts the others.
-    """
-    for group, lost in _unscored(tables, targets):
-        if len(lost):
-            first, unit = group.iloc[0], lost.iloc[0]
-            what = "context" if first["level"] == "turn" else "dialogue"
-            raise SchemaError(
-                f"{first['metric']}:{first['output']} has no score of {what} {unit['item_id']!r}, system "
-                f"{unit['system_id']!r}" + (f", and of {len(lost) - 1:,} more" if len(lost) > 1 else ""),
-                where=f"dataset {unit['dataset']!r}",
-                expected="a score of all that was rated, since --missing is error",
-            )
-
-
-def with_worst(
-    tables: Tables, targets: Sequence[str] | None = None, *, given: pd.DataFrame | None = None
-) -> tuple[Tables, list[str]]:
-    """Give rated units without a score the lowest one that the metric gave in the data set.
-
-    A metric that gave none at all stays without. ``coverage`` of samples made of these tables counts what was added:
-    :func:`analysed` keeps the coverage of the scores themselves.
-
-    Parameters
-    ----------
-    tables, targets
-        What was scored; units count as rated if they were in one of these dimensions.
-    given
-        The scores among which the lowest is looked for; default: those of the tables.
-
-    Returns
-    -------
-    tuple
-        The tables, and what was added to which metric.
-    """
-    given = tables.scores if given is None else given
-    key = ["dataset", "level", "metric", "output"]
-    lowest = given.groupby(key)["value"].min()
-    added, notes = [], []
-    for group, lost in _unscored(tables, targets):
-        if lost.empty:
-            continue
-        name = tuple(group[key].iloc[0])
-        same = dict(zip(key, name, strict=True)) | {"signature": group["signature"].iloc[0]}
-        rows = lost.assign(**same, value=lowest[name])
-        added.append((rows.assign(cut=0) if "cut" in tables.scores else rows)[list(tables.scores.columns)])
-        where = f" of {name[0]}" if given["dataset"].nunique() > 1 else ""
-        notes.append(
-            f"{name[2]}:{name[3]}: {len(lost):,} without a score{where} count as its lowest, {lowest[name]:.4g}"
-        )
-    filled = pd.concat([tables.scores, *added], ignore_index=True) if added else tables.scores
-    return replace(tables, scores=filled), notes
-
-
-# Outliers
-
-
-def outlying(sample: Sample) -> tuple[tuple[str, ...], str]:
-    """Return the systems whose mean rating is far off the others', and a sentence on it.
-
-    Far is more than 2.5 median absolute deviations, each multiplied by 1.483, from the median (Mathur, Baldwin and Cohn
-    2020, Tangled up in BLEU, section 4). Where that deviation is 0, as where most systems are rated alike, none is.
-    """
-    means = system_means(sample.ratings, sample.design)
-    middle = float(np.median(means))
-    apart = np.abs(means - middle)
-    spread = float(np.median(apart))
-    if spread <= TIED * float(np.max(np.abs(means), initial=0.0)):
-        return (), "no outliers, since the median absolute deviation of the systems' ratings is 0"
-    far = tuple(np.asarray(sample.systems, dtype=object)[apart / (NORMAL * spread) > FARTHEST])
-    rule = f"rated more than {FARTHEST} median absolute deviations from the median"
-    return far, f"left out as outliers ({rule}): {', '.join(far)}" if far else f"no outliers ({rule})"
+    own = {}
+    if filled is not plain:
+        own = {tuple(one.key.values()): one for one in plain.samples(levels, targets, allow_missing=True)}
+    for sample in filled.samples(levels, targets, allow_missing=allow_missing):
+        if filled is not plain:
+            before = own.get(tuple(sample.key.values()))
+            shares = dict(zip(before.names, before.coverage, strict=True)) if before else {}
+            sample = replace(sample, coverage=tuple(shares.get(name, 0.0) for name in sample.names))
+        yield sample
 
 
 def _without(tables: Tables, dataset: str, systems: Sequence[str]) -> Tables:
@@ -458,3 +202,172 @@ def parsed_subset(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
         if not re.fullmatch(r"[^=]+=.+", text, flags=re.DOTALL):
             raise ConfigError(f"{text!r}", where="--subset", expected="COLUMN=VALUE, such as turn=1")
     return tuple((column.strip(), value.strip()) for column, _, value in (text.partition("=") for text in texts))
+
+
+def subset(
+    tables: Tables, wanted: Sequence[tuple[str, str]], attributes: Iterable[pd.DataFrame] = ()
+) -> tuple[Tables, list[str]]:
+    """Keep what belongs to some units: responses, and dialogues all of whose responses do.
+
+    Means over dialogues and systems are then made of what is left.
+
+    Parameters
+    ----------
+    wanted
+        (column, value), the value as text. Of one column any of several values, of several columns all.
+    attributes
+        Beside the tables themselves, which hold ids, kind, track and turn: tables with further columns, and some of
+        dataset, context_id, dialogue_id and system_id, which name the unit. One whose cell is missing is in no subset.
+
+    Returns
+    -------
+    tuple
+        The tables, and how many of the rated responses and dialogues were kept. An UnknownNameError is raised if there is
+        no such column, a ConfigError if no unit has the value, or the rows of one response differ.
+    """
+    units = pd.concat(
+        [frame.loc[frame["level"].isin(RATED_LEVELS), ["level", *_UNIT]] for frame in (tables.scores, tables.ratings)]
+    )
+    units = units.drop_duplicates(ignore_index=True)
+    of_turns = units["level"] == "turn"
+    dialogues = units["item_id"].mask(of_turns, tables.with_dialogue(units))
+    units = units.assign(context_id=units["item_id"].where(of_turns), dialogue_id=dialogues)
+    frames = [*attributes, units[_KEYS]]
+    for frame, columns in (
+        (tables.contexts, [*_KEYS[:3], "turn"]),
+        (tables.systems, ["dataset", "system_id", "kind", "track"]),
+    ):
+        if frame is not None:
+            frames.append(frame[[name for name in columns if name in frame]])
+    known = {str(column) for frame in frames for column in frame} - {"dataset"}
+    chosen: dict[str, list[str]] = {}
+    for column, value in dict.fromkeys(wanted):
+        chosen.setdefault(column, []).append(value)
+    kept = np.ones(len(units), dtype=np.bool_)
+    for column, values in chosen.items():
+        if column not in known:
+            raise UnknownNameError("column", column, sorted(known), where="--subset")
+        cells = pd.concat([_cells(tables, units, column, frame) for frame in frames if column in frame])
+        cells = cells.drop_duplicates()
+        _check_same(cells[cells["unit"].isin(units.index[of_turns])], units, column)
+        texts = [_text(value) for value in values]
+        if lost := [text for text in texts if text not in set(cells["text"])]:
+            there = sorted(cells["text"].unique())
+            some = ", ".join(there[:20]) + (f", … ({len(there)} in all)" if len(there) > 20 else "")
+            raise ConfigError(
+                f"no row has {column}={lost[0]}", where="--subset", expected=f"one of: {some or '(no value at all)'}"
+            )
+        inside = cells["text"].isin(texts).groupby(cells["unit"]).all()
+        kept &= inside.reindex(units.index, fill_value=False).to_numpy()
+    which = ", ".join(f"{column} = {' or '.join(values)}" for column, values in chosen.items())
+    if not kept.any():
+        raise ConfigError(f"no unit has {which}", where="--subset", expected="values that occur together")
+    notes = []
+    for level, what in zip(RATED_LEVELS, ("responses", "dialogues"), strict=True):
+        if len(rated := tables.rated(level).assign(level=level)):
+            count = int(_among(rated, units[kept]).sum())
+            notes.append(f"Subset {which}: {count:,} of {len(rated):,} rated {what}")
+    return tables.of_units(units[kept]), notes
+
+
+def _cells(tables: Tables, units: pd.DataFrame, column: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the values, as ``text``, that a table has for each ``unit``: of a dialogue, those of all its responses."""
+    there = frame[~frame[column].map(is_missing)]
+    cells = there[[key for key in _KEYS if key in frame]].map(_text).assign(text=there[column].map(_text))
+    parts = []
+    for level in RATED_LEVELS:
+        rows = units[units["level"] == level]
+        if level == "dialogue" and "context_id" in cells:
+            cells = cells.assign(dialogue_id=tables.with_dialogue(cells, "context_id")).drop(columns="context_id")
+        parts.append(rows.rename_axis("unit").reset_index().merge(cells.drop_duplicates())[["unit", "text"]])
+    return pd.concat(parts)
+
+
+def _check_same(cells: pd.DataFrame, units: pd.DataFrame, column: str) -> None:
+    if len(several := cells.loc[cells.duplicated("unit"), "unit"]):
+        unit = units.loc[several.min()]
+        texts = sorted(cells.loc[cells["unit"] == several.min(), "text"])
+        raise ConfigError(
+            f"column {column!r} says {' and '.join(texts)} of one response: context {unit['item_id']}, "
+            f"system {unit['system_id']}",
+            where="--subset",
+            expected="a column that says the same in all rows of a response",
+        )
+
+
+def _text(cell: object) -> str:
+    """Return a cell as text, and 1.0 as 1: programs add and drop the point."""
+    return str(plain_name(cell))
+
+
+def _unscored(tables: Tables, targets: Sequence[str] | None) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Yield the scores of each data set, level, metric and output, and the units to which it gave none.
+
+    A metric of responses is to score what was rated, and what other metrics scored in rated dialogues.
+    """
+    turns, dialogues = (tables.rated(level, targets) for level in RATED_LEVELS)
+    scored = tables.scores[tables.scores["level"].isin(RATED_LEVELS)]
+    others = scored.loc[scored["level"] == "turn", _UNIT].drop_duplicates(ignore_index=True)
+    others = others[_among(others.assign(item_id=tables.with_dialogue(others)), dialogues)]
+    whole = turns.assign(item_id=tables.with_dialogue(turns))
+    parts = {"turn": [turns, others], "dialogue": [dialogues, whole]}
+    expected = {level: pd.concat(of_level).drop_duplicates(ignore_index=True) for level, of_level in parts.items()}
+    for (dataset, level, _, _), group in scored.groupby(_OUTPUT, sort=True):
+        own = expected[str(level)][expected[str(level)]["dataset"] == dataset]
+        yield group, own[~_among(own, group[_UNIT])]
+
+
+def check_complete(tables: Tables, targets: Sequence[str] | None = None) -> None:
+    """Refuse scores that lack a rated unit: a SchemaError names the first one, and counts the others."""
+    for group, lost in _unscored(tables, targets):
+        if len(lost):
+            first, unit = group.iloc[0], lost.iloc[0]
+            what = "context" if first["level"] == "turn" else "dialogue"
+            raise SchemaError(
+                f"{first['metric']}:{first['output']} has no score of {what} {unit['item_id']!r}, system "
+                f"{unit['system_id']!r}" + (f", and of {len(lost) - 1:,} more" if len(lost) > 1 else ""),
+                where=f"dataset {unit['dataset']!r}",
+                expected="a score of all that was rated, since --missing is error",
+            )
+
+
+def with_worst(
+    tables: Tables, targets: Sequence[str] | None = None, *, given: pd.DataFrame | None = None
+) -> tuple[Tables, list[str]]:
+    """Give rated units without a score the lowest one that the metric gave in the data set.
+
+    A metric that gave none at all stays without. Units count as rated if they were in one of the dimensions ``targets``; the
+    lowest score is looked for among those ``given`` (default: the tables'). What is returned is the tables, and what was
+    added to which metric. ``coverage`` of samples made of these tables counts what was added: :func:`analysed` keeps the
+    coverage of the scores themselves.
+    """
+    given = tables.scores if given is None else given
+    lowest = given.groupby(_OUTPUT)["value"].min()
+    frames, notes = [tables.scores], []
+    for group, lost in _unscored(tables, targets):
+        if len(lost):
+            name = tuple(group[_OUTPUT].iloc[0])
+            dataset, level, metric, output = name
+            same = {"level": level, "metric": metric, "output": output, "signature": group["signature"].iloc[0]}
+            frames.append(lost.assign(**same, value=lowest[name], cut=0)[list(tables.scores.columns)])
+            where = f" of {dataset}" if given["dataset"].nunique() > 1 else ""
+            notes.append(
+                f"{metric}:{output}: {len(lost):,} without a score{where} count as its lowest, {lowest[name]:.4g}"
+            )
+    return replace(tables, scores=pd.concat(frames, ignore_index=True)), notes
+
+
+def outlying(sample: Sample) -> tuple[tuple[str, ...], str]:
+    """Return the systems whose mean rating is far off the others', and a sentence on it.
+
+    Far is more than 2.5 median absolute deviations, each multiplied by 1.483, from the median (Mathur, Baldwin and Cohn
+    2020, Tangled up in BLEU, section 4). Where that deviation is 0, as where most systems are rated alike, none is.
+    """
+    means = system_means(sample.ratings, sample.design)
+    apart = np.abs(means - np.median(means))
+    spread = float(np.median(apart))
+    if spread <= TIED * float(np.max(np.abs(means), initial=0.0)):
+        return (), "no outliers, since the median absolute deviation of the systems' ratings is 0"
+    far = tuple(np.asarray(sample.systems, dtype=object)[apart / (NORMAL * spread) > FARTHEST])
+    rule = f"rated more than {FARTHEST} median absolute deviations from the median"
+    return far, f"left out as outliers ({rule}): {', '.join(far)}" if far else f"no outliers ({rule})"

@@ -35,9 +35,6 @@ from comperdial.stats.swaps import swapped_differences
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
-# Scores of some metrics, ratings, design and items, of the units that all of them have.
-_Known = tuple[Floats, Floats, Design, Integers]
 Missing = Literal["left-out", "worst"]
 
 OVERALL = "overall"
@@ -48,18 +45,10 @@ _SIGNED = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson")
 
 @dataclass(frozen=True)
 class Task:
-    """A statistic, on one data set or on several together.
+    """A statistic, any of ``MEASURES``, on one data set; on several for ``accuracy``, whose pairs of systems are pooled.
 
-    Attributes
-    ----------
-    measure
-        Any of ``MEASURES``.
-    datasets
-        Which data sets; several for ``accuracy``, whose pairs of systems are pooled.
-    grouping
-        ``item``, ``system``, ``pooled`` (means of systems), or None: over all units.
-    weight
-        Its share of the overall score.
+    ``grouping`` is ``item``, ``system``, ``pooled`` (means of systems), or None: over all units; ``weight`` is the share of
+    the overall score.
     """
 
     measure: Measure
@@ -87,11 +76,10 @@ class Task:
         self, scores: Floats, ratings: Floats, design: Design, items: Integers, resamples: int, seed: int
     ) -> Replicates:
         """Return the statistic of some metrics, and what it is without each cluster."""
-        if self.grouping is not None:
-            return replicates(
-                scores, ratings, design, items, [self.measure], self.grouping, resamples=resamples or 1000, seed=seed
-            )[self.measure]
-        return over_units(scores, ratings, design, cast(Coefficient, self.measure))
+        if self.grouping is None:
+            return over_units(scores, ratings, design, cast(Coefficient, self.measure))
+        how = {"resamples": resamples or 1000, "seed": seed}
+        return replicates(scores, ratings, design, items, [self.measure], self.grouping, **how)[self.measure]
 
 
 @dataclass(frozen=True)
@@ -105,33 +93,27 @@ class Board:
     def of(cls, name: str, entries: Sequence[Mapping[str, Any]]) -> Board:
         """Read a board's tasks: each entry a measure, its grouping, and data sets; ``together`` makes them one task.
 
-        Every kind of task has the same weight, and in it every task.
-
-        Raises
-        ------
-        ConfigError
-            For data sets taken together by anything but ``accuracy``, or a statistic of pairs without a grouping.
+        Every kind of task has the same weight, and in it every task. A ConfigError is raised for data sets taken together
+        by anything but ``accuracy``, or a statistic of pairs without a grouping.
         """
         kinds: dict[tuple[Measure, Grouping | None], list[tuple[str, ...]]] = {}
         for entry in entries:
-            measure, together = entry["measure"], entry.get("together")
+            measure, grouping, together = entry["measure"], entry.get("grouping"), entry.get("together")
             if together and measure != "accuracy":
                 raise ConfigError(
                     f"`together` for {measure}", where=f"board {name}", expected="it for `accuracy` alone"
                 )
-            if entry.get("grouping") is None and measure not in COEFFICIENTS:
+            if grouping is None and measure not in COEFFICIENTS:
                 expected = "pearson, spearman or kendall, or a grouping"
                 raise ConfigError(f"{measure} over all units", where=f"board {name}", expected=expected)
             sets = [tuple(entry["datasets"])] if together else [(one,) for one in entry["datasets"]]
-            kinds.setdefault((measure, entry.get("grouping")), []).extend(sets)
-        return cls(
-            name,
-            tuple(
-                Task(measure, datasets, grouping, 1 / (len(kinds) * len(sets)))
-                for (measure, grouping), sets in kinds.items()
-                for datasets in sets
-            ),
+            kinds.setdefault((measure, grouping), []).extend(sets)
+        tasks = (
+            Task(measure, datasets, grouping, 1 / (len(kinds) * len(sets)))
+            for (measure, grouping), sets in kinds.items()
+            for datasets in sets
         )
+        return cls(name, tuple(tasks))
 
     @property
     def datasets(self) -> list[str]:
@@ -151,108 +133,94 @@ def board_of(name: str, boards: Mapping[str, Any]) -> dict[str, Any]:
     return dict(boards[name])
 
 
+@dataclass
 class _Sums:
-    """Sums over data sets: by task and, last on that axis, of the overall score.
+    """Sums over data sets: the first axis is tasks and, last, the overall score, the next two are metrics.
 
-    The last row and column of matrices is a metric that is always 0: a difference from it is a metric's own value.
+    The last row and column of values is a metric that is always 0: a difference from it is a metric's own value.
     """
 
-    def __init__(self, tasks: int, metrics: int, resamples: int) -> None:
-        matrices = (tasks + 1, metrics + 1, metrics + 1)
-        self.difference, self.fewest = np.zeros(matrices), np.full(matrices, np.inf)
-        self.variances = np.zeros((4, *matrices))
-        self.n, self.coverage = np.zeros((tasks, metrics), dtype=np.intp), np.zeros((tasks, metrics))
-        # Differences with swapped scores, for WMT's test.
-        self.draws = np.zeros((tasks + 1, metrics, metrics, resamples), dtype=np.float32)
+    difference: Floats
+    variances: Floats
+    fewest: Floats
+    draws: npt.NDArray[np.float32]
+    n: Integers
+    coverage: Floats
 
 
 def _summed(board: Board, samples: Mapping[str, Sample], outputs: Sequence[Output], resamples: int, seed: int) -> _Sums:
     """Sum over the data sets of a board, each pair of metrics over the units that both have."""
-    sums = _Sums(len(board.tasks), len(outputs), resamples)
+    counted, metrics = len(board.tasks), len(outputs)
+    square = counted + 1, metrics + 1, metrics + 1
+    sums = _Sums(
+        np.zeros(square),
+        np.zeros((4, *square)),
+        np.full(square, np.inf),
+        # Differences with swapped scores, for WMT's test.
+        np.zeros((counted + 1, metrics, metrics, resamples), dtype=np.float32),
+        np.zeros((counted, metrics), dtype=np.intp),
+        np.zeros((counted, metrics)),
+    )
     rng = np.random.default_rng(seed)
     for dataset in board.datasets:
         tasks = {place: task for place, task in enumerate(board.tasks) if dataset in task.datasets}
-        compared = np.zeros(sums.difference.shape[1:], dtype=bool)
-        if sample := samples.get(dataset):
-            row_of = {name: row for row, name in enumerate(sample.names)}
-            missing = np.full(len(sample.ratings), np.nan)
-            table = np.stack([sample.scores[row_of[name]] if name in row_of else missing for name in outputs])
-            shares = [_share(task, dataset, samples) for task in tasks.values()]
-            for place, share in zip(tasks, shares, strict=True):
-                sums.coverage[place] += share * np.isfinite(table).mean(axis=1)
-            for rows, wanted, units in common_units(np.isfinite(table)):
-                if units.sum() < FEWEST_SAMPLED:
-                    continue
-                # Each metric is compared with the one that is always 0, too.
-                asked = np.pad(wanted, (0, 1))
-                asked[-1, :-1] = asked[:-1, -1] = np.diag(wanted)
-                compared[np.ix_([*rows, -1], [*rows, -1])] |= asked
-                items = np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
-                known = table[np.ix_(rows, units)], sample.ratings[units], sample.design.of(units), items
-                _add_values(sums, tasks, shares, rows, asked, known, resamples, seed)
-                if resamples:
-                    _add_draws(sums, tasks, shares, rows, wanted, known, rng)
+        if (sample := samples.get(dataset)) is None:
+            sums.difference[[*tasks, -1]] = np.nan
+            continue
+        table, compared = _scores_of(sample, outputs), np.zeros(square[1:], dtype=bool)
+        shares = {place: _share(task, dataset, samples) for place, task in tasks.items()}
+        for place, share in shares.items():
+            sums.coverage[place] += share * np.isfinite(table).mean(axis=1)
+        for rows, wanted, units in common_units(np.isfinite(table)):
+            if units.sum() < FEWEST_SAMPLED:
+                continue
+            items = np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
+            known = table[np.ix_(rows, units)], sample.ratings[units], sample.design.of(units), items
+            # Each metric is compared with the one that is always 0, too.
+            asked = np.pad(wanted, (0, 1))
+            asked[-1, :-1] = asked[:-1, -1] = np.diag(wanted)
+            compared[np.ix_([*rows, -1], [*rows, -1])] |= asked
+            parts = {
+                place: weighted([(shares[place], task.replicates(*known, resamples, seed))])
+                for place, task in tasks.items()
+            }
+            for place, part in parts.items():
+                sums.n[place, rows] += np.where(np.diag(wanted), part.n, 0)
+            parts[-1] = weighted([(task.scale, parts[place]) for place, task in tasks.items()])
+            one, other = np.nonzero(asked)
+            at = np.append(rows, -1)[one], np.append(rows, -1)[other]
+            for place, part in parts.items():
+                part = part.with_zero()
+                drawn = variances(part)
+                sums.difference[place][at] += part.values[one] - part.values[other]
+                sums.variances[:, place][:, *at] += drawn.parts[:, one, other]
+                sums.fewest[place][at] = np.minimum(sums.fewest[place][at], drawn.fewest)
+            for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True) if resamples else ():
+                scores, ratings, design, items = known
+                pair = scores[a], scores[b], ratings, design, items
+                for place, task in tasks.items():
+                    swapped = swapped_differences(*pair, task.measure, task.grouping, resamples=resamples, rng=rng)
+                    # Swapping everything turns the sign: either is as likely.
+                    swapped = (shares[place] * swapped * rng.choice([-1.0, 1.0], resamples)).astype(np.float32)
+                    for at_task, scale in ((place, 1.0), (-1, task.scale)):
+                        sums.draws[at_task, rows[a], rows[b]] += scale * swapped
+                        sums.draws[at_task, rows[b], rows[a]] += scale * swapped
         for place in (*tasks, -1):
             sums.difference[place][~compared] = np.nan
     return sums
+
+
+def _scores_of(sample: Sample, outputs: Sequence[Output]) -> Floats:
+    """Return the scores of outputs, NaN for those that the sample lacks: shape (outputs, units)."""
+    place = {name: row for row, name in enumerate(sample.names)}
+    missing = np.full(len(sample.ratings), np.nan)
+    return np.stack([sample.scores[place[name]] if name in place else missing for name in outputs])
 
 
 def _share(task: Task, dataset: str, samples: Mapping[str, Sample]) -> float:
     """Return a data set's share of a task: that of the task's pairs of systems."""
     pairs = {name: math.comb(samples[name].design.counts[0], 2) for name in task.datasets if name in samples}
     return pairs[dataset] / sum(pairs.values()) if len(task.datasets) > 1 else 1.0
-
-
-def _add_values(
-    sums: _Sums,
-    tasks: Mapping[int, Task],
-    shares: Sequence[float],
-    rows: Integers,
-    asked: Flags,
-    known: _Known,
-    resamples: int,
-    seed: int,
-) -> None:
-    """Add the differences of some metrics on the same units, and their variances."""
-    parts = [
-        weighted([(share, task.replicates(*known, resamples, seed))])
-        for share, task in zip(shares, tasks.values(), strict=True)
-    ]
-    for place, part in zip(tasks, parts, strict=True):
-        sums.n[place, rows] += np.where(np.diag(asked)[:-1], part.n, 0)
-    parts.append(weighted([(task.scale, part) for task, part in zip(tasks.values(), parts, strict=True)]))
-    one, other = np.nonzero(asked)
-    at = np.append(rows, -1)[one], np.append(rows, -1)[other]
-    for place, part in zip([*tasks, -1], parts, strict=True):
-        part = part.with_zero()
-        drawn = variances(part)
-        sums.difference[place][at] += part.values[one] - part.values[other]
-        sums.variances[:, place][:, *at] += drawn.parts[:, one, other]
-        sums.fewest[place][at] = np.minimum(sums.fewest[place][at], drawn.fewest)
-
-
-def _add_draws(
-    sums: _Sums,
-    tasks: Mapping[int, Task],
-    shares: Sequence[float],
-    rows: Integers,
-    wanted: Flags,
-    known: _Known,
-    rng: np.random.Generator,
-) -> None:
-    """Add the differences of pairs of metrics on the same units, with swapped scores."""
-    (scores, ratings, design, items), resamples = known, sums.draws.shape[-1]
-    for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True):
-        one, other = rows[a], rows[b]
-        for (place, task), share in zip(tasks.items(), shares, strict=True):
-            drawn = swapped_differences(
-                scores[a], scores[b], ratings, design, items, task.measure, task.grouping, resamples=resamples, rng=rng
-            )
-            # Swapping everything turns the sign: either is as likely.
-            drawn = (share * drawn * rng.choice([-1.0, 1.0], resamples)).astype(np.float32)
-            for at, factor in ((place, 1.0), (-1, task.scale)):
-                sums.draws[at, one, other] += factor * drawn
-                sums.draws[at, other, one] += factor * drawn
 
 
 def overall(
@@ -268,8 +236,6 @@ def overall(
 
     Parameters
     ----------
-    board
-        The tasks.
     samples
         A sample of units of each data set, at turn or dialogue level; means of systems are made of it where a task wants
         them. A data set without a sample has no value for any metric.
@@ -324,16 +290,14 @@ def overall(
             coverage=np.clip(coverage[place], 0, 1),
             lacking=pd.Series(lacking[place]),
         )
-        difference = sums.difference[place, :-1, :-1]
-        p_wmt = _p_wmt(difference, sums.draws[place])
-        pairs = _tests(difference, p[place], p_wmt).assign(board=board.name, task=name)
+        pairs = _tests(sums.difference[place, :-1, :-1], p[place], sums.draws[place])
         for column, of in (("rank", "p_adjusted"), ("rank_wmt", "p_wmt")):
             frame[column] = _ranks(values[place], pairs, of)
         for side in "ab":
             named = about.loc[pairs[side], ["metric", "output"]].reset_index(drop=True)
             pairs = pairs.join(named.add_suffix(f"_{side}"))
         frames.append(frame)
-        tests.append(pairs.assign(test=f"jackknife|perm-both:{resamples or 'no'}|v:1"))
+        tests.append(pairs.assign(board=board.name, task=name, test=f"jackknife|perm-both:{resamples or 'no'}|v:1"))
     tables = {OVERALL: pd.concat(frames, ignore_index=True), "overall_comparisons": pd.concat(tests, ignore_index=True)}
     ranking, comparisons = (schema.validate(one[schema.table(name).columns], name) for name, one in tables.items())
     return ranking, comparisons
@@ -344,40 +308,29 @@ def _signature(samples: Mapping[str, Sample], name: Output) -> str:
     return " / ".join(sorted({sample.signatures[sample.names.index(name)] for sample in of})) or "none"
 
 
-def _p_wmt(difference: Floats, draws: npt.NDArray[np.float32]) -> Floats:
-    """Return p of WMT's test, of all pairs; one-sided, as there."""
-    if not draws.shape[-1]:
-        return np.full(difference.shape, np.nan)
-    far = ~(np.abs(draws) < np.abs(difference)[..., np.newaxis] - CLOSE - 1e-6)
-    return np.where(np.isnan(difference), np.nan, far.mean(axis=-1) / 2)
-
-
-def _tests(difference: Floats, p: Floats, p_wmt: Floats) -> pd.DataFrame:
+def _tests(difference: Floats, p: Floats, draws: npt.NDArray[np.float32]) -> pd.DataFrame:
     """Return a row for each pair of metrics, ``a`` the better one: places of metrics, difference and p-values."""
     one, other = np.nonzero(np.triu(np.isfinite(difference), 1))
     turned = difference[one, other] < 0
     a, b = np.where(turned, other, one), np.where(turned, one, other)
+    p_wmt = np.full(len(one), np.nan)
+    if draws.shape[-1]:
+        # One-sided, as WMT's test is.
+        near = np.abs(draws[one, other]) < np.abs(difference[one, other])[:, np.newaxis] - CLOSE - 1e-6
+        p_wmt = (~near).mean(axis=-1) / 2
     p = p[one, other]
-    return pd.DataFrame(
-        {
-            "a": a,
-            "b": b,
-            "difference": difference[a, b],
-            "p": p,
-            "p_adjusted": holm(p),
-            "p_fdr": benjamini_hochberg(p),
-            "p_wmt": p_wmt[one, other],
-        }
-    )
+    adjusted = {"p": p, "p_adjusted": holm(p), "p_fdr": benjamini_hochberg(p), "p_wmt": p_wmt}
+    return pd.DataFrame({"a": a, "b": b, "difference": difference[a, b]} | adjusted)
 
 
 def _ranks(values: Floats, tests: pd.DataFrame, p: str) -> pd.arrays.IntegerArray:
     """Return the clusters of metrics that do not differ by a p; missing if nothing was tested."""
     matrix = np.full((len(values), len(values)), np.nan)
     matrix[tests["a"], tests["b"]] = matrix[tests["b"], tests["a"]] = tests[p]
-    ranks = rank_clusters(values, matrix)
     tested = bool(np.isfinite(matrix).any())
-    return pd.array([rank if rank and tested else None for rank in ranks.tolist()], dtype="Int32")
+    return pd.array(
+        [rank if rank and tested else None for rank in rank_clusters(values, matrix).tolist()], dtype="Int32"
+    )
 
 
 def pairs_of_systems(
@@ -385,12 +338,7 @@ def pairs_of_systems(
 ) -> pd.DataFrame:
     """Return table ``overall_pairs``: the pairs of systems that the tasks over means of systems rest on.
 
-    Parameters
-    ----------
-    board, samples
-        As :func:`overall` takes them.
-    kinds
-        The kind of each system of each data set, as in table ``systems``: pairs with a human are counted.
+    ``kinds`` is the kind of each system of each data set, as in table ``systems``: pairs with a human are counted.
     """
     rows = []
     for task in board.tasks:
@@ -414,28 +362,18 @@ def read_samples(
     source: str,
     targets: Mapping[str, str | None] | None = None,
 ) -> dict[str, Sample]:
-    """Read what a board compares: of each data set the units of a level, in the dimension nearest to overall quality.
+    """Read what a board compares: of each data set the units of a level, in one rated dimension.
 
-    Parameters
-    ----------
-    folders
-        The folder of tables of each data set.
-    scores
-        Table ``scores``, of any of the data sets.
-    outputs
-        (metric, output) to keep.
-    level, source
-        ``turn`` or ``dialogue``; whose ratings.
-    targets
-        The dimension to take of each data set; default: the one that is nearest to overall quality.
+    ``folders`` are the tables of each data set, ``scores`` is table ``scores`` of any of them, ``outputs`` the (metric,
+    output) to keep; ``level`` is ``turn`` or ``dialogue``; ``targets`` are the dimension to take of each data set (default: the
+    one that is nearest to overall quality).
     """
     kept = scores[pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(outputs))]
     samples = {}
     for name, folder in folders.items():
-        tables = Tables.read(folder, (), source)
-        ratings, own = tables.ratings, kept[kept["dataset"] == name]
+        tables = replace(Tables.read(folder, (), source), scores=kept[kept["dataset"] == name])
+        ratings = tables.ratings
         rated = ratings.loc[(ratings["level"] == level) & (ratings["source"] == source), "dimension"]
-        if len(own) and len(rated):
-            target = chosen_dimension((targets or {}).get(name), None, rated)
-            (samples[name],) = replace(tables, scores=own).samples([level], [target])
+        if len(tables.scores) and len(rated):
+            (samples[name],) = tables.samples([level], [chosen_dimension((targets or {}).get(name), None, rated)])
     return samples

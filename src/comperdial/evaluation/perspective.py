@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from comperdial.metrics.base import Batch
 from comperdial.metrics.text import normalise
 from comperdial.stats import Coefficient
 from comperdial.stats.comparison import compare
-from comperdial.stats.design import Design
+from comperdial.stats.design import Design, codes_of
 from comperdial.stats.intervals import intervals
 from comperdial.training import score_prediction as score_models
 
@@ -58,10 +57,8 @@ def by_person(
     ----------
     predictions
         Each of shape (n,). An item that lacks one of them (NaN) is left out of all.
-    scores
-        Shape (n,), no NaN.
-    persons
-        Shape (n,): intervals resample persons.
+    scores, persons
+        Shape (n,), no NaN; intervals resample persons.
 
     Returns
     -------
@@ -75,20 +72,19 @@ def by_person(
     names, x = list(predictions), np.stack([np.asarray(p, np.float64) for p in predictions.values()])
     there = ~np.isnan(x).any(axis=0)
     x, y = x[:, there], np.asarray(scores, np.float64)[there]
-    codes = np.unique(np.asarray(persons)[there], return_inverse=True)[1].astype(np.intp)
+    codes = codes_of(np.asarray(persons)[there])
     design = Design(np.zeros_like(codes), codes)
     sides = {POOLED: (x, y)}
     if within:
         sides[WITHIN] = np.stack([_centred(row, codes) for row in x]), _centred(y, codes)
+    one, other = np.nonzero(~np.eye(len(names), dtype=bool))
     values, differences = [], []
     for measure, (table, human) in sides.items():
         estimates = intervals(table, human, design, [coefficient], resamples=resamples, seed=seed)
-        ends = {"value": estimates.value[:, 0], "low": estimates.low[:, 0], "high": estimates.high[:, 0]}
-        values.append(
-            pd.DataFrame({"prediction": names, "measure": measure, **ends, "n": len(y), "persons": design.counts[1]})
-        )
+        numbers = {end: getattr(estimates, end)[:, 0] for end in ("value", "low", "high")}
+        counts = {"n": len(y), "persons": design.counts[1]}
+        values.append(pd.DataFrame({"prediction": names, "measure": measure} | numbers | counts))
         tested = compare(table, human, design, coefficient, resamples=0, seed=seed)
-        one, other = np.nonzero(~np.eye(len(names), dtype=bool))
         apart, reach = tested.difference[one, other], tested.reach[one, other]
         pairs = {"prediction": np.take(names, one), "other": np.take(names, other), "measure": measure}
         numbers = {"difference": apart, "low": apart - reach, "high": apart + reach, "p": tested.p[one, other]}
@@ -106,21 +102,11 @@ def score_prediction(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Predict the score that the interlocutor gives an exchange, and correlate predictions with it.
 
-    Parameters
-    ----------
-    folders
-        Tables of data sets whose exchanges interlocutors and outsiders rated.
-    encoder, penalties
-        As :func:`comperdial.training.score_prediction.text_features` and ``predict`` take them.
-    resamples, seed
-        For intervals.
-
-    Returns
-    -------
-    tuple
-        As :func:`by_person` returns them, of the test part: the values with the columns ``penalty``, ``train`` and ``validation``
-        (exchanges). Predictions are named by whose scores a model learns, with ``-identity`` if it knows the person; without a
-        text: ``personal-mean`` and ``outsiders-score``.
+    ``folders`` are tables of data sets whose exchanges interlocutors and outsiders rated; ``encoder`` and ``penalties`` are
+    as in :func:`comperdial.training.score_prediction.text_features` and ``predict``. What is returned is
+    :func:`by_person`'s, of the test part, the values with ``penalty``, ``train`` and ``validation`` (exchanges). Predictions
+    are named by whose scores a model learns, with ``-identity`` if it knows the person; without a text: ``personal-mean``
+    and ``outsiders-score``.
     """
     names = ("contexts", "responses", "ratings", "annotators")
     parts = [
@@ -158,19 +144,10 @@ def _centred(values: Floats, codes: npt.NDArray[np.intp]) -> Floats:
 
 
 def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Tokens) -> pd.DataFrame:
-    """Score responses by the metrics of :data:`SIMPLE`.
+    """Score the responses of one data set by the metrics of :data:`SIMPLE`.
 
-    Parameters
-    ----------
-    responses, contexts
-        Tables of one data set.
-    tokens
-        What is counted: ``words``, normalised; or ``characters``, for a language that writes no spaces.
-
-    Returns
-    -------
-    DataFrame
-        ``context_id``, ``system_id``, ``dialogue_id``, and a column for each metric; NaN where there is no score.
+    ``tokens`` are counted: ``words``, normalised, or ``characters``, for a language that writes no spaces. The columns are
+    ``context_id``, ``system_id``, ``dialogue_id`` and the metrics; NaN where there is no score.
     """
     frame = responses.merge(contexts[["context_id", "dialogue_id", "turn", "history"]], on="context_id")
 
@@ -196,8 +173,7 @@ def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Token
     return frame[["context_id", "system_id", "dialogue_id"]].assign(**scores)
 
 
-@dataclass(frozen=True)
-class Items:
+class Items(NamedTuple):
     """Responses or dialogues that every role rated: scores, ratings by role, and what intervals resample."""
 
     level: str
@@ -209,16 +185,12 @@ class Items:
 def rated_items(
     folder: Path, dimension: str, tokens: Tokens, *, outsiders: str | None = None, ieval: pd.DataFrame | None = None
 ) -> Items:
-    """Read the items of a data set that every role rated.
+    """Read the items of a data set that every role rated in a dimension, scored as by :func:`simple_scores`.
 
     Parameters
     ----------
-    folder
-        Its tables; table ``annotators`` has their roles.
-    dimension, tokens
-        What was rated, and as in :func:`simple_scores`.
     outsiders
-        The source whose ratings are outsiders', for a data set without table ``annotators``.
+        The source whose ratings are outsiders', for a data set without table ``annotators``, which holds the roles.
     ieval
         iEval's ``dialogue_id``, ``system_id`` and ``likert``: how interlocutors rated the dialogues of ieval_dial.
     """
@@ -267,14 +239,8 @@ def in_whose_eye(
 ) -> pd.DataFrame:
     """Correlate scores with the ratings of each role by Spearman, and compare the roles where there are two.
 
-    Parameters
-    ----------
-    scores
-        A column for each metric, a row for each item; NaN where an item has no score.
-    ratings
-        By role, each of shape (items,), none missing.
-    clusters
-        Shape (items,): who was the interlocutor, or which dialogue; intervals resample these.
+    ``scores`` has a column for each metric and a row for each item, NaN where it has no score; ``ratings``, by role, and
+    ``clusters`` (who was the interlocutor, or which dialogue; intervals resample these) have shape (items,).
 
     Returns
     -------

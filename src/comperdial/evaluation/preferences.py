@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ FEWEST_ANNOTATORS = 10
 # Ties added to each pair of systems where plain strengths are infinite.
 _PRIOR = 0.1
 _CODES = {"first": 1.0, "tie": 0.5, "second": 0.0}
-_EITHER = ("a", "b")
+_EITHER = ["a", "b"]
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,6 @@ class Votes:
         a tie, 0 where b is), ``a_dialogue_id``, ``b_dialogue_id``, ``pair_id``, ``annotator_id``, ``seconds``;
         ``cluster``: votes on the same two systems that share a dialogue, however indirectly; ``left`` (1 where a was
         shown left, 0 where b was, NaN where that is not known).
-    dataset, question, source
-        What they are of.
     controls
         How many votes on control pairs were left out.
     """
@@ -77,18 +75,13 @@ class Votes:
 
     def without(self, system: str) -> Votes:
         """Return the votes on the other systems."""
-        return replace(self, frame=self.frame[(self.frame["a"] != system) & (self.frame["b"] != system)])
+        return replace(self, frame=self.frame[(self.frame[_EITHER] != system).all(axis=1)])
 
 
 def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | None = None) -> Votes:
-    """Take the votes on one question by one source from table ``preferences``.
+    """Take the votes on one question by one source from table ``preferences``, of one data set.
 
-    Parameters
-    ----------
-    table
-        Of one data set.
-    question, source
-        Needed only if there are several; of several sources ``human`` is the default.
+    ``question`` and ``source`` are needed only if there are several; of several sources ``human`` is the default.
 
     Raises
     ------
@@ -150,7 +143,7 @@ def win_matrix(votes: Votes) -> pd.DataFrame:
         how many that is known.
     """
     rows = []
-    for (a, b), group in votes.apart.groupby([*_EITHER], sort=True):
+    for (a, b), group in votes.apart.groupby(_EITHER, sort=True):
         strict = group[group["won"] != 0.5]
         wins, margin = int((strict["won"] == 1).sum()), 2 * strict["won"] - 1
         rate = share(strict["won"] == 1, strict["cluster"])
@@ -175,28 +168,21 @@ def win_matrix(votes: Votes) -> pd.DataFrame:
 def strengths(votes: Votes, *, by: Unit | None = None, matrix: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return the systems' Bradley-Terry strengths, ties half a win for each, the strongest first.
 
-    Parameters
-    ----------
-    votes
-        On one question, by one source.
-    by
-        What votes may share: an annotator, or (the default for fewer than ten of them) a dialogue.
-    matrix
-        As :func:`win_matrix` returns it, if it was made already.
+    ``by`` is what votes may share: an annotator, or (the default for fewer than ten of them) a dialogue; ``matrix`` is
+    :func:`win_matrix`'s, if it was made already.
 
     Returns
     -------
     DataFrame
         ``system``, ``votes``, ``won`` (share, ties half), ``strength`` (logarithm, mean 0), ``low`` and ``high`` (95 %,
         :func:`comperdial.stats.bradley_terry.uncertainty`, by annotators or groups of votes that share dialogues),
-        ``rank`` (:func:`_ranks`), ``by`` (what votes may share) and ``prior`` (ties added to each pair, where plain
-        strengths are infinite). The ends and ranks are missing if there is one unit only.
+        ``rank`` (any two systems of different ranks differ significantly), ``by`` (what votes may share) and ``prior``
+        (ties added to each pair, where plain strengths are infinite). The ends and ranks are missing if there is one unit.
     """
     names, ballots, unit = _ballots(votes, by)
     wins, games = ballots.wins, ballots.wins + ballots.wins.T
     values, prior = _fitted(wins)
     low, high, p = bradley_terry.uncertainty(ballots)
-    several = bool(np.isfinite(low).all())
     table = pd.DataFrame(
         {
             "system": names,
@@ -210,7 +196,7 @@ def strengths(votes: Votes, *, by: Unit | None = None, matrix: pd.DataFrame | No
             "prior": prior,
         }
     )
-    if several:
+    if np.isfinite(low).all():
         table["rank"] = _ranks(table, win_matrix(votes) if matrix is None else matrix, p, unit)
     return table.sort_values("strength", ascending=False, kind="stable", ignore_index=True)
 
@@ -278,25 +264,12 @@ def circles(matrix: pd.DataFrame, *, significant: bool = False) -> list[tuple[st
     return [(names[i], names[j], names[k]) for i, j, k in bradley_terry.cycles(beats)]
 
 
-def left_chosen(votes: Votes) -> Share:
-    """Return how often what was shown left is preferred, ties left out, with an interval by annotator."""
-    frame = votes.frame[(votes.frame["won"] != 0.5) & votes.frame["left"].notna()]
-    return share(frame["won"] == frame["left"], frame["annotator_id"])
-
-
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(NamedTuple):
     """How far annotators of the same pair agree.
 
-    Attributes
-    ----------
-    pairs
-        How many pairs have two annotators or more.
-    value, low, high
-        Share of pairs of annotators with the same choice, a tie being a choice; the mean over pairs, with a 95 % interval over
-        groups of votes that share dialogues.
-    alpha, alpha_low, alpha_high
-        Krippendorff's alpha, nominal: 0 is chance.
+    ``pairs`` counts those with two annotators or more; ``value`` is the share of pairs of annotators with the same choice, a
+    tie being a choice, the mean over pairs; ``alpha`` is Krippendorff's, nominal: 0 is chance. The ends are of 95 %
+    intervals over groups of votes that share dialogues.
     """
 
     pairs: int
@@ -339,9 +312,8 @@ def _mean_interval(
     return interval(weights @ values / weights.sum(axis=1))
 
 
-@dataclass(frozen=True)
-class Analysis:
-    """What votes say: see the functions of these names."""
+class Analysis(NamedTuple):
+    """All that is made of votes; ``left`` is how often what was shown left is preferred, with an interval by annotator."""
 
     votes: Votes
     matrix: pd.DataFrame
@@ -357,9 +329,11 @@ class Analysis:
 
 def analyse(votes: Votes, *, by: Unit | None = None, resamples: int = 1000, seed: int = 2024) -> Analysis:
     """Analyse votes; ``by`` as in :func:`strengths`, what follows as in :func:`agreement`."""
-    matrix = win_matrix(votes)
-    agreed = agreement(votes, resamples=resamples, seed=seed)
-    return Analysis(votes, matrix, strengths(votes, by=by, matrix=matrix), left_chosen(votes), agreed)
+    matrix, sided = win_matrix(votes), votes.frame[(votes.frame["won"] != 0.5) & votes.frame["left"].notna()]
+    left = share(sided["won"] == sided["left"], sided["annotator_id"])
+    return Analysis(
+        votes, matrix, strengths(votes, by=by, matrix=matrix), left, agreement(votes, resamples=resamples, seed=seed)
+    )
 
 
 # Which metrics choose alike
@@ -368,17 +342,8 @@ def analyse(votes: Votes, *, by: Unit | None = None, resamples: int = 1000, seed
 def dialogue_scores(scores: pd.DataFrame, contexts: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return one score for each dialogue: those of dialogues, else the mean over the judged speaker's turns.
 
-    Parameters
-    ----------
-    scores
-        Table ``scores``.
-    contexts
-        ``context_id`` and ``dialogue_id``: which dialogue a turn belongs to; for scores of turns.
-
-    Returns
-    -------
-    DataFrame
-        ``metric``, ``output``, ``dialogue_id``, ``system_id``, ``value``.
+    ``scores`` is a table of this name; ``contexts`` (``context_id`` and ``dialogue_id``) is needed for scores of turns. The
+    result has the columns ``metric``, ``output``, ``dialogue_id``, ``system_id`` and ``value``.
     """
     key = ["metric", "output", "dialogue_id", "system_id"]
     whole = scores[scores["level"] == "dialogue"].rename(columns={"item_id": "dialogue_id"})[[*key, "value"]]
@@ -401,10 +366,8 @@ def dialogue_scores(scores: pd.DataFrame, contexts: pd.DataFrame | None = None) 
 def properties(dialogue: Dialogue) -> dict[str, float]:
     """Return what can be counted of the judged speaker's utterances."""
     texts = dialogue.judged_texts()
-    words = normalise(" ".join(texts)).split()
-    partner = {
-        *normalise(" ".join(text for speaker, text in dialogue.utterances if speaker != dialogue.judged)).split()
-    }
+    theirs = [text for speaker, text in dialogue.utterances if speaker != dialogue.judged]
+    words, partner = normalise(" ".join(texts)).split(), {*normalise(" ".join(theirs)).split()}
     return {
         "words": sum(len(text.split()) for text in texts),
         "words, normalised": len(words),
@@ -425,49 +388,39 @@ def metric_choices(
     resamples: int = 1000,
     seed: int = 2024,
 ) -> pd.DataFrame:
-    """Return how often the dialogue with the higher score is the preferred one.
+    """Return how often the dialogue with the higher score is the preferred one; equal scores are half a hit.
 
-    Parameters
-    ----------
-    votes
-        Votes for a tie are left out. Equal scores are half a hit.
-    scores
-        As :func:`dialogue_scores` returns them.
-    dominant
-        The system that ``others`` leaves out.
-    ratings
-        ``dialogue_id``, ``system_id`` and ``rating``, to correlate the scores with (Spearman).
-    resamples, seed
-        Of the 95 % percentile intervals, which are by annotator.
+    Votes for a tie are left out. ``scores`` are :func:`dialogue_scores`'s; ``ratings`` (``dialogue_id``, ``system_id`` and
+    ``rating``) are for the correlation; the 95 % percentile intervals are by annotator.
 
     Returns
     -------
     DataFrame
-        ``metric``, ``output``, ``of`` (``all``, ``others``: without the dominant system, or ``pair``: two systems, ``a`` and
+        ``metric``, ``output``, ``of`` (``all``, ``others``: without the ``dominant`` system, or ``pair``: two systems, ``a`` and
         ``b``), ``value``, ``low``, ``high``, ``n`` (votes), ``lacking`` (votes without both scores), and for ``all``
         and ``others`` ``spearman`` with ratings of the same systems.
     """
-    rows, strict = [], votes.strict
+    rows, strict, item = [], votes.strict, ["dialogue_id", "system_id"]
     for (metric, output), group in scores.groupby(["metric", "output"], sort=False):
-        known = group.set_index(["dialogue_id", "system_id"])["value"]
+        known = group.set_index(item)["value"]
         keys = (pd.MultiIndex.from_frame(strict[[f"{side}_dialogue_id", side]]) for side in _EITHER)
         a, b = (known.reindex(key).to_numpy(float) for key in keys)
         hit = np.where(a == b, 0.5, (a > b) == (strict["won"] == 1))
         frame = strict.assign(hit=np.where(np.isnan(a) | np.isnan(b), np.nan, hit))
-        rated = None if ratings is None else group.merge(ratings, on=["dialogue_id", "system_id"])
-        samples = {("all", "", ""): frame, ("others", "", ""): frame[(frame[[*_EITHER]] != dominant).all(axis=1)]}
-        samples |= {("pair", str(x), str(y)): part for (x, y), part in frame.groupby([*_EITHER])}
-        for (of, x, y), part in samples.items():
-            there = part[part["hit"].notna()]
-            about = {"metric": metric, "output": output, "of": of, "a": x, "b": y}
+        parts = {("all", "", ""): frame, ("others", "", ""): frame[(frame[_EITHER] != dominant).all(axis=1)]}
+        parts |= {("pair", str(x), str(y)): part for (x, y), part in frame.groupby(_EITHER)}
+        for (of, x, y), part in parts.items():
+            there, spearman = part[part["hit"].notna()], np.nan
             rng = np.random.default_rng(seed)
             low, high = _mean_interval(there["hit"].to_numpy(float), there["annotator_id"].to_numpy(), resamples, rng)
-            numbers = {"value": there["hit"].mean(), "low": low, "high": high, "n": len(there)}
-            rows.append(about | numbers | {"lacking": len(part) - len(there), "spearman": np.nan})
-            if rated is not None and of != "pair":
+            if ratings is not None and of != "pair":
+                rated = group.merge(ratings, on=item)
                 own = rated if of == "all" else rated[rated["system_id"] != dominant]
                 value, rating = own["value"].to_numpy(float), own["rating"].to_numpy(float)
-                rows[-1]["spearman"] = float(correlate(value, rating, "spearman").value)
+                spearman = float(correlate(value, rating, "spearman").value)
+            about = {"metric": metric, "output": output, "of": of, "a": x, "b": y}
+            numbers = {"value": there["hit"].mean(), "low": low, "high": high, "n": len(there)}
+            rows.append(about | numbers | {"lacking": len(part) - len(there), "spearman": spearman})
     return pd.DataFrame(rows)
 
 
@@ -477,12 +430,7 @@ def significance(
     """Return how likely studies of several sizes on two systems are to find a difference (binomial test, 5 %).
 
     Votes, ties among them, are drawn at random from those given, with replacement. A vote costs the median time of those
-    whose time is known.
-
-    Returns
-    -------
-    DataFrame
-        ``votes``, ``hours`` (missing if no time is known) and ``probability``.
+    whose time is known. The columns are ``votes``, ``hours`` (missing if no time is known) and ``probability``.
     """
     frame = votes.frame[(votes.frame["a"] == a) & (votes.frame["b"] == b)]
     if frame.empty:

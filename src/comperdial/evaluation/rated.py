@@ -16,21 +16,7 @@ from comperdial.stats.design import FEWEST_SAMPLED, Design
 
 @dataclass(frozen=True)
 class RatedSet:
-    """One data set: which level was rated, the ratings, and which dialogue each context belongs to.
-
-    Attributes
-    ----------
-    dataset
-        Its name, as in the tables.
-    level
-        What was rated: ``turn`` or ``dialogue``.
-    ratings
-        Table ``ratings``, of one level and any number of sources.
-    contexts
-        Columns dataset, context_id, dialogue_id.
-    systems
-        Table ``systems``: ratings of references do not count; None: there are none.
-    """
+    """One data set, rated at ``level`` by any number of sources; ratings of references (``systems``) do not count."""
 
     dataset: str
     level: str
@@ -40,24 +26,16 @@ class RatedSet:
 
     @classmethod
     def read(cls, folder: str | Path) -> RatedSet:
-        """Read a folder of tables.
-
-        Raises
-        ------
-        FileError
-            When there is no such folder.
-        SchemaError
-            When it has no ratings, ratings of both levels, or several data sets.
-        """
+        """Read a folder of tables, which must have ratings of one level and one data set."""
         folder = Path(folder)
         if not folder.is_dir():
             raise FileError("no such folder", where=str(folder), expected="a folder of one data set's tables")
         tables = Tables.read(folder, ())
         levels, names = tables.ratings["level"].unique(), tables.ratings["dataset"].unique()
         if len(levels) != 1 or len(names) != 1:
-            found = ", ".join(sorted({*levels, *names}))
+            of = ", ".join(sorted({*levels, *names}))
             raise SchemaError(
-                f"ratings of {found}" if found else "no ratings",
+                f"ratings of {of}" if of else "no ratings",
                 where=str(folder),
                 expected="ratings of one level and one data set",
             )
@@ -76,20 +54,19 @@ class RatedSet:
         """Pair this data set's scores with the mean ratings of a source, one sample a dimension.
 
         At dialogue level a score of turns becomes its mean over the dialogue's scored turns. ``coverage`` is the share
-        of rated items with a score. The design says what an interval resamples: systems and dialogues, where the
+        of rated items with a score. The design is what an interval resamples: systems and dialogues, where the
         systems have dialogues (or contexts) in common; systems, where each dialogue is of one system, as what dialogues
         vary is in the systems then, and 98 % of intervals of both would cover; dialogues, where there are fewer than
         four systems or it is not known which system a dialogue is of. Items of one dialogue are drawn together.
         """
         tables = Tables(scores, self.ratings, self.contexts, self.systems, source)
-        return [_for_study(sample) for sample in tables.samples((self.level,))]
-
-
-def _for_study(sample: Sample) -> Sample:
-    design = sample.design
-    if len(sample.systems) < FEWEST_SAMPLED:
-        design = Design(np.zeros_like(design.systems), design.dialogues)
-    elif len(np.unique(np.stack([design.systems, design.dialogues]), axis=1).T) == design.dialogues.max() + 1:
-        design = Design(design.systems, np.zeros_like(design.dialogues))
-    coverage = tuple(float(share) for share in (~np.isnan(sample.scores)).mean(axis=1))
-    return replace(sample, design=design, coverage=coverage)
+        made = []
+        for sample in tables.samples((self.level,)):
+            design = sample.design
+            if len(sample.systems) < FEWEST_SAMPLED:
+                design = Design(np.zeros_like(design.systems), design.dialogues)
+            elif design.cells.max() == design.dialogues.max():
+                design = Design(design.systems, np.zeros_like(design.dialogues))
+            coverage = tuple(float(share) for share in (~np.isnan(sample.scores)).mean(axis=1))
+            made.append(replace(sample, design=design, coverage=coverage))
+        return made

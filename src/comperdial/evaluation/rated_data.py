@@ -52,52 +52,40 @@ class RatedData:
         """Return the file's own columns of responses and of dialogues, for :func:`comperdial.evaluation.options.subset`."""
         if self.records is None:
             return []
-        found = []
+        frames = []
         for level, item in (("turn", "context_id"), ("dialogue", "dialogue_id")):
             rows = self.records[self.records["level"] == level].drop(columns="level")
-            found.append(rows.drop(columns=item, errors="ignore").rename(columns={"item_id": item}))
-        return [rows for rows in found if len(rows)]
+            frames.append(rows.drop(columns=item, errors="ignore").rename(columns={"item_id": item}))
+        return [rows for rows in frames if len(rows)]
 
     def scores(self, names: Sequence[str]) -> pd.DataFrame | None:
-        """Return the scores, such as a judge's, that some of the file's own columns hold.
+        """Return the scores, such as a judge's, that some of the file's own columns hold; None for no names.
 
-        Returns
-        -------
-        DataFrame
-            Table ``scores``: a metric for each column, with the output ``score``; None for no names.
-
-        Raises
-        ------
-        SchemaError
-            When a cell is no number, or the rows of one response differ.
+        In table ``scores`` each column is a metric with the output ``score``. A SchemaError is raised if a cell is no
+        number, or the rows of one response differ.
         """
         if not names or self.records is None:
             return None
-        found = []
+        parts = []
         for name in names:
             seen: dict[tuple[str, ...], tuple[float, int]] = {}
             keys = self.records[_UNIT].itertuples(index=False, name=None)
-            for record, (key, cell) in enumerate(zip(keys, self.records[name], strict=True), start=1):
-                value = number(cell)
+            for record, (key, value) in enumerate(zip(keys, map(number, self.records[name]), strict=True), start=1):
                 if value is None or pd.isna(key[2]):
                     continue
-                where = f"{self.path}, record {record}, column {name!r}"
-                if isinstance(value, str):
-                    raise SchemaError(f"holds {value}", where=where, expected="a number, one score a response")
-                first, earlier = seen.setdefault(key, (value, record))
-                if first != value:
-                    raise SchemaError(
-                        f"holds {value:g}, and {first:g} in record {earlier} of the same response",
-                        where=where,
-                        expected="one score a response",
-                    )
+                problem = f"holds {value}" if isinstance(value, str) else None
+                if not problem and (first := seen.setdefault(key, (float(value), record)))[0] != value:
+                    problem = f"holds {value:g}, and {first[0]:g} in record {first[1]} of the same response"
+                if problem:
+                    where = f"{self.path}, record {record}, column {name!r}"
+                    raise SchemaError(problem, where=where, expected="a number, one score a response")
             if not seen:
                 raise SchemaError(
                     f"no number in column {name!r}", where=str(self.path), expected="the scores of responses"
                 )
             rows = pd.DataFrame(list(seen), columns=_UNIT)
-            found.append(rows.assign(value=[value for value, _ in seen.values()], metric=name))
-        made = pd.concat(found, ignore_index=True).assign(output="score", cut=0, signature="column of the rated file")
+            parts.append(rows.assign(value=[value for value, _ in seen.values()], metric=name))
+        made = pd.concat(parts, ignore_index=True).assign(output="score", cut=0, signature="column of the rated file")
         return schema.validate(made, "scores", where=str(self.path))
 
 
@@ -109,7 +97,7 @@ def read_rated(
     dataset: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> RatedData:
-    """Read responses with their ratings.
+    """Read responses with their ratings; a ConfigError is raised if there are no ratings at all.
 
     Parameters
     ----------
@@ -123,11 +111,6 @@ def read_rated(
         The name of the data set for ratings that do not name it; default: that of the responses.
     options
         How a file of rated responses is read.
-
-    Raises
-    ------
-    ConfigError
-        When there are no ratings at all.
     """
     path = None if path is None else Path(path)
     if options and (path is None or path.is_dir() or ratings):
@@ -137,24 +120,29 @@ def read_rated(
             expected="neither, with a folder or with ratings in a file of their own",
         )
     if path is None:
-        found = RatedData([], schema.empty("ratings"))
+        data = RatedData([], schema.empty("ratings"))
     elif path.is_dir():
-        found = _read_folder(path)
+        data = _read_folder(path)
+    elif ratings:
+        records = read_records(path)
+        units = records.responses.rename(columns={"context_id": "item_id"}).assign(level="turn")
+        data = RatedData([(records.responses, records.batch())], schema.empty("ratings"), path=path)
+        data = _with_records(data, path, units, {})
     else:
-        found = _read_responses(path) if ratings else _read_file(path, options or {})
-    if dataset is None and found.records is not None:
-        dataset = str(found.records["dataset"].iloc[0]) if found.records["dataset"].nunique() == 1 else None
+        data = _read_file(path, options or {})
+    if dataset is None and data.records is not None and data.records["dataset"].nunique() == 1:
+        dataset = str(data.records["dataset"].iloc[0])
     if ratings:
-        found = replace(found, ratings=aggregate.read_ratings_of(ratings, dataset=dataset))
+        data = replace(data, ratings=aggregate.read_ratings_of(ratings, dataset=dataset))
     if contexts:
-        found = replace(found, contexts=aggregate.read_contexts(contexts, dataset=dataset))
-    if found.ratings.empty:
+        data = replace(data, contexts=aggregate.read_contexts(contexts, dataset=dataset))
+    if data.ratings.empty:
         raise ConfigError(
             "no ratings",
             where=str(path) if path else None,
             expected="a column `rating` beside the responses, or --ratings",
         )
-    return found
+    return data
 
 
 def _read_folder(folder: Path) -> RatedData:
@@ -178,20 +166,10 @@ def _read_file(path: Path, options: Mapping[str, Any]) -> RatedData:
     responses = responses[responses["system_id"].map(kinds) != "reference"].reset_index(drop=True)
     contexts = tables["contexts"].set_index("context_id").loc[responses["context_id"]]
     columns = (list(contexts[column]) for column in ("references", "history", "facts"))
-    found = RatedData(
-        [(responses, Batch(list(responses["response"]), *columns))],
-        tables["ratings"], tables["contexts"], tables["systems"], path,
-    )  # fmt: skip
+    batch = Batch(list(responses["response"]), *columns)
+    data = RatedData([(responses, batch)], tables["ratings"], tables["contexts"], tables["systems"], path)
     units = content.units.assign(dataset=tables["responses"]["dataset"].iloc[0])
-    return _with_records(found, path, units, options.get("columns") or {})
-
-
-def _read_responses(path: Path) -> RatedData:
-    """Read a file of responses whose ratings are in another."""
-    records = read_records(path)
-    units = records.responses.rename(columns={"context_id": "item_id"}).assign(level="turn")
-    found = RatedData([(records.responses, records.batch())], schema.empty("ratings"), path=path)
-    return _with_records(found, path, units, {})
+    return _with_records(data, path, units, options.get("columns") or {})
 
 
 def _with_records(data: RatedData, path: Path, units: pd.DataFrame, mapped: Mapping[str, Any]) -> RatedData:

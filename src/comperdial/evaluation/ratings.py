@@ -21,7 +21,7 @@ ALPHA_COLUMNS = [
     "ratings", "resamples",
 ]  # fmt: skip
 BIAS_COLUMNS = ["dataset", "level", "dimension", "annotator_id", "n", "mean", "bias", "spread", "spearman"]
-_DIALOGUE = ["dataset", "dialogue_id", "system_id"]
+_ITEM, _DIALOGUE = ["dataset", "item_id", "system_id"], ["dataset", "dialogue_id", "system_id"]
 
 
 def alphas(
@@ -55,24 +55,22 @@ def alphas(
     Returns
     -------
     DataFrame
-        One row a data set, level, dimension and metric: value, low, high, confidence; items and ratings that count
-        (of items with two ratings or more), clusters (what was resampled), annotators, resamples. Sorted by data set,
-        level (turn first) and dimension.
+        One row a data set, level (turn first), dimension and metric: value, low, high, confidence; items and ratings that
+        count (of items with two ratings or more), clusters (what was resampled), annotators, resamples.
     """
     rows: list[dict[str, Any]] = []
     for key, table in _tables(ratings, source):
-        clusters = _dialogues(table, key["dataset"], contexts) if key["level"] == "turn" else np.arange(len(table))
+        items = table.index.to_frame(index=False).assign(dataset=key["dataset"])
+        if key["level"] == "turn":
+            items["item_id"] = _dialogue_of(items, contexts)
+        clusters = items.groupby(["item_id", "system_id"], sort=False).ngroup().to_numpy()
         numbers = table.to_numpy(dtype=np.float64)
         kept = is_pairable(numbers)
         rated = ~np.isnan(numbers[kept])
         counts = {
-            "confidence": confidence,
-            "items": int(kept.sum()),
-            "clusters": len(np.unique(clusters[kept])),
-            "annotators": int(rated.any(axis=0).sum()),
-            "ratings": int(rated.sum()),
-            "resamples": resamples,
-        }
+            "confidence": confidence, "items": int(kept.sum()), "clusters": len(np.unique(clusters[kept])),
+            "annotators": int(rated.any(axis=0).sum()), "ratings": int(rated.sum()), "resamples": resamples,
+        }  # fmt: skip
         for metric in metrics:
             # The same resamples for each metric.
             rng = np.random.default_rng([seed, zlib.crc32("\n".join(key.values()).encode())])
@@ -85,14 +83,7 @@ def alphas(
 
 
 def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFrame:
-    """Hold each annotator against the others who rated the same items.
-
-    Parameters
-    ----------
-    ratings
-        Table ``ratings``.
-    source
-        As in :func:`alphas`.
+    """Compare each annotator with the others who rated the same items.
 
     Returns
     -------
@@ -109,18 +100,16 @@ def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFr
             others = table.drop(columns=annotator)
             shared = table[annotator].notna() & others.notna().any(axis=1)
             own, others = table.loc[shared, annotator], others[shared]
-            difference = own - others.mean(axis=1)
-            rows.append(
-                key
-                | {
-                    "annotator_id": annotator,
-                    "n": int(shared.sum()),
-                    "mean": own.mean(),
-                    "bias": difference.mean(),
-                    "spread": _spread(own, others),
-                    "spearman": correlate(own, others.mean(axis=1), "spearman").value,
-                }
-            )
+            theirs = others.mean(axis=1)
+            degrees, squares = (others.count() - 1).clip(lower=0).sum(), ((others - others.mean()) ** 2).sum().sum()
+            numbers = {
+                "n": len(own),
+                "mean": own.mean(),
+                "bias": (own - theirs).mean(),
+                "spread": float(np.sqrt(own.var() / (squares / degrees))) if degrees and squares else np.nan,
+                "spearman": correlate(own, theirs, "spearman").value,
+            }
+            rows.append(key | {"annotator_id": annotator} | numbers)
     return pd.DataFrame(rows, columns=BIAS_COLUMNS)
 
 
@@ -152,12 +141,21 @@ def level_differences(
         Columns dataset, dialogue_id, system_id, turns (rated), turn_rating, dialogue_rating, difference; lowest
         difference first, ties (to 9 digits) by the names.
     """
-    turns, dialogues = (_of_dimension(ratings, level, dimension, source) for level in RATED_LEVELS)
-    means = turns.groupby(["dataset", "item_id", "system_id"], as_index=False)["rating"].mean()
-    means["dialogue_id"] = _dialogue_ids(means["dataset"], means["item_id"], contexts)
+    of_level = {}
+    for level in RATED_LEVELS:
+        chosen = ratings[(ratings["level"] == level) & (ratings["source"] == source)]
+        if dimension not in set(chosen["dimension"]):
+            raise SchemaError(
+                f"no ratings of dimension {dimension!r} by source {source!r} at {level} level",
+                where="table ratings",
+                expected=f"dimension {dimension!r}",
+                hint="It has: " + ", ".join(sorted(chosen["dimension"].unique())),
+            )
+        of_level[level] = chosen[chosen["dimension"] == dimension].groupby(_ITEM)["rating"].mean()
+    means = of_level["turn"].reset_index()
+    means["dialogue_id"] = _dialogue_of(means, contexts)
     frame = means.groupby(_DIALOGUE)["rating"].agg(turns="size", turn_rating="mean")
-    of_dialogues = dialogues.rename(columns={"item_id": "dialogue_id"}).groupby(_DIALOGUE)["rating"]
-    frame["dialogue_rating"] = of_dialogues.mean()
+    frame["dialogue_rating"] = of_level["dialogue"].rename_axis(_DIALOGUE)
     frame = frame[frame["dialogue_rating"].notna()].reset_index()
     if systems is not None:
         frame = frame.merge(systems.loc[systems["kind"] == "agent", ["dataset", "system_id"]])
@@ -182,15 +180,11 @@ def table13_cases(
     """Choose one dialogue and at most ``count`` systems in it, to be shown side by side as in ComperDial's Table 13.
 
     The paper does not say how it chose. Here it is the dialogue whose ``count`` lowest differences of
-    :func:`level_differences` (same parameters) have the lowest mean, and the systems they belong to; ties by name.
-
-    Returns
-    -------
-    DataFrame
-        As :func:`level_differences`; lowest difference first.
+    :func:`level_differences` (same parameters, same columns) have the lowest mean, and the systems they belong to; ties by
+    name.
     """
-    found = level_differences(ratings, contexts, systems=systems, source=source)
-    lowest = found.groupby(["dataset", "dialogue_id"]).head(count)
+    differences = level_differences(ratings, contexts, systems=systems, source=source)
+    lowest = differences.groupby(["dataset", "dialogue_id"]).head(count)
     of_dialogue = lowest.groupby(["dataset", "dialogue_id"])["difference"].agg(["size", "mean"])
     # Small sets may have fewer systems than are to be shown: then as many as there are.
     means = of_dialogue.loc[of_dialogue["size"] == of_dialogue["size"].max(), "mean"].round(9)
@@ -212,46 +206,15 @@ def _tables(ratings: pd.DataFrame, source: str) -> Iterable[tuple[dict[str, str]
             yield {"dataset": str(dataset), "level": level, "dimension": str(dimension)}, table
 
 
-def _of_dimension(ratings: pd.DataFrame, level: str, dimension: str, source: str) -> pd.DataFrame:
-    chosen = ratings[(ratings["level"] == level) & (ratings["source"] == source)]
-    if dimension not in set(chosen["dimension"]):
-        raise SchemaError(
-            f"no ratings of dimension {dimension!r} by source {source!r} at {level} level",
-            where="table ratings",
-            expected=f"dimension {dimension!r}",
-            hint="It has: " + ", ".join(sorted(chosen["dimension"].unique())),
-        )
-    return chosen[chosen["dimension"] == dimension]
-
-
-def _dialogue_ids(
-    datasets: Iterable[str], context_ids: Iterable[str], contexts: pd.DataFrame
-) -> npt.NDArray[np.object_]:
-    """Return the dialogue of each context."""
+def _dialogue_of(items: pd.DataFrame, contexts: pd.DataFrame) -> npt.NDArray[np.object_]:
+    """Return the dialogue of each context (dataset, item_id)."""
     known = contexts.set_index(["dataset", "context_id"])["dialogue_id"]
-    wanted = pd.MultiIndex.from_arrays([list(datasets), list(context_ids)])
-    found = known.reindex(wanted)
-    if found.isna().any():
-        dataset, context = wanted[int(found.isna().to_numpy().argmax())]
+    dialogues = known.reindex(pd.MultiIndex.from_frame(items[["dataset", "item_id"]])).to_numpy(dtype=object)
+    if (unknown := pd.isna(dialogues)).any():
+        dataset, context = items.loc[unknown, ["dataset", "item_id"]].iloc[0]
         raise SchemaError(
             f"rated context {context!r} of data set {dataset!r} is unknown",
             where="table contexts",
             expected="every context that was rated",
         )
-    return found.to_numpy(dtype=object)
-
-
-def _dialogues(table: pd.DataFrame, dataset: str, contexts: pd.DataFrame) -> npt.NDArray[np.intp]:
-    """Return, for each item of a table by context and system, a number for its dialogue crossed with its system."""
-    ids, systems = (table.index.get_level_values(name) for name in ("item_id", "system_id"))
-    dialogues = _dialogue_ids([dataset] * len(ids), ids, contexts)
-    return pd.MultiIndex.from_arrays([dialogues, systems]).factorize()[0]
-
-
-def _spread(own: pd.Series, others: pd.DataFrame) -> float:
-    """Return a standard deviation over that of others, whose variances are pooled within each of them."""
-    if len(own) < 2:
-        return float("nan")
-    degrees = float((others.count() - 1).clip(lower=0).sum())
-    squares = float(((others - others.mean()) ** 2).sum().sum())
-    return float(np.sqrt(own.var() / (squares / degrees))) if degrees and squares else float("nan")
+    return dialogues

@@ -14,7 +14,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
-from comperdial.core.names import Output
+from comperdial.core.names import RATED_LEVELS, Output
 from comperdial.evaluation.samples import NAME, check_scores
 from comperdial.metrics import Metric, scoring
 from comperdial.perturbations import Perturbation
@@ -42,17 +42,9 @@ def read_pairs(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 def pairs_of(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
     """Return the pairs of an original and its perturbed version.
 
-    Returns
-    -------
-    DataFrame
-        One row a pair, indexed by its dialogue_id: ``dataset``, ``perturbation``, and ``original``, a number that pairs
-        made of the same text share.
-
-    Raises
-    ------
-    SchemaError
-        When a dialogue is no pair: it has responses of the systems ``original`` and ``perturbed``, and is called
-        ``<perturbation>-<number>``.
+    There is one row a pair, indexed by its dialogue_id: ``dataset``, ``perturbation``, and ``original``, a number that pairs
+    made of the same text share. A SchemaError is raised if a dialogue is no pair: it has responses of the systems
+    ``original`` and ``perturbed``, and is called ``<perturbation>-<number>``.
     """
     rows = responses.merge(contexts[["context_id", "dialogue_id", "turn", "history"]], on="context_id")
     if len(rows) < len(responses):
@@ -67,12 +59,8 @@ def pairs_of(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
         if not str(dialogue).rpartition("-")[0]:
             raise SchemaError(f"dialogue {dialogue!r}", expected="<perturbation>-<number>")
     # The last response and its history are the whole text.
-    last = (
-        rows[rows["system_id"] == ORIGINAL]
-        .sort_values("turn", kind="stable")
-        .drop_duplicates("dialogue_id", keep="last")
-    )
-    last = last.set_index("dialogue_id").sort_index()
+    rows = rows[rows["system_id"] == ORIGINAL].sort_values("turn", kind="stable")
+    last = rows.drop_duplicates("dialogue_id", keep="last").set_index("dialogue_id").sort_index()
     texts = [
         (*((one["speaker"], one["text"]) for one in history), response)
         for history, response in zip(last["history"], last["response"], strict=True)
@@ -98,10 +86,8 @@ def ratios(
 
     Parameters
     ----------
-    contexts, pairs
-        Of one data set (:func:`pairs_of`).
-    scores
-        Its table ``scores``. A pair's score is the mean over its scored responses, or the score of the dialogue.
+    contexts, pairs, scores
+        Of one data set (:func:`pairs_of`). A pair's score is the mean over its scored responses, or the score of the dialogue.
     perturbations
         By name, as in the pairs.
     bounds
@@ -115,14 +101,8 @@ def ratios(
         to 1: for any drop (threshold 0) and for the perturbation's own. Each dimension that a perturbation aims at has the
         output called like it, or, of a metric without such a one, all outputs. ``ties`` is the share of pairs with
         equal scores; ``n`` counts pairs with both, ``coverage`` is their share. The interval
-        (:func:`comperdial.stats.proportions.share`) knows which pairs were made of the same original.
-
-    Raises
-    ------
-    SchemaError
-        When a metric's scores belong to no pair, or a score is outside its bounds.
-    UnknownNameError
-        When a pair's perturbation is not known.
+        (:func:`comperdial.stats.proportions.share`) knows which pairs were made of the same original. A SchemaError is
+        raised if a metric's scores belong to no pair, or a score is outside its bounds.
     """
     dataset, bounds = str(pairs["dataset"].iloc[0]), bounds or {}
     where = f"dataset {dataset!r}"
@@ -131,43 +111,48 @@ def ratios(
         if name not in perturbations:
             raise UnknownNameError("perturbation", name, perturbations, where=where)
     versions = _versions(contexts, pairs, scores, where)
-    signatures = scores.drop_duplicates("metric").set_index("metric")["signature"].to_dict()
-    names = {(str(metric), str(output)) for metric, output, _ in versions.index}
+    signatures = scores.drop_duplicates("metric").set_index("metric")["signature"]
+    names = sorted({(str(metric), str(output)) for metric, output, _ in versions.index})
     rows: list[dict[str, Any]] = []
-    for metric, output in sorted(names):
-        of_output, scale = pd.DataFrame(versions.xs((metric, output))), bounds.get((metric, output))
+    for metric, output in names:
+        both, scale = pd.DataFrame(versions.xs((metric, output))), bounds.get((metric, output))
         if scale is None:
             log.info("%s: no bounds of %s:%s, so the ratio for any drop alone", dataset, metric, output)
-        else:
-            _check_bounds(of_output, scale, f"{where}, {metric}:{output}")
-        drops = _drops(of_output.reindex(pairs.index))
+        low, high = scale or (np.nan, np.nan)
+        slack = _ROUNDING * (high - low)
+        outside = both.to_numpy(float)[((both < low - slack) | (both > high + slack)).to_numpy()]
+        if len(outside):
+            raise SchemaError(
+                f"a score of {outside[0]:g}, outside its bounds",
+                where=f"{where}, {metric}:{output}",
+                expected=f"{low:g} to {high:g}",
+            )
+        drops = both[ORIGINAL] - both[PERTURBED]
+        # Means that differ only in the order of adding are ties.
+        drops = drops.mask(drops.abs() <= TIED * both.abs().max(axis=1), 0.0)
+        about = {"dataset": dataset, "metric": metric, "output": output, "signature": signatures[metric]}
+        about |= {"lowest": low, "highest": high}
         for name, of_pairs in pairs.groupby("perturbation"):
-            aim, mine = perturbations[str(name)], drops.loc[of_pairs.index].dropna()
+            aim, mine = perturbations[str(name)], drops.reindex(of_pairs.index).dropna()
             clusters = of_pairs.loc[mine.index, "original"]
-            for dimension in aim.dimensions:
-                # A metric's output that is called as a dimension is alone of this one.
-                if output != dimension and (metric, dimension) in names:
-                    continue
-                for threshold in dict.fromkeys([0.0, float(aim.threshold)] if scale else [0.0]):
-                    least = (threshold + _ROUNDING) * (scale[1] - scale[0]) if threshold and scale else 0.0
-                    fell = share(mine > least, clusters)
-                    rows.append(
-                        {"dataset": dataset, "perturbation": name, "level": aim.level, "dimension": dimension}
-                        | {"metric": metric, "output": output, "threshold": threshold, "ratio": fell.value}
-                        | {"low": fell.low, "high": fell.high, "ties": float((mine == 0).mean()), "n": fell.n}
-                        | {"coverage": fell.n / len(of_pairs), "signature": signatures[metric]}
-                        | dict(zip(("lowest", "highest"), scale or (np.nan, np.nan), strict=True))
-                    )
+            # A metric's output that is called as a dimension is alone of this one.
+            aimed = [one for one in aim.dimensions if output == one or (metric, one) not in names]
+            for threshold in dict.fromkeys([0.0, float(aim.threshold)] if scale else [0.0]):
+                fell = share(mine > ((threshold + _ROUNDING) * (high - low) if threshold else 0.0), clusters)
+                numbers = {"threshold": threshold, "ratio": fell.value, "low": fell.low, "high": fell.high, "n": fell.n}
+                numbers |= {"ties": float((mine == 0).mean()), "coverage": fell.n / len(of_pairs)}
+                aims = {"perturbation": name, "level": aim.level}
+                rows += [about | aims | {"dimension": dimension} | numbers for dimension in aimed]
     order = ["perturbation", "dimension", *NAME, "threshold"]
-    found_rows = pd.DataFrame(rows, columns=schema.table("ratios").columns)
-    return schema.validate(found_rows.sort_values(order, ignore_index=True), "ratios")
+    table = pd.DataFrame(rows, columns=schema.table("ratios").columns)
+    return schema.validate(table.sort_values(order, ignore_index=True), "ratios")
 
 
 def _versions(contexts: pd.DataFrame, pairs: pd.DataFrame, scores: pd.DataFrame, where: str) -> pd.DataFrame:
     """Return the mean score of both versions of each pair: index metric, output and pair, a column for each version."""
     of_turn = scores["item_id"].map(contexts.set_index("context_id")["dialogue_id"])
     scores = scores.assign(pair=of_turn.where(scores["level"] == "turn", scores["item_id"]))
-    scores = scores[scores["level"].isin(("turn", "dialogue"))]
+    scores = scores[scores["level"].isin(RATED_LEVELS)]
     here = scores["pair"].isin(pairs.index) & scores["system_id"].isin([ORIGINAL, PERTURBED])
     for metric, mine in here.groupby(scores["metric"], observed=True):
         if not mine.any():
@@ -178,26 +163,9 @@ def _versions(contexts: pd.DataFrame, pairs: pd.DataFrame, scores: pd.DataFrame,
             )
         if not mine.all():
             log.warning("%s: %d of %d scores belong to no pair", metric, int((~mine).sum()), len(mine))
-    means = (
-        scores[here].astype({"value": "float64"}).groupby([*NAME, "pair", "system_id"], observed=True)["value"].mean()
-    )
+    kept = scores[here].astype({"value": "float64"})
+    means = kept.groupby([*NAME, "pair", "system_id"], observed=True)["value"].mean()
     return means.unstack("system_id").reindex(columns=[ORIGINAL, PERTURBED])
-
-
-def _check_bounds(versions: pd.DataFrame, scale: tuple[float, float], where: str) -> None:
-    slack = _ROUNDING * (scale[1] - scale[0])
-    values = versions.to_numpy(dtype=np.float64)
-    outside = values[(values < scale[0] - slack) | (values > scale[1] + slack)]
-    if len(outside):
-        raise SchemaError(
-            f"a score of {outside[0]:g}, outside its bounds", where=where, expected=f"{scale[0]:g} to {scale[1]:g}"
-        )
-
-
-def _drops(versions: pd.DataFrame) -> pd.Series:
-    """Return by how much each pair's score falls. Means that differ only in the order of adding are ties."""
-    drops = versions[ORIGINAL] - versions[PERTURBED]
-    return drops.mask(drops.abs() <= TIED * versions.abs().max(axis=1), 0.0)
 
 
 def bounds_of(value: Mapping[str, Any]) -> dict[Output, tuple[float, float]]:
@@ -207,24 +175,14 @@ def bounds_of(value: Mapping[str, Any]) -> dict[Output, tuple[float, float]]:
     """
     bounds = {}
     for metric, outputs in value.items():
-        for output, pair in (outputs if isinstance(outputs, Mapping) else {"": ()}).items():
-            if (
-                not isinstance(pair, list | tuple)
-                or len(pair) != 2
-                or not all(map(_is_number, pair))
-                or pair[0] >= pair[1]
-            ):
+        pairs: Mapping[str, Any] = outputs if isinstance(outputs, Mapping) else {"": outputs}
+        for output, pair in pairs.items():
+            numbers = isinstance(pair, list | tuple) and all(type(one) in (int, float) for one in pair)
+            if not numbers or len(pair) != 2 or not -math.inf < pair[0] < pair[1] < math.inf:
                 where = f"bounds, {metric}, {output}".removesuffix(", ")
                 raise ConfigError(f"{pair!r}", where=where, expected='{"output": [low, high]}, numbers, low below high')
             bounds[metric, output] = (float(pair[0]), float(pair[1]))
     return bounds
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-# Scoring a sample of the pairs
 
 
 def drawn(contexts: pd.DataFrame, strategies: Sequence[str], sample: int, random: np.random.Generator) -> pd.DataFrame:
@@ -233,8 +191,7 @@ def drawn(contexts: pd.DataFrame, strategies: Sequence[str], sample: int, random
     chosen: set[str] = set()
     for strategy in strategies:
         names = sorted(contexts.loc[kinds == strategy, "dialogue_id"].unique())
-        order = random.permutation(len(names))[:sample]
-        chosen |= {names[place] for place in order}
+        chosen |= {names[place] for place in random.permutation(len(names))[:sample]}
     return contexts[contexts["dialogue_id"].isin(chosen)]
 
 
@@ -248,38 +205,19 @@ def score_pairs(
     seed: int,
     perturbations: Mapping[str, Perturbation],
 ) -> pd.DataFrame:
-    """Score pairs of some kinds, drawn at random, and say how often the original's score is higher.
+    """Score pairs of some kinds, drawn at random, and return how often the original's score is higher: table ``ratios``.
 
-    Parameters
-    ----------
-    folder
-        The tables of a set of pairs.
-    metrics
-        By the name to call each in the table.
-    output
-        The file of table ``scores`` to write.
-    strategies, sample
-        The kinds of pairs, and the most pairs of each.
-    seed
-        Of the draw.
-    perturbations
-        As in :func:`ratios`.
-
-    Returns
-    -------
-    DataFrame
-        Table ``ratios``.
+    ``folder`` holds the tables of pairs, ``metrics`` are by the name to call each in table ``scores``, which is written to
+    ``output``; ``strategies``, ``sample`` and ``seed`` are the kinds of pairs, the most pairs of each, and the seed of the draw.
     """
-    tables = {
-        name: schema.read(Path(folder) / f"{name}.parquet", name) for name in ("systems", "contexts", "responses")
-    }
-    tables["contexts"] = drawn(tables["contexts"], strategies, sample, np.random.default_rng(seed))
-    kept = tables["responses"]["context_id"].isin(tables["contexts"]["context_id"])
-    tables["responses"] = tables["responses"][kept]
+    names = ("systems", "contexts", "responses")
+    systems, contexts, responses = (schema.read(Path(folder) / f"{name}.parquet", name) for name in names)
+    contexts = drawn(contexts, strategies, sample, np.random.default_rng(seed))
+    responses = responses[responses["context_id"].isin(contexts["context_id"])]
     with tempfile.TemporaryDirectory() as part:
-        for name, frame in tables.items():
+        for name, frame in zip(names, (systems, contexts, responses), strict=True):
             schema.write(Path(part) / f"{name}.parquet", frame, name)
         scoring.score_all(metrics, part, output)
-    pairs = pairs_of(tables["contexts"], tables["responses"])
     scored = schema.read(output, "scores")
-    return ratios(tables["contexts"], pairs, scored, perturbations) if len(scored) else schema.empty("ratios")
+    pairs = pairs_of(contexts, responses)
+    return ratios(contexts, pairs, scored, perturbations) if len(scored) else schema.empty("ratios")

@@ -1,8 +1,8 @@
-"""How firmly conclusions stand: tables ``curves`` (with less of everything) and ``power`` (to tell metrics apart)."""
+"""How firm conclusions are: tables ``curves`` (with less of everything) and ``power`` (to tell metrics apart)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -43,48 +43,36 @@ class Subsampling:
 def curves(
     samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling, judgements: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """Correlate on random subsets of systems, dialogues, annotators and judges' samples.
+    """Correlate on random subsets of systems, dialogues, annotators and judges' samples, for table ``curves``.
 
-    Parameters
-    ----------
-    samples
-        As :func:`comperdial.evaluation.samples` gives them.
-    detail
-        Of which outputs and dimensions.
-    subsampling
-        The coefficient, the number of subsets, the seed.
-    judgements
-        Table ``judgements``: single samples of judges. Judges with one sample an item take no part.
-
-    Returns
-    -------
-    DataFrame
-        Table ``curves``.
+    ``detail`` names the outputs and dimensions; ``judgements`` holds single samples of judges, of which those with one
+    sample an item take no part.
     """
+    name, how = subsampling.coefficient, {"repeats": subsampling.repeats, "seed": subsampling.seed}
     rows: list[dict[str, Any]] = []
     for part in _parts(samples, detail):
-        counts: dict[Varied, int] = {
-            "systems": len(part.systems),
-            "dialogues": int(part.design.dialogues.max()) + 1,
-            "annotators": len(part.annotators),
-        }
+        systems, dialogues = part.design.counts
+        counts: dict[Varied, int] = {"systems": systems, "dialogues": dialogues, "annotators": len(part.annotators)}
         for varied, count in counts.items():
-            sizes = _sizes(count, least=1 if varied == "annotators" or part.design.average else 2)
-            if varied == "systems" and part.design.average:
-                sizes = [size for size in sizes if size > 2]
-            if len(sizes) < 2:
-                continue
-            curve = subsample_curve(
-                part.scores, part.single, part.design, subsampling.coefficient,
-                varied=varied, sizes=sizes, repeats=subsampling.repeats, seed=subsampling.seed,
-            )  # fmt: skip
-            rows += _curve_rows(part, subsampling, varied, curve, part.names)
-        if judgements is not None:
-            rows += _of_judges(part, subsampling, judgements)
+            least = 1 if varied == "annotators" or part.design.average else 2
+            sizes = _sizes(count, 3 if varied == "systems" and part.design.average else least)
+            if len(sizes) > 1:
+                curve = subsample_curve(part.scores, part.single, part.design, name, varied=varied, sizes=sizes, **how)
+                rows += _curve_rows(part, name, varied, curve, part.names)
+        # Judges have samples of what they judged: responses or dialogues.
+        own = pd.DataFrame() if judgements is None else judgements[judgements["dataset"] == part.dataset]
+        if len(own) and part.level == part.against:
+            names, judged = _judged(part, own[own["level"] == part.level])
+            if names:
+                others = part.scores[[row for row, one in enumerate(part.names) if one not in names]]
+                rest = coefficients(others, part.ratings, part.design, [name])[:, 0]
+                sizes = _sizes(judged.shape[1], 1)
+                curve = sample_curve(judged, part.ratings, part.design, name, sizes=sizes, others=rest, **how)
+                rows += _curve_rows(part, name, "samples", curve, names)
     return schema.validate(pd.DataFrame(rows, columns=schema.table("curves").columns), "curves")
 
 
-def _parts(samples: Iterable[Sample], detail: Detail) -> Iterable[Sample]:
+def _parts(samples: Iterable[Sample], detail: Detail) -> Iterator[Sample]:
     for sample in samples:
         part = detail.of(sample)
         part = part.only([name for name in part.names if name != HUMAN]) if part else None
@@ -92,16 +80,16 @@ def _parts(samples: Iterable[Sample], detail: Detail) -> Iterable[Sample]:
             yield part
 
 
-def _sizes(count: int, *, least: int) -> list[int]:
+def _sizes(count: int, least: int) -> list[int]:
     return [*(size for size in SIZES if least <= size < count), count] if count >= least else []
 
 
 def _curve_rows(
-    sample: Sample, subsampling: Subsampling, varied: str, curve: Curve, names: Sequence[tuple[str, str]]
+    sample: Sample, coefficient: Coefficient, varied: str, curve: Curve, names: Sequence[tuple[str, str]]
 ) -> list[dict[str, Any]]:
     return [
         sample.key
-        | {"coefficient": subsampling.coefficient, "varied": varied, "size": size, "metric": metric, "output": output}
+        | {"coefficient": coefficient, "varied": varied, "size": size, "metric": metric, "output": output}
         | {"value": curve.value[row, column], "low": curve.low[row, column], "high": curve.high[row, column]}
         | {"agreement": curve.agreement[row], "repeats": curve.repeats[row]}
         for row, size in enumerate(curve.sizes)
@@ -109,54 +97,47 @@ def _curve_rows(
     ]
 
 
-def _of_judges(sample: Sample, subsampling: Subsampling, judgements: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the curves over samples of the judges that have several; only where units are what they judged."""
-    if sample.level == "system" or sample.level != sample.against:
-        return []
-    own = judgements[(judgements["dataset"] == sample.dataset) & (judgements["level"] == sample.level)]
-    several = own[own["sample"] > 0][["metric", "output"]].drop_duplicates()
-    names = [name for name in sample.names if name in set(several.itertuples(index=False, name=None))]
-    if not names:
-        return []
-    units = pd.MultiIndex.from_tuples(sample.units)
-    tables = []
-    for metric, output in names:
-        of_metric = own[(own["metric"] == metric) & (own["output"] == output)]
-        wide = of_metric.pivot(index=["item_id", "system_id"], columns="sample", values="value")
-        tables.append(wide.reindex(units).to_numpy(dtype=np.float64).T)
-    most = max(map(len, tables))
-    stacked = np.full((len(names), most, len(units)), np.nan)
-    for row, table in enumerate(tables):
+def _judged(sample: Sample, judgements: pd.DataFrame) -> tuple[list[tuple[str, str]], Floats]:
+    """Return the outputs with several samples an item, and these: shape (outputs, most samples, units)."""
+    units, tables = pd.MultiIndex.from_tuples(sample.units), {}
+    for (metric, output), group in judgements.groupby(["metric", "output"]):
+        if (metric, output) in sample.names and (group["sample"] > 0).any():
+            wide = group.pivot(index=["item_id", "system_id"], columns="sample", values="value")
+            tables[str(metric), str(output)] = wide.reindex(units).to_numpy(dtype=np.float64).T
+    stacked = np.full((len(tables), max(map(len, tables.values()), default=0), len(units)), np.nan)
+    for row, table in enumerate(tables.values()):
         stacked[row, : len(table)] = table
-    others = [row for row, name in enumerate(sample.names) if name not in names]
-    rest = coefficients(sample.scores[others], sample.ratings, sample.design, [subsampling.coefficient])[:, 0]
-    curve = sample_curve(
-        stacked, sample.ratings, sample.design, subsampling.coefficient,
-        sizes=_sizes(most, least=1), repeats=subsampling.repeats, seed=subsampling.seed, others=rest,
-    )  # fmt: skip
-    return _curve_rows(sample, subsampling, "samples", curve, names)
+    return list(tables), stacked
 
 
 def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling) -> pd.DataFrame:
     """Return the chance to tell metrics apart with more or fewer systems or dialogues, the other kept as it is.
 
-    The pairs are neighbours in the ranking, and each metric with the best one: those are what a reader asks about.
-
-    Returns
-    -------
-    DataFrame
-        Table ``power``. Sizes are those of ``POWER_SIZES`` and the data's own.
+    The pairs are neighbours in the ranking, and each metric with the best one: those are what a reader asks about. The
+    sizes of table ``power`` are ``POWER_SIZES`` and the data's own.
     """
+    name = subsampling.coefficient
     rows: list[dict[str, Any]] = []
     for part in _parts(samples, detail):
-        values = coefficients(part.scores, part.ratings, part.design, [subsampling.coefficient])[:, 0]
-        pairs = _asked(values)
-        parts = components(part.scores, part.ratings, part.design, subsampling.coefficient, pairs) if pairs else []
+        pairs = _asked(coefficients(part.scores, part.ratings, part.design, [name])[:, 0])
+        differences = components(part.scores, part.ratings, part.design, name, pairs)
         drawn = ["systems", "dialogues"]
         if part.design.given:
-            parts, drawn = [replace(one, systems=0.0) for one in parts], drawn[1:]
-        rows += _power_rows(part, "pooled", subsampling.coefficient, pairs, parts, drawn)
-        rows += _power_within(part, detail)
+            differences, drawn = [replace(one, systems=0.0) for one in differences], ["dialogues"]
+        rows += _power_rows(part, "pooled", name, pairs, differences, drawn)
+        # Statistics within items and systems and of pairs of systems are over the units that all have.
+        units = np.asarray(np.isfinite(part.scores).all(axis=0))
+        if units.sum() < FEWEST_SAMPLED:
+            continue
+        known = part.scores[:, units], part.ratings[units], part.design.of(units)
+        items = np.unique(part.items[units], return_inverse=True)[1].astype(np.intp)
+        for grouping, measure in grouped_measures(part):
+            if (grouping, measure) in POWER_OF:
+                statistic = replicates(
+                    *known, items, [measure], grouping, resamples=detail.resamples, seed=detail.seed
+                )[measure]
+                pairs, drawn = _asked(statistic.values), variances(statistic).named
+                rows += _power_rows(part, grouping, measure, pairs, components_within(statistic, pairs), drawn)
     frame = pd.DataFrame(rows, columns=schema.table("power").columns)
     return schema.validate(frame[frame["difference"].notna()], "power")
 
@@ -167,25 +148,6 @@ def _asked(values: Floats) -> list[tuple[int, int]]:
     return [*pairwise(order), *((order[0], row) for row in order[2:])]
 
 
-def _power_within(sample: Sample, detail: Detail) -> list[dict[str, Any]]:
-    """Return the power of statistics within items and systems and of pairs of systems, over the units that all have."""
-    units = np.asarray(np.isfinite(sample.scores).all(axis=0))
-    if units.sum() < FEWEST_SAMPLED:
-        return []
-    rows = []
-    items = np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
-    for grouping, measure in grouped_measures(sample):
-        if (grouping, measure) not in POWER_OF:
-            continue
-        statistic = replicates(
-            sample.scores[:, units], sample.ratings[units], sample.design.of(units), items, [measure], grouping,
-            resamples=detail.resamples, seed=detail.seed,
-        )[measure]  # fmt: skip
-        pairs, drawn = _asked(statistic.values), variances(statistic).named
-        rows += _power_rows(sample, grouping, measure, pairs, components_within(statistic, pairs), drawn)
-    return rows
-
-
 def _power_rows(
     sample: Sample,
     grouping: Grouping,
@@ -193,18 +155,16 @@ def _power_rows(
     pairs: Sequence[tuple[int, int]],
     differences: Sequence[Components],
     drawn: Sequence[str],
-) -> list[dict[str, Any]]:
-    rows = []
+) -> Iterator[dict[str, Any]]:
     for (a, b), pair in zip(pairs, differences, strict=True):
-        (metric_a, output_a), (metric_b, output_b) = sample.names[a], sample.names[b]
+        names = dict(
+            zip(("metric_a", "output_a", "metric_b", "output_b"), sample.names[a] + sample.names[b], strict=True)
+        )
         systems, dialogues = pair.counts
-        for varied, own in (("systems", systems), ("dialogues", dialogues)):
-            for size in sorted({*POWER_SIZES, own}) if varied in drawn else ():
+        for varied in drawn:
+            own = systems if varied == "systems" else dialogues
+            for size in sorted({*POWER_SIZES, own}):
                 chance = pair.power(size, dialogues) if varied == "systems" else pair.power(systems, size)
-                rows.append(
-                    sample.key
-                    | {"grouping": grouping, "coefficient": measure, "varied": varied, "size": size}
-                    | {"metric_a": metric_a, "output_a": output_a, "metric_b": metric_b, "output_b": output_b}
-                    | {"difference": pair.difference, "power": round(chance, 4)}
-                )
-    return rows
+                numbers = {"size": size, "difference": pair.difference, "power": round(chance, 4)}
+                about = {"grouping": grouping, "coefficient": measure, "varied": varied}
+                yield sample.key | about | names | numbers

@@ -1,4 +1,4 @@
-"""Agreement between raters."""
+"""Agreement between raters: mean correlations, and Krippendorff's alpha with intervals."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from scipy import sparse
 
 from comperdial.stats import Coefficient
 from comperdial.stats.correlation import correlate
-from comperdial.stats.design import Flags, Floats, Integers, codes_of
+from comperdial.stats.design import Flags, Floats, codes_of
 
 Measurement = Literal["ordinal", "interval", "nominal", "ratio"]
 MEASUREMENTS: tuple[Measurement, ...] = get_args(Measurement)
-
 # Numbers held at a time while resampling: 32 MB of them.
 _AT_ONCE = 2**22
 
@@ -24,13 +23,8 @@ _AT_ONCE = 2**22
 def pairwise_agreement(ratings: Floats, coefficient: Coefficient) -> float:
     """Return the mean correlation between all pairs of columns; NaN when a pair has none.
 
-    Parameters
-    ----------
-    ratings
-        Shape (items, raters), two raters or more; NaN where a rater did not rate an item. In USR's Table 1 a column is a
-        position, not a person: position 1 of one item may be another person than position 1 of the next.
-    coefficient
-        As in :func:`comperdial.stats.correlation.correlate`.
+    ``ratings`` has shape (items, raters), two raters or more; NaN where a rater did not rate an item. In USR's Table 1 a
+    column is a position, not a person: position 1 of one item may be another person than position 1 of the next.
     """
     if ratings.ndim != 2 or ratings.shape[1] < 2:
         raise ValueError(f"expected items x raters with two raters or more, got shape {ratings.shape}")
@@ -39,35 +33,21 @@ def pairwise_agreement(ratings: Floats, coefficient: Coefficient) -> float:
 
 
 def is_pairable(ratings: npt.ArrayLike) -> Flags:
-    """Say of each item (row) whether two raters or more rated it: only such items count in Krippendorff's alpha."""
+    """Return of each item (row) whether two raters or more rated it: only such items count in Krippendorff's alpha."""
     return np.asarray((~np.isnan(np.asarray(ratings, dtype=np.float64))).sum(axis=1) >= 2)
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike, level: Measurement = "ordinal") -> float:
     """Return Krippendorff's alpha, as the library ``krippendorff`` computes it.
 
-    Parameters
-    ----------
-    ratings
-        Shape (items, raters); NaN where a rater did not rate an item.
-    level
-        Level of measurement: ``ordinal``, ``interval``, ``nominal`` or ``ratio`` (ratings of 0 or more).
-
-    Returns
-    -------
-    float
-        1 for perfect agreement, 0 for what chance would give. NaN where it is undefined: no item has two ratings, or
-        those that have do not vary.
+    1 is perfect agreement, 0 what chance would give; NaN if no item has two ratings, or those that have do not vary.
+    ``ratings`` has shape (items, raters), NaN where a rater did not rate an item; of level ``ratio`` they are 0 or more.
     """
     table = np.asarray(ratings, dtype=np.float64)
     table = table[is_pairable(table)]
-    if len(_values(table)) < 2:
+    if len(np.unique(table[~np.isnan(table)])) < 2:
         return float("nan")
     return float(krippendorff.alpha(reliability_data=table.T, level_of_measurement=level))
-
-
-def _values(table: Floats) -> Floats:
-    return np.unique(table[~np.isnan(table)])
 
 
 def alpha_interval(
@@ -88,12 +68,8 @@ def alpha_interval(
     ----------
     ratings, level
         As in :func:`krippendorff_alpha`.
-    rng
-        Source of the resamples.
-    resamples
-        How many.
-    confidence
-        Coverage of the interval, between 0 and 1.
+    rng, resamples, confidence
+        Source and number of the resamples, and coverage of the interval.
     clusters
         Shape (items,): the cluster of each item, by any codes. Whole clusters are drawn, with replacement, so that what
         the items of a cluster share does not pass for precision. Default: each item is drawn for itself.
@@ -101,8 +77,8 @@ def alpha_interval(
     Returns
     -------
     tuple of float
-        Value, low, high. Items with fewer than two ratings take no part, and neither do resamples without variation.
-        All three are NaN where alpha is undefined.
+        Value, low, high; NaN where alpha is undefined. Items with fewer than two ratings take no part, and neither do
+        resamples without variation.
     """
     table = np.asarray(ratings, dtype=np.float64)
     kept = is_pairable(table)
@@ -110,36 +86,29 @@ def alpha_interval(
     value = krippendorff_alpha(table, level)
     if np.isnan(value):
         return value, value, value
-    values, units = _values(table[kept]), int(codes.max()) + 1
-    brought = _contributions(table[kept], values, codes)
+    table = table[kept]
+    rated = ~np.isnan(table)
+    values, units = np.unique(table[rated]), int(codes.max()) + 1
+    # Each ordered pair of ratings of one item, by different raters, adds 1 / (ratings of the item - 1) to its cluster's matrix.
+    places = np.searchsorted(values, np.where(rated, table, values[0]))
+    one, other = np.array(list(permutations(range(table.shape[1]), 2))).T
+    item, pair = np.nonzero(rated[:, one] & rated[:, other])
+    cells = places[item, one[pair]] * len(values) + places[item, other[pair]]
+    shares = 1.0 / (rated.sum(axis=1) - 1)
+    brought = sparse.csr_array(sparse.coo_array((shares[item], (codes[item], cells)), shape=(units, len(values) ** 2)))
+    alphas = []
     at_once = max(1, _AT_ONCE // max(units, len(values) ** 2))
-    found = []
     for start in range(0, resamples, at_once):
         count = min(at_once, resamples - start)
         drawn = rng.integers(units, size=(count, units)) + units * np.arange(count)[:, np.newaxis]
         times = np.bincount(drawn.ravel(), minlength=count * units).reshape(count, units).astype(np.float64)
-        found.append(_alphas((times @ brought).reshape(count, len(values), len(values)), values, level))
-    alphas = np.concatenate(found)
-    alphas = alphas[~np.isnan(alphas)]
-    if not len(alphas):
+        alphas.append(_alphas((times @ brought).reshape(count, len(values), len(values)), values, level))
+    known = np.concatenate(alphas)
+    known = known[~np.isnan(known)]
+    if not len(known):
         return value, float("nan"), float("nan")
-    low, high = np.quantile(alphas, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
     return value, float(low), float(high)
-
-
-def _contributions(table: Floats, values: Floats, clusters: Integers) -> sparse.csr_array:
-    """Return what each cluster brings to the coincidence matrix: shape (clusters, values x values), sparse.
-
-    Each ordered pair of ratings of one item, by different raters, adds 1 / (ratings of the item - 1).
-    """
-    rated = ~np.isnan(table)
-    codes = np.searchsorted(values, np.where(rated, table, values[0]))
-    share = 1.0 / (rated.sum(axis=1) - 1)
-    one, other = np.array(list(permutations(range(table.shape[1]), 2))).T
-    item, pair = np.nonzero(rated[:, one] & rated[:, other])
-    columns = codes[item, one[pair]] * len(values) + codes[item, other[pair]]
-    shape = int(clusters.max()) + 1, len(values) ** 2
-    return sparse.csr_array(sparse.coo_array((share[item], (clusters[item], columns)), shape=shape))
 
 
 def _alphas(coincidences: Floats, values: Floats, level: Measurement) -> Floats:

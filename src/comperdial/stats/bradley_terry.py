@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,15 @@ Integers = npt.NDArray[np.intp]
 _SLIGHT = 0.1
 
 
+def _linked(wins: Floats) -> tuple[int, Integers]:
+    """Return in how many parts wins lead from each competitor to every other, and which part each competitor is in."""
+    parts, part = connected_components(wins > 0, directed=True, connection="strong")
+    return int(parts), part.astype(np.intp)
+
+
 def has_strengths(wins: npt.ArrayLike) -> bool:
     """Return whether finite strengths exist (Ford 1957): from each competitor, wins lead to every other."""
-    return bool(connected_components(np.asarray(wins) > 0, directed=True, connection="strong")[0] == 1)
+    return bool(_linked(np.asarray(wins))[0] == 1)
 
 
 def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
@@ -31,18 +37,13 @@ def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
     wins
         Shape (n, n): how often row was preferred to column; a tie is half a win for both.
     prior
-        So many ties are added to each two competitors that met, which makes strengths finite where
-        :func:`has_strengths` is False as long as all of them are connected. 0 gives the plain estimate.
+        So many ties are added to each two competitors that met, which makes strengths finite as long as all of them are
+        connected. 0 gives the plain estimate.
 
     Returns
     -------
     array
-        Shape (n,), logarithms with a mean of 0.
-
-    Raises
-    ------
-    ValueError
-        If finite strengths do not exist.
+        Shape (n,), logarithms with a mean of 0. A ValueError is raised if finite strengths do not exist.
     """
     counts = np.asarray(wins, dtype=np.float64)
     counts = counts + prior / 2 * ((counts + counts.T) > 0)
@@ -79,16 +80,10 @@ def _curvature(counts: Floats, values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Ballots:
-    """Single votes, each of shape (votes,).
+    """Single votes, each array of shape (votes,).
 
-    Attributes
-    ----------
-    first, second
-        Codes of the two competitors, all from 0 on in use.
-    won
-        1 where the first is preferred, 0 where the second is, 0.5 for a tie.
-    units
-        Codes from 0 on of what a vote belongs to: votes of a unit may be alike.
+    ``first`` and ``second`` are the codes of two competitors, ``won`` is 1 where the first is preferred, 0 where the second
+    is and 0.5 for a tie; votes of the same code in ``units`` may be alike. All codes from 0 on are in use.
     """
 
     first: Integers
@@ -99,15 +94,16 @@ class Ballots:
     @property
     def wins(self) -> Floats:
         """Return how often row was preferred to column, as :func:`strengths` takes it."""
-        n = int(max(self.first.max(), self.second.max())) + 1
-        wins = np.zeros((n, n))
+        wins = np.zeros((int(max(self.first.max(), self.second.max())) + 1,) * 2)
         np.add.at(wins, (self.first, self.second), self.won)
         np.add.at(wins, (self.second, self.first), 1 - self.won)
         return wins
 
 
 def uncertainty(votes: Ballots) -> tuple[Floats, Floats, Floats]:
-    """Return 95 % intervals of the Bradley-Terry strengths, and tests of their differences.
+    """Return the ends of 95 % intervals of strengths, each of shape (n,), and two-sided p of equal strengths, (n, n).
+
+    All are NaN if there is one unit only. What met must be connected.
 
     An interval holds the strengths whose profile likelihood is not too low: twice the difference of the logarithms is at
     most the square of a quantile of Student's t, of as many degrees of freedom as there are units. It never vanishes,
@@ -117,19 +113,6 @@ def uncertainty(votes: Ballots) -> tuple[Floats, Floats, Floats]:
     over units, and that of independent votes. Where some only ever win or lose against the rest, their votes say nothing
     of how alike those of a unit are, which then count as copies of each other. The tests are Wald's with the same ratio.
     benchmarks/bradley_terry.py prints what the intervals cover.
-
-    Parameters
-    ----------
-    votes
-        What met must be connected.
-
-    Returns
-    -------
-    low, high
-        Shape (n,), the ends of the intervals.
-    p
-        Shape (n, n), two-sided p of equal strengths given all votes, 1 on the diagonal. All three are NaN if there is
-        one unit only.
     """
     wins = votes.wins
     count, n = int(votes.units.max()) + 1, len(wins)
@@ -154,7 +137,7 @@ def uncertainty(votes: Ballots) -> tuple[Floats, Floats, Floats]:
 def _ratio(votes: Ballots, wins: Floats) -> Floats:
     """Return by how much more each strength varies, given that votes of a unit may be alike: shape (n,)."""
     count, n = int(votes.units.max()) + 1, len(wins)
-    part = connected_components(wins > 0, directed=True, connection="strong")[1]
+    part = _linked(wins)[1]
     # Of votes between these parts all are for the same one.
     unanimous = part[votes.first] != part[votes.second]
     plain = wins + (_SLIGHT / 2 * ((wins + wins.T) > 0) if unanimous.any() else 0.0)
@@ -177,14 +160,9 @@ def _ratio(votes: Ballots, wins: Floats) -> Floats:
 
 
 def _end(counts: Floats, centre: Floats, one: int, bound: float, near: float) -> float:
-    """Return the strength of one competitor at which the profile likelihood is so much lower than at its maximum.
+    """Return the strength of one competitor at which twice the logarithm of its profile likelihood is lower by ``bound``.
 
-    Parameters
-    ----------
-    bound
-        Twice the difference of logarithms.
-    near
-        On which side the strength is searched, and about how far off it is.
+    It is searched for about ``near`` off the maximum, on the side of its sign.
     """
     n = len(counts)
     # The others can move, their mean held by what the one's strength leaves.
@@ -197,25 +175,18 @@ def _end(counts: Floats, centre: Floats, one: int, bound: float, near: float) ->
         values = _maximum(counts, start, free, 1e-9) if n > 2 else start
         return 2 * (best - float((counts * np.log(_chances(values))).sum())) - bound
 
-    far = near
-    while excess(far) < 0:
-        far *= 1.5
-    return float(optimize.brentq(excess, 0.0, far, xtol=1e-6) + centre[one])
+    while excess(near) < 0:
+        near *= 1.5
+    return float(optimize.brentq(excess, 0.0, near, xtol=1e-6) + centre[one])
 
 
 def cycles(beats: npt.ArrayLike) -> list[tuple[int, int, int]]:
     """Return the triples of competitors that beat each other in a circle: i beats j, j beats k, k beats i.
 
-    Parameters
-    ----------
-    beats
-        Shape (n, n), True where row beats column.
+    ``beats`` has shape (n, n), True where row beats column.
     """
     table = np.asarray(beats, dtype=np.bool_)
-    circles = []
-    for i, j, k in combinations(range(len(table)), 3):
-        if table[i, j] and table[j, k] and table[k, i]:
-            circles.append((i, j, k))
-        if table[i, k] and table[k, j] and table[j, i]:
-            circles.append((i, k, j))
-    return circles
+    # Each circle once, from its first competitor on.
+    triples = (one for one in permutations(range(len(table)), 3) if one[0] == min(one))
+    circles = [(i, j, k) for i, j, k in triples if table[i, j] and table[j, k] and table[k, i]]
+    return sorted(circles, key=lambda one: (sorted(one), one))

@@ -1,4 +1,7 @@
-"""How well scores tell two classes apart, with intervals over resampled clusters."""
+"""How well scores tell two classes apart, with intervals over resampled clusters.
+
+Measures take n classes or scores and n weights, or (resamples, n) weights, and return one value or one a resample.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,16 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
+Measure = Callable[[Floats], Floats]
 
 
 def accuracy(truth: Values, predicted: Values, weights: Floats) -> Floats:
-    """Return the weighted share of right predictions.
-
-    Parameters
-    ----------
-    truth, predicted
-        n classes, 0 or 1.
-    weights
-        n weights, or resamples x n.
-    """
+    """Return the weighted share of right predictions."""
     return np.asarray(weights @ (truth == predicted) / weights.sum(axis=-1), dtype=np.float64)
 
 
 def macro_f1(truth: Values, predicted: Values, weights: Floats) -> Floats:
-    """Return the mean of both classes' F1; a class that is neither there nor predicted counts as 0. As :func:`accuracy`."""
+    """Return the mean of both classes' F1; a class that is neither there nor predicted counts as 0."""
     scores = []
     for one in (0, 1):
         right = weights @ ((truth == one) & (predicted == one))
@@ -35,17 +31,13 @@ def macro_f1(truth: Values, predicted: Values, weights: Floats) -> Floats:
 
 
 def auc(truth: Values, scores: Values, weights: Floats) -> Floats:
-    """Return the chance that a positive's score is above a negative's, ties counting half; NaN without both classes.
-
-    As :func:`accuracy`, with n scores for predictions.
-    """
+    """Return the chance that a positive's score is above a negative's, ties counting half; NaN without both classes."""
     rows = np.atleast_2d(weights)
     _, places = np.unique(scores, return_inverse=True)
     order = np.argsort(places, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(places[order]) > 0])
     positive = np.asarray(truth, dtype=bool)
-    ups = np.add.reduceat((rows * positive)[:, order], starts, axis=1)
-    downs = np.add.reduceat((rows * ~positive)[:, order], starts, axis=1)
+    ups, downs = (np.add.reduceat((rows * of)[:, order], starts, axis=1) for of in (positive, ~positive))
     below = np.cumsum(downs, axis=1) - downs
     pairs = ups.sum(axis=1) * downs.sum(axis=1)
     won = (ups * (below + downs / 2)).sum(axis=1)
@@ -54,11 +46,10 @@ def auc(truth: Values, scores: Values, weights: Floats) -> Floats:
 
 
 def correlation(one: Values, other: Values, weights: Floats) -> Floats:
-    """Return Pearson's weighted correlation of two lists of n numbers; NaN where one does not vary. As :func:`accuracy`."""
+    """Return Pearson's weighted correlation; NaN where one side does not vary."""
     share = weights / weights.sum(axis=-1, keepdims=True)
-    x, y = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
     # Centred first, for precision.
-    x, y = x - x.mean(), y - y.mean()
+    x, y = (np.asarray(side, dtype=float) - np.mean(side) for side in (one, other))
     mean_x, mean_y = share @ x, share @ y
     products = share @ (x * x) - mean_x**2, share @ (y * y) - mean_y**2
     scale = np.sqrt(np.clip(products[0], 0, None) * np.clip(products[1], 0, None))
@@ -68,8 +59,8 @@ def correlation(one: Values, other: Values, weights: Floats) -> Floats:
 
 def cluster_weights(clusters: npt.NDArray[np.generic], resamples: int, random: np.random.Generator) -> Floats:
     """Return how often each item counts in each resample of whole clusters, drawn with replacement: resamples x n."""
-    _, places = np.unique(clusters, return_inverse=True)
-    count = int(places.max()) + 1 if len(places) else 0
+    names, places = np.unique(clusters, return_inverse=True)
+    count = len(names)
     drawn = random.multinomial(count, np.full(count, 1 / count), size=resamples) if count else np.zeros((resamples, 0))
     return np.asarray(drawn[:, places], dtype=np.float64)
 
@@ -83,17 +74,9 @@ def interval(values: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-Measure = Callable[[Floats], Floats]
-
-
 def estimated(measures: Mapping[str, Measure], weights: Floats) -> dict[str, tuple[float, Floats]]:
     """Return each measure with all items counted once, and of each resample, a few of them at a time."""
     once = np.ones(weights.shape[1])
     step = max(1, 2**22 // max(1, weights.shape[1]))
-    return {
-        name: (
-            float(measure(once)),
-            np.concatenate([measure(weights[start : start + step]) for start in range(0, len(weights), step)]),
-        )
-        for name, measure in measures.items()
-    }
+    parts = [weights[start : start + step] for start in range(0, len(weights), step)]
+    return {name: (float(of(once)), np.concatenate([of(part) for part in parts])) for name, of in measures.items()}

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ from scipy import special, stats
 from comperdial.stats import Coefficient
 from comperdial.stats.coefficients import influence, over_means, without_each
 from comperdial.stats.correlation import ALPHA, correlate, rowwise
-from comperdial.stats.design import Design, Flags, Floats
+from comperdial.stats.design import Design, Floats
 from comperdial.stats.jackknife import Replicates, variances
 from comperdial.stats.means import paired_means
 
@@ -40,6 +41,9 @@ from comperdial.stats.means import paired_means
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 # Half-samples are a fixed design, like an orthogonal array: the same for all metrics, whatever else is drawn.
 _DESIGN, _HALVES = 20, 400
+# A coefficient, and deviations of it on Fisher's scale: their variances are those of systems, dialogues and cells. Those of
+# systems and dialogues hold the share of cells too. For the difference of two metrics they are subtracted.
+_Effects = tuple[float, Floats, Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -82,22 +86,13 @@ class Components:
 
     def power(self, systems: int, dialogues: int, alpha: float = ALPHA) -> float:
         """Return the chance that a two-sided t test finds the effect; NaN below two systems or dialogues."""
-        if min(systems, dialogues) < 2:
+        if min(systems, dialogues) < 2 or not (variance := self.variance(systems, dialogues)) > 0:
             return float("nan")
-        variance, free = self.variance(systems, dialogues), self.freedom(systems, dialogues)
-        if not variance > 0:
-            return float("nan")
-        return _t_test_power(abs(self.effect) / variance**0.5, free, alpha)
-
-
-def _t_test_power(shift: float, free: float, alpha: float) -> float:
-    """Return the chance that noncentral t with this shift lies beyond the limits of a two-sided test.
-
-    A mean over the distribution of the standard error, since scipy's noncentral t gives NaN far out.
-    """
-    limit = float(stats.t.isf(alpha / 2, free)) * np.sqrt(special.chdtri(free, (1 - _POINTS) / 2) / free)
-    beyond = special.ndtr(shift - limit) + special.ndtr(-shift - limit)
-    return float(np.clip(beyond @ _WEIGHTS / 2, 0, 1))
+        # A mean over the distribution of the standard error, since scipy's noncentral t gives NaN far out.
+        shift, free = abs(self.effect) / variance**0.5, self.freedom(systems, dialogues)
+        limit = float(stats.t.isf(alpha / 2, free)) * np.sqrt(special.chdtri(free, (1 - _POINTS) / 2) / free)
+        beyond = special.ndtr(shift - limit) + special.ndtr(-shift - limit)
+        return float(np.clip(beyond @ _WEIGHTS / 2, 0, 1))
 
 
 def components(
@@ -107,33 +102,31 @@ def components(
 
     Parameters
     ----------
-    scores
-        Shape (metrics, n), NaN where missing; a pair is compared over the units that both scored.
-    ratings
-        Shape (n,), NaN where missing.
+    scores, ratings
+        Shapes (metrics, n) and (n,), NaN where missing; a pair is compared over the units that both scored.
     design
         Of the units; with ``average`` the correlation is over means of systems. Systems and dialogues should be
         crossed; a cell without units counts as one that brings nothing.
-    name
-        ``pearson``, ``spearman`` or ``kendall``.
-    pairs
-        Rows of ``scores``.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
-    known: dict[tuple[int, bytes], _Effects] = {}
 
-    def of(row: int, units: Flags) -> _Effects:
-        key = (row, units.tobytes())
-        if key not in known:
-            known[key] = _effects(table[row, units], human[units], design, units, name)
-        return known[key]
+    @cache
+    def of(row: int, flags: bytes) -> _Effects:
+        units = np.frombuffer(flags, dtype=np.bool_)
+        return _effects(table[row, units], human[units], design.of(units), name)
 
-    missing = np.isnan(table) | np.isnan(human)
-    differences = []
-    for one, other in pairs:
-        units = ~(missing[one] | missing[other])
-        differences.append(_components(of(one, units), of(other, units)))
-    return differences
+    made = []
+    for pair in pairs:
+        units = ~(np.isnan(table[list(pair)]).any(axis=0) | np.isnan(human))
+        (one, *ours), (other, *theirs) = (of(row, units.tobytes()) for row in pair)
+        of_systems, of_dialogues, cell = (float(np.var(a - b, ddof=1)) for a, b in zip(ours, theirs, strict=True))
+        counts = design.of(units).counts
+        inside = max(abs(one), abs(other)) < 1
+        effect = float(np.arctanh(one) - np.arctanh(other)) if inside else float("nan")
+        of_systems = float(np.maximum(0.0, of_systems - cell / max(counts[1], 1)))
+        of_dialogues = float(np.maximum(0.0, of_dialogues - cell / max(counts[0], 1)))
+        made.append(Components(one - other, effect, of_systems, of_dialogues, cell, counts))
+    return made
 
 
 def components_within(statistic: Replicates, pairs: Sequence[tuple[int, int]]) -> list[Components]:
@@ -153,66 +146,31 @@ def components_within(statistic: Replicates, pairs: Sequence[tuple[int, int]]) -
     return made
 
 
-@dataclass(frozen=True)
-class _Effects:
-    """A coefficient, and on Fisher's scale deviations of it: their variances are those of systems, dialogues, cells.
-
-    Those of systems and dialogues hold the share of cells too. For the difference of two metrics they are subtracted.
-    """
-
-    value: float
-    systems: Floats
-    dialogues: Floats
-    cells: Floats
-    counts: tuple[int, int]
-
-
-def _effects(scores: Floats, ratings: Floats, design: Design, units: Flags, name: Coefficient) -> _Effects:
-    design = design.of(units)
+def _effects(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -> _Effects:
     shape = design.counts
     if min(shape) < 2:
         nothing = np.full(2, np.nan)
-        return _Effects(correlate(scores, ratings, name).value, nothing, nothing, nothing, shape)
+        return correlate(scores, ratings, name).value, nothing, nothing, nothing
     if design.average:
-        return _Effects(*_spread_of_means(scores, ratings, design, name), shape)
+        return _effects_of_means(scores, ratings, design, name)
     value, moves = influence(scores, ratings, name)
     moved = moves / (1 - value**2) if abs(value) < 1 else np.full(len(ratings), np.nan)
-    sums = np.bincount(
-        np.ravel_multi_index((design.systems, design.dialogues), shape), moved, minlength=shape[0] * shape[1]
-    )
+    places = np.ravel_multi_index((design.systems, design.dialogues), shape)
+    sums = np.bincount(places, moved, minlength=shape[0] * shape[1])
     cells = sums.reshape(shape) * (sums.size / len(ratings))
     of_systems, of_dialogues = np.asarray(cells.mean(axis=1)), np.asarray(cells.mean(axis=0))
     rest = cells - of_systems[:, np.newaxis] - of_dialogues + cells.mean()
     # The variance of residuals is to be one over their degrees of freedom.
     unbiased = np.sqrt((cells.size - 1) / ((shape[0] - 1) * (shape[1] - 1)))
-    return _Effects(value, of_systems, of_dialogues, rest.ravel() * unbiased, shape)
+    return value, of_systems, of_dialogues, rest.ravel() * unbiased
 
 
-def _components(one: _Effects, other: _Effects) -> Components:
-    systems, dialogues = one.counts
-    cell, of_systems, of_dialogues = (
-        float(np.var(getattr(one, name) - getattr(other, name), ddof=1)) for name in ("cells", "systems", "dialogues")
-    )
-    inside = max(abs(one.value), abs(other.value)) < 1
-    return Components(
-        one.value - other.value,
-        float(np.arctanh(one.value) - np.arctanh(other.value)) if inside else float("nan"),
-        float(np.maximum(0.0, of_systems - cell / max(dialogues, 1))),
-        float(np.maximum(0.0, of_dialogues - cell / max(systems, 1))),
-        cell,
-        (systems, dialogues),
-    )
-
-
-def _spread_of_means(
-    scores: Floats, ratings: Floats, design: Design, name: Coefficient
-) -> tuple[float, Floats, Floats, Floats]:
-    """Return a coefficient over means of systems, and deviations of it on Fisher's scale.
+def _effects_of_means(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -> _Effects:
+    """Return those of a coefficient over means of systems.
 
     Systems are left out one by one (jackknife). Leaving out one dialogue of a system hardly moves its mean, and a rank
     then stays or jumps; so dialogues are left out by halves, which moves means as much as sampling does: the same half
     for all systems, and another half for each.
-    The deviations are those of :class:`_Effects`.
     """
     table, (systems, dialogues) = scores[np.newaxis], design.counts
     means, rated = paired_means(table, ratings, design)

@@ -20,32 +20,23 @@ class Share:
 
 
 def share(hits: npt.ArrayLike, clusters: npt.ArrayLike) -> Share:
-    """Return the share of hits, with a 95 % interval for units of which some belong together.
+    """Return the share of hits, with a 95 % interval for units of which some belong together; both of shape (n,).
 
     Units that are each a cluster of their own get Wilson's interval (1927). Else the variance of the share is that of
     a ratio of two sums over clusters, and Wilson's interval is that of as many independent units as would have this
-    variance, with a quantile of Student's t of clusters - 1 degrees of freedom in place of the normal's. There are
-    never more such units than there are units. Where all units agree the variance says nothing, and units of a cluster
-    are taken to be copies of each other: the interval is that of as many units as there are clusters, too wide if they
-    are not. In simulations (shares of 0.02 to 0.9, correlations within a cluster of 0 to 1, 1500 draws each) 95 %
-    intervals covered in 92 to 97 % of draws with 40 clusters of 5 units, in 90 to 98 % with 40 of 1 to 9, and in 92 to
-    96 % with 300 of mostly 1 or 2.
-
-    Parameters
-    ----------
-    hits
-        Shape (n,), True or False.
-    clusters
-        Shape (n,), what each unit belongs to: whole numbers or names.
+    variance, but never more than there are units, with a quantile of Student's t of clusters - 1 degrees of freedom.
+    Where all units agree the variance says nothing, and a cluster counts as one unit. In simulations (shares of 0.02 to
+    0.9, correlations within a cluster of 0 to 1, 1500 draws each) 95 % intervals covered in 92 to 97 % of draws with 40
+    clusters of 5 units, in 90 to 98 % with 40 of 1 to 9, and in 92 to 96 % with 300 of mostly 1 or 2.
     """
-    yes, of = np.asarray(hits, dtype=np.bool_), np.asarray(clusters)
-    n = len(yes)
+    yes = np.asarray(hits, dtype=np.bool_)
+    n, nan = len(yes), float("nan")
     if not n:
-        return Share(float("nan"), float("nan"), float("nan"), 0)
-    codes = np.unique(of, return_inverse=True)[1].reshape(-1)
+        return Share(nan, nan, nan, 0)
+    value = float(yes.mean())
+    codes = np.unique(np.asarray(clusters), return_inverse=True)[1].reshape(-1)
     sizes = np.bincount(codes).astype(np.float64)
     count = len(sizes)
-    value = float(yes.mean())
     if count == n:
         return Share(value, *_wilson(value, n, float(stats.norm.ppf(0.975))), n)
     if count == 1:
@@ -53,12 +44,11 @@ def share(hits: npt.ArrayLike, clusters: npt.ArrayLike) -> Share:
         return Share(value, 0.0, 1.0, n)
     sums = np.bincount(codes, weights=yes)
     variance = count / (count - 1) * float(((sums - value * sizes) ** 2).sum()) / n**2
-    effective = min(value * (1 - value) / variance, n) if 0 < value < 1 and variance > 0 else float(count)
+    effective = min(value * (1 - value) / variance, n) if 0 < value < 1 and variance > 0 else count
     return Share(value, *_wilson(value, effective, float(stats.t.ppf(0.975, count - 1))), n)
 
 
 def _wilson(value: float, n: float, reach: float) -> tuple[float, float]:
-    """Return the ends of Wilson's interval for a share of n units."""
     square = reach**2 / n
     centre = (value + square / 2) / (1 + square)
     half = reach / (1 + square) * float(np.sqrt(value * (1 - value) / n + square / (4 * n)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,22 +19,14 @@ Varied = Literal["systems", "dialogues", "annotators", "samples"]
 VARIED: tuple[Varied, ...] = ("systems", "dialogues", "annotators", "samples")
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """Values of metrics on subsets of rising size.
 
-    Attributes
-    ----------
-    sizes
-        Shape (sizes,).
-    value, low, high
-        Shape (sizes, metrics): mean, 2.5 % and 97.5 % quantile over the repeats that have a value; NaN where none has.
-        Subsets of one data set overlap, so the quantiles are the spread of subsets, not a confidence interval; at the
-        full size they meet.
-    agreement
-        Shape (sizes,): mean over repeats of Kendall's tau-b between the metrics' values in the subset and in the whole.
-    repeats
-        Shape (sizes,): how many subsets were drawn. At the full size there is one.
+    ``value``, ``low`` and ``high``, of shape (sizes, metrics), are the mean and the 2.5 % and 97.5 % quantiles over the
+    subsets that have a value; NaN where none has. Subsets of one data set overlap, so the quantiles are the spread of
+    subsets, not a confidence interval; at the full size, of which there is one subset, they meet. ``agreement``, (sizes,),
+    is the mean over subsets of Kendall's tau-b between the metrics' values in the subset and in the whole; ``repeats``,
+    (sizes,), how many subsets were drawn.
     """
 
     sizes: Integers
@@ -46,8 +38,8 @@ class Curve:
 
 
 def subsample_curve(
-    scores: npt.ArrayLike,
-    rating_matrix: npt.ArrayLike,
+    scores: Floats,
+    rating_matrix: Floats,
     design: Design,
     name: Coefficient,
     *,
@@ -69,48 +61,31 @@ def subsample_curve(
         Of the n units; ``pearson``, ``spearman`` or ``kendall``.
     varied
         ``systems``, ``dialogues`` or ``annotators``: what is drawn, without replacement; the others are kept whole.
-    sizes
-        How many of them.
-    repeats, seed
-        Subsets for each size, and the seed. What is drawn for a size does not depend on the other sizes.
-
-    Returns
-    -------
-    Curve
-        Metrics in the order of ``scores``.
-
-    Raises
-    ------
-    ValueError
-        For shapes that do not fit, an unknown name, or a size that is not between 1 and what there is.
+    sizes, repeats, seed
+        How many of them, between 1 and what there is; subsets of each size. What is drawn for a size does not depend on
+        the other sizes.
     """
-    table, ratings = np.asarray(scores, dtype=np.float64), np.asarray(rating_matrix, dtype=np.float64)
-    if table.ndim != 2 or ratings.ndim != 2 or ratings.shape[1] != table.shape[1]:
-        raise ValueError(f"expected (metrics, n) and (annotators, n), got shapes {table.shape} and {ratings.shape}")
-    everyone, everything = mean_of(ratings), np.ones(ratings.shape[1], dtype=np.bool_)
-    codes = {"systems": design.systems, "dialogues": design.dialogues}
-    count = len(ratings) if varied == "annotators" else design.counts[varied == "dialogues"]
-    known: dict[bytes, Floats] = {}
+    ratings, everything = mean_of(rating_matrix), np.ones(rating_matrix.shape[1], dtype=np.bool_)
+    count = len(rating_matrix) if varied == "annotators" else design.counts[varied == "dialogues"]
+
+    # Of a few annotators there are few subsets.
+    @cache
+    def of_taken(taken: tuple[int, ...]) -> Floats:
+        chosen = np.array(taken)
+        if varied == "annotators":
+            return values_of(scores, mean_of(rating_matrix[chosen]), design, name, everything)
+        return values_of(scores, ratings, design, name, np.isin(getattr(design, varied), chosen))
 
     def of_subset(order: Integers, size: int) -> Floats:
-        taken = np.zeros(count, dtype=np.bool_)
-        taken[order[:size]] = True
-        key = taken.tobytes()
-        # Of a few annotators there are few subsets.
-        if key not in known:
-            if varied == "annotators":
-                known[key] = values_of(table, mean_of(ratings[taken]), design, name, everything)
-            else:
-                known[key] = values_of(table, everyone, design, name, taken[codes[varied]])
-        return known[key]
+        return of_taken(tuple(np.sort(order[:size]).tolist()))
 
-    whole = values_of(table, everyone, design, name, everything)
+    whole = values_of(scores, ratings, design, name, everything)
     return _curve(of_subset, whole, np.empty(0), count, varied, sizes, repeats, seed)
 
 
 def sample_curve(
-    samples: npt.ArrayLike,
-    ratings: npt.ArrayLike,
+    samples: Floats,
+    ratings: Floats,
     design: Design,
     name: Coefficient,
     *,
@@ -125,45 +100,31 @@ def sample_curve(
     ----------
     samples
         Shape (metrics, most samples, n), NaN where missing. A sample of a metric without any score does not exist; in
-        the others a missing score is left out of the mean.
+        the others a missing score is left out of the mean. A metric with fewer samples than k has no value there.
     ratings
         Shape (n,), NaN where missing.
-    design, name, repeats, seed
-        As in :func:`subsample_curve`.
-    sizes
-        Numbers k; a metric with fewer samples has no value there.
+    design, name, sizes, repeats, seed
+        As in :func:`subsample_curve`; the sizes are numbers k.
     others
-        Values of metrics without samples, which take part in the ranking that ``agreement`` compares. They have no
-        column in the result.
-
-    Returns
-    -------
-    Curve
-        Metrics in the order of ``samples``.
+        Values of metrics without samples, which take part in the ranking that ``agreement`` compares.
     """
-    table, human = np.asarray(samples, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
-    if table.ndim != 3 or human.shape != table.shape[2:]:
-        raise ValueError(f"expected (metrics, samples, n) and (n,), got shapes {table.shape} and {human.shape}")
-    everything = np.ones(len(human), dtype=np.bool_)
-    exists = np.asarray((~np.isnan(table)).any(axis=2))
-    known: dict[tuple[int, bytes], float] = {}
+    everything = np.ones(len(ratings), dtype=np.bool_)
+    exists = np.asarray((~np.isnan(samples)).any(axis=2))
+
+    @cache
+    def of_taken(row: int, taken: tuple[int, ...]) -> float:
+        mean = mean_of(samples[row, np.array(taken)])[np.newaxis]
+        return float(values_of(mean, ratings, design, name, everything)[0])
 
     def of_subset(order: Integers, size: int) -> Floats:
-        found = np.full(len(table), np.nan)
+        values = np.full(len(samples), np.nan)
         for row, there in enumerate(exists):
-            taken = np.sort(order[there[order]][:size])
-            if len(taken) < size:
-                continue
-            key = (row, taken.tobytes())
-            if key not in known:
-                mean = mean_of(table[row, taken])[np.newaxis]
-                known[key] = float(values_of(mean, human, design, name, everything)[0])
-            found[row] = known[key]
-        return found
+            if there.sum() >= size:
+                values[row] = of_taken(row, tuple(np.sort(order[there[order]][:size]).tolist()))
+        return values
 
-    whole = values_of(np.stack([mean_of(metric) for metric in table]), human, design, name, everything)
-    rest = np.asarray(others, dtype=np.float64)
-    return _curve(of_subset, whole, rest, table.shape[1], "samples", sizes, repeats, seed)
+    whole = values_of(np.stack([mean_of(metric) for metric in samples]), ratings, design, name, everything)
+    return _curve(of_subset, whole, np.asarray(others, float), samples.shape[1], "samples", sizes, repeats, seed)
 
 
 def _curve(
@@ -177,48 +138,37 @@ def _curve(
     seed: int,
 ) -> Curve:
     """Draw subsets: the first ``size`` of a random order of ``count``."""
-    if repeats < 1 or not len(sizes) or min(sizes) < 1 or max(sizes) > count:
-        raise ValueError(f"expected 1 repeat or more and sizes from 1 to {count} {varied}, got {repeats} and {sizes}")
     value, low, high = (np.full((len(sizes), len(whole)), np.nan) for _ in range(3))
-    agreement = np.full(len(sizes), np.nan)
-    times = np.where(np.array(sizes) == count, 1, repeats)
+    agreement, times = np.full(len(sizes), np.nan), np.where(np.array(sizes) == count, 1, repeats)
     for at, size in enumerate(sizes):
         rng = np.random.default_rng([seed, VARIED.index(varied), size])
-        found = np.stack([of_subset(rng.permutation(count), size) for _ in range(times[at])])
-        value[at] = mean_of(found)
-        there = ~np.isnan(value[at])
-        if there.any():
-            low[at, there], high[at, there] = np.nanquantile(found[:, there], [0.025, 0.975], axis=0)
-        agreement[at] = _agreement(found, whole, others)
+        drawn = np.stack([of_subset(rng.permutation(count), size) for _ in range(times[at])])
+        value[at] = mean_of(drawn)
+        if (there := ~np.isnan(value[at])).any():
+            low[at, there], high[at, there] = np.nanquantile(drawn[:, there], [0.025, 0.975], axis=0)
+        ranked, reference = (
+            np.hstack([part, np.tile(others, (len(drawn), 1))]) for part in (drawn, np.tile(whole, (len(drawn), 1)))
+        )
+        agreement[at] = float(mean_of(rowwise(ranked, reference, "kendall")))
     return Curve(np.array(sizes, dtype=np.intp), value, low, high, agreement, times)
-
-
-def _agreement(found: Floats, whole: Floats, others: Floats) -> float:
-    reference = np.concatenate([whole, others])
-    table = np.hstack([found, np.broadcast_to(others, (len(found), len(others)))])
-    return float(mean_of(rowwise(table, np.broadcast_to(reference, table.shape), "kendall")))
 
 
 def mean_of(table: Floats) -> Floats:
     """Return the mean over the first axis of what is there; NaN where nothing is."""
     there = ~np.isnan(table)
     counts = there.sum(axis=0)
-    found = np.full(table.shape[1:], np.nan)
-    np.divide(np.where(there, table, 0.0).sum(axis=0), counts, out=found, where=counts > 0)
-    return found
+    means = np.full(table.shape[1:], np.nan)
+    np.divide(np.where(there, table, 0.0).sum(axis=0), counts, out=means, where=counts > 0)
+    return means
 
 
 def values_of(scores: Floats, ratings: Floats, design: Design, name: Coefficient, chosen: Flags) -> Floats:
     """Return the coefficient of each metric over the chosen units that were rated, of system means where the design says so.
 
-    Parameters
-    ----------
-    scores, ratings, chosen
-        Shapes (metrics, n), (n,) and (n,); scores and ratings are NaN where missing.
+    ``scores``, ``ratings`` and ``chosen`` have the shapes (metrics, n), (n,) and (n,); the first two are NaN where missing.
     """
     if design.average:
-        means = paired_means(scores, np.where(chosen, ratings, np.nan), design)
-        return rowwise(*means, name)
+        return rowwise(*paired_means(scores, np.where(chosen, ratings, np.nan), design), name)
     units = chosen & ~np.isnan(ratings)
     if name == "kendall":
         return coefficients(scores[:, units], ratings[units], design.of(units), [name])[:, 0]
