@@ -29,23 +29,23 @@ COEFFICIENTS = {level: NAMES if level.startswith("system") else NAMES[:2] for le
 def truth(index: int, seed: int, systems: int) -> Floats:
     """Return the differences of one large benchmark: shape (levels, coefficients, pairs)."""
     drawn = draw(np.random.default_rng([seed, 1, index]), list(ZOO.values()), *demo(), systems=systems)
-    found = np.full((len(LEVELS), len(NAMES), len(PAIRS)), np.nan)
+    result = np.full((len(LEVELS), len(NAMES), len(PAIRS)), np.nan)
     for level, (label, x, y, design) in enumerate(samples(drawn)):
         values = coefficients(x, y, design, COEFFICIENTS[label]).T
-        found[level, : len(values)] = values[:, ROWS] - values[:, COLUMNS]
-    return found
+        result[level, : len(values)] = values[:, ROWS] - values[:, COLUMNS]
+    return result
 
 
 def ends(index: int, seed: int, systems: int, resamples: int) -> Floats:
     """Return difference, low end, high end and p of one benchmark: shape (levels, coefficients, pairs, 4)."""
-    found = np.full((len(LEVELS), len(NAMES), len(PAIRS), 4), np.nan)
+    result = np.full((len(LEVELS), len(NAMES), len(PAIRS), 4), np.nan)
     drawn = draw(np.random.default_rng([seed, 3, systems, index]), list(ZOO.values()), *demo(), systems=systems)
     for level, (label, x, y, design) in enumerate(samples(drawn)):
         for name in COEFFICIENTS[label]:
             tested = compare(x, y, design, name, resamples=resamples, seed=index, intervals=True)
             parts = [part[ROWS, COLUMNS] for part in (tested.difference, *tested.ends, tested.p)]
-            found[level, NAMES.index(name)] = np.stack(parts, axis=-1)
-    return found
+            result[level, NAMES.index(name)] = np.stack(parts, axis=-1)
+    return result
 
 
 def main() -> None:
@@ -66,8 +66,8 @@ def main() -> None:
         print("| systems | level | " + " | ".join(NAMES) + " |\n|--:|:--|" + ":--|" * len(NAMES), flush=True)
         for systems in options.systems:
             settings = {"seed": options.seed, "systems": systems, "resamples": options.resamples}
-            found = np.stack(list(each(ends, options.benchmarks, **settings)))
-            low, high, p = np.moveaxis(found, -1, 0)[1:]
+            result = np.stack(list(each(ends, options.benchmarks, **settings)))
+            low, high, p = np.moveaxis(result, -1, 0)[1:]
             there = ~np.isnan(low)
             agree &= bool(((p < ALPHA) == ((low > 0) | (high < 0)))[there].all())
             covered = (low <= true) & (true <= high)

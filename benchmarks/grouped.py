@@ -53,7 +53,7 @@ def count(
     system, dialogue, turn = (axis.ravel() for axis in np.indices(drawn.turn.shape))
     design, items = Design(system, dialogue), dialogue * turns + turn
     scores, ratings = drawn.scores.reshape(len(drawn.scores), -1), drawn.turn.ravel()
-    found: dict[tuple[str, str, str, str], float] = {}
+    result: dict[tuple[str, str, str, str], float] = {}
     for grouping, measure in TESTS:
         whole = replicates(scores, ratings, design, items, [measure], grouping, resamples=SWAPS)[measure]
         drawn_of = variances(whole)
@@ -66,18 +66,18 @@ def count(
             else:
                 p = tested[part, part]
             pairs = p[np.triu_indices(len(p), 1)]
-            found["ours", grouping, measure, setting] = float(np.nanmean(pairs <= ALPHA))
-            found["contradicted", grouping, measure, setting] = contradicts(whole.values[part], p)
+            result["ours", grouping, measure, setting] = float(np.nanmean(pairs <= ALPHA))
+            result["contradicted", grouping, measure, setting] = contradicts(whole.values[part], p)
             if measure == "acc_eq" and grouping == "item":
                 a, b = part.start, part.start + 1
                 null = swapped_differences(
                     scores[a], scores[b], ratings, design, items, measure, grouping, resamples=SWAPS, rng=rng
                 )
                 apart = abs(whole.values[a] - whole.values[b])
-                found["pairs swapped (WMT, two-sided)", grouping, measure, setting] = float(
+                result["pairs swapped (WMT, two-sided)", grouping, measure, setting] = float(
                     np.mean(null >= apart - 1e-12) <= ALPHA
                 )
-    return found
+    return result
 
 
 def main() -> None:

@@ -60,25 +60,25 @@ class Texts:
         return self._permuted(np.random.default_rng([self.seed, 3, dialogue, system]))
 
     def _permuted(self, rng: np.random.Generator) -> Map:
-        found: Map = {}
+        result: Map = {}
         for group in self.groups:
             for first in range(0, len(group), _RUN):
                 run = group[first : first + _RUN]
                 # Around a random ring: no word stays what it is.
                 order = rng.permutation(len(run))
-                found |= {run[a]: run[b] for a, b in zip(order, np.roll(order, 1), strict=True)}
-        return found
+                result |= {run[a]: run[b] for a, b in zip(order, np.roll(order, 1), strict=True)}
+        return result
 
     def _invented(self, rng: np.random.Generator, copy: int) -> Map:
         """Return new words in place of the rarest: by Heaps' law, sqrt(copies) times the words in all."""
         count = round(len(self.rarest) * (math.sqrt(copy + 1) - math.sqrt(copy)))
         by_length = {len(group[0]): group for group in self.groups}
-        found = {}
+        result = {}
         for word in self.rarest[:count]:
             others = by_length[len(word)]
             front, back = (others[int(rng.integers(len(others)))] for _ in range(2))
-            found[word] = front[: len(word) // 2] + back[len(word) // 2 :]
-        return found
+            result[word] = front[: len(word) // 2] + back[len(word) // 2 :]
+        return result
 
 
 def told(text: str, words: Map) -> str:
@@ -86,17 +86,17 @@ def told(text: str, words: Map) -> str:
 
     def other(match: re.Match[str]) -> str:
         word = match[0]
-        found = words.get(word.lower(), word.lower())
-        return found.capitalize() if word[0].isupper() else found
+        result = words.get(word.lower(), word.lower())
+        return result.capitalize() if word[0].isupper() else result
 
     return _WORD.sub(other, text) if words else text
 
 
 def retold(text: str, words: Map, otherwise: Map) -> str:
     """As :func:`told`, but never the same text: where it would be, the longest word is replaced by the other map."""
-    found = told(text, words)
-    if found != text:
-        return found
+    result = told(text, words)
+    if result != text:
+        return result
     longest = max(_WORD.findall(text), key=len, default="").lower()
     return told(text, {longest: otherwise.get(longest, longest)})
 
@@ -158,7 +158,7 @@ def _write_submissions(folder: Path, responses: pd.DataFrame, texts: Texts, maps
             copy = {text: told(text, words_of) for text in own}
             if system:
                 pair = texts.system_map(dialogue, system), texts.any_map(dialogue, system)
-                copy = {text: retold(found, *pair) for text, found in copy.items()}
+                copy = {text: retold(result, *pair) for text, result in copy.items()}
             said.append(copy)
             distinct |= set(copy.values())
             words |= {word.lower() for text in copy.values() for word in _WORD.findall(text)}

@@ -65,8 +65,8 @@ def neutral(attack: str) -> str:
 
     It ends in a full stop, as one that is cut would be marked down for that.
     """
-    found = itertools.islice(itertools.cycle(NEUTRAL.split()), len(Text(attack).words))
-    return " ".join(found).rstrip(",.") + "."
+    result = itertools.islice(itertools.cycle(NEUTRAL.split()), len(Text(attack).words))
+    return " ".join(result).rstrip(",.") + "."
 
 
 def read_cases(tables: Path, step: int) -> tuple[list[Case], list[list[Case]]]:
@@ -125,11 +125,11 @@ def outcome(prompt: Prompt, form: Form, values: Mapping[str, Any], clean: Reques
     text = prompt.render(values)
     request = read(text)
     decided, _ = rate(request)
-    found = parse(respond(text), form)
+    result = parse(respond(text), form)
     return Outcome(
         decided[form.main],
         request.sections != expected(prompt, values) or request.instructions != clean.instructions,
-        found.failure is not None or dict(found.values) != decided,
+        result.failure is not None or dict(result.values) != decided,
     )
 
 
@@ -154,8 +154,8 @@ def measure(name: str, groups: list[list[Case]]) -> Iterator[tuple[str, str, lis
                     before.misparsed or after.misparsed or control.misparsed,
                 ]
             )
-    for (attack, mode), found in rows.items():
-        yield attack, mode, [sum(column) / len(found) for column in zip(*found, strict=True)]
+    for (attack, mode), result in rows.items():
+        yield attack, mode, [sum(column) / len(result) for column in zip(*result, strict=True)]
 
 
 def quotes(attack: str) -> dict[str, str]:
@@ -192,8 +192,8 @@ def refusing() -> Iterator[tuple[str, str, str, int, int, int]]:
                 own = "\n".join(f"{name.capitalize()} - 1.5" for name in form.dimensions)
                 refusal = text.format(name=form.main)
                 parts = {"before": (refusal, own), "after": (own, refusal), "none": (refusal,)}[place]
-                found = parse("\n\n".join(parts), form).values.get(form.main)
-                counts[2 if found is None else 0 if found == 1.5 else 1] += 1
+                result = parse("\n\n".join(parts), form).values.get(form.main)
+                counts[2 if result is None else 0 if result == 1.5 else 1] += 1
             yield "rating 5", way, place, *counts
 
 
@@ -205,8 +205,8 @@ def answer_side() -> Iterator[tuple[str, str, str, int, int, int]]:
             for form in FORMS.values():
                 own = "\n".join(f"{name.capitalize()} - 1.5" for name in form.dimensions)
                 parts = (quotes(text)[quotation], own) if place == "before" else (own, quotes(text)[quotation])
-                found = parse("\n\n".join(parts), form).values.get(form.main)
-                counts[2 if found is None else 0 if found == 1.5 else 1] += 1
+                result = parse("\n\n".join(parts), form).values.get(form.main)
+                counts[2 if result is None else 0 if result == 1.5 else 1] += 1
             yield attack, quotation, place, *counts
 
 

@@ -73,8 +73,8 @@ def judge(folder: str, port: str, items: str, concurrency: str, budget: str) -> 
     judging = judging_of(server, Path(folder), budget=float(budget), prices=f"{folder}/prices.yaml")
     task = Task(judging, judging.judges["server"], judging.variants["cpds-d"], 1)
     asked = [Item("mine", f"c{n}", "bot", message(f"{n} {WORDS}")) for n in range(int(items))]
-    found = judge_items(task, asked, dataset="mine")
-    print(f"{len(found.scores)} scores; {found.report}")
+    result = judge_items(task, asked, dataset="mine")
+    print(f"{len(result.scores)} scores; {result.report}")
 
 
 def kept(file: Path) -> int:

@@ -76,7 +76,7 @@ def main() -> None:
     parts = list(sample(options.tables, study["datasets"], options.responses))
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     machine = f"{platform.machine()}, Python {platform.python_version()}"
-    found = []
+    result = []
     for name in options.metrics or dict.fromkeys(row["metric"] for row in rows):
         if name in ASKED:
             model, instructions, answer = ASKED[name]
@@ -89,19 +89,19 @@ def main() -> None:
             tokens = (np.mean(texts) + instructions) / PER_TOKEN
             usd = 1000 * (tokens * price["input"] + answer * price["output"]) / 1e6
             how = f"estimated of one rating: {tokens:.0f} tokens in, {answer} out, {model}"
-            found.append([name, np.nan, round(usd, 2), how, f"prices from {price['from']}", today])
+            result.append([name, np.nan, round(usd, 2), how, f"prices from {price['from']}", today])
         elif name in entries and not (metric := metric_named(name, entries)).unavailable():
             # Vectors that another metric has kept are no vectors for free.
             with tempfile.TemporaryDirectory() as kept_vectors:
                 os.environ[STORE_VARIABLE] = kept_vectors
                 taken, count = seconds(metric, parts)
-            found.append(
+            result.append(
                 [name, float(f"{1000 * taken / count:.3g}"), 0.0, "processor seconds, measured", machine, today]
             )
             print(f"{name}: {1000 * taken / count:.3g} s for 1,000 ({count} responses)", flush=True)
     known = pd.read_csv(options.output) if options.output.is_file() else pd.DataFrame(columns=COLUMNS)
-    kept = known[~known["metric"].isin([row[0] for row in found])]
-    whole = pd.concat([frame for frame in (kept, pd.DataFrame(found, columns=COLUMNS)) if len(frame)])
+    kept = known[~known["metric"].isin([row[0] for row in result])]
+    whole = pd.concat([frame for frame in (kept, pd.DataFrame(result, columns=COLUMNS)) if len(frame)])
     write_text(options.output, whole.to_csv(index=False, lineterminator="\n"))
 
 

@@ -31,21 +31,21 @@ Measured = dict[int, dict[str, float]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=ROOT / "data/scale")
-    found = Work(parser.parse_args().work).best()
-    metrics = [name for name in (*NGRAM, *MODEL) if known(found, name)]
+    result = Work(parser.parse_args().work).best()
+    metrics = [name for name in (*NGRAM, *MODEL) if known(result, name)]
     shards = math.ceil(RESPONSES / SHARD)
     print(f"{RESPONSES:,} responses, {shards} shards of {SHARD:,} a metric, nodes of {CORES} cores.\n")
     print("| stage | from size | core-hours | peak MB | disk, MB | parallel |\n|:--|--:|--:|--:|--:|:--|")
-    alone = {name: seconds(found[name], 1) for name in ALONE if known(found, name)}
+    alone = {name: seconds(result[name], 1) for name in ALONE if known(result, name)}
     for name, cost in alone.items():
-        line(ALONE[name], found[name], cost, "no", grows=True)
-    scored = {name: seconds(found[name], shards) for name in metrics}
+        line(ALONE[name], result[name], cost, "no", grows=True)
+    scored = {name: seconds(result[name], shards) for name in metrics}
     for name, cost in scored.items():
-        line(f"score {name}", found[name], cost, f"{shards} shards")
+        line(f"score {name}", result[name], cost, f"{shards} shards")
     merging = 0.0
-    if known(found, "merge"):
-        merging = seconds(found["merge"], 1)
-        line(f"merge {SHARDED}", found["merge"], merging, "one a metric")
+    if known(result, "merge"):
+        merging = seconds(result["merge"], 1)
+        line(f"merge {SHARDED}", result["merge"], merging, "one a metric")
     judged = RESPONSES * REPLAY
     print(f"| replay one judge's variant, one sample | 124,740 judgements | {judged / 3600:.2f} | | | by shards |")
     # One metric's merge is one job; the metrics' merges run beside each other, as many as there are cores.
@@ -66,8 +66,8 @@ def main() -> None:
         print(f"| {nodes} | {cells} | {first / sum(parts):.1f} | {most:.1f} |")
 
 
-def known(found: dict[str, Measured], stage: str) -> bool:
-    return 0 in found.get(stage, {}) and max(found[stage]) > 0
+def known(result: dict[str, Measured], stage: str) -> bool:
+    return 0 in result.get(stage, {}) and max(result[stage]) > 0
 
 
 def seconds(measured: Measured, jobs: int) -> float:

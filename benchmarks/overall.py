@@ -50,13 +50,13 @@ def count(benchmark: int, seed: int) -> dict[tuple[str, str], float]:
     drawn = {name: sample_of(name, systems, rng) for name, systems in SYSTEMS.items()}
     names = drawn["a"].names
     _, tests = overall(BOARD, drawn, names, resamples=0)
-    found = {}
+    result = {}
     for task, group in tests.groupby("task"):
         for setting, part in parts().items():
             chosen = {name for name, _ in names[part]}
             pairs = group[group["metric_a"].isin(chosen) & group["metric_b"].isin(chosen)]
-            found[str(task), setting] = float((pairs["p"] <= ALPHA).mean())
-    return found
+            result[str(task), setting] = float((pairs["p"] <= ALPHA).mean())
+    return result
 
 
 def main() -> None:

@@ -98,8 +98,8 @@ class Work:
                 text=True,
             )
             self._keep({"times": times, "stage": "texts", **json.loads(made.stdout)})
-        found = [] if again else self.measured(times, stage)
-        for _ in range(repeats(times, stage) - len(found)):
+        result = [] if again else self.measured(times, stage)
+        for _ in range(repeats(times, stage) - len(result)):
             if stage == "bertscore":
                 shutil.rmtree(folder / "vectors", ignore_errors=True)
             cost = run(commands(folder, stage), folder / f"{stage}.log", threads=2 if stage in MODEL else 1)
@@ -115,7 +115,7 @@ class Work:
 
     def best(self) -> dict[str, dict[int, dict[str, float]]]:
         """Return the median of the measurements of each stage and size."""
-        found: dict[str, dict[int, dict[str, float]]] = {}
+        result: dict[str, dict[int, dict[str, float]]] = {}
         for stage in STAGES:
             for times in sorted({line["times"] for line in self.lines}):
                 if lines := self.measured(times, stage):
@@ -123,8 +123,8 @@ class Work:
                     lines = lines[-repeats(times, stage) :]
                     names = ("responses", "wall", "cpu", "mb", "bytes")
                     median = {name: statistics.median(line[name] for line in lines) for name in names}
-                    found.setdefault(stage, {})[times] = median
-        return found
+                    result.setdefault(stage, {})[times] = median
+        return result
 
     def texts(self) -> dict[int, dict[str, float]]:
         return {line["times"]: line for line in self.lines if line["stage"] == "texts"}
@@ -213,17 +213,17 @@ def fit(sizes: dict[int, dict[str, float]]) -> dict[str, float]:
     n = np.array([size["responses"] for size in grown.values()])
     cpu = np.array([max(size["cpu"] - start["cpu"], 1e-3) for size in grown.values()])
     mb = np.array([size["mb"] for size in grown.values()])
-    found = {"start": start["cpu"]}
+    result = {"start": start["cpu"]}
     if len(grown) > 1:
-        found["a"] = float(np.polyfit(np.log(n), np.log(cpu), 1)[0])
-        found["c"], found["b"] = (float(v) for v in np.polyfit(n / 1e6, mb, 1))
+        result["a"] = float(np.polyfit(np.log(n), np.log(cpu), 1)[0])
+        result["c"], result["b"] = (float(v) for v in np.polyfit(n / 1e6, mb, 1))
         net = n - start["responses"]
-        found["ratio"] = float((cpu[-1] / net[-1]) / (cpu[0] / net[0]))
-        found["last"] = float((cpu[-1] / net[-1]) / (cpu[-2] / net[-2]))
-    return found
+        result["ratio"] = float((cpu[-1] / net[-1]) / (cpu[0] / net[0]))
+        result["last"] = float((cpu[-1] / net[-1]) / (cpu[-2] / net[-2]))
+    return result
 
 
-def report(found: dict[str, dict[int, dict[str, float]]], texts: dict[int, dict[str, float]]) -> None:
+def report(result: dict[str, dict[int, dict[str, float]]], texts: dict[int, dict[str, float]]) -> None:
     """Print what was measured, how it grows, and whether the bars hold."""
     print("SIMULATED: systems, texts and raters are programs; only times and sizes mean anything.\n")
     print("| size | responses | dialogues | distinct texts | words a response | letters | vocabulary |")
@@ -233,33 +233,33 @@ def report(found: dict[str, dict[int, dict[str, float]]], texts: dict[int, dict[
             f"| {times or 'start'} | {line['responses']:,} | {line['dialogues']} | {line['distinct']:.1%} "
             f"| {line['words']:.2f} | {line['letters']:.1f} | {line['vocabulary']:,} |"
         )
-    sizes = sorted({times for stage in found.values() for times in stage})
+    sizes = sorted({times for stage in result.values() for times in stage})
     head = " | ".join(f"{times or 'start'}" for times in sizes)
     for name, title, form in (
         ("cpu", "seconds of the processor", ".1f"), ("wall", "wall seconds", ".1f"), ("mb", "peak MB", ".0f"),
         ("bytes", "MB on disk", ".1f"),
     ):  # fmt: skip
         print(f"\n| {title} | {head} |\n|:--|{'--:|' * len(sizes)}")
-        for stage, measured in found.items():
+        for stage, measured in result.items():
             scale = 1e-6 if name == "bytes" else 1
             cells = [f"{measured[t][name] * scale:{form}}" if t in measured else "" for t in sizes]
             print(f"| {stage} | {' | '.join(cells)} |")
     print("\n| growth | time ~ n^a | largest / linear | last step / linear | memory, MB + MB a million responses |")
     print("|:--|--:|--:|--:|--:|")
-    fits = {stage: fit(measured) for stage, measured in found.items()}
+    fits = {stage: fit(measured) for stage, measured in result.items()}
     for stage, line in fits.items():
         if "a" in line:
             memory = f"{line['b']:.0f} + {line['c']:.0f} n"
             print(f"| {stage} | {line['a']:.3f} | {line['ratio']:.2f} | {line['last']:.2f} | {memory} |")
-    bars(found, fits)
+    bars(result, fits)
 
 
-def bars(found: dict[str, dict[int, dict[str, float]]], fits: dict[str, dict[str, float]]) -> None:
+def bars(result: dict[str, dict[int, dict[str, float]]], fits: dict[str, dict[str, float]]) -> None:
     """Say of each bar whether it holds."""
     slow = {stage: line["ratio"] for stage, line in fits.items() if line.get("ratio", 0) > RATIO}
     over = ", ".join(f"{stage} {ratio:.2f}" for stage, ratio in slow.items())
     print(f"\ntime at most {RATIO} times linear, from size 1 to the largest, starts not counted: {over or 'holds'}")
-    peak = max((size["mb"], stage, times) for stage in SCORING for times, size in found.get(stage, {}).items())
+    peak = max((size["mb"], stage, times) for stage in SCORING for times, size in result.get(stage, {}).items())
     held = "holds" if peak[0] < MEMORY else "DOES NOT HOLD"
     print(f"peak memory of scoring under {MEMORY} MB: {peak[0]:.0f} MB ({peak[1]} at {peak[2]}x): {held}")
 

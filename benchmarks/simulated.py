@@ -95,14 +95,14 @@ def shares(
     work: Callable[..., Mapping[Any, float]], options: argparse.Namespace, **settings: object
 ) -> dict[Any, list[float]]:
     """Return by key what ``work`` returned for each of the benchmarks that the options ask for, and say how far it is."""
-    start, found = time.perf_counter(), defaultdict[Any, list[float]](list)
+    start, result = time.perf_counter(), defaultdict[Any, list[float]](list)
     with workers(options.processes) as each:
         for number, shown in enumerate(each(work, options.benchmarks, seed=options.seed, **settings), 1):
             for key, share in shown.items():
-                found[key].append(share)
+                result[key].append(share)
             if number % 50 == 0:
                 print(f"{number} benchmarks, {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
-    return found
+    return result
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -77,21 +77,21 @@ def counts(gold: Scores, metric: Scores, epsilon: float = 0.0) -> dict[str, int]
 
     Metric scores that differ by epsilon or less are tied.
     """
-    found = {"con": 0, "dis": 0, "tie_metric": 0, "tie_gold": 0, "tie_both": 0}
+    result = {"con": 0, "dis": 0, "tie_metric": 0, "tie_gold": 0, "tie_both": 0}
     for i, j in combinations(range(len(gold)), 2):
         of_gold, of_metric = gold[i] - gold[j], metric[i] - metric[j]
         gold_tied, metric_tied = of_gold == 0, abs(of_metric) <= epsilon
         if gold_tied and metric_tied:
-            found["tie_both"] += 1
+            result["tie_both"] += 1
         elif gold_tied:
-            found["tie_gold"] += 1
+            result["tie_gold"] += 1
         elif metric_tied:
-            found["tie_metric"] += 1
+            result["tie_metric"] += 1
         elif (of_gold > 0) == (of_metric > 0):
-            found["con"] += 1
+            result["con"] += 1
         else:
-            found["dis"] += 1
-    return found
+            result["dis"] += 1
+    return result
 
 
 def tau_b(gold: Scores, metric: Scores) -> float:
@@ -140,8 +140,8 @@ def _sign(value: float) -> int:
 
 def pooled_accuracy(sets: Sequence[tuple[Gold, Scores]]) -> float:
     """Return the accuracy over pairs of systems of one set each, all sets' pairs counting alike."""
-    found = [agreement(gold, metric) for gold, metric in sets]
-    return sum(agree for agree, _ in found) / sum(pairs for _, pairs in found)
+    result = [agreement(gold, metric) for gold, metric in sets]
+    return sum(agree for agree, _ in result) / sum(pairs for _, pairs in result)
 
 
 def best_epsilon(
@@ -258,11 +258,11 @@ def perm_pairs(
 
 
 def _right(gold: Scores, metric: Scores, epsilon: float) -> list[int]:
-    found = []
+    result = []
     for i, j in combinations(range(len(gold)), 2):
         apart = metric[i] - metric[j]
-        found.append(int(_sign(gold[i] - gold[j]) == (0 if abs(apart) <= epsilon else _sign(apart))))
-    return found
+        result.append(int(_sign(gold[i] - gold[j]) == (0 if abs(apart) <= epsilon else _sign(apart))))
+    return result
 
 
 # Soft pairwise accuracy
@@ -345,14 +345,14 @@ def average_values(
 ) -> dict[str, float]:
     """Return the weighted mean of each metric that all tasks have, correlations being mapped to 0 to 1; best first."""
     shared = [metric for metric in values[0] if all(metric in task for task in values)]
-    found = {
+    result = {
         metric: sum(
             weight * (task[metric] if accuracy else (task[metric] + 1) / 2)
             for task, accuracy, weight in zip(values, accuracies, weights, strict=True)
         )
         for metric in shared
     }
-    return dict(sorted(found.items(), key=lambda entry: -entry[1]))
+    return dict(sorted(result.items(), key=lambda entry: -entry[1]))
 
 
 def average_p(
@@ -390,10 +390,10 @@ def export(dataset: str, output: Path, *, tables: Path, scores: Path) -> list[st
     is missing where a system did not answer a context: an empty line, or None. The tool takes no missing score of a
     metric, so such metrics are left out.
     """
-    found, left_out = read(dataset, tables), []
-    kinds = found["systems"].set_index("system_id")["kind"]
-    contexts = found["contexts"].sort_values(["dialogue_id", "turn", "context_id"], kind="stable")
-    responses = found["responses"].set_index(["context_id", "system_id"])["response"]
+    result, left_out = read(dataset, tables), []
+    kinds = result["systems"].set_index("system_id")["kind"]
+    contexts = result["contexts"].sort_values(["dialogue_id", "turn", "context_id"], kind="stable")
+    responses = result["responses"].set_index(["context_id", "system_id"])["response"]
     agents = [system for system in kinds.index if kinds[system] != "reference"]
     names = dict(zip(kinds.index, _names(kinds.index), strict=True))
     items = contexts["context_id"].tolist()
@@ -406,7 +406,7 @@ def export(dataset: str, output: Path, *, tables: Path, scores: Path) -> list[st
     for system in agents:
         texts = [_line(responses.get((item, system), "")) for item in items]
         _write(output / dataset / "system-outputs" / PAIR / f"{names[system]}.txt", texts)
-    ratings = found["ratings"]
+    ratings = result["ratings"]
     ratings = ratings[(ratings["level"] == "turn") & (ratings["source"] == "human")]
     for dimension, group in ratings.groupby("dimension"):
         means = group.groupby(["item_id", "system_id"])["rating"].mean().to_dict()
@@ -497,11 +497,11 @@ def vectors(
         return [None if pd.isna(value) else float(value) for value in values]
 
     gold = vector(gold_of)
-    found = []
+    result = []
     for name, series in chosen.items():
         metric = [0.0 if value is None else value for value in vector(series.rename_axis(gold_of.index.names))]
-        found.append((name, gold, metric))
-    return found, len(systems)
+        result.append((name, gold, metric))
+    return result, len(systems)
 
 
 def compared(
@@ -554,7 +554,7 @@ def _ours(measure: str, grouping: str) -> Callable[..., float]:
         x, y, of_system, items = _arrays(gold, metric, systems)
         there = ~np.isnan(y)
         design = Design(of_system[there], np.unique(items[there], return_inverse=True)[1])
-        found = replicates(
+        result = replicates(
             x[np.newaxis, there],
             y[there],
             design,
@@ -564,7 +564,7 @@ def _ours(measure: str, grouping: str) -> Callable[..., float]:
             resamples=resamples,
             seed=seed,
         )[measure]  # type: ignore[arg-type]
-        return float(found.values[0])
+        return float(result.values[0])
 
     return value
 

@@ -17,8 +17,8 @@ results = Path("results")
 def title(path: Path) -> str:
     """Return a page's heading or title; of a figure, its name."""
     text = path.read_text(encoding="utf-8") if path.suffix == ".html" else ""
-    found = re.search(r"<h1[^>]*>([^<]*)", text) or re.search(r"<title>([^<]*)", text)
-    return found[1] if found else html.escape(path.stem)
+    result = re.search(r"<h1[^>]*>([^<]*)", text) or re.search(r"<title>([^<]*)", text)
+    return result[1] if result else html.escape(path.stem)
 
 
 lines = [
@@ -30,9 +30,9 @@ lines = [
 # What results/local holds is not ours to publish.
 for folder in sorted({*results.glob("*/"), *results.glob("studies/*/")} - {results / "local", results / "studies"}):
     for kind, pattern in KINDS.items():
-        found = sorted(folder.glob(pattern)) if kind != "Notebooks" or folder.name == "notebooks" else []
-        if found:
-            links = [f'<li><a href="{path.relative_to(results)}">{title(path)}</a></li>' for path in found]
+        result = sorted(folder.glob(pattern)) if kind != "Notebooks" or folder.name == "notebooks" else []
+        if result:
+            links = [f'<li><a href="{path.relative_to(results)}">{title(path)}</a></li>' for path in result]
             lines.append(
                 f"<h2>{folder.relative_to(results)}: {kind.lower()}</h2>\n<ul>\n" + "\n".join(links) + "\n</ul>"
             )

@@ -36,7 +36,7 @@ def _recorded(options: argparse.Namespace) -> None:
         path, made_in = sources.require(source), origin(source)
     else:
         path, made_in = options.path, origin(options.path)
-    found = import_scores(
+    result = import_scores(
         options.name,
         options.folder,
         path,
@@ -45,4 +45,4 @@ def _recorded(options: argparse.Namespace) -> None:
         about=options.about,
         ratings=options.ratings,
     )
-    schema.write(options.output, found, "scores")
+    schema.write(options.output, result, "scores")

@@ -68,6 +68,6 @@ def _of_annotator(sample: Sample) -> list[dict[str, Any]]:
     ]
     if sample.level != "system":
         for name in COEFFICIENTS:
-            found, counts = within_items(sample.scores, sample.ratings, sample.items, name)
-            rows.append({"grouping": "item", "coefficient": name, "value": found[0], "n": counts[0]})
+            result, counts = within_items(sample.scores, sample.ratings, sample.items, name)
+            rows.append({"grouping": "item", "coefficient": name, "value": result[0], "n": counts[0]})
     return rows

@@ -100,25 +100,25 @@ def _is_coefficient(name: Measure) -> TypeGuard[Coefficient]:
 
 
 def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail, intervals: bool) -> list[dict[str, Any]]:
-    found = compare(
+    result = compare(
         sample.scores, sample.ratings, sample.design, name,
         resamples=detail.resamples, seed=detail.seed, intervals=intervals,
     )  # fmt: skip
-    test = f"{found.test}|seed:{detail.seed}|v:1"
-    pairs = int(np.isfinite(found.difference[np.triu_indices(len(sample.names), 1)]).sum())
-    swaps = re.search(r"swaps:(\d+)", found.test)
+    test = f"{result.test}|seed:{detail.seed}|v:1"
+    pairs = int(np.isfinite(result.difference[np.triu_indices(len(sample.names), 1)]).sum())
+    swaps = re.search(r"swaps:(\d+)", result.test)
     if swaps and pairs > ALPHA * (1 + int(swaps[1])):
-        log.warning("%d pairs are too many for %s: after Holm's correction none can differ", pairs, found.test)
-    low, high = found.ends
+        log.warning("%d pairs are too many for %s: after Holm's correction none can differ", pairs, result.test)
+    low, high = result.ends
     # As within items and systems: what counts as drawn where not all does.
-    tests = np.where(found.given, test.replace(found.test, f"{found.test}|dialogues", 1), test)
-    over = np.where(found.given, OVER[1], OVER[0] if len(sample.systems) > 1 else OVER[2])
+    tests = np.where(result.given, test.replace(result.test, f"{result.test}|dialogues", 1), test)
+    over = np.where(result.given, OVER[1], OVER[0] if len(sample.systems) > 1 else OVER[2])
     of_pairs = {
-        "p": found.p, "p_wmt": found.p / 2 if swaps else np.full_like(found.p, np.nan),
-        "p_williams": _williams(sample, name, found.n), "n": found.n, "low": low, "high": high,
+        "p": result.p, "p_wmt": result.p / 2 if swaps else np.full_like(result.p, np.nan),
+        "p_williams": _williams(sample, name, result.n), "n": result.n, "low": low, "high": high,
         "test": tests, "over": over,
     }  # fmt: skip
-    return _rows_of(sample, "pooled", name, found.difference, of_pairs, test)
+    return _rows_of(sample, "pooled", name, result.difference, of_pairs, test)
 
 
 def _rows_of(
@@ -155,7 +155,7 @@ class _Shared:
     rows: npt.NDArray[np.intp]
     wanted: npt.NDArray[np.bool_]
     arrays: tuple[Floats, Floats, Design, npt.NDArray[np.intp]]
-    found: dict[Measure, Replicates]
+    result: dict[Measure, Replicates]
 
 
 def _shared(
@@ -164,13 +164,13 @@ def _shared(
     for rows, wanted, units in common_units(~np.isnan(sample.scores)):
         design, items = sample.design.of(units), np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
         arrays = sample.scores[np.ix_(rows, units)], sample.ratings[units], design, items
-        names, found = known.get((*sample.key.values(), grouping), ((), {}))
-        if units.all() and set(measures) <= set(found):
+        names, result = known.get((*sample.key.values(), grouping), ((), {}))
+        if units.all() and set(measures) <= set(result):
             at = [names.index(sample.names[row]) for row in rows]
-            found = {measure: found[measure].rows(at) for measure in measures}
+            result = {measure: result[measure].rows(at) for measure in measures}
         else:
-            found = replicates(*arrays, measures, grouping, resamples=detail.resamples, seed=detail.seed)
-        yield _Shared(rows, wanted, arrays, found)
+            result = replicates(*arrays, measures, grouping, resamples=detail.resamples, seed=detail.seed)
+        yield _Shared(rows, wanted, arrays, result)
 
 
 def _of_measures(
@@ -190,7 +190,7 @@ def _of_measure(
     n = np.zeros((count, count), dtype=np.intp)
     tests: dict[str, None] = {}
     for one in shared:
-        rows, wanted, arrays, found = one.rows, one.wanted, one.arrays, one.found[measure]
+        rows, wanted, arrays, result = one.rows, one.wanted, one.arrays, one.result[measure]
         below = np.full((len(rows), len(rows)), np.nan)
         if grouping == "pooled" and arrays[2].fixed:
             # Swapping systems takes them as drawn.
@@ -202,14 +202,14 @@ def _of_measure(
             # WMT swaps means, as this does; soft accuracies alone need the units.
             below = tested / 2 if measure != "spa" else below
         else:
-            given = replace(found, systems=found.systems[:, :0]) if arrays[2].fixed else found
+            given = replace(result, systems=result.systems[:, :0]) if arrays[2].fixed else result
             drawn = variances(given)
-            tested = drawn.test(found.values[:, np.newaxis] - found.values, drawn.cautious)[0]
+            tested = drawn.test(result.values[:, np.newaxis] - result.values, drawn.cautious)[0]
             tests["|".join(["jackknife", *drawn.named])] = None
             if measure == "acc_eq":
-                below = swap_pairs(*arrays, grouping, found, resamples=detail.resamples, seed=detail.seed)
-        apart = found.values[:, np.newaxis] - found.values
-        points = np.minimum(found.n[:, np.newaxis], found.n)
+                below = swap_pairs(*arrays, grouping, result, resamples=detail.resamples, seed=detail.seed)
+        apart = result.values[:, np.newaxis] - result.values
+        points = np.minimum(result.n[:, np.newaxis], result.n)
         cell = np.ix_(rows, rows)
         for whole, values in ((difference, apart), (p, tested), (p_wmt, below), (n, points)):
             whole[cell] = np.where(wanted, values, whole[cell])
@@ -220,9 +220,9 @@ def _of_measure(
 def _williams(sample: Sample, name: Coefficient, n: npt.NDArray[np.intp]) -> Floats:
     """Return Williams' p of each pair whose outputs have scores of the same units."""
     metrics = len(sample.names)
-    found = np.full((metrics, metrics), np.nan)
+    result = np.full((metrics, metrics), np.nan)
     if name == "kendall":
-        return found
+        return result
     for rows, kept in by_units(sample.scores):
         values = np.vstack([sample.scores[np.ix_(rows, kept)], sample.ratings[kept]])
         values = system_means(values, sample.design.of(kept)) if sample.design.average else values
@@ -231,5 +231,5 @@ def _williams(sample: Sample, name: Coefficient, n: npt.NDArray[np.intp]) -> Flo
         r = np.full((len(values), len(values)), np.nan)
         r[np.ix_(varies, varies)] = np.atleast_2d(np.corrcoef(values[varies]))
         cell = np.ix_(rows, rows)
-        found[cell] = williams(r[:-1, -1:], r[:-1, -1], r[:-1, :-1], n[cell])
-    return found
+        result[cell] = williams(r[:-1, -1:], r[:-1, -1], r[:-1, :-1], n[cell])
+    return result

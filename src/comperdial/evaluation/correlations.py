@@ -193,9 +193,9 @@ def _pooled(sample: Sample, detail: Detail | None) -> list[dict[str, Any]]:
     few = (counts < FEWEST_SYSTEMS) & sample.design.average
     exact = sample.level == "system" and detail is not None and sample.target in (detail.targets or [sample.target])
     for name in detail.coefficients if detail else COEFFICIENTS:
-        found = [correlate(x, y, name) for x, y in pairs]
-        values = np.where(few, np.nan, [one.value for one in found])
-        p = np.where(few, np.nan, [one.p for one in found])
+        result = [correlate(x, y, name) for x, y in pairs]
+        values = np.where(few, np.nan, [one.value for one in result])
+        p = np.where(few, np.nan, [one.p for one in result])
         exactly = [exact_p(x, y, name) if exact and len(x) <= MOST_EXACT else np.nan for x, y in pairs]
         more = {"p": p, "p_exact": np.array(exactly), **leave_one_system_out(sample, name, values)}
         rows += rows_of(sample, "pooled", name, values, counts, **more)
@@ -206,14 +206,14 @@ def _explained(rows: list[dict[str, Any]], sample: Sample, expected: Expected) -
     """Add what units without a score lack, and a row without a value for each output that has no score at all."""
     unscored = dict(zip(sample.names, np.isnan(sample.scores), strict=True))
     lacking = {name: expected.lacking(sample, name, missing) for name, missing in unscored.items()}
-    found = [row | {"lacking": lacking[row["metric"], row["output"]]} for row in rows]
+    result = [row | {"lacking": lacking[row["metric"], row["output"]]} for row in rows]
     everyone = np.ones(len(sample.units), dtype=np.bool_)
     for metric, output in expected.without_scores(sample):
         none = {"value": np.nan, "n": 0, "coverage": 0.0, "cut": 0, "signature": expected.signatures[metric]}
         none["lacking"] = expected.lacking(sample, (metric, output), everyone)
         named = {"metric": metric, "output": output, "grouping": "pooled"}
-        found += [sample.key | named | {"coefficient": name} | none for name in COEFFICIENTS]
-    return found
+        result += [sample.key | named | {"coefficient": name} | none for name in COEFFICIENTS]
+    return result
 
 
 def is_narrow(sample: Sample) -> bool:
@@ -226,22 +226,24 @@ def _bounds(sample: Sample, detail: Detail) -> dict[tuple[str, str, str], dict[s
     if is_narrow(sample):
         return {}
     part, whole = detail.of(sample), detail.shown(sample)
-    found = _ends(part, detail.coefficients, detail) if part else {}
+    result = _ends(part, detail.coefficients, detail) if part else {}
     others = whole.only([name for name in whole.names if not part or name not in part.names]) if whole else None
-    return found | (_ends(others, SHOWN, detail) if others and others.names else {})
+    return result | (_ends(others, SHOWN, detail) if others and others.names else {})
 
 
 def _ends(sample: Sample, names: Sequence[Coefficient], detail: Detail) -> dict[tuple[str, str, str], dict[str, Any]]:
-    found = intervals(sample.scores, sample.ratings, sample.design, names, resamples=detail.resamples, seed=detail.seed)
+    result = intervals(
+        sample.scores, sample.ratings, sample.design, names, resamples=detail.resamples, seed=detail.seed
+    )
     over = [
         OVER[1] if given else OVER[0] if systems > 1 else OVER[2]
-        for systems, given in zip(found.systems, found.given, strict=True)
+        for systems, given in zip(result.systems, result.given, strict=True)
     ]
     return {
         (metric, output, name): {
-            "low": found.low[row, column],
-            "high": found.high[row, column],
-            "over": None if np.isnan(found.low[row, column]) else over[row],
+            "low": result.low[row, column],
+            "high": result.high[row, column],
+            "over": None if np.isnan(result.low[row, column]) else over[row],
         }
         for row, (metric, output) in enumerate(sample.names)
         for column, name in enumerate(names)
@@ -284,13 +286,13 @@ def _grouped(sample: Sample, detail: Detail, known: Known | None) -> list[dict[s
     ]
     for grouping in dict.fromkeys(grouping for grouping, _ in measures):
         together = [measure for of, measure in measures if of == grouping]
-        found = replicates(
+        result = replicates(
             sample.scores, sample.ratings, sample.design, sample.items, together, grouping,
             resamples=detail.resamples, seed=detail.seed,
         )  # fmt: skip
         if known is not None:
-            known[*sample.key.values(), grouping] = sample.names, found
-        for measure, one in found.items():
+            known[*sample.key.values(), grouping] = sample.names, result
+        for measure, one in result.items():
             few = (one.n < FEWEST_SYSTEMS) & sample.design.average
             rows += rows_of(sample, grouping, measure, np.where(few, np.nan, one.values), one.n)
     return rows

@@ -60,6 +60,6 @@ class Expected:
         items = pd.Index([item for item, _ in np.asarray(sample.units, dtype=object)[unscored]])
         # Of a dialogue, what any of its turns has.
         held = self.held if sample.of_turns else self.held.groupby("dialogue_id")[list(COLUMNS)].any()
-        found = held.reindex(items)
+        result = held.reindex(items)
         # Said only where it is the reason for all of them.
-        return " and ".join(column for column in columns if not found[column].fillna(True).any()) or None
+        return " and ".join(column for column in columns if not result[column].fillna(True).any()) or None

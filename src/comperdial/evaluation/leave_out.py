@@ -44,20 +44,20 @@ def leave_one_system_out(sample: Sample, name: Coefficient, values: Floats) -> d
     count = len(sample.systems)
     if sample.design.average:
         scores, ratings = paired_means(sample.scores, sample.ratings, sample.design)
-        found = np.full(scores.shape, np.nan)
+        result = np.full(scores.shape, np.nan)
         # Outputs that scored the same units have the same mean ratings.
         for rows, _ in by_units(sample.scores):
-            found[rows] = without_each(scores[rows], ratings[rows[0]], np.arange(count), name)
+            result[rows] = without_each(scores[rows], ratings[rows[0]], np.arange(count), name)
         scored = ~np.isnan(scores)
     else:
         systems = np.searchsorted(np.asarray(sample.systems), [system for _, system in sample.units])
-        found = without_each(sample.scores, sample.ratings, systems, name)
+        result = without_each(sample.scores, sample.ratings, systems, name)
         scored = np.array([np.bincount(systems[~np.isnan(row)], minlength=count) > 0 for row in sample.scores])
     lowest, named = np.full(len(values), np.nan), np.full(len(values), None, dtype=object)
     for row, sign in enumerate(np.sign(values)):
         if abs(sign) == 1 and scored[row].sum() > FEWEST_LEFT[sample.design.average]:
-            from_above = np.where(np.isnan(found[row]), -np.inf, found[row] * sign)
+            from_above = np.where(np.isnan(result[row]), -np.inf, result[row] * sign)
             from_above = np.where(scored[row], from_above, np.inf)
             at = int(np.argmax(from_above <= from_above.min() + _SAME))
-            lowest[row], named[row] = found[row, at], sample.systems[at]
+            lowest[row], named[row] = result[row, at], sample.systems[at]
     return {"loso_value": lowest, "loso_system": named}

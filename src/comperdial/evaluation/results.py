@@ -105,19 +105,19 @@ def correlate(
     contexts = folder / "contexts.parquet"
     why = Expected.of(expected, schema.read(contexts, "contexts")) if expected else None
     known: Known = {}
-    found = correlations(samples, detail=detail, expected=why, known=known)
-    parts = [found, _within_systems(samples, found, detail, restricted), _agents(tables, detail, restricted, fixed)]
+    result = correlations(samples, detail=detail, expected=why, known=known)
+    parts = [result, _within_systems(samples, result, detail, restricted), _agents(tables, detail, restricted, fixed)]
     parts = [part for part in parts if len(part)]
     return Results(
-        schema.validate(pd.concat(parts, ignore_index=True), "correlations") if len(parts) > 1 else found,
+        schema.validate(pd.concat(parts, ignore_index=True), "correlations") if len(parts) > 1 else result,
         pairs(samples, detail=detail, known=known),
         ceilings(samples),
     )
 
 
 def _sampled(tables: Tables, levels: Sequence[str], fixed: bool) -> list[Sample]:
-    found = tables.samples(levels, allow_missing=True)
-    return [sample.with_systems_given() for sample in found] if fixed else found
+    result = tables.samples(levels, allow_missing=True)
+    return [sample.with_systems_given() for sample in result] if fixed else result
 
 
 def with_raters(tables: Tables, sources: Sequence[str]) -> Tables:
@@ -139,13 +139,13 @@ def with_raters(tables: Tables, sources: Sequence[str]) -> Tables:
 
 
 def _within_systems(
-    samples: Iterable[Sample], found: pd.DataFrame, detail: Detail, names: Sequence[str]
+    samples: Iterable[Sample], result: pd.DataFrame, detail: Detail, names: Sequence[str]
 ) -> pd.DataFrame:
     """Average the coefficients within each system, of responses, for outputs that have no such rows yet.
 
     ``n`` counts systems, as in all rows within systems.
     """
-    has = found[found["grouping"] == "system"]
+    has = result[result["grouping"] == "system"]
     known = set((has["metric"] + ":" + has["output"]).unique())
     wanted = [output_name(name) for name in names if name not in known]
     rows: list[dict[str, Any]] = []
@@ -174,5 +174,5 @@ def _agents(tables: Tables, detail: Detail, names: Sequence[str], fixed: bool) -
         return none
     some = replace(tables, scores=scores, ratings=left)
     alone = [sample for sample in _sampled(some, ["turn"], fixed) if sample.target in (detail.targets or ())]
-    found = correlations(alone, detail=replace(detail, outputs=None, only=SHOWN, also=(), tests=()))
-    return found.assign(grouping="agents")
+    result = correlations(alone, detail=replace(detail, outputs=None, only=SHOWN, also=(), tests=()))
+    return result.assign(grouping="agents")

@@ -165,14 +165,14 @@ def samples(
         check_scores(own, dataset)
         single = {level: single_ratings(rated, level, systems, source) for level in RATED_LEVELS}
         of_dataset = None if contexts is None else contexts[contexts["dataset"] == dataset]
-        found = list(_of_dataset(dataset, own, single, of_dataset, levels, targets, allow_missing))
-        if not found and not allow_missing:
+        result = list(_of_dataset(dataset, own, single, of_dataset, levels, targets, allow_missing))
+        if not result and not allow_missing:
             raise SchemaError(
                 f"nothing to correlate at the levels {', '.join(levels)}",
                 where=f"dataset {dataset!r}",
                 expected="scores and ratings of the same turns or dialogues",
             )
-        yield from found
+        yield from result
 
 
 def _of_dataset(
@@ -390,13 +390,13 @@ def _dialogue_names(
     contexts: pd.DataFrame | None, dataset: str, rated: pd.DataFrame | None, scores: pd.DataFrame
 ) -> pd.Series:
     """Return the dialogue of each context; without a table, each context is a dialogue of its own."""
-    found = set(scores.loc[scores["level"] == "turn", "item_id"].unique())
+    result = set(scores.loc[scores["level"] == "turn", "item_id"].unique())
     if rated is not None:
-        found |= set(rated.index.get_level_values("item_id").unique())
-    names = pd.Series({name: name for name in sorted(found)}, dtype=object)
+        result |= set(rated.index.get_level_values("item_id").unique())
+    names = pd.Series({name: name for name in sorted(result)}, dtype=object)
     if contexts is not None:
         known = contexts.set_index("context_id")["dialogue_id"]
-        if unknown := sorted(found - set(known.index)):
+        if unknown := sorted(result - set(known.index)):
             raise SchemaError(
                 f"{len(unknown)} contexts are in no table, the first: {unknown[0]!r}",
                 where=f"dataset {dataset!r}",

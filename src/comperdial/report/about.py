@@ -28,8 +28,8 @@ class About:
     @classmethod
     def read(cls, paths: Iterable[str | Path]) -> About:
         """Read the files of several data sets."""
-        found = [read_json(path) for path in paths]
-        return cls({one["dataset"]: one for one in found})
+        result = [read_json(path) for path in paths]
+        return cls({one["dataset"]: one for one in result})
 
     def __getitem__(self, dataset: str) -> Mapping[str, Any]:
         """Return what is known of one data set."""

@@ -59,16 +59,18 @@ def comparison_document(
         of_target = pooled[(pooled["dataset"] == dataset) & (pooled["target"] == target)]
         for level, against in level_pairs(of_target):
             key = {"dataset": dataset, "target": target, "level": level, "against": against}
-            found, pairs, raters = (
+            result, pairs, raters = (
                 frame[(frame[[*key]] == pd.Series(key)).all(axis=1)] for frame in (pooled, differences, ceilings)
             )
             title = f"{f'{dataset}, {target}' if several else target}: {level_title(level, against)}"
-            if _systems_given(found, pairs).all() and len(_systems_given(found, pairs)):
+            if _systems_given(result, pairs).all() and len(_systems_given(result, pairs)):
                 title += f" (over {OVER[1]})"
-            there = [name for name in coefficients if name in set(found["coefficient"])]
-            sections.append(Section(title, _metrics(found, raters, labels, there, correction)))
+            there = [name for name in coefficients if name in set(result["coefficient"])]
+            sections.append(Section(title, _metrics(result, raters, labels, there, correction)))
             if pairwise:
-                sections.append(Section(f"{title}, pairs", _pairs(found, pairs, labels, there, correction, contrasted)))
+                sections.append(
+                    Section(f"{title}, pairs", _pairs(result, pairs, labels, there, correction, contrasted))
+                )
                 counts = pairs.groupby("coefficient")["p"].count()
                 tested |= {f"{title}, {MEASURES[name]}": int(counts.get(name, 0)) for name in there}
     signatures = {(row["metric"], row["output"]): row["signature"] for row in pooled.to_dict("records")}
@@ -107,16 +109,16 @@ def _corrected(correction: str, tested: Mapping[str, int], against: str | None) 
 
 
 def _metrics(
-    found: pd.DataFrame,
+    result: pd.DataFrame,
     ceilings: pd.DataFrame,
     labels: Mapping[Name, str],
     coefficients: Sequence[str],
     correction: str,
 ) -> pd.DataFrame:
-    cells = records_by(found, ["metric", "output", "coefficient"])
-    robust = found["loso_system"].notna().any()
+    cells = records_by(result, ["metric", "output", "coefficient"])
+    robust = result["loso_system"].notna().any()
     # Two metrics are one pair, which a sentence says all of.
-    ranked = len(labels) > 2 and found["rank"].notna().any()
+    ranked = len(labels) > 2 and result["rank"].notna().any()
     writers: dict[str, Callable[[Mapping[str, Any]], str]] = {"95 % interval": _interval}
     writers |= {"without one system": lowest} if robust else {}
     writers["p"] = _known_p
@@ -131,7 +133,7 @@ def _metrics(
             texts[MEASURES[coefficient], head] = [write(cell) if cell else "–" for cell in own]
     some = [next((cells[*name, one] for one in coefficients if (*name, one) in cells), {}) for name in labels]
     texts["", "n"] = [str(cell.get("n", 0)) for cell in some]
-    if (found["coverage"] < 1).any():
+    if (result["coverage"] < 1).any():
         texts["", "scored"] = [f"{cell.get('coverage', 0):.0%}" for cell in some]
     made = pd.DataFrame(texts, index=[*labels.values()], dtype=object)
     known = {(MEASURES[one], "value"): number(means[one]) for one in coefficients if pd.notna(means.get(one))}
@@ -155,13 +157,13 @@ def _pairs(
     here = set(correlations[["metric", "output"]].itertuples(index=False, name=None))
     for coefficient in coefficients:
         tests: list[dict[Any, Any]] = differences[differences["coefficient"] == coefficient].to_dict("records")
-        found = {frozenset([_name(pair, "a"), _name(pair, "b")]): pair for pair in tests}
+        result = {frozenset([_name(pair, "a"), _name(pair, "b")]): pair for pair in tests}
         for one, other in combinations([name for name in labels if name in here], 2):
             if contrasted and contrasted not in (one, other):
                 continue
             text = f"{labels[one]} and {labels[other]} cannot be compared: too few shared points, or one is constant"
-            if pair := found.get(frozenset([one, other])):
-                text = sentence(pair, labels[_name(pair, "a")], labels[_name(pair, "b")], len(found), correction)
+            if pair := result.get(frozenset([one, other])):
+                text = sentence(pair, labels[_name(pair, "a")], labels[_name(pair, "b")], len(result), correction)
             rows.append([MEASURES[coefficient], text])
     return rows_frame(["Coefficient", "Pair"], rows)
 
@@ -180,11 +182,11 @@ def sentence(pair: Mapping[str, Any], a: str, b: str, pairs: int, correction: st
     if pd.isna(pair["p"]):
         return f"no test of {a} and {b}: {difference}, n = {pair['n']}"
     tested = f"{difference}, p {_p(pair['p'], equals=True)}"
-    found = pair["p"] < ALPHA
+    result = pair["p"] < ALPHA
     if pairs > 1 and correction in _CORRECTED:
-        lost = ", not significant" if found and not pair["p_adjusted"] < ALPHA else ""
+        lost = ", not significant" if result and not pair["p_adjusted"] < ALPHA else ""
         tested += f" ({_CORRECTED[correction]}: {_p(pair['p_adjusted'])}{lost})"
-    if not found:
+    if not result:
         return f"no significant difference between {a} and {b}: {tested}"
     return f"{a} correlates better than {b}: {tested}"
 

@@ -52,11 +52,11 @@ def correlations(inputs: Inputs, study: Study) -> Table:
 
     Inputs: ``correlations``, ``pairs`` and ``about`` of each data set; maybe ``reported`` and ``sources``.
     """
-    found = frame(inputs, study, study["entry"]["rows"])
+    result = frame(inputs, study, study["entry"]["rows"])
     sources = None
     if inputs.get("sources"):
         sources = read_reported(inputs["sources"], ("source", "short", "citation"), ()).set_index("source")
-    return table(found, study, About.read(inputs["about"]), sources=sources)
+    return table(result, study, About.read(inputs["about"]), sources=sources)
 
 
 # Results
@@ -67,30 +67,30 @@ def results(inputs: Inputs, about: About, name: str = "correlations") -> pd.Data
 
     Correlations get ranks here: of the main outputs of each data set, with Holm's correction over all pairs of these.
     """
-    found = pd.concat([schema.read(path, name) for path in inputs[name]], ignore_index=True)
-    if found.empty and name == "correlations":
+    result = pd.concat([schema.read(path, name) for path in inputs[name]], ignore_index=True)
+    if result.empty and name == "correlations":
         raise NothingToShowError("there are no ratings that scores could be correlated with")
-    chosen = {str(dataset): about.dimension(str(dataset), of["target"]) for dataset, of in found.groupby("dataset")}
+    chosen = {str(dataset): about.dimension(str(dataset), of["target"]) for dataset, of in result.groupby("dataset")}
     for dataset, target in chosen.items():
-        if target not in (rated := set(found.loc[found["dataset"] == dataset, "target"])):
+        if target not in (rated := set(result.loc[result["dataset"] == dataset, "target"])):
             raise UnknownNameError("dimension", target, rated)
-    found = found[found["target"] == found["dataset"].map(chosen)]
+    result = result[result["target"] == result["dataset"].map(chosen)]
     if name != "correlations" or "pairs" not in inputs:
-        return found
+        return result
     pairs = pd.concat([schema.read(path, "pairs") for path in inputs["pairs"]], ignore_index=True)
-    main = pd.concat([of_outputs(of, about[str(dataset)]["outputs"]) for dataset, of in found.groupby("dataset")])
+    main = pd.concat([of_outputs(of, about[str(dataset)]["outputs"]) for dataset, of in result.groupby("dataset")])
     ranks = with_ranks(main, pairs)
-    return found.assign(rank=ranks["rank"], tests=ranks["tests"])
+    return result.assign(rank=ranks["rank"], tests=ranks["tests"])
 
 
-def pooled(found: pd.DataFrame) -> pd.DataFrame:
+def pooled(result: pd.DataFrame) -> pd.DataFrame:
     """Return the correlations over all units together, by the three coefficients of the papers' tables."""
-    return found[found["coefficient"].isin([*COEFFICIENTS]) & (found["grouping"] == "pooled")]
+    return result[result["coefficient"].isin([*COEFFICIENTS]) & (result["grouping"] == "pooled")]
 
 
-def level_pairs(found: pd.DataFrame) -> list[tuple[str, str]]:
+def level_pairs(result: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the pairs of a level and the level of its ratings, in the order of turn to system."""
-    pairs = {*zip(found["level"].astype(str), found["against"].astype(str), strict=True)}
+    pairs = {*zip(result["level"].astype(str), result["against"].astype(str), strict=True)}
     return sorted(pairs, key=lambda pair: tuple(map([*LEVELS].index, pair)))
 
 
@@ -106,10 +106,10 @@ def frame(inputs: Inputs, study: Study, rows: Sequence[Mapping[str, Any]]) -> pd
     UnknownNameError if there are no correlations of a data set.
     """
     entry, about = study["entry"], About.read(inputs["about"])
-    found = pooled(results(inputs, about))
-    if missing := [name for name in study["datasets"] if name not in set(found["dataset"])]:
-        raise UnknownNameError("dataset", missing[0], found["dataset"].unique())
-    levels = entry.get("levels") or dict(level_pairs(found))
+    result = pooled(results(inputs, about))
+    if missing := [name for name in study["datasets"] if name not in set(result["dataset"])]:
+        raise UnknownNameError("dataset", missing[0], result["dataset"].unique())
+    levels = entry.get("levels") or dict(level_pairs(result))
     cells = [
         {"dataset": dataset, "level": level, "against": against, "coefficient": coefficient}
         for level, against in levels.items()
@@ -120,12 +120,12 @@ def frame(inputs: Inputs, study: Study, rows: Sequence[Mapping[str, Any]]) -> pd
     if entry.get("source"):
         named["source"] = named["source"].fillna(entry["source"])
     made = named.merge(pd.DataFrame(cells), how="cross")
-    made = made.merge(found[[*_KEY, "metric", "output", *_OURS]], on=[*_KEY, "metric", "output"], how="left")
-    made["target"] = made["dataset"].map(found.groupby("dataset")["target"].first())
+    made = made.merge(result[[*_KEY, "metric", "output", *_OURS]], on=[*_KEY, "metric", "output"], how="left")
+    made["target"] = made["dataset"].map(result.groupby("dataset")["target"].first())
     made = _with_reported(made, inputs.get("reported", ()), entry.get("reported_of"))
     recorded = {name: of for one in about.sets.values() for name, of in one["recorded_of"].items()}
     reasons = {
-        (row["order"], dataset): _why_not(row, found, about, dataset, recorded)
+        (row["order"], dataset): _why_not(row, result, about, dataset, recorded)
         for row in named.to_dict("records")
         for dataset in study["datasets"]
     }
@@ -198,16 +198,16 @@ def read_reported(
     return pd.concat(frames, ignore_index=True)
 
 
-def _why_not(row: Record, found: pd.DataFrame, about: About, dataset: str, recorded: Mapping[str, str]) -> str | None:
+def _why_not(row: Record, result: pd.DataFrame, about: About, dataset: str, recorded: Mapping[str, str]) -> str | None:
     """Return why a row has no value of a data set; None if it may have one."""
     metric = row["metric"]
     if metric is None:
         return str(row["not_run"])
-    present = found[(found["metric"] == metric) & (found["dataset"] == dataset)]
+    present = result[(result["metric"] == metric) & (result["dataset"] == dataset)]
     if present.empty:
         if recorded.get(metric, dataset) != dataset:
             return f"there are recorded scores of {recorded[metric]} only"
-        known = metric in set(found["metric"]) or metric in about[dataset]["metrics"]
+        known = metric in set(result["metric"]) or metric in about[dataset]["metrics"]
         none = f"no scores of {dataset}" if known else f"no metric {metric!r} in params.yaml"
         if judge := about[dataset]["judges"].get(metric):
             none = f"{judge['judge']} is no judge of {dataset} (params.yaml, judging.judges)"
@@ -240,9 +240,9 @@ def is_halved(record: Record) -> bool | None:
     return bool(pd.isna(left) or (left < full / 2 if full > 0 else left > full / 2))
 
 
-def halved(found: pd.DataFrame) -> pd.Series:
+def halved(result: pd.DataFrame) -> pd.Series:
     """Return :func:`is_halved` of each record."""
-    return pd.Series([is_halved(one) for one in found.to_dict("records")], index=found.index, dtype="boolean")
+    return pd.Series([is_halved(one) for one in result.to_dict("records")], index=result.index, dtype="boolean")
 
 
 def is_few(record: Record) -> bool:
@@ -486,8 +486,8 @@ def left_out_notes(frame: pd.DataFrame, titles: Mapping[str, str] | None) -> lis
             few = "five systems" if level == "system" else "three systems, or it is not known which is which"
             name = "" if titles is None else f"{titles.get(dataset, dataset)}, "
             without.setdefault(few, []).append(f"{name}{level} level")
-    found = [LEFT_OUT] if frame["loso_system"].notna().any() else []
-    return found + [f"No system is left out of {'; '.join(where)}: fewer than {few}" for few, where in without.items()]
+    result = [LEFT_OUT] if frame["loso_system"].notna().any() else []
+    return result + [f"No system is left out of {'; '.join(where)}: fewer than {few}" for few, where in without.items()]
 
 
 # What a correlation counts, by level and level of ratings, from the finest to the coarsest.

@@ -166,8 +166,8 @@ def alpha(inputs: Inputs, study: Study) -> Table:
     ratings = schema.read(inputs["ratings"][0], "ratings")
     ratings = ratings[ratings["source"] == one["source"]]
     contexts = schema.read(inputs["contexts"][0], "contexts")
-    found = alphas(ratings, contexts, source=one["source"], **one["agreement"])
-    if not found["items"].any():
+    result = alphas(ratings, contexts, source=one["source"], **one["agreement"])
+    if not result["items"].any():
         raise NothingToShowError("nothing was rated by two raters or more: no agreement to measure, no human ceiling")
     bias = annotator_bias(ratings, source=one["source"])
     cells: dict[str, Any] = {
@@ -175,7 +175,7 @@ def alpha(inputs: Inputs, study: Study) -> Table:
         "interval": lambda cell: f"{number(cell['low'])} to {number(cell['high'])}",
     }
     labels = {"level_name": "Level", "dimension": "Dimension"}
-    shown = _in_order(found[found["metric"].isin([*_ALPHAS])])
+    shown = _in_order(result[result["metric"].isin([*_ALPHAS])])
     texts = spread(shown.assign(group=shown["metric"].map(_ALPHAS) + " alpha"), labels, "group", cells)
     first = shown.drop_duplicates(["level", "dimension"])
     for name in _COUNTS:
@@ -187,12 +187,12 @@ def alpha(inputs: Inputs, study: Study) -> Table:
     key = ["dataset", "level", "dimension", "annotator_id"]
     long = bias.melt([*key, "n"], ["mean", "bias", "spread", "spearman"], "statistic").rename(columns={"n": "items"})
     columns = [*key, "statistic", "value", "low", "high", "confidence", *_COUNTS, "resamples"]
-    both = pd.concat([found.assign(statistic="alpha_" + found["metric"]), long], ignore_index=True)
+    both = pd.concat([result.assign(statistic="alpha_" + result["metric"]), long], ignore_index=True)
     # Counts stay whole numbers beside the gaps of the other kind.
     both = both.reindex(columns=columns).astype(dict.fromkeys([*_COUNTS, "resamples"], "Int64"))
     simulated = ". The raters here are simulated: no value of theirs can be compared with these"
     values: dict[str, Any] = {"simulated": simulated if one["source"] == "simulated" else ""}
-    values |= {name: found[name].max() for name in ("resamples", "confidence")}
+    values |= {name: result[name].max() for name in ("resamples", "confidence")}
     return _table(
         inputs, study, both, [Section("Krippendorff's alpha", texts), Section("Annotators", others)], **values
     )
@@ -210,10 +210,10 @@ def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
 
 def main_results(folder: Path, about: Mapping[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a data set's correlations, ranked, and the tests of its main outputs, corrected; none of metrics that are apart."""
-    found = schema.read(folder / "correlations.parquet", "correlations")
-    found = found[~found["metric"].isin(about["apart"])]
+    result = schema.read(folder / "correlations.parquet", "correlations")
+    result = result[~result["metric"].isin(about["apart"])]
     pairs = of_outputs(schema.read(folder / "pairs.parquet", "pairs"), about["outputs"])
-    return with_ranks(found, pairs), corrected(pairs)
+    return with_ranks(result, pairs), corrected(pairs)
 
 
 def _of_target(inputs: Inputs, name: str) -> pd.DataFrame:
@@ -227,9 +227,9 @@ def _of_target(inputs: Inputs, name: str) -> pd.DataFrame:
 def _results(inputs: Inputs) -> pd.DataFrame:
     """Return correlations without metrics that are apart, with what outputs are called."""
     about = About.read(inputs["about"])
-    found = shared.results(inputs, about)
-    found = found[~found["metric"].isin(about.only["apart"])]
-    return found.assign(label=_called(zip(found["metric"], found["output"], strict=True), about.labels))
+    result = shared.results(inputs, about)
+    result = result[~result["metric"].isin(about.only["apart"])]
+    return result.assign(label=_called(zip(result["metric"], result["output"], strict=True), about.labels))
 
 
 def _called(names: Iterable[Output], labels: Mapping[str, str]) -> list[str]:
@@ -256,14 +256,14 @@ def _by_level(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 def correlations(inputs: Inputs, study: Study) -> Table:
     """Show the correlations of every output of every metric, three coefficients at each level."""
     one, everything = About.read(inputs["about"]).only, _results(inputs)
-    found, sections = shared.pooled(everything), []
-    has_local = found["signature"].str.startswith("local|").any()
+    result, sections = shared.pooled(everything), []
+    has_local = result["signature"].str.startswith("local|").any()
     if has_local:
         # `local` is weaker within systems, which its value over all does not show.
         key = ["level", "against", *_NAME, "coefficient"]
         within = everything.loc[everything["grouping"] == "system", [*key, "value"]]
-        found = found.merge(within.rename(columns={"value": "within_systems"}), on=key, how="left")
-    for title, of_level in _by_level(found):
+        result = result.merge(within.rename(columns={"value": "within_systems"}), on=key, how="left")
+    for title, of_level in _by_level(result):
         cells: dict[str, Any] = {"value": shared.with_interval}
         if of_level["loso_system"].notna().any():
             cells["without one system"] = shared.lowest
@@ -273,27 +273,27 @@ def correlations(inputs: Inputs, study: Study) -> Table:
         wide = spread(part.assign(group=part["coefficient"].map(COEFFICIENTS)), {"label": "Metric"}, "group", cells)
         order = [name for name in COEFFICIENTS.values() if name in set(wide.columns.get_level_values(0))]
         sections.append(Section(title, wide[order]))
-    empty = found[found["coverage"] == 0].drop_duplicates(_NAME)
+    empty = result[result["coverage"] == 0].drop_duplicates(_NAME)
     reasons = [(row["label"].iloc[0], str(shared.why_no_scores(row))) for _, row in empty.groupby(empty.index)]
     notes = [
         *shared.READING,
-        *shared.reading_notes(found, None),
+        *shared.reading_notes(result, None),
         *grouped_notes(reasons),
         *([render.NOTES["within_systems"]] if has_local else []),
         *_not_run(one),
     ]
-    for metric, signature in sorted(dict(zip(found["metric"], found["signature"], strict=True)).items()):
+    for metric, signature in sorted(dict(zip(result["metric"], result["signature"], strict=True)).items()):
         texts = (text for name, text in one["labels"].items() if name.startswith(f"{metric}:"))
         called = one["labels"].get(metric) or next(texts, None) or metric
         notes.append(f"{metric if called == metric else f'{called} ({metric})'} is {signature}")
     tidy = (
-        found.assign(loso_halved=shared.halved(found), p=_significant(found["p"]))
+        result.assign(loso_halved=shared.halved(result), p=_significant(result["p"]))
         .drop(columns=["target", "grouping", "signature", "label"])
         .round({"value": 4, "low": 3, "high": 3, "loso_value": 4, "within_systems": 4})
         .sort_values([*_NAME, *_WHAT], ignore_index=True)
     )
     legend = bool(tidy["loso_halved"].fillna(False).any())
-    return _table(inputs, study, tidy, sections, *notes, rated=found["target"].iloc[0], legend=legend)
+    return _table(inputs, study, tidy, sections, *notes, rated=result["target"].iloc[0], legend=legend)
 
 
 def _significant(values: pd.Series) -> pd.Series:
@@ -303,11 +303,11 @@ def _significant(values: pd.Series) -> pd.Series:
 
 def measures(inputs: Inputs, study: Study) -> Table:
     """Show pairwise accuracies beside the correlations of systems, and correlations by item beside pooled ones."""
-    found = _results(inputs)
-    beyond = (found["grouping"] != "pooled") | ~found["coefficient"].isin([*COEFFICIENTS])
+    result = _results(inputs)
+    beyond = (result["grouping"] != "pooled") | ~result["coefficient"].isin([*COEFFICIENTS])
     # Only these were looked at in detail; the table of all metrics has the others.
-    outputs = pd.MultiIndex.from_frame(found[_NAME])
-    detailed = found[outputs.isin(outputs[beyond])]
+    outputs = pd.MultiIndex.from_frame(result[_NAME])
+    detailed = result[outputs.isin(outputs[beyond])]
     sections, shown = [], [detailed[:0]]
     for title, part in _by_level(detailed):
         level = part["level"].iloc[0]
@@ -326,12 +326,12 @@ def measures(inputs: Inputs, study: Study) -> Table:
             shown.append(rows[[*detailed]])
     marked = pd.concat(shown)
     estimate = ["value", "low", "high", "rank"]
-    tidy = found.loc[beyond, ["level", "against", *_NAME, "grouping", "coefficient", *estimate, "n"]]
+    tidy = result.loc[beyond, ["level", "against", *_NAME, "grouping", "coefficient", *estimate, "n"]]
     few = [shared.FEW_NOTE] if (marked["n"] <= shared.FEW).any() else []
     notes = [*shared.READING, *shared.corrected_over(marked, None), *few]
     legend = bool(shared.halved(marked).fillna(False).any())
     tidy = tidy.round(dict.fromkeys(estimate, 4)).reset_index(drop=True)
-    return _table(inputs, study, tidy, sections, *notes, rated=found["target"].iloc[0], legend=legend)
+    return _table(inputs, study, tidy, sections, *notes, rated=result["target"].iloc[0], legend=legend)
 
 
 def _measure(cell: shared.Record) -> str:
@@ -365,10 +365,10 @@ def _named(pairs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
 def comparisons(inputs: Inputs, study: Study) -> Table:
     """Show between which metrics the paired tests find a difference: how many pairs, and a matrix for each pair of levels."""
     one = About.read(inputs["about"]).only
-    found = corrected(of_outputs(_of_target(inputs, "pairs"), one["outputs"]))
-    if found.empty:
+    result = corrected(of_outputs(_of_target(inputs, "pairs"), one["outputs"]))
+    if result.empty:
         raise NothingToShowError("it takes two metrics with scores, and three systems or more")
-    chosen = _named(found, one["labels"])
+    chosen = _named(result, one["labels"])
     rows, tested, matrices = [], {}, {}
     for heading, of_sample in _samples(chosen):
         counts = [str((of_sample[p] < ALPHA).sum()) if of_sample[p].notna().any() else "–" for p in _TESTS]
@@ -393,7 +393,7 @@ def comparisons(inputs: Inputs, study: Study) -> Table:
         _wide_comparisons(chosen, [*COEFFICIENTS, "acc_eq_item", "accuracy", "acc_eq", "spa"]),
         [Section("How many pairs differ", rows_frame(columns, rows)), *matrices.values()],
         *(notes if len(of_systems) and missing else []),
-        rated=found["target"].iloc[0],
+        rated=result["target"].iloc[0],
         alpha=ALPHA,
         most=_MOST,
         **values,
@@ -405,8 +405,8 @@ def _matrix(heading: str, pairs: pd.DataFrame) -> Section:
     names = sorted({*pairs["a"], *pairs["b"]}, key=lambda name: (-won[name], name))
     signs: dict[tuple[str, str], str] = {}
     for pair in pairs[pairs["p_adjusted"].notna()].to_dict("records"):
-        found = pair["p_adjusted"] < ALPHA
-        signs[pair["a"], pair["b"]], signs[pair["b"], pair["a"]] = ("+", "−") if found else ("o", "o")
+        result = pair["p_adjusted"] < ALPHA
+        signs[pair["a"], pair["b"]], signs[pair["b"], pair["a"]] = ("+", "−") if result else ("o", "o")
     rows = []
     for place, name in enumerate(names[:_MOST], start=1):
         of_row = [signs.get((name, other), "" if name == other else "–") for other in names]
@@ -420,14 +420,14 @@ def _matrix(heading: str, pairs: pd.DataFrame) -> Section:
 def _wide_comparisons(pairs: pd.DataFrame, coefficients: Sequence[str]) -> pd.DataFrame:
     """Return one row per pair, a before b in the alphabet, its columns once for each coefficient: half the bytes."""
     turned = pairs["a"] > pairs["b"]
-    found = pairs.assign(
+    result = pairs.assign(
         a=pairs["a"].where(~turned, pairs["b"]),
         b=pairs["b"].where(~turned, pairs["a"]),
         difference=pairs["difference"].where(~turned, -pairs["difference"]).round(3) + 0.0,
         **{test: _significant(pairs[test]) for test in _TESTS},
     )
     index, columns = ["level", "against", "a", "b"], ["difference", *_TESTS]
-    wide = found.pivot_table(index=index, columns="coefficient", values=columns, observed=True, dropna=False)
+    wide = result.pivot_table(index=index, columns="coefficient", values=columns, observed=True, dropna=False)
     order = [(column, c) for c in coefficients if c in {*pairs["coefficient"]} for column in columns]
     wide = wide.reindex(columns=order).dropna(how="all")
     wide.columns = pd.Index([f"{coefficient}_{column}" for column, coefficient in order])
@@ -436,11 +436,11 @@ def _wide_comparisons(pairs: pd.DataFrame, coefficients: Sequence[str]) -> pd.Da
 
 def power(inputs: Inputs, study: Study) -> Table:
     """Show the chance that a paired test finds a difference between two metrics, by how much data there is."""
-    found = _of_target(inputs, "power")
+    result = _of_target(inputs, "power")
     # Of statistics within items and of pairs of systems, those that decide which metric picks the better one.
-    shown = found["coefficient"].isin(["acc_eq", "accuracy", "spa"]) & (found["grouping"] != "system")
-    shown |= found["coefficient"].isin([*COEFFICIENTS]) & (found["grouping"] == "pooled")
-    chosen = _named(found[shown], About.read(inputs["about"]).labels)
+    shown = result["coefficient"].isin(["acc_eq", "accuracy", "spa"]) & (result["grouping"] != "system")
+    shown |= result["coefficient"].isin([*COEFFICIENTS]) & (result["grouping"] == "pooled")
+    chosen = _named(result[shown], About.read(inputs["about"]).labels)
     sections: list[Section] = []
     for heading, of_sample in _samples(chosen):
         for varied, name in _VARIED.items():
@@ -452,7 +452,7 @@ def power(inputs: Inputs, study: Study) -> Table:
     index = [*_WHAT, "varied", "a", "b", "difference"]
     rounded = chosen.round({"power": 3, "difference": 5}).groupby([*index, "size"], observed=True)["power"].mean()
     wide = rounded.unstack("size").rename(columns="power_{}".format).rename_axis(columns=None).reset_index()
-    return _table(inputs, study, wide, sections, rated=found["target"].iloc[0], enough=ENOUGH)
+    return _table(inputs, study, wide, sections, rated=result["target"].iloc[0], enough=ENOUGH)
 
 
 def _power_sections(heading: str, part: pd.DataFrame, varied: str) -> Iterator[Section]:
@@ -482,8 +482,8 @@ def _power_sections(heading: str, part: pd.DataFrame, varied: str) -> Iterator[S
 
 def curves(inputs: Inputs, study: Study) -> Table:
     """Show how the ranking of metrics on part of the data agrees with that on all of it."""
-    found = _of_target(inputs, "curves")
-    groups = found.assign(width=found["high"] - found["low"]).groupby([*_WHAT, "varied", "size"], observed=True)
+    result = _of_target(inputs, "curves")
+    groups = result.assign(width=result["high"] - result["low"]).groupby([*_WHAT, "varied", "size"], observed=True)
     columns = {"agreement": ("agreement", "first"), "width": ("width", "median"), "repeats": ("repeats", "max")}
     shown, sections = groups.agg(**columns).reset_index(), []
     for varied, name in _VARIED.items():
@@ -495,9 +495,11 @@ def curves(inputs: Inputs, study: Study) -> Table:
         heads = [("", "Level and coefficient")]
         heads += [(group, str(size)) for group in ("Agreement of rankings", "Width of the band") for size in sizes]
         sections += [Section(name, rows_frame(heads, rows))] if rows else []
-    repeats = " to ".join(dict.fromkeys(str(int(value)) for value in (found["repeats"].min(), found["repeats"].max())))
+    repeats = " to ".join(
+        dict.fromkeys(str(int(value)) for value in (result["repeats"].min(), result["repeats"].max()))
+    )
     tidy = shown.round({"agreement": 4, "width": 4})
-    return _table(inputs, study, tidy, sections, rated=found["target"].iloc[0], repeats=repeats)
+    return _table(inputs, study, tidy, sections, rated=result["target"].iloc[0], repeats=repeats)
 
 
 # Judges

@@ -77,9 +77,9 @@ def execute(source: str | Path, *, folder: str | Path = ".") -> str:
             if output.get("name") == "stderr":
                 # For who runs the notebook: it names files of this machine.
                 sys.stderr.write(output["text"])
-            elif "text/html" in (found := output.get("data", {})):
+            elif "text/html" in (result := output.get("data", {})):
                 # pandas puts a style sheet before every table.
-                found["text/html"] = re.sub(r"<style scoped>.*?</style>\s*", "", found["text/html"], flags=re.DOTALL)
+                result["text/html"] = re.sub(r"<style scoped>.*?</style>\s*", "", result["text/html"], flags=re.DOTALL)
         if outputs:
             cell["outputs"] = [output for output in outputs if output.get("name") != "stderr"]
     name = Path(source).stem

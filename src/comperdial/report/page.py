@@ -172,9 +172,9 @@ def _comparisons(frame: pd.DataFrame) -> list[dict[Any, Any]]:
     """Return the tests; ``found`` is 2 if the corrected p is below 0.05, 1 if only the plain one is."""
     names = ["level", "against", "target", "coefficient", "metric_a", "output_a", "metric_b", "output_b"]
     rows = frame[frame["grouping"] == "pooled"].sort_values(names)
-    found = (rows["p"] < ALPHA).astype(int) + ((rows["p"] < ALPHA) & (rows["p_adjusted"] < ALPHA)).astype(int)
+    result = (rows["p"] < ALPHA).astype(int) + ((rows["p"] < ALPHA) & (rows["p_adjusted"] < ALPHA)).astype(int)
     digits = {"difference": 3, "p": 4, "p_adjusted": 4, "n": 0}
-    return records(rows.assign(found=found.where(rows["p"].notna()))[[*names, "test", *digits, "found"]], digits)
+    return records(rows.assign(found=result.where(rows["p"].notna()))[[*names, "test", *digits, "found"]], digits)
 
 
 def without_scores(correlations: pd.DataFrame) -> dict[str, str]:
@@ -248,7 +248,7 @@ def percentiles(values: pd.Series) -> dict[str, Any]:
 def _scores(
     scores: pd.DataFrame, index: pd.MultiIndex, outputs: Sequence[str], answered: pd.Series
 ) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for (metric, output), rows in scores.groupby(["metric", "output"]):
         if outputs and f"{metric}:{output}" not in outputs:
             continue
@@ -257,25 +257,25 @@ def _scores(
         if len(index) == len(answered):
             shown = pd.Series(column["values"], dtype="float64").where(answered.to_numpy())
             entry["percent"] = percentiles(shown)
-        found.append(entry)
-    return found
+        result.append(entry)
+    return result
 
 
 def _ratings(ratings: pd.DataFrame, index: pd.MultiIndex) -> list[dict[str, Any]]:
     """Return every rating: for each dimension, the overall one first, a column an annotator."""
-    found = []
+    result = []
     for dimension in sorted(ratings["dimension"].unique(), key=lambda name: (name != OVERALL, name)):
         rows = ratings[ratings["dimension"] == dimension]
         wide = rows.pivot(index=["item_id", "system_id"], columns="annotator_id", values="rating").reindex(index)
         raters = [{"id": name, "of": numbers(wide[name])} for name in wide]
         scale = {"low": float(rows["scale_min"].min()), "high": float(rows["scale_max"].max())}
-        found.append({"dimension": dimension, **scale, "annotators": raters})
-    return found
+        result.append({"dimension": dimension, **scale, "annotators": raters})
+    return result
 
 
 def _judgements(frames: Sequence[pd.DataFrame], level: str, index: pd.MultiIndex) -> list[dict[str, Any]]:
     """Return what judges wrote, for each output and sample: rationale, failure, and the value if there are several samples."""
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for frame in frames:
         chosen = frame[frame["level"] == level]
         for (metric, output), judged in chosen.groupby(["metric", "output"]):
@@ -287,8 +287,8 @@ def _judgements(frames: Sequence[pd.DataFrame], level: str, index: pd.MultiIndex
                         entry[name] = placed[name].astype(object).where(placed[name].notna(), None).tolist()
                 if judged["sample"].nunique() > 1:
                     entry["value"] = numbers(placed["value"])
-                found.append(entry)
-    return found
+                result.append(entry)
+    return result
 
 
 def _cut(entries: Sequence[dict[str, Any]]) -> int | None:

@@ -59,8 +59,8 @@ class Reading:
             return self._read(f"results/{self.dataset}/{kind}.parquet")
         paths = [self._path(f"results/{self.dataset}/{name}.parquet") for name in ("correlations", "pairs")]
         about = read_json(self._path(f"results/{self.dataset}/about.json"))
-        found = main_results(paths[0].parent, about)
-        return found[kind == "pairs"]
+        results = main_results(paths[0].parent, about)
+        return results[kind == "pairs"]
 
     def correlations(self, coefficient: str = "spearman", grouping: str = "pooled") -> pd.DataFrame:
         """Return the correlations with the target, with ``label`` and ``cell`` to show and the metric's traits."""
@@ -95,12 +95,12 @@ class Reading:
 
     def ratings(self, level: str = "turn") -> pd.DataFrame:
         """Return the source's ratings of the target, without those of references; empty if nothing was rated so."""
-        found = self.table("ratings")
-        found = found[
-            (found["level"] == level) & (found["dimension"] == self.target) & (found["source"] == self.source)
+        results = self.table("ratings")
+        results = results[
+            (results["level"] == level) & (results["dimension"] == self.target) & (results["source"] == self.source)
         ]
         systems = self.table("systems").set_index("system_id")["kind"]
-        return found[found["system_id"].map(systems) != "reference"]
+        return results[results["system_id"].map(systems) != "reference"]
 
     @cached_property
     def source(self) -> str:
@@ -187,10 +187,10 @@ def _traits(signature: str) -> tuple[str, str]:
     from comperdial.metrics import Metric
 
     helpers = frozenset({"base", "options", "text"})
-    found = load_class("comperdial.metrics", kind, Metric, kind="metric", helpers=helpers)  # type: ignore[type-abstract]
+    results = load_class("comperdial.metrics", kind, Metric, kind="metric", helpers=helpers)  # type: ignore[type-abstract]
     model = next((part for part in parts if part.startswith("model:")), None)
     cost = "counts words" if model is None else "small encoder" if _SMALL in model else "large model"
-    return cost, "with" if "references" in found.needs else "without"
+    return cost, "with" if "references" in results.needs else "without"
 
 
 def cells(frame: pd.DataFrame) -> pd.Series[Any]:
@@ -214,6 +214,6 @@ def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame
     source = load_catalogue(reading.root / params["catalogue"]).file(entry["sources"][output])
     path = raw_path(source, reading.root / "data/raw")
     rated = Rated(reading.table("contexts"), reading.table("responses"), reading.table("systems"))
-    found = FORMATS[entry["format"]].read({output: path}, rated)
-    first = found.drop_duplicates(["item_id", "system_id"])
+    results = FORMATS[entry["format"]].read({output: path}, rated)
+    first = results.drop_duplicates(["item_id", "system_id"])
     return first[["item_id", "system_id", "answer"]].rename(columns={"answer": "rationale"})

@@ -24,9 +24,9 @@ def summarise(correlations: pd.DataFrame, target: str, folder: str | Path, *, si
     """
     nested: dict[str, Any] = {}
     points = []
-    found = pooled(correlations[correlations["target"] == target])
+    result = pooled(correlations[correlations["target"] == target])
     # Each level against its own ratings; systems against those of turns.
-    chosen = found[found["against"] == found["level"].replace("system", "turn")]
+    chosen = result[result["against"] == result["level"].replace("system", "turn")]
     keys = ["dataset", "level", "metric", "output", "coefficient"]
     for row in chosen.sort_values(keys).to_dict("records"):
         value = None if pd.isna(row["value"]) else round(float(row["value"]), DIGITS) + 0.0
@@ -43,9 +43,9 @@ def summarise(correlations: pd.DataFrame, target: str, folder: str | Path, *, si
 
 def environment() -> dict[str, Any]:
     """Return what the numbers were made with: Python, the libraries that can move them, and WordNet with its origin."""
-    found = wordnet.locate()
+    result = wordnet.locate()
     return {
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in ("nltk", "numpy", "pandas", "rouge-score", "scipy")},
-        "wordnet": {"version": found.version, "source": found.source} if found else None,
+        "wordnet": {"version": result.version, "source": result.source} if result else None,
     }

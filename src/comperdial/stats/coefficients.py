@@ -70,7 +70,7 @@ def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, 
     if design.average:
         means = paired_means(x, y, design)
         return np.array([rowwise(*means, name) for name in names]).reshape(len(names), len(x)).T
-    found = np.full((len(x), len(names)), np.nan)
+    result = np.full((len(x), len(names)), np.nan)
     for place, name in enumerate(names):
         # Kendall's of many units by scipy, which does not look at every pair.
         one = (
@@ -78,8 +78,8 @@ def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, 
             if name == "kendall"
             else rowwise(x, np.broadcast_to(y, x.shape), name)
         )
-        found[:, place] = one
-    return found
+        result[:, place] = one
+    return result
 
 
 def checked(
@@ -117,7 +117,7 @@ def over_means(
     array
         Shape (resamples, metrics, names). A system of which nothing was drawn takes no part.
     """
-    found = np.full((len(weights), len(scores), len(names)), np.nan)
+    result = np.full((len(weights), len(scores), len(names)), np.nan)
     axes = "sd,bd->bs" if weights.ndim == 2 else "sd,bsd->bs"
     shape = design.counts
     cell = design.systems * shape[1] + design.dialogues
@@ -146,8 +146,8 @@ def over_means(
                     # All metrics share the ranks of the ratings; a system without a mean has one on no side.
                     sides = [stats.rankdata(side, axis=1, nan_policy="omit") for side in sides]
                     of = "pearson"
-                found[part, rows, place] = np.stack([rowwise(side, sides[-1], of) for side in sides[:-1]], axis=1)
-    return found
+                result[part, rows, place] = np.stack([rowwise(side, sides[-1], of) for side in sides[:-1]], axis=1)
+    return result
 
 
 def over_clusters(
@@ -169,7 +169,7 @@ def over_clusters(
     array
         Shape (resamples, metrics, names); NaN where a side does not vary.
     """
-    found = np.full((len(weights), len(scores), len(names)), np.nan)
+    result = np.full((len(weights), len(scores), len(names)), np.nan)
     for rows, kept in by_units(scores):
         x, y, codes = scores[np.ix_(rows, kept)], ratings[kept], clusters[kept]
         made: dict[str, Floats] = {}
@@ -185,8 +185,8 @@ def over_clusters(
             pairs = np.stack([_concordant(row, y, codes, weights) for row in x], axis=1)
             made["kendall"] = ratio(pairs, *untied)
         for place, name in enumerate(names):
-            found[:, rows, place] = made[name]
-    return found
+            result[:, rows, place] = made[name]
+    return result
 
 
 def _pearson(x: Floats, y: Floats, codes: Integers, weights: Floats) -> Floats:
@@ -199,13 +199,13 @@ def _pearson(x: Floats, y: Floats, codes: Integers, weights: Floats) -> Floats:
     total, sum_x, sum_y, *whole = sums @ weights.T
     with np.errstate(invalid="ignore"):
         square_x, square_y, product = whole - np.stack([sum_x**2, sum_y**2, sum_x * sum_y]) / total
-    found = ratio(product, square_x, square_y)
+    result = ratio(product, square_x, square_y)
     unsure = (square_x < _LITTLE * whole[0]) | (square_y < _LITTLE * whole[1])
     for at in np.flatnonzero(unsure):
         times = weights[at, codes]
         there = times > 0
-        found[at] = _pearson_of_units(x[there], y[there], times[there])
-    return found
+        result[at] = _pearson_of_units(x[there], y[there], times[there])
+    return result
 
 
 def _scaled(side: Floats) -> Floats:
@@ -223,7 +223,7 @@ def _pearson_of_units(x: Floats, y: Floats, times: Floats) -> float:
 
 def _ranked(x: Floats, y: Floats, codes: Integers, weights: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
     """Return Spearman's coefficients, (resamples, metrics), and how many pairs are untied in either side."""
-    found, untied_x, untied_y = (np.empty((len(weights), len(x))) for _ in range(3))
+    result, untied_x, untied_y = (np.empty((len(weights), len(x))) for _ in range(3))
     groups = [np.unique(side, return_inverse=True)[1] for side in (*x, y)]
     orders = [np.argsort(group, kind="stable") for group in groups]
     starts = [np.flatnonzero(np.diff(group[order], prepend=-1)) for group, order in zip(groups, orders, strict=True)]
@@ -244,9 +244,9 @@ def _ranked(x: Floats, y: Floats, codes: Integers, weights: Floats) -> tuple[Flo
         for row in range(len(x)):
             rank, square_x, untied_x[part, row] = ranks(row)
             sums = np.add.reduceat(by_unit[orders[row]], starts[row], axis=0)
-            found[part, row] = ratio(np.einsum("gr,gr->r", rank, sums), square_x, square_y)
+            result[part, row] = ratio(np.einsum("gr,gr->r", rank, sums), square_x, square_y)
             untied_y[part, row] = untied
-    return found, (untied_x, untied_y)
+    return result, (untied_x, untied_y)
 
 
 def _concordant(x: Floats, y: Floats, codes: Integers, weights: Floats) -> Floats:
@@ -275,7 +275,7 @@ def concordance(x: Floats, y: Floats) -> Floats:
     """
     rank, level = (np.unique(side, return_inverse=True)[1] for side in (x, y))
     places, levels = int(rank.max(initial=-1)) + 1, int(level.max(initial=-1)) + 1
-    found, lower = np.empty(len(x)), np.zeros(places)
+    result, lower = np.empty(len(x)), np.zeros(places)
     order = np.argsort(level, kind="stable")
     edges = np.searchsorted(level[order], np.arange(levels + 1))
     step = max(1, BLOCK // max(1, places))
@@ -289,26 +289,26 @@ def concordance(x: Floats, y: Floats) -> Floats:
         surplus = 2 * below - counts - below[:, -1:]
         upto = lower + np.cumsum(surplus, axis=0)
         # Those of lower levels twice and of its own once; less all, which gives lower levels less higher ones.
-        found[own] = (2 * upto - surplus)[level[own] - first, rank[own]]
+        result[own] = (2 * upto - surplus)[level[own] - first, rank[own]]
         lower = upto[-1]
-    return found - lower[rank]
+    return result - lower[rank]
 
 
 def _within(x: Floats, y: Floats, clusters: Integers) -> Floats:
     """Return concordant less discordant pairs of the units of each cluster, every pair counted twice."""
     sizes = np.bincount(clusters)
     members = np.split(np.argsort(clusters, kind="stable"), np.cumsum(sizes)[:-1])
-    found = np.zeros(len(sizes))
+    result = np.zeros(len(sizes))
     for size in np.unique(sizes[sizes > 1]):
         same = np.flatnonzero(sizes == size)
         if size > _FEW:
-            found[same] = [concordance(x[members[code]], y[members[code]]).sum() for code in same]
+            result[same] = [concordance(x[members[code]], y[members[code]]).sum() for code in same]
             continue
         for part in blocks(len(same), size * size):
             units = np.stack([members[code] for code in same[part]])
             pairs = [signs_of(side[units][:, :, np.newaxis], side[units][:, np.newaxis, :]) for side in (x, y)]
-            found[same[part]] = (pairs[0] * pairs[1]).sum(axis=(1, 2), dtype=np.int64)
-    return found
+            result[same[part]] = (pairs[0] * pairs[1]).sum(axis=(1, 2), dtype=np.int64)
+    return result
 
 
 def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coefficient) -> Floats:
@@ -329,7 +329,7 @@ def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coef
         Shape (metrics, clusters). NaN where no coefficient is left, and where there was nothing to leave out.
     """
     count = int(clusters.max(initial=-1)) + 1
-    found = np.full((len(scores), count), np.nan)
+    result = np.full((len(scores), count), np.nan)
     for rows, kept in by_units(scores):
         present, own = np.unique(clusters[kept], return_inverse=True)
         if len(present) < 2:
@@ -345,8 +345,8 @@ def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coef
                 for part in blocks(size, size)
             ]
             values = np.concatenate(parts).T
-        found[np.ix_(rows, present)] = values
-    return found
+        result[np.ix_(rows, present)] = values
+    return result
 
 
 def _kendall_without(x: Floats, y: Floats, clusters: Integers) -> Floats:

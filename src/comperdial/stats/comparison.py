@@ -132,8 +132,8 @@ def compare(
         if points < FEWEST_SAMPLED:
             continue
         values, tested, wide = _tested(part, kept, inner, name, resamples, seed, intervals)
-        for whole, found in ((difference, values[:, None] - values), (p, tested), (reach, wide)):
-            whole[cell] = np.where(wanted, found, whole[cell])
+        for whole, result in ((difference, values[:, None] - values), (p, tested), (reach, wide)):
+            whole[cell] = np.where(wanted, result, whole[cell])
     test = "jackknife"
     if design.average and design.fixed:
         test = f"bootstrap:{resamples}"
@@ -195,9 +195,9 @@ def jackknife_t(scores: Floats, ratings: Floats, design: Design, name: Coefficie
     """
     if design.given and not design.average:
         design = replace(design, systems=np.zeros_like(design.systems))
-    found = over_units(scores, ratings, design, name)
-    drawn = variances(found, 2)
-    return found.values, *drawn.test(found.values[:, None] - found.values, drawn.two_way)
+    result = over_units(scores, ratings, design, name)
+    drawn = variances(result, 2)
+    return result.values, *drawn.test(result.values[:, None] - result.values, drawn.two_way)
 
 
 def _over_dialogues(

@@ -93,9 +93,9 @@ def exact_p(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> flo
         return float("nan")
     # The order as given comes first.
     orders = b[np.array(list(permutations(range(len(b)))))]
-    found = np.abs(rowwise(np.broadcast_to(a, orders.shape), orders, coefficient))
+    results = np.abs(rowwise(np.broadcast_to(a, orders.shape), orders, coefficient))
     # Sums in another order differ in the last digits.
-    return float("nan") if np.isnan(found[0]) else float(np.mean(found >= found[0] - 1e-9))
+    return float("nan") if np.isnan(results[0]) else float(np.mean(results >= results[0] - 1e-9))
 
 
 def rowwise(x: Floats, y: Floats, name: Coefficient) -> Floats:
@@ -107,14 +107,14 @@ def rowwise(x: Floats, y: Floats, name: Coefficient) -> Floats:
     missing = np.isnan(x) | np.isnan(y)
     low, high = (np.where(missing, empty, (x, y)) for empty in (np.inf, -np.inf))
     varies = (high.max(axis=2, initial=-np.inf) > low.min(axis=2, initial=np.inf)).all(axis=0)
-    found = np.full(len(x), np.nan)
+    results = np.full(len(x), np.nan)
     if not varies.any():
-        return found
+        return results
     missing = missing[varies]
     a, b = (np.where(missing, np.nan, side[varies]) for side in (x, y))
     if name == "kendall":
-        found[varies] = _kendall(a, b)
-        return found
+        results[varies] = _kendall(a, b)
+        return results
     if name == "spearman":
         from scipy import stats
 
@@ -123,8 +123,8 @@ def rowwise(x: Floats, y: Floats, name: Coefficient) -> Floats:
     # Divided by the largest first, so that the squares of tiny or huge scores neither vanish nor overflow.
     a, b = (np.where(missing, 0.0, side / np.nanmax(np.abs(side), axis=1, keepdims=True)) for side in (a, b))
     value = (a * b).sum(axis=1) / np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
-    found[varies] = np.clip(value, -1, 1)
-    return found
+    results[varies] = np.clip(value, -1, 1)
+    return results
 
 
 def _kendall(x: Floats, y: Floats) -> Floats:

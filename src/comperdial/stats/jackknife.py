@@ -83,10 +83,10 @@ def over_units(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, na
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     codes = design.cells
-    found = [influence(row, human, name) for row in table]
-    values = np.array([value for value, _ in found])
+    result = [influence(row, human, name) for row in table]
+    values = np.array([value for value, _ in result])
     clusters = int(codes.max(initial=-1)) + 1
-    sums = np.array([np.bincount(codes, moves) for _, moves in found]).reshape(len(table), clusters) / len(human)
+    sums = np.array([np.bincount(codes, moves) for _, moves in result]).reshape(len(table), clusters) / len(human)
     return Replicates(
         values, without_each(table, human, design.systems, name), without_each(table, human, design.dialogues, name),
         values[:, np.newaxis] - sums * clusters / max(clusters - 1, 1), np.full(len(table), len(human), dtype=np.intp),
@@ -100,17 +100,17 @@ def weighted(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
     """
 
     def summed(name: str) -> Floats:
-        widest = max(getattr(found, name).shape[1] for _, found in parts)
+        widest = max(getattr(result, name).shape[1] for _, result in parts)
         rows = []
-        for weight, found in parts:
-            without = getattr(found, name)
+        for weight, result in parts:
+            without = getattr(result, name)
             rows.append(
-                weight * (without if without.shape[1] else np.repeat(found.values[:, np.newaxis], widest, axis=1))
+                weight * (without if without.shape[1] else np.repeat(result.values[:, np.newaxis], widest, axis=1))
             )
         return np.asarray(np.sum(rows, axis=0))
 
-    values = np.asarray(np.sum([weight * found.values for weight, found in parts], axis=0))
-    of_pairs = [weight * found.residuals for weight, found in parts if found.residuals is not None]
+    values = np.asarray(np.sum([weight * result.values for weight, result in parts], axis=0))
+    of_pairs = [weight * result.residuals for weight, result in parts if result.residuals is not None]
     return Replicates(
         values, summed("systems"), summed("dialogues"), summed("cells"), parts[0][1].n,
         residuals=np.sum(of_pairs, axis=0) if of_pairs else None,
@@ -200,23 +200,23 @@ class Variances:
         return np.where(np.abs(difference) < CLOSE, 1.0, p), reach
 
 
-def variances(found: Replicates, fewest: int = FEWEST_SAMPLED) -> Variances:
+def variances(result: Replicates, fewest: int = FEWEST_SAMPLED) -> Variances:
     """Return the jackknife variances of the differences of pairs; clusters of which there are fewer count as given.
 
     Of means over pairs of systems the jackknife counts what pairs have of their own more than twice (Efron and Stein 1981);
     what is too much is taken off, so that the variance is that of a U-statistic without bias, but never less than if pairs
     had nothing else.
     """
-    square = len(found.values), len(found.values)
-    sides = [without if without.shape[1] >= fewest else None for without in (found.systems, found.dialogues)]
+    square = len(result.values), len(result.values)
+    sides = [without if without.shape[1] >= fewest else None for without in (result.systems, result.dialogues)]
     of_systems, of_dialogues = (np.zeros(square) if side is None else _jackknifed(side) for side in sides)
-    if sides[0] is not None and found.residuals is not None:
+    if sides[0] is not None and result.residuals is not None:
         count = sides[0].shape[1]
-        of_pairs = _between(found.residuals) / (count * (count - 3) / 2)
+        of_pairs = _between(result.residuals) / (count * (count - 3) / 2)
         excess = 2 * of_pairs / ((count - 1) * (count - 2))
         of_systems = np.maximum(of_systems - excess, of_systems * (count - 2) / (2 * (count - 1)))
     both = sides[0] is not None and sides[1] is not None
-    of_cells = _jackknifed(found.cells) if both else np.zeros(square)
+    of_cells = _jackknifed(result.cells) if both else np.zeros(square)
     counts = [1 if side is None else side.shape[1] for side in sides]
     return Variances.of(of_systems, of_dialogues, of_cells, (counts[0], counts[1]))
 

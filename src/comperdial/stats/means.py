@@ -45,9 +45,9 @@ def merge_ties(values: npt.ArrayLike, sizes: npt.ArrayLike = 0.0) -> Floats:
     if not (near[..., 1:] & (ordered[..., 1:] != ordered[..., :-1])).any():
         return table.copy()
     first = np.maximum.accumulate(np.where(near, 0, np.arange(table.shape[-1])), axis=-1)
-    found = np.empty_like(table)
-    np.put_along_axis(found, order, np.take_along_axis(ordered, first, axis=-1), axis=-1)
-    return found
+    result = np.empty_like(table)
+    np.put_along_axis(result, order, np.take_along_axis(ordered, first, axis=-1), axis=-1)
+    return result
 
 
 def group_means(values: Floats, codes: Integers, count: int) -> Floats:
@@ -74,14 +74,14 @@ def system_means(values: npt.ArrayLike, design: Design) -> Floats:
     """
     table = np.atleast_2d(np.asarray(values, dtype=np.float64))
     count = design.counts[0]
-    found, sizes = np.full((len(table), count), np.nan), np.zeros((len(table), count))
+    result, sizes = np.full((len(table), count), np.nan), np.zeros((len(table), count))
     for at, row in enumerate(table):
         there = ~np.isnan(row)
         codes, present = design.systems[there], row[there]
-        found[at] = group_means(present, codes, count)
+        result[at] = group_means(present, codes, count)
         if present.min(initial=0.0) < 0:
             sizes[at] = group_means(np.abs(present), codes, count)
-    return merge_ties(found, sizes).reshape(*np.shape(values)[:-1], count)
+    return merge_ties(result, sizes).reshape(*np.shape(values)[:-1], count)
 
 
 def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) -> tuple[Floats, Floats]:

@@ -116,8 +116,8 @@ def within_items(scores: Floats, ratings: Floats, items: Integers, name: Coeffic
     unit = _places_of(codes_of(items))
     sides = (np.where(unit >= 0, side[..., unit], np.nan) for side in (scores, ratings))
     x, y = np.broadcast_arrays(*sides)
-    found = rowwise(x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1]), name).reshape(x.shape[:-1])
-    return mean(found, axis=1), (~np.isnan(found)).sum(axis=1)
+    result = rowwise(x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1]), name).reshape(x.shape[:-1])
+    return mean(result, axis=1), (~np.isnan(result)).sum(axis=1)
 
 
 def mean(values: Floats, axis: int | None = None) -> Floats:
@@ -149,7 +149,7 @@ def _sums_by_place(x: Floats, y: Floats, epsilon: float = 0.0, member: Integers 
     count, places = x.shape
     both = np.isfinite(x) & np.isfinite(y)
     x, y = (np.where(both, side, np.nan) for side in (x, y))
-    found = np.zeros((5, count, places))
+    result = np.zeros((5, count, places))
     for part in blocks(count, places * places):
         for some in blocks(places, places):
             with np.errstate(invalid="ignore"):
@@ -158,11 +158,11 @@ def _sums_by_place(x: Floats, y: Floats, epsilon: float = 0.0, member: Integers 
             if member is not None:
                 same = member[part, some, np.newaxis] == member[part, np.newaxis, :]
                 a, b, there = a * same, b * same, there & same
-            for total, pairs in zip(found, (a * b, a * a, b * b, a != b, there), strict=True):
+            for total, pairs in zip(result, (a * b, a * a, b * b, a != b, there), strict=True):
                 total[part, some] = pairs.sum(axis=-1, dtype=np.int32)
     # A place is no pair with itself.
-    found[4] -= both
-    return found
+    result[4] -= both
+    return result
 
 
 _OF_SUMS: dict[str, Callable[[Floats], Floats]] = {
@@ -242,7 +242,7 @@ def _spearman(x: Floats, y: Floats, groups: Groups) -> Floats:
     """Return Spearman's coefficient of each group, of metrics that share their ratings: shape (metrics, groups, 1 + members)."""
     rated = np.broadcast_to(y, x.shape)
     whole = rowwise(x.reshape(-1, x.shape[-1]), rated.reshape(-1, x.shape[-1]), "spearman").reshape(x.shape[:-1])
-    found = np.repeat(whole[..., np.newaxis], 1 + groups.members, axis=-1)
+    result = np.repeat(whole[..., np.newaxis], 1 + groups.members, axis=-1)
     for group, member in enumerate(groups.member):
         there = (member >= 0) & np.isfinite(y[group])
         present, codes = np.unique(member[there], return_inverse=True)
@@ -251,8 +251,8 @@ def _spearman(x: Floats, y: Floats, groups: Groups) -> Floats:
         # Where a metric has no score of a cluster, nothing is left out.
         has = np.zeros(without.shape, dtype=np.bool_)
         np.logical_or.at(has.T, codes, np.isfinite(scores).T)
-        found[:, group, 1 + present] = np.where(has, without, found[:, group, 1 + present])
-    return found
+        result[:, group, 1 + present] = np.where(has, without, result[:, group, 1 + present])
+    return result
 
 
 def replicates(
@@ -307,12 +307,12 @@ def replicates(
         x, of_one = groups.laid_out(merge_ties(table)), groups.laid_out(merge_ties(human))
         y = np.broadcast_to(of_one, x.shape)
         ranks = list(_spearman(x, of_one, groups)) if "spearman" in measures else []
-    found: dict[Measure, list[_Parts]] = {measure: [] for measure in measures if measure != "spa"}
+    result: dict[Measure, list[_Parts]] = {measure: [] for measure in measures if measure != "spa"}
     for row, (a, b) in enumerate(zip(x, y, strict=True)):
         counted = cache(lambda a=a, b=b: _counted(a, b, groups))
         # Anew without a cluster, since it may have nearly all of the variance.
         products = cache(lambda a=a, b=b: _anew(a, groups, lambda left: _deviations(left, b)))
-        for measure, parts in found.items():
+        for measure, parts in result.items():
             epsilon = np.nan
             if measure == "pairwise_pearson":
                 parts.append(_combined(products(), groups, _pearson))
@@ -328,7 +328,7 @@ def replicates(
                 values = _OF_SUMS[measure](_counted(a, b, groups, epsilon) if epsilon > 0 else counted())
             defined = np.stack([np.nan_to_num(values), np.isfinite(values)])
             parts.append(_combined(defined, groups, lambda of: _divided(*of), epsilon))
-    made = {measure: _joined(parts, groups) for measure, parts in found.items()}
+    made = {measure: _joined(parts, groups) for measure, parts in result.items()}
     if grouping == "pooled":
         made = {measure: _with_residuals(of, measure, x[:, 0], y[:, 0]) for measure, of in made.items()}
     if "spa" in measures:
@@ -476,7 +476,7 @@ def p_better(first: Floats, second: Floats, signs: Floats) -> Floats:
     """
     complete = not (np.isnan(first).any() or np.isnan(second).any())
     flipped, others = (first @ signs.T, second @ signs.T) if complete else (first, second)
-    found = np.full((len(first), len(first)), np.nan)
+    result = np.full((len(first), len(first)), np.nan)
     for row in range(len(first) - 1):
         rest = slice(row + 1, None)
         apart = first[row] - second[rest]
@@ -484,8 +484,8 @@ def p_better(first: Floats, second: Floats, signs: Floats) -> Floats:
         apart[~common] = 0.0
         least = apart.sum(axis=1) - _ROUNDING * np.abs(apart).sum(axis=1)
         drawn = flipped[row] - others[rest] if complete else apart @ signs.T
-        found[row, rest] = np.where(common.any(axis=1), np.mean(drawn >= least[:, np.newaxis], axis=1), np.nan)
-    return found
+        result[row, rest] = np.where(common.any(axis=1), np.mean(drawn >= least[:, np.newaxis], axis=1), np.nan)
+    return result
 
 
 def _soft(table: Floats, human: Floats, design: Design, items: Integers, resamples: int, seed: int) -> Replicates:

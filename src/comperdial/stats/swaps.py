@@ -73,11 +73,11 @@ def _as_far(drawn: Floats, observed: Floats | float) -> Integers:
 
 def _square(count: int, rows: Integers, values: npt.ArrayLike, own: float) -> Floats:
     """Put values of the pairs of some metrics into a table of all, symmetric, NaN where there is none."""
-    found = np.full((count, count), np.nan)
-    found[rows, rows] = own
+    result = np.full((count, count), np.nan)
+    result[rows, rows] = own
     one, other = rows[np.array(np.triu_indices(len(rows), 1))]
-    found[one, other] = found[other, one] = values
-    return found
+    result[one, other] = result[other, one] = values
+    return result
 
 
 # Linear terms
@@ -289,7 +289,7 @@ def swap_pairs(
     design: Design,
     items: Integers,
     grouping: Grouping,
-    found: Replicates,
+    result: Replicates,
     *,
     resamples: int,
     seed: int,
@@ -300,19 +300,19 @@ def swap_pairs(
     ----------
     scores, ratings, design, items, grouping
         As :func:`comperdial.stats.pairs.replicates` takes them, nothing missing.
-    found
+    result
         What that returned for ``acc_eq``: the values, and the thresholds, which each metric keeps.
     resamples, seed
         Swaps, and their seed; what a pair gets does not depend on the others.
     """
     groups = Groups.of(design, items, grouping)
     x, y = (groups.laid_out(merge_ties(np.asarray(side, dtype=np.float64))) for side in (scores, ratings))
-    epsilon = np.zeros(len(x)) if found.epsilon is None else np.nan_to_num(found.epsilon)
+    epsilon = np.zeros(len(x)) if result.epsilon is None else np.nan_to_num(result.epsilon)
     right = [_alike(side, y, float(slack)) for side, slack in zip(x, epsilon, strict=True)]
     p = []
     for a, b in combinations(range(len(x)), 2):
         drawn = _swapped_pairs(right[a], right[b], x[a], y, resamples, np.random.default_rng([seed, a, b]))
-        p.append(_as_far(drawn, abs(found.values[a] - found.values[b])) / (2 * max(resamples, 1)))
+        p.append(_as_far(drawn, abs(result.values[a] - result.values[b])) / (2 * max(resamples, 1)))
     return _square(len(x), np.arange(len(x)), p, np.nan)
 
 

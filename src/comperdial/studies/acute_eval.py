@@ -57,8 +57,8 @@ def overview(inputs: Inputs, study: Study) -> Table:
     rows, planned = [], []
     tests = {"binomial": ("binomial", "p"), "holm": ("Holm", "p_holm"), "dialogue": ("by dialogue", "p_dialogue")}
     for title, votes in _votes(inputs, study).items():
-        found = analyse(votes, resamples=study["resamples"], seed=study["seed"])
-        matrix, agreed = found.matrix, found.agreement
+        result = analyse(votes, resamples=study["resamples"], seed=study["seed"])
+        matrix, agreed = result.matrix, result.agreement
         rows.append(
             {
                 "data": f"{title}, {votes.question}", "votes": len(votes.frame), "ties": int((votes.frame["won"] == 0.5).sum()),
@@ -103,7 +103,7 @@ def metrics(inputs: Inputs, study: Study) -> Table:
     properties = [name for name in dialogues if name not in (*key, "annotator_id", "seconds", "likert")]
     scores = dialogues.rename(columns={"likert": _LIKERT}).melt(key, [*properties, _LIKERT], "metric", "value")
     dominant = strongest_first(votes)[0]
-    found = metric_choices(
+    result = metric_choices(
         votes,
         scores.assign(output=scores["metric"]),
         dominant=dominant,
@@ -112,12 +112,12 @@ def metrics(inputs: Inputs, study: Study) -> Table:
         seed=study["seed"],
     )
     about = {"data": title, "dominant": dominant, "tried": len(properties) + 1}
-    return described(study, found, [metrics_section(found, dominant)], **about)
+    return described(study, result, [metrics_section(result, dominant)], **about)
 
 
 def judges(inputs: Inputs, study: Study) -> Table:
     """Show how recorded judges choose, as :func:`comperdial.judges.recorded_pairs.judged_pairs` summarises them."""
-    found = pd.concat([pd.read_csv(path) for path in inputs["judges"]], ignore_index=True)
+    result = pd.concat([pd.read_csv(path) for path in inputs["judges"]], ignore_index=True)
     shares = {"accuracy": "right", "same": "the same in both orders", "chose_first": "first shown"}
     records = [
         {
@@ -127,22 +127,22 @@ def judges(inputs: Inputs, study: Study) -> Table:
             ("Asked", "pairs"): f"{row['pairs']:,}",
             **{("Share of choices", head): estimate(row, name) for name, head in shares.items()},
         }
-        for row in found.to_dict("records")
+        for row in result.to_dict("records")
     ]
-    return described(study, found, [section("Judges", records)])
+    return described(study, result, [section("Judges", records)])
 
 
 def matrices(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the win matrices."""
     votes = _votes(inputs, study)
-    found = {title: win_matrix(one) for title, one in votes.items()}
-    return matrix_figure(found, {title: strongest_first(one) for title, one in votes.items()}), _with_data(found)
+    result = {title: win_matrix(one) for title, one in votes.items()}
+    return matrix_figure(result, {title: strongest_first(one) for title, one in votes.items()}), _with_data(result)
 
 
 def strengths(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the systems' strengths."""
-    found = {title: strengths_of(one) for title, one in _votes(inputs, study).items()}
-    return strengths_figure(found), _with_data(found)
+    result = {title: strengths_of(one) for title, one in _votes(inputs, study).items()}
+    return strengths_figure(result), _with_data(result)
 
 
 def _with_data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -164,10 +164,10 @@ def hours(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
 def pairwise_curves(votes: Votes, *, seed: int) -> pd.DataFrame:
     """Return how likely studies of several sizes are to find a difference, the mean over all pairs of systems."""
     pairs = votes.frame.loc[votes.frame["a"] != votes.frame["b"], ["a", "b"]].drop_duplicates()
-    found = [
+    result = [
         significance(votes, a, b, _SIZES, draws=_DRAWS, seed=seed) for a, b in pairs.itertuples(index=False, name=None)
     ]
-    return pd.concat(found).groupby("votes", as_index=False)[["hours", "probability"]].mean().assign(line="pairwise")
+    return pd.concat(result).groupby("votes", as_index=False)[["hours", "probability"]].mean().assign(line="pairwise")
 
 
 def likert_curves(votes: Votes, ratings: pd.DataFrame, a: str, b: str, *, seed: int) -> pd.DataFrame:

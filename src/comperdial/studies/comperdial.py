@@ -197,9 +197,11 @@ def level_differences(inputs: Inputs, study: Study) -> Table:
     }
     for name, column in {"turns": "turn_rating", "dialogue": "dialogue_rating", "difference": "difference"}.items():
         texts["Mean rating", name] = cases[column].map(number, digits=2, sign=name == "difference")
-    for axis, found in marks.items():
-        frame[f"marks_{axis}"] = frame["system_id"].map({s: found[s][0] for s in found if s in letters}).astype("Int64")
-        texts["Marked axes", axis] = cases["system_id"].map({s: f"{n} of {of}" for s, (n, of) in found.items()})
+    for axis, result in marks.items():
+        frame[f"marks_{axis}"] = (
+            frame["system_id"].map({s: result[s][0] for s in result if s in letters}).astype("Int64")
+        )
+        texts["Marked axes", axis] = cases["system_id"].map({s: f"{n} of {of}" for s, (n, of) in result.items()})
     notes = [
         *study["entry"]["notes"],
         *(["Marked axes: raters of the dialogue who marked the axis as a reason, of those who rated"] if marks else []),
@@ -217,10 +219,10 @@ def level_differences(inputs: Inputs, study: Study) -> Table:
 def _marks(ratings: pd.DataFrame) -> dict[str, dict[str, tuple[int, int]]]:
     """Return, for each axis and system, how many raters marked it (rating 0 of 0 to 1) and how many rated."""
     axes = ratings[(ratings["dimension"] != OVERALL) & (ratings["scale_min"] == 0) & (ratings["scale_max"] == 1)]
-    found: dict[str, dict[str, tuple[int, int]]] = {}
+    result: dict[str, dict[str, tuple[int, int]]] = {}
     for (axis, system), group in groups(axes.sort_values(["dimension", "system_id"]), "dimension", "system_id"):
-        found.setdefault(axis, {})[system] = (int((group["rating"] == 0).sum()), len(group))
-    return found
+        result.setdefault(axis, {})[system] = (int((group["rating"] == 0).sum()), len(group))
+    return result
 
 
 def _transcript(
@@ -434,10 +436,10 @@ def _optional(section: str, label: str, metric: str, output: str) -> dict[str, A
 def _ceilings(inputs: Inputs, frame: pd.DataFrame, layout: Mapping[str, Any]) -> pd.DataFrame:
     """Return how well a rater agrees with the others, the mean over raters; low and high are the lowest and highest."""
     key = ["dataset", "level", "against", "target", "coefficient"]
-    found = pd.concat([schema.read(path, "ceilings") for path in inputs["ceilings"]], ignore_index=True)
-    found = found[(found["grouping"] == "pooled") & found["value"].notna()]
+    result = pd.concat([schema.read(path, "ceilings") for path in inputs["ceilings"]], ignore_index=True)
+    result = result[(result["grouping"] == "pooled") & result["value"].notna()]
     cells = frame[key].drop_duplicates()
-    of = found.groupby(key, observed=True)["value"].agg(value="mean", low="min", high="max", raters="count")
+    of = result.groupby(key, observed=True)["value"].agg(value="mean", low="min", high="max", raters="count")
     return cells.merge(of.reset_index(), on=key).assign(section="Raters", label=CEILING, order=len(frame))
 
 

@@ -38,8 +38,8 @@ def _paper(inputs: Inputs, table: int) -> pd.DataFrame:
 
 
 def _read(paths: Sequence[Path]) -> pd.DataFrame:
-    found = pd.concat([pd.read_csv(path) for path in paths], ignore_index=True)
-    return found.assign(against=found["against"].astype(object).fillna("")) if "against" in found else found
+    result = pd.concat([pd.read_csv(path) for path in paths], ignore_index=True)
+    return result.assign(against=result["against"].astype(object).fillna("")) if "against" in result else result
 
 
 def _wide(
@@ -261,9 +261,11 @@ def history(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the accuracy against the number of the user's conversations in training."""
     panels = pd.DataFrame(study["entry"]["panels"]).rename(columns={"title": "panel"})
     wanted = "rate == 'balanced' and model == 'tfidf' and measure == 'accuracy' and against == ''"
-    found = _read(inputs["measures"]).query(wanted).merge(panels, on=["dataset", "split"])
-    kept = found["group"].isin(_GROUPS) & found["user"].isin(_USERS) & found["value"].notna() & (found["n"] >= _FEWEST)
-    shown = found.loc[kept, ["panel", "group", "user", "value", "low", "high", "n", "users"]].reset_index(drop=True)
+    result = _read(inputs["measures"]).query(wanted).merge(panels, on=["dataset", "split"])
+    kept = (
+        result["group"].isin(_GROUPS) & result["user"].isin(_USERS) & result["value"].notna() & (result["n"] >= _FEWEST)
+    )
+    shown = result.loc[kept, ["panel", "group", "user", "value", "low", "high", "n", "users"]].reset_index(drop=True)
     titles = [title for title in panels["panel"] if title in {*shown["panel"]}]
     users = [(user, *style.SERIES[at]) for at, user in enumerate(_USERS) if user in {*shown["user"]}]
     with style.drawing():

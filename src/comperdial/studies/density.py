@@ -178,8 +178,8 @@ def tests(inputs: Inputs, study: Study) -> Table:
 
 def _pairs(inputs: Inputs, about: About) -> pd.DataFrame:
     """Return the tests of single responses in the dimension of each data set, by Pearson and Spearman."""
-    found = correlations.results(inputs, about, "pairs")
-    return found[(found["level"] == "turn") & (found["grouping"] == "pooled") & found["coefficient"].isin(SHOWN)]
+    result = correlations.results(inputs, about, "pairs")
+    return result[(result["level"] == "turn") & (result["grouping"] == "pooled") & result["coefficient"].isin(SHOWN)]
 
 
 def difference_frame(pairs: pd.DataFrame, rows: Sequence[Mapping[str, Any]], datasets: Sequence[str]) -> pd.DataFrame:
@@ -191,15 +191,15 @@ def difference_frame(pairs: pd.DataFrame, rows: Sequence[Mapping[str, Any]], dat
     """
     named = pd.DataFrame([row for row in rows if "metric" in row])[["section", "label", "metric", "output"]]
     named = named.rename(columns={"metric": "metric_b", "output": "output_b"}).assign(place=range(len(named)))
-    found = named.merge(ranking.signed(pairs, OURS), on=["metric_b", "output_b"])
-    found = found.assign(
-        order=found["dataset"].map(list(datasets).index),
-        kind=found["section"].map([*dict.fromkeys(named["section"])].index),
+    result = named.merge(ranking.signed(pairs, OURS), on=["metric_b", "output_b"])
+    result = result.assign(
+        order=result["dataset"].map(list(datasets).index),
+        kind=result["section"].map([*dict.fromkeys(named["section"])].index),
     ).sort_values(["order", "kind", "coefficient", "place"], kind="stable", ignore_index=True)
-    groups = found.groupby(["dataset", "section", "coefficient"], sort=False)["p"]
-    found["holm_p"] = groups.transform(lambda one: holm(one.to_numpy(np.float64))) if len(found) else found["p"]
+    groups = result.groupby(["dataset", "section", "coefficient"], sort=False)["p"]
+    result["holm_p"] = groups.transform(lambda one: holm(one.to_numpy(np.float64))) if len(result) else result["p"]
     columns = ["dataset", "section", "label", "coefficient", "difference", "low", "high"]
-    return found[[*columns, "p", "holm_p", "n"]]
+    return result[[*columns, "p", "holm_p", "n"]]
 
 
 def _summary(frame: pd.DataFrame, titles: Mapping[str, str]) -> Section:
@@ -226,11 +226,11 @@ def _gains(pairs: pd.DataFrame, entry: Mapping[str, Any], datasets: Sequence[str
     with_loss, without = entry["models"]
     parts = []
     for label, output in {row["label"]: row["output"] for row in entry["rows"]}.items():
-        found = ranking.signed(pairs, (with_loss, output))
-        parts.append(found[(found["metric_b"] == without) & (found["output_b"] == output)].assign(label=label))
-    found = pd.concat(parts, ignore_index=True)
-    found = found.sort_values("dataset", key=lambda names: names.map(list(datasets).index), kind="stable")
-    return found[["dataset", "label", "coefficient", "difference", "low", "high", "p", "n"]]
+        result = ranking.signed(pairs, (with_loss, output))
+        parts.append(result[(result["metric_b"] == without) & (result["output_b"] == output)].assign(label=label))
+    result = pd.concat(parts, ignore_index=True)
+    result = result.sort_values("dataset", key=lambda names: names.map(list(datasets).index), kind="stable")
+    return result[["dataset", "label", "coefficient", "difference", "low", "high", "p", "n"]]
 
 
 # Table 3 and Figure 4: scores of single responses
@@ -334,10 +334,10 @@ def selection(inputs: Inputs, study: Study) -> Table:
     known = read_reported(inputs["reported"], ("source", "place", "corpus", "contrastive", "measure"))
     records = known.assign(source="paper").drop(columns="place").to_dict("records")
     for loss, path in zip(("yes", "no"), inputs["cards"], strict=True):
-        for corpus, found in read_json(path)["held-out"].items():
-            about = {"source": "ours", "corpus": corpus, "contrastive": loss, "n": found["n"]}
+        for corpus, result in read_json(path)["held-out"].items():
+            about = {"source": "ours", "corpus": corpus, "contrastive": loss, "n": result["n"]}
             measures = {"recall@1": "recall_at_1", "MRR": "mrr"}
-            records += [about | {"measure": measure, "value": found[key]} for measure, key in measures.items()]
+            records += [about | {"measure": measure, "value": result[key]} for measure, key in measures.items()]
     frame = pd.DataFrame(records).reindex(columns=["source", "corpus", "contrastive", "measure", "value", "n"])
     sections = []
     for source, title in study["entry"]["parts"].items():
@@ -400,13 +400,15 @@ def adversarial_frame(ratios: pd.DataFrame, labels: Mapping[str, str]) -> pd.Dat
 
     ``ratios`` is the table of sets of pairs; ``labels`` has the outputs to show, as METRIC:OUTPUT, and what to call each.
     """
-    found = ratios.assign(name=ratios["metric"] + ":" + ratios["output"], of=pd.factorize(ratios["dataset"])[0])
-    found = found[(found["threshold"] == 0) & found["name"].isin([*labels]) & found["perturbation"].isin([*STRATEGIES])]
-    found = found.assign(
-        label=found["name"].map(labels), kind=found["perturbation"].map(STRATEGIES), accuracy=found["ratio"],
-        place=found["name"].map([*labels].index), strategy=found["perturbation"].map([*STRATEGIES].index),
+    result = ratios.assign(name=ratios["metric"] + ":" + ratios["output"], of=pd.factorize(ratios["dataset"])[0])
+    result = result[
+        (result["threshold"] == 0) & result["name"].isin([*labels]) & result["perturbation"].isin([*STRATEGIES])
+    ]
+    result = result.assign(
+        label=result["name"].map(labels), kind=result["perturbation"].map(STRATEGIES), accuracy=result["ratio"],
+        place=result["name"].map([*labels].index), strategy=result["perturbation"].map([*STRATEGIES].index),
     ).sort_values(["of", "place", "strategy"], kind="stable", ignore_index=True)  # fmt: skip
-    return found[["dataset", "label", "metric", "output", "kind", "accuracy", "low", "high", "ties", "n"]]
+    return result[["dataset", "label", "metric", "output", "kind", "accuracy", "low", "high", "ties", "n"]]
 
 
 def _style(name: str) -> dict[str, Any]:

@@ -63,25 +63,25 @@ class Leaderboard:
         MissingResourceError
             When none is here.
         """
-        found = {name: items for name in self.datasets if (items := self._items(name)) is not None}
-        if not found:
+        result = {name: items for name in self.datasets if (items := self._items(name)) is not None}
+        if not result:
             raise MissingResourceError(
                 f"none of the data sets of board {self.name!r} is here",
                 where=str(self.tables),
                 expected=f"tables of {', '.join(self.datasets)}",
                 hint=f"In the repository's root, {_MAKE}",
             )
-        return found
+        return result
 
     def _items(self, dataset: str) -> pd.Series | None:
         folder, source = self.tables / dataset, self.board["source"]
         if not folder.is_dir():
             return None
         tables = Tables.read(folder, (), source)
-        found = tables.ratings[(tables.ratings["level"] == self.level) & (tables.ratings["source"] == source)]
-        if found.empty:
+        result = tables.ratings[(tables.ratings["level"] == self.level) & (tables.ratings["source"] == source)]
+        if result.empty:
             return None
-        target = chosen_dimension(self._targets.get(dataset), None, found["dimension"])
+        target = chosen_dimension(self._targets.get(dataset), None, result["dimension"])
         rated = tables.rated(self.level, [target]).assign(rated=True)
         both = pd.concat([rated, self._answers(dataset).assign(rated=False)])
         return both.drop_duplicates(KEY).set_index(KEY[1:])["rated"].sort_index()
@@ -97,15 +97,15 @@ class Leaderboard:
 
     def texts(self) -> pd.DataFrame:
         """Return what there is to score: of dialogues, a record for each response."""
-        found = pd.concat([self._answers(name) for name in self.items]).sort_values("turn", kind="stable")
+        result = pd.concat([self._answers(name) for name in self.items]).sort_values("turn", kind="stable")
         columns = [*KEY, "context_id", "turn", "history", "response", "references", "facts"]
-        return self.template().drop(columns="value").merge(found, on=KEY, how="left")[columns]
+        return self.template().drop(columns="value").merge(result, on=KEY, how="left")[columns]
 
     def _answers(self, dataset: str) -> pd.DataFrame:
         folder = self.tables / dataset
         contexts = schema.read(folder / "contexts.parquet", "contexts")
-        found = schema.read(folder / "responses.parquet", "responses").merge(contexts, on=["dataset", "context_id"])
-        return found.assign(item_id=found["context_id" if self.level == "turn" else "dialogue_id"])
+        result = schema.read(folder / "responses.parquet", "responses").merge(contexts, on=["dataset", "context_id"])
+        return result.assign(item_id=result["context_id" if self.level == "turn" else "dialogue_id"])
 
     def read(self, paths: Sequence[Path]) -> pd.DataFrame:
         """Read and check files of scores: table ``scores`` of the items that were rated.
@@ -192,7 +192,7 @@ class Leaderboard:
         paths = [path for path in paths if path.is_file()]
         own = sorted({*zip(scores["metric"], scores["output"], strict=True)})
         names = [*ours, *own]
-        found = read_samples(
+        result = read_samples(
             {name: self.tables / name for name in self.items},
             pd.concat([scores, *(schema.read(path, "scores") for path in paths)], ignore_index=True),
             names,
@@ -201,17 +201,17 @@ class Leaderboard:
             targets=self._targets,
         )
         # A data set with scores of the files alone has nothing to rank them among.
-        found = {name: sample for name, sample in found.items() if set(ours) & set(sample.names)} or found
-        names = [name for name in names if any(name in sample.names for sample in found.values())]
+        result = {name: sample for name, sample in result.items() if set(ours) & set(sample.names)} or result
+        names = [name for name in names if any(name in sample.names for sample in result.values())]
         if not names:
             raise MissingResourceError(
                 "no metric has scores", where=str(self.results), hint=f"In the repository's root, {_MAKE}"
             )
-        parts = [{**t, "datasets": [name for name in t["datasets"] if name in found]} for t in self.board["tasks"]]
+        parts = [{**t, "datasets": [name for name in t["datasets"] if name in result]} for t in self.board["tasks"]]
         tasks = [task for task in parts if task["datasets"]]
         frame, tests = overall(
             Board.of(self.name, tasks),
-            found,
+            result,
             names,
             resamples=resamples,
             seed=seed,
@@ -226,8 +226,8 @@ class Leaderboard:
             f"overall score; {row['signature']}"
             for row in mine.to_dict("records")
         ]
-        if lost := [name for name in self.datasets if name not in found]:
-            here = f"Over {len(found)} of the board's {len(self.datasets)} data sets"
+        if lost := [name for name in self.datasets if name not in result]:
+            here = f"Over {len(result)} of the board's {len(self.datasets)} data sets"
             notes.append(f"{here}: no ratings, or no scores of the board's metrics, here of {', '.join(lost)}")
         if gone := [row["label"] for row in labels if (row["metric"], row["output"]) not in names]:
             notes.append(f"No scores here of: {', '.join(gone)}")

@@ -110,17 +110,17 @@ class _Known:
 
     def lacking_notes(self, frame: pd.DataFrame, where: str = "") -> list[str]:
         """Name the metrics that have no row at a level, and what they need."""
-        found: dict[str, list[str]] = {}
+        result: dict[str, list[str]] = {}
         for level, title in LEVELS.items():
             there = set(frame.loc[frame["level"] == level, "metric"])
             lost = [name for name in sorted(self.mains) if name not in there and name not in self.about.not_run]
             if there and lost:
                 by_need = pd.Series(lost).groupby(pd.Series(map(self.needs, lost)), sort=False)
                 parts = [", ".join(map(self.label, names)) + f" ({need})" * bool(need) for need, names in by_need]
-                found.setdefault("; ".join(parts), []).append(title)
+                result.setdefault("; ".join(parts), []).append(title)
         return [
             f"{where}{' and '.join(levels).capitalize()}, no row, as the texts lack what is needed: {text}"
-            for text, levels in found.items()
+            for text, levels in result.items()
         ]
 
     def not_asked(self) -> list[str]:
@@ -189,13 +189,13 @@ def _averaged(frame: pd.DataFrame, rated: pd.DataFrame, *by: str) -> pd.DataFram
     Returns one row a label, level, source and dimension: ``value``, ``sets`` (in the mean) and ``of`` (sets of ``rated``
     with such ratings).
     """
-    found = frame[frame["coefficient"].eq("pearson") & frame["value"].notna()]
+    result = frame[frame["coefficient"].eq("pearson") & frame["value"].notna()]
     place = ["level", "source", "dimension"]
-    if (twice := found.duplicated([*by, "label", *place, "dataset"])).any():
-        row = found[twice].iloc[0]
+    if (twice := result.duplicated([*by, "label", *place, "dataset"])).any():
+        row = result[twice].iloc[0]
         raise SchemaError(f"two evaluators are called {row['label']!r}", where=row["dataset"], expected="other labels")
     of = rated.groupby(place)["dataset"].nunique().rename("of").reset_index()
-    groups = found.groupby([*by, "label", *place], sort=False)
+    groups = result.groupby([*by, "label", *place], sort=False)
     means = groups.agg(value=("value", "mean"), sets=("dataset", "nunique")).reset_index()
     return means.merge(of, on=place).assign(origin="ours")
 
@@ -355,9 +355,9 @@ def rankings(inputs: Inputs, study: Study) -> Table:
 def every_correlation(inputs: Inputs, study: Study) -> Table:
     """Show Pearson of each evaluator, set and dimension with its interval; the CSV has all three coefficients."""
     frame, known = _correlations(inputs, study)
-    found = known.shown(frame).dropna(subset="value")
-    found = found.assign(loso_halved=halved(found), place=found["dimension"].map([*SHORT].index))
-    pearson = found[found["coefficient"] == "pearson"].sort_values("value", ascending=False)
+    result = known.shown(frame).dropna(subset="value")
+    result = result.assign(loso_halved=halved(result), place=result["dimension"].map([*SHORT].index))
+    pearson = result[result["coefficient"] == "pearson"].sort_values("value", ascending=False)
     marks = np.where(pearson["loso_halved"].fillna(False), MARK, "")
     cells = zip(pearson["value"], marks, pearson["low"], pearson["high"], strict=True)
     texts = [number(value) + mark + render.interval(low, high) for value, mark, low, high in cells]
@@ -372,17 +372,17 @@ def every_correlation(inputs: Inputs, study: Study) -> Table:
             title = f"{known.title(dataset)}, rated by {RATERS.get(source, source)}"
             sections[title] = arranged(rows, {"label": "Evaluator"}, ["group", "name"], order=columns)
     sets: dict[str, list[str]] = {}
-    for dataset, rows in found[found["coverage"] < 1].groupby("dataset"):
+    for dataset, rows in result[result["coverage"] < 1].groupby("dataset"):
         text = "; of ".join(known.partial_text(rows, rows["coverage"].map("{:.1%}".format), "the rated items"))
         sets.setdefault(text, []).append(known.title(dataset))
     notes = [f"{', '.join(names)}, scores of {text}" for text, names in sets.items()]
     key = ["dataset", "source", "metric", "dimension", "coefficient"]
     tidy = (
-        found[[*key, "value", "low", "high", "loso_value", "loso_system", "loso_halved", "n"]]
+        result[[*key, "value", "low", "high", "loso_value", "loso_system", "loso_halved", "n"]]
         .round({"low": 2, "high": 2})
         .round(3)
     )
-    return known.table(tidy, sections, [*notes, *known.sample_notes(found), *known.not_asked(), *known.not_run()])
+    return known.table(tidy, sections, [*notes, *known.sample_notes(result), *known.not_asked(), *known.not_run()])
 
 
 # Table 1, and how raters agree.
@@ -411,12 +411,12 @@ def _agreement(folders: Iterable[Path]) -> pd.DataFrame:
 def rounds(inputs: Inputs, study: Study) -> Table:
     """Show how the rounds of GPT-4, and people, agree with each other."""
     known = _Known(inputs, study)
-    found = _agreement(path.parent for path in inputs["contexts"])
-    ends = found.rename(columns={"lowest": "low", "highest": "high"}).to_dict("records")
-    place = found["dataset"].map([*study["datasets"]].index)
-    texts = found.assign(title=found["dataset"].map(known.title), by=found["source"].map(RATERS), place=place)
-    texts = texts.assign(Pearson=[render.estimate(row, "mean") for row in ends], Alpha=found["alpha"].map(number))
-    texts = texts.assign(name=found["dimension"].map(SHORT)).sort_values(["place", "source"], ascending=[True, False])
+    result = _agreement(path.parent for path in inputs["contexts"])
+    ends = result.rename(columns={"lowest": "low", "highest": "high"}).to_dict("records")
+    place = result["dataset"].map([*study["datasets"]].index)
+    texts = result.assign(title=result["dataset"].map(known.title), by=result["source"].map(RATERS), place=place)
+    texts = texts.assign(Pearson=[render.estimate(row, "mean") for row in ends], Alpha=result["alpha"].map(number))
+    texts = texts.assign(name=result["dimension"].map(SHORT)).sort_values(["place", "source"], ascending=[True, False])
     names = _once(SHORT[name] for of in DIMENSIONS.values() for name in of if name in {*texts["dimension"]})
     titles = {"Pearson": "Mean Pearson of pairs, lowest and highest", "Alpha": "Krippendorff's alpha"}
     labels = {"title": "Data set", "by": "Rated by"}
@@ -429,7 +429,7 @@ def rounds(inputs: Inputs, study: Study) -> Table:
         )
         for group, title in titles.items()
     }
-    return known.table(found.round(4), sections)
+    return known.table(result.round(4), sections)
 
 
 def data_sets(inputs: Inputs, study: Study) -> Table:
@@ -438,17 +438,19 @@ def data_sets(inputs: Inputs, study: Study) -> Table:
     printed, sources = read_table(inputs["reported"][0]), ["human", "gpt-4"]
     numbers = ["items", "utterances", "words_before", "words"]
     printed[numbers] = printed[numbers].apply(pd.to_numeric, errors="coerce")
-    found = pd.DataFrame(map(_count, folders))
-    found = found.merge(printed[["dataset", *numbers, *sources]], on="dataset", how="left", suffixes=("", "_reported"))
+    result = pd.DataFrame(map(_count, folders))
+    result = result.merge(
+        printed[["dataset", *numbers, *sources]], on="dataset", how="left", suffixes=("", "_reported")
+    )
     means = _agreement(folders).groupby(["source", "dataset"])["mean"].agg(lowest="min", highest="max")
     for source in sources:
         for end in ("lowest", "highest"):
             of = means[end].get(source, pd.Series(dtype=float))
-            found[f"agreement_{source}_{end}"] = found["dataset"].map(of)
+            result[f"agreement_{source}_{end}"] = result["dataset"].map(of)
     heads = ["Items", "Utterances", "Words before", "Words of the response"]
     sections, both = {}, {"ours": "", "reported": "_reported"}
     for level, title in LEVELS.items():
-        rows = found[found["level"] == level]
+        rows = result[result["level"] == level]
         made: dict[tuple[str, str], Any] = {("", "Data set"): rows["dataset"].map(known.title)}
         for name, text in zip(numbers, heads, strict=True):
             if (level, name) != ("dialogue", "words_before"):
@@ -463,7 +465,7 @@ def data_sets(inputs: Inputs, study: Study) -> Table:
             texts = ["–" if pd.isna(low) else f"{low:.2f} to {high:.2f}" for low, high in ends]
             made["Agreement, ours", RATERS[source]] = pd.Series(texts, rows.index)
         sections[title] = pd.DataFrame(made)
-    return known.table(found, sections)
+    return known.table(result, sections)
 
 
 def _numbers(values: pd.Series, digits: int) -> pd.Series:
@@ -562,18 +564,18 @@ def robustness(inputs: Inputs, study: Study) -> Table:
 
     The CSV has a row for each ratio: a drop of any size, or above the threshold δ of the perturbation.
     """
-    found = _read(inputs["ratios"], "ratios")
-    known = _Known(inputs, study, found["metric"].unique())
-    found = known.shown(found)
-    delta = found["perturbation"].map({name: of.threshold for name, of in PERTURBATIONS.items()})
-    above = (found["threshold"] - delta).abs() < 1e-9
-    found = found.assign(drop=np.where(found["threshold"] == 0, "any_drop", np.where(above, "above_delta", "")))
+    result = _read(inputs["ratios"], "ratios")
+    known = _Known(inputs, study, result["metric"].unique())
+    result = known.shown(result)
+    delta = result["perturbation"].map({name: of.threshold for name, of in PERTURBATIONS.items()})
+    above = (result["threshold"] - delta).abs() < 1e-9
+    result = result.assign(drop=np.where(result["threshold"] == 0, "any_drop", np.where(above, "above_delta", "")))
     key = ["dataset", "label", "perturbation", "dimension"]
-    if (twice := found.duplicated([*key, "threshold"])).any():
-        raise SchemaError(f"two evaluators are called {found.loc[twice, 'label'].iloc[0]!r}", expected="other labels")
+    if (twice := result.duplicated([*key, "threshold"])).any():
+        raise SchemaError(f"two evaluators are called {result.loc[twice, 'label'].iloc[0]!r}", expected="other labels")
     printed = _reported(inputs, study) if "reported" in inputs else pd.DataFrame(columns=["level"])
     sections, notes = {}, []
-    for dataset, rows in found.groupby("dataset", sort=False):
+    for dataset, rows in result.groupby("dataset", sort=False):
         title, aims, of_paper = known.title(dataset), _aims(rows), []
         reported = printed[printed["level"].isin(rows["level"])]
         if "reported" in inputs:
@@ -586,20 +588,20 @@ def robustness(inputs: Inputs, study: Study) -> Table:
             texts = reported.assign(text=reported["value"].map(number))
             sections[f"{title}, reported: {DROPS['above_delta']}"] = _aim_sheet(texts, aims)
         notes += known.lacking_notes(rows, f"{title}: ")
-    aimed = {name: of for name, of in PERTURBATIONS.items() if name in set(found["perturbation"])}
+    aimed = {name: of for name, of in PERTURBATIONS.items() if name in set(result["perturbation"])}
     named = ", ".join(f"{of.short} {of.title} (δ {of.threshold:.1f})" for of in aimed.values())
     notes.append(f"Perturbations: {named}")
     bounds = [
         f"{low:g} to {high:g}: {', '.join(_once(rows['label']))}"
-        for (low, high), rows in found.groupby(["lowest", "highest"])
+        for (low, high), rows in result.groupby(["lowest", "highest"])
     ]
     notes += [f"Lowest and highest possible score. {'; '.join(bounds)}"] if bounds else []
-    partial = found[found["coverage"] < 1]
+    partial = result[result["coverage"] < 1]
     # Rounded down: "or more" has to be true.
     least = partial.groupby("label")["coverage"].transform("min").map(lambda one: math.floor(one * 100 + 1e-9))
     shares = known.partial_text(partial, least.astype(str) + "% or more", "the pairs of each perturbation")
-    notes += [*known.sample_notes(found), *(f"Scores of {text}" for text in shares), *known.not_run()]
-    ours = found[found["drop"] != ""].assign(origin="ours")
+    notes += [*known.sample_notes(result), *(f"Scores of {text}" for text in shares), *known.not_run()]
+    ours = result[result["drop"] != ""].assign(origin="ours")
     theirs = printed.rename(columns={"value": "ratio"}).assign(drop="above_delta")
     tidy = pd.concat([ours, theirs], ignore_index=True) if len(theirs) else ours
     tidy = tidy[["origin", *key, "drop", "ratio", "low", "high", "ties", "n"]].round(3)

@@ -72,13 +72,13 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     """
     rows = pd.DataFrame(study["tables"]["local_metrics"]["rows"])
     rows = rows.assign(place=range(len(rows)), figure=rows["figure"].eq(True))
-    found = _of_turns(inputs, "correlations")
-    found = ranking.of_outputs(found[found["n"] > 0], [*rows["metric"] + ":" + rows["output"]])
-    if found.empty:
+    result = _of_turns(inputs, "correlations")
+    result = ranking.of_outputs(result[result["n"] > 0], [*rows["metric"] + ":" + rows["output"]])
+    if result.empty:
         raise NothingToShowError("no score of any row")
-    whole = ranking.with_ranks(correlations.pooled(found), _of_turns(inputs, "pairs"))
+    whole = ranking.with_ranks(correlations.pooled(result), _of_turns(inputs, "pairs"))
     key = ["dataset", "metric", "output", "coefficient"]
-    parts = found[found["grouping"].isin([*_RESTRICTED])].assign(rank=np.nan, tests=np.nan)
+    parts = result[result["grouping"].isin([*_RESTRICTED])].assign(rank=np.nan, tests=np.nan)
     # Within the only system there is nothing to average.
     parts = parts[(parts["metric"] == "local") & ((parts["grouping"] != "system") | (parts["n"] > 1))]
     # Within systems, what is averaged are systems: the responses are those of all of them.
@@ -103,8 +103,8 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
 
 def _of_turns(inputs: Inputs, name: str) -> pd.DataFrame:
     """Return the rows of results on single responses, in the dimension of each data set, by Pearson and Spearman."""
-    found = correlations.results({"about": inputs["about"], name: inputs[name]}, About.read(inputs["about"]), name)
-    return found[(found["level"] == "turn") & found["coefficient"].isin(SHOWN)]
+    result = correlations.results({"about": inputs["about"], name: inputs[name]}, About.read(inputs["about"]), name)
+    return result[(result["level"] == "turn") & result["coefficient"].isin(SHOWN)]
 
 
 def _costs(inputs: Inputs) -> pd.DataFrame:
@@ -187,8 +187,8 @@ def contrast_frame(inputs: Inputs, study: Study) -> pd.DataFrame:
         ):
             if unknown := [name for name in names if name not in known]:
                 raise UnknownNameError(what, unknown[0], known, where=where)
-    found = ranking.contrasts(_of_turns(inputs, "pairs"), study["planned_contrasts"])
-    named = found.assign(metric=found["metric"].map(labels), against=found["against"].map(labels))
+    result = ranking.contrasts(_of_turns(inputs, "pairs"), study["planned_contrasts"])
+    named = result.assign(metric=result["metric"].map(labels), against=result["against"].map(labels))
     return named.rename(columns={"metric": "label", "against": "minus"})
 
 
@@ -233,10 +233,10 @@ def _contrasts(inputs: Inputs, study: Study, about: About) -> tuple[Section, lis
 def ablation(inputs: Inputs, study: Study) -> Table:
     """Show `local` without each of its parts and with each alone, held out, and the weights of its features."""
     known, titles = Coefficients.read(inputs["coefficients"][0]), About.read(inputs["about"]).titles
-    found = schema.read(inputs["correlations"][0], "correlations")
-    found = ranking.with_ranks(found, schema.read(inputs["pairs"][0], "pairs"))
+    result = schema.read(inputs["correlations"][0], "correlations")
+    result = ranking.with_ranks(result, schema.read(inputs["pairs"][0], "pairs"))
     order = list(variants(known.features))
-    made = found.assign(place=found["output"].map(order.index)).sort_values("place", kind="stable")
+    made = result.assign(place=result["output"].map(order.index)).sort_values("place", kind="stable")
     made = made.assign(loso_halved=correlations.halved(made), responses=ALL)
     weights = weights_frame(known).set_index(["part", "feature"]).rename_axis(index=["Part", "Feature"])
     texts = weights.rename(columns={"weight": "all sets"})[["all sets", "lowest", "highest"]]

@@ -86,7 +86,7 @@ def _function(study: str, kind: str, name: str) -> Any:  # noqa: ANN401
         path = "report.dataset" if kind == "table" else "report.plots.dataset"
     else:
         path = "report.correlations" if name == "correlations" else f"studies.{module or study}"
-    found = getattr(importlib.import_module(f"comperdial.{path}"), name, None)
-    if found is None:
+    result = getattr(importlib.import_module(f"comperdial.{path}"), name, None)
+    if result is None:
         raise ConfigError(f"no function {name!r}", where=f"study {study}", expected=f"a function of comperdial.{path}")
-    return found
+    return result

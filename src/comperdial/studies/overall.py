@@ -41,8 +41,8 @@ def _labelled(ranking: pd.DataFrame, boards: Mapping[str, Any]) -> pd.DataFrame:
     """Add the labels of outputs, as the first column."""
     rows = [{"board": board, **row} for board, entry in boards.items() for row in entry["outputs"]]
     labels = pd.DataFrame(rows)[[*_KEY, "label"]]
-    found = ranking.merge(labels, on=_KEY, validate="many_to_one")
-    return found[["label", *ranking]].drop(columns="signature")
+    result = ranking.merge(labels, on=_KEY, validate="many_to_one")
+    return result[["label", *ranking]].drop(columns="signature")
 
 
 def _in_order(boards: Mapping[str, Any]) -> list[str]:

@@ -27,12 +27,12 @@ _MOST_ROWS = 25
 
 def agreement(inputs: Inputs, study: Mapping[str, Any]) -> Table:
     """Show the mean correlation between the positions of annotators, beside USR's Table 1."""
-    found = pd.concat([aggregate.agreement(schema.read(path, "ratings")) for path in inputs["ratings"]])
-    if found.empty:
+    result = pd.concat([aggregate.agreement(schema.read(path, "ratings")) for path in inputs["ratings"]])
+    if result.empty:
         raise NothingToShowError("it takes ratings by two annotators or more")
     about, key = About.read(inputs["about"]), ["dataset", "dimension", "coefficient"]
     known = correlations.read_reported(inputs["reported"], (*key, "note"))[[*key, "value", "note"]]
-    frame = found.merge(known.rename(columns={"value": "reported"}), on=key, how="left").rename(
+    frame = result.merge(known.rename(columns={"value": "reported"}), on=key, how="left").rename(
         columns={"value": "ours"}
     )
     frame["difference"] = frame["ours"] - frame["reported"]

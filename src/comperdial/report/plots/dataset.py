@@ -60,10 +60,10 @@ class Shown:
 
     def read(self, name: str) -> pd.DataFrame:
         """Return a result table of the dimension that is drawn."""
-        found = schema.read(self.inputs[name][0], name)
-        if found.empty and name == "correlations":
+        result = schema.read(self.inputs[name][0], name)
+        if result.empty and name == "correlations":
             raise NothingToShowError("there are no ratings that scores could be correlated with")
-        return found[found["target"] == self.dimension(found["target"])] if len(found) else found
+        return result[result["target"] == self.dimension(result["target"])] if len(result) else result
 
     def chosen(self, known: Iterable[Output]) -> list[Output]:
         """Return those of the figure's outputs that are known; all that are known if none of them is."""
@@ -85,11 +85,11 @@ class Shown:
         """Return ratings, contexts, systems and the scores of some outputs; all scores if no outputs are named."""
         metrics = {metric for metric, _ in outputs}
         paths = [path for path in self.inputs["scores"] if path.stem in metrics] or list(self.inputs["scores"])
-        found = Tables.read(self.inputs["contexts"][0].parent, paths, self.source)
-        kept = found.scores[pd.MultiIndex.from_frame(found.scores[_NAME]).isin(list(outputs))]
-        if found.scores.empty:
+        result = Tables.read(self.inputs["contexts"][0].parent, paths, self.source)
+        kept = result.scores[pd.MultiIndex.from_frame(result.scores[_NAME]).isin(list(outputs))]
+        if result.scores.empty:
             raise NothingToShowError("no response has a score")
-        return replace(found, scores=kept) if len(kept) else found
+        return replace(result, scores=kept) if len(kept) else result
 
     def sample(self, level: str, tables: Tables | None = None) -> Sample:
         """Return scores beside ratings at a level; systems by their dialogues if these were rated."""
@@ -140,16 +140,16 @@ _MOST_COLUMNS = 9
 def heatmap(inputs: Inputs, study: Study) -> Drawn:
     """Draw how well each metric agrees with the ratings, at each level, best first after the mean human ceiling."""
     shown = Shown(inputs, study)
-    found = pooled(shown.read("correlations")).dropna(subset="value")
-    names, target = shown.chosen(_names(found)), found["target"].iloc[0]
-    columns = _columns(found)
+    result = pooled(shown.read("correlations")).dropna(subset="value")
+    names, target = shown.chosen(_names(result)), result["target"].iloc[0]
+    columns = _columns(result)
     by = next((column for column in _MAIN if column in columns), columns[0])
-    first = found[(found[_COLUMN] == list(by)).all(axis=1)].set_index(_NAME)["value"]
+    first = result[(result[_COLUMN] == list(by)).all(axis=1)].set_index(_NAME)["value"]
     names = [CEILING, *sorted(names, key=lambda name: (-first.get(name, -np.inf), name))]
     ceilings = pooled(schema.read(inputs["ceilings"][0], "ceilings")).dropna(subset="value")
     means = ceilings[ceilings["target"] == target].groupby(_COLUMN, observed=True)["value"].agg(value="mean", n="count")
     top = means.reset_index().assign(metric=CEILING[0], output=CEILING[1])
-    frame = pd.concat([top, found], ignore_index=True)
+    frame = pd.concat([top, result], ignore_index=True)
     order = {(*name, *column): n for n, (name, column) in enumerate(product(names, columns))}
     frame = frame.assign(place=[order.get(key) for key in frame[[*_NAME, *_COLUMN]].itertuples(index=False, name=None)])
     frame = frame.dropna(subset="place").sort_values("place", ignore_index=True)
@@ -222,10 +222,10 @@ def scatter(inputs: Inputs, study: Study) -> Drawn:
     means for each system.
     """
     shown = Shown(inputs, study)
-    sample, found = shown.sample("turn"), pooled(shown.read("correlations"))
+    sample, result = shown.sample("turn"), pooled(shown.read("correlations"))
     key = {"level": "turn", "against": "turn", "target": sample.target, "coefficient": "spearman"}
-    found = found[(found[[*key]] == pd.Series(key)).all(axis=1)]
-    values: dict[Any, Any] = found.set_index(_NAME)[["value", "low", "high"]].to_dict("index")
+    result = result[(result[[*key]] == pd.Series(key)).all(axis=1)]
+    values: dict[Any, Any] = result.set_index(_NAME)[["value", "low", "high"]].to_dict("index")
     names, parts = shown.chosen(sample.names)[:MOST_PANELS], []
     for name in names:
         units = units_of(sample, name)
@@ -456,8 +456,8 @@ def _length_correlations(sample: Sample, outputs: list[Output], *, resamples: in
 
     def correlate(name: Output, measure: str, x: Floats, y: Floats, kept: npt.NDArray[np.bool_]) -> float:
         coefficient: Coefficient = "pearson" if "given" in measure else "spearman"
-        found = intervals(x[None], y, _part(sample.design, kept), [coefficient], resamples=resamples, seed=seed)
-        value, low, high = (float(getattr(found, end)[0, 0]) for end in ("value", "low", "high"))
+        result = intervals(x[None], y, _part(sample.design, kept), [coefficient], resamples=resamples, seed=seed)
+        value, low, high = (float(getattr(result, end)[0, 0]) for end in ("value", "low", "high"))
         about = {"metric": name[0], "output": name[1], "measure": measure}
         rows.append(about | {"value": value, "low": low, "high": high, "n": len(y)})
         return value
@@ -574,25 +574,25 @@ def _alphas(
     how: dict[str, Any] = {"rng": np.random.default_rng(seed), "resamples": resamples}
     rows: list[tuple[Any, ...]] = []
     for sample in samples:
-        found = alpha_interval(sample.single.T, "ordinal", clusters=sample.design.dialogues, **how)
+        result = alpha_interval(sample.single.T, "ordinal", clusters=sample.design.dialogues, **how)
         raters = int((~np.isnan(sample.single)).sum(axis=0).max())
-        rows.append((PEOPLE[0], sample.target, "people", *found, raters, sample.single.shape[1]))
+        rows.append((PEOPLE[0], sample.target, "people", *result, raters, sample.single.shape[1]))
     for name in judges:
         own = answers[(answers[_NAME] == list(name)).all(axis=1)]
         if own["sample"].nunique() > 1:
             table = own.pivot(index=["item_id", "system_id", "cluster"], columns="sample", values="value")
             clusters = pd.factorize(table.index.get_level_values("cluster"))[0]
-            found = alpha_interval(table.to_numpy(float), "ordinal", clusters=clusters, **how)
-            rows.append((*name, "judge", *found, *table.shape[::-1]))
+            result = alpha_interval(table.to_numpy(float), "ordinal", clusters=clusters, **how)
+            rows.append((*name, "judge", *result, *table.shape[::-1]))
     return pd.DataFrame(rows, columns=[*_GROUPED, "value", "low", "high", "raters", "items"])
 
 
 def _answers(paths: Sequence[Path], contexts: pd.DataFrame) -> pd.DataFrame:
     """Read single answers of judges about turns: one row an answer, ``cluster`` its dialogue."""
-    found = pd.concat([schema.empty("judgements"), *(schema.read(path, "judgements") for path in paths)])
-    found = found[(found["level"] == "turn") & found["value"].notna()]
+    result = pd.concat([schema.empty("judgements"), *(schema.read(path, "judgements") for path in paths)])
+    result = result[(result["level"] == "turn") & result["value"].notna()]
     dialogues = contexts.set_index("context_id")["dialogue_id"]
-    return found.assign(cluster=found["item_id"].map(dialogues).fillna(found["item_id"]))
+    return result.assign(cluster=result["item_id"].map(dialogues).fillna(result["item_id"]))
 
 
 def _draw_agreement(values: Floats, keys: Sequence[Any], alphas: pd.DataFrame, shown: Shown) -> Figure:
@@ -707,9 +707,9 @@ def _power(power: pd.DataFrame) -> pd.DataFrame:
     """Return median and quartiles of the power over pairs, a series for each range of the difference."""
     names = [f"{low:g} to {high:g}" for low, high in pairwise(_APART[:-1])] + [f"above {_APART[-2]:g}"]
     series = pd.cut(power["difference"].abs(), list(_APART), labels=names, include_lowest=True).astype(str)
-    found = power.assign(series=series).groupby(["series", "varied", "size"])["power"]
-    columns = {name: found.quantile(share) for name, share in (("value", 0.5), ("low", 0.25), ("high", 0.75))}
-    return pd.DataFrame({**columns, "n": found.size()}).reset_index().assign(part="power")[_CURVES]
+    result = power.assign(series=series).groupby(["series", "varied", "size"])["power"]
+    columns = {name: result.quantile(share) for name, share in (("value", 0.5), ("low", 0.25), ("high", 0.75))}
+    return pd.DataFrame({**columns, "n": result.size()}).reset_index().assign(part="power")[_CURVES]
 
 
 def _draw_curves(frame: pd.DataFrame, shown: Shown, headings: Mapping[str, str]) -> Figure:
@@ -770,11 +770,11 @@ def _style(n: int) -> dict[str, Any]:
     return {"color": colour, "marker": mark, "ls": line, "lw": 1.2, "mec": "black", "mew": 0.4}
 
 
-def _draw_lines(ax: Any, found: pd.DataFrame, series: list[str], part: str) -> None:  # noqa: ANN401
-    if found.empty:
+def _draw_lines(ax: Any, result: pd.DataFrame, series: list[str], part: str) -> None:  # noqa: ANN401
+    if result.empty:
         ax.text(0.5, 0.5, "not computed", ha="center", va="center", transform=ax.transAxes, color="#777777")
     for n, name in enumerate(series):
-        rows = found[found["series"] == name]
+        rows = result[result["series"] == name]
         x = rows["size"] * (1.035 ** (n - (len(series) - 1) / 2) if part != "agreement" else 1.0)
         if rows["low"].notna().any():
             ax.vlines(x, rows["low"], rows["high"], color=_style(n)["color"], lw=0.9, alpha=0.9)

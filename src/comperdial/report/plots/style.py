@@ -168,9 +168,9 @@ def tiles(
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
-    found = list(cells)
-    faces: list[Any] = ["#ffffff" if np.isnan(value) else scale.to_rgba(value) for _, _, value, _, _ in found]
-    for (x, y, value, text, below), face in zip(found, faces, strict=True):
+    result = list(cells)
+    faces: list[Any] = ["#ffffff" if np.isnan(value) else scale.to_rgba(value) for _, _, value, _, _ in result]
+    for (x, y, value, text, below), face in zip(result, faces, strict=True):
         style: dict[str, Any] = {
             "ha": "center",
             "va": "center",
@@ -179,10 +179,10 @@ def tiles(
         ax.text(x, y - (0.16 if below else 0), text, fontsize=size, **style)
         if below:
             ax.text(x, y + 0.24, below, fontsize=0.73 * size, **style)
-    patches = [Rectangle((x - 0.48, y - 0.48), 0.96, 0.96) for x, y, *_ in found]
+    patches = [Rectangle((x - 0.48, y - 0.48), 0.96, 0.96) for x, y, *_ in result]
     ax.add_collection(PatchCollection(patches, facecolors=faces, edgecolors="none"))
-    ax.set_xlim(min(x for x, *_ in found) - 0.55, max(x for x, *_ in found) + 0.55)
-    ax.set_ylim(max(y for _, y, *_ in found) + 0.55, min(y for _, y, *_ in found) - 0.55)
+    ax.set_xlim(min(x for x, *_ in result) - 0.55, max(x for x, *_ in result) + 0.55)
+    ax.set_ylim(max(y for _, y, *_ in result) + 0.55, min(y for _, y, *_ in result) - 0.55)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
 
