@@ -269,20 +269,19 @@ def import_answers(options: argparse.Namespace) -> None:
 
 def list_prompts(options: argparse.Namespace) -> None:
     """List the prompts, ours or those of a folder."""
-    names: tuple[str, ...] = (*prompting.NAMES, *prompting.STUDY)
-    asked = True
-    if options.prompts != prompting.OURS:
-        folder = Path(options.prompts)
-        names = tuple(name for name in prompting.NAMES if (folder / f"{name}.md").is_file())
-        asked = (folder / prompting.QUESTIONS).is_file()
-        if absent := [name for name in prompting.NAMES if name not in names]:
-            print(f"not in {folder}: {', '.join(absent)}")
-    for name in names:
+    folder, is_ours = Path(options.prompts), options.prompts == prompting.OURS
+    absent = [name for name in prompting.NAMES if not (is_ours or (folder / f"{name}.md").is_file())]
+    if absent:
+        print(f"not in {folder}: {', '.join(absent)}")
+    for name in (*prompting.NAMES, *(prompting.STUDY if is_ours else ())):
+        if name in absent:
+            continue
         prompt = prompting.load(name, options.prompts)
         fields = ", ".join(field for field in (*prompting.FIELDS, "question") if field in prompt.fields)
         print(f"{name:17}  {prompt.hash[:16]}  {prompt.level:8}  {fields}")
-    for level, texts in prompting.questions(options.prompts).items() if asked else ():
-        print(f"{'questions':17}  {'':16}  {level:8}  {', '.join(texts)}")
+    if is_ours or (folder / prompting.QUESTIONS).is_file():
+        for level, texts in prompting.questions(options.prompts).items():
+            print(f"{'questions':17}  {'':16}  {level:8}  {', '.join(texts)}")
 
 
 def show_prompt(options: argparse.Namespace) -> None:

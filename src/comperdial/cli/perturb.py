@@ -9,7 +9,6 @@ from comperdial import schema
 from comperdial.cli.score import name_not_run
 from comperdial.core.errors import ConfigError, MissingResourceError
 from comperdial.core.files import write_table
-from comperdial.evaluation.ratios import score_pairs
 from comperdial.metrics.named import metric_named, read_entries
 from comperdial.perturbations import PERTURBATIONS, perturb, require
 
@@ -52,6 +51,8 @@ def make_pairs(options: argparse.Namespace) -> None:
 
 def score_sample(options: argparse.Namespace) -> None:
     """Score a sample of pairs with the metrics that run here."""
+    from comperdial.evaluation.ratios import score_pairs
+
     entries = read_entries()
     metrics = {name: metric_named(name, entries) for name in options.metrics}
     not_run = {name: why for name, metric in metrics.items() if (why := metric.unavailable())}

@@ -24,10 +24,8 @@ def _add_data(commands: Commands) -> None:
     about = "list the public files: present, missing or altered"
     common.add_catalogue(add_command(commands, "sources", "data:list_sources", about))
 
-    about = "fetch public files from the mirror or over HTTPS, checked"
-    command = add_command(commands, "fetch", "data:fetch", about)
-    what = "names of sources or datasets; default: all that are pinned"
-    command.add_argument("names", nargs="*", help=what)
+    command = add_command(commands, "fetch", "data:fetch", "fetch public files from the mirror or over HTTPS, checked")
+    command.add_argument("names", nargs="*", help="names of sources or datasets; default: all that are pinned")
     common.add_catalogue(command)
 
     add_command(commands, "wordnet", "data:set_up_wordnet", "find WordNet for METEOR, or set it up")
@@ -62,12 +60,10 @@ def _add_perturbing(commands: Commands) -> None:
     add("folder", type=Path, help="holds systems, contexts, responses (and ratings) as Parquet")
     add("--dataset", required=True, metavar="NAME", help="what to call the new data set")
     add("--output", **_FOLDER, required=True, help="gets its tables")
-    what = "see `comperdial perturbations`; may be repeated"
-    add("--strategy", action="append", metavar="STRATEGY", help=what)
+    add("--strategy", action="append", metavar="STRATEGY", help="see `comperdial perturbations`; may be repeated")
     add("--sample", type=common.whole(1), default=200, metavar="N", help="pairs for each strategy; default: 200")
     add("--seed", type=common.whole(0), default=0, metavar="N", help="of the draw and the changes; default: 0")
-    what = "draw among all items, and not only those rated above the median"
-    add("--all-items", action="store_true", help=what)
+    add("--all-items", action="store_true", help="draw among all items, and not only those rated above the median")
 
     about = "score a sample of pairs, and how often the original's score is higher"
     add = add_command(commands, "score-pairs", "perturb:score_sample", about).add_argument
@@ -82,8 +78,7 @@ def _add_perturbing(commands: Commands) -> None:
 
 
 def _add_models(commands: Commands) -> None:
-    about = "list, fetch and verify the models that metrics run"
-    group = add_command(commands, "models", "models:list_models", about)
+    group = add_command(commands, "models", "models:list_models", "list, fetch and verify the models that metrics run")
     parts = group.add_subparsers(title="commands", metavar="COMMAND")
     add_command(parts, "list", "models:list_models", "list the models and say which are here (the default)")
 
@@ -123,8 +118,7 @@ def _add_fitting(commands: Commands) -> None:
         what = "holds DATASET/scores/METRIC.parquet; default: results"
         add("--scores", type=Path, default=Path("results"), help=what)
     fit.add_argument("--leave-out", action="append", default=[], metavar="PART", help="omit a part; may be repeated")
-    what = "a .json file; default: the one that the package ships"
-    fit.add_argument("--output", type=common.output_file, help=what)
+    fit.add_argument("--output", type=common.output_file, help="a .json file; default: the one that the package ships")
     add = ablate.add_argument
     add("--resamples", type=int, default=1000, help="for intervals and tests (default: 1000)")
     add("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
@@ -134,8 +128,7 @@ def _add_fitting(commands: Commands) -> None:
 
 def _add_making(commands: Commands) -> None:
     for kind in ("table", "figure"):
-        about = f"make a {kind} of a study, from results that are here"
-        command = add_command(commands, kind, "pages:make", about)
+        command = add_command(commands, kind, "pages:make", f"make a {kind} of a study, from results that are here")
         command.set_defaults(kind=kind)
         add = command.add_argument
         add("study", help="a folder of studies/; `dataset`: what every data set has")
@@ -173,8 +166,7 @@ def _add_leaderboard(commands: Commands) -> None:
     about = "rank your metric's scores among the metrics here, over all data sets"
     command = add_command(commands, "leaderboard", "leaderboard:leaderboard", about)
     add = command.add_argument
-    what = "scores: dataset, level, item_id, system_id, value"
-    add("files", type=Path, nargs="*", metavar="FILE", help=what)
+    add("files", type=Path, nargs="*", metavar="FILE", help="scores: dataset, level, item_id, system_id, value")
     add("--board", default="responses", help="responses, references or dialogues (default: responses)")
     add("--template", action="store_true", help="print the file to fill in, and do nothing else")
     add("--texts", **READ, help="with --template: write the texts to score as JSONL")
