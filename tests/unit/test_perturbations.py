@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial import schema
-from comperdial.cli import perturb as command
+from comperdial.cli import make_parser
 from comperdial.core.errors import ConfigError, MissingResourceError, SchemaError, UnknownNameError
 from comperdial.data import wordnet
 from comperdial.perturbations import PERTURBATIONS, Corpus, Dialogue, Line, Turn, generated, generator, perturb
@@ -317,9 +316,7 @@ def test_errors(tmp_path):
 
 
 def run(*arguments):
-    parser = argparse.ArgumentParser()
-    command.add_commands(parser.add_subparsers())
-    options = parser.parse_args(list(map(str, arguments)))
+    options = make_parser().parse_args(list(map(str, arguments)))
     return options.run(options)
 
 

@@ -21,8 +21,7 @@ from comperdial.core.files import printable
 from comperdial.core.terminal import HarmlessFormatter
 
 _MODULES = (
-    "evaluate", "continuity", "steps", "dimensions", "judge", "prompts", "recorded", "data", "challenge",
-    "perturb", "models", "fit", "annotate", "preferences", "score_pairs", "leaderboard", "train", "validate",
+    "evaluate", "continuity", "steps", "dimensions", "judge", "challenge", "annotate", "preferences", "validate",
 )  # fmt: skip
 
 

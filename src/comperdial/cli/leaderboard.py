@@ -4,57 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
-from typing import Any
 
-from comperdial.cli.common import add_catalogue, output_file, whole
+from comperdial import schema
 from comperdial.core.errors import ConfigError
+from comperdial.core.files import write_table, write_text
+from comperdial.data.catalogue import load_catalogue
+from comperdial.report import render
+from comperdial.studies.leaderboard import Leaderboard
 
-_FORMS = (".html", ".md", ".csv", ".tex")
-BOARDS = Path("studies/overall/boards.yaml")
-
-
-def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
-    """Add this module's command."""
-    command = commands.add_parser(
-        "leaderboard", help="rank your metric's scores among the metrics here, over all data sets"
-    )
-    command.add_argument(
-        "files", type=Path, nargs="*", metavar="FILE", help="scores: dataset, level, item_id, system_id, value"
-    )
-    command.add_argument("--board", default="responses", help="responses, references or dialogues (default: responses)")
-    command.add_argument("--template", action="store_true", help="print the file to fill in, and do nothing else")
-    command.add_argument(
-        "--texts", type=Path, metavar="FILE", help="with --template: write the texts to score as JSONL"
-    )
-    command.add_argument(
-        "--missing",
-        choices=("left-out", "worst"),
-        help="a metric without scores on a task is left out, or given its worst value",
-    )
-    command.add_argument("--output", type=output_file, help=f"write the ranking, too: {', '.join(_FORMS)}")
-    command.add_argument(
-        "--resamples", type=whole(0), default=1000, help="swaps of WMT's test (default: 1000; 0: without that test)"
-    )
-    command.add_argument("--boards", type=Path, default=BOARDS, metavar="FILE", help=f"default: {BOARDS}")
-    command.add_argument("--tables", type=Path, default=Path("data/tables"), help="default: data/tables")
-    command.add_argument("--results", type=Path, default=Path("results"), help="default: results")
-    add_catalogue(command)
-    command.set_defaults(run=_leaderboard)
+_FORMS = {
+    ".html": render.page,
+    ".md": render.markdown,
+    ".csv": render.csv,
+    ".tex": lambda table: render.latex(table, "tab:leaderboard"),
+}
 
 
-def _leaderboard(options: argparse.Namespace) -> None:
-    from comperdial import schema
-    from comperdial.core.files import write_table, write_text
-    from comperdial.data.catalogue import load_catalogue
-    from comperdial.report import render
-    from comperdial.studies.leaderboard import Leaderboard
-
-    if options.output is not None and options.output.suffix not in _FORMS:
+def leaderboard(options: argparse.Namespace) -> None:
+    """Rank the metrics of files among those of a board, or write what there is to score."""
+    if options.output and options.output.suffix not in _FORMS:
         raise ConfigError(f"{options.output}", where="--output", expected=f"a name ending in {', '.join(_FORMS)}")
     catalogue = load_catalogue(options.catalogue)
     board = Leaderboard(options.board, catalogue, options.tables, options.results, options.boards)
-    if options.texts is not None:
+    if options.texts:
         if options.texts.suffix != ".jsonl" or not options.template:
             raise ConfigError(f"{options.texts}", where="--texts", expected="--template, and a name ending in .jsonl")
         write_table(options.texts, board.texts())
@@ -76,7 +48,5 @@ def _leaderboard(options: argparse.Namespace) -> None:
         )
     table = board.ranking(scores, resamples=options.resamples, seed=2024, missing=options.missing)
     sys.stdout.write(render.text(table))
-    if options.output is not None:
-        forms = {".html": render.page, ".md": render.markdown, ".csv": render.csv}
-        form = forms.get(options.output.suffix, lambda table: render.latex(table, "tab:leaderboard"))
-        write_text(options.output, form(table))
+    if options.output:
+        write_text(options.output, _FORMS[options.output.suffix](table))

@@ -1,35 +1,23 @@
-"""Commands about models: list, fetch, verify, convert."""
+"""The commands that fetch, check and train models."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from comperdial.cli.common import Commands, add_command
+from comperdial.config import load_yaml
+from comperdial.config.checking import Lines
+from comperdial.config.parameters import read_parameters
+from comperdial.core.errors import MissingResourceError, UnknownNameError
+from comperdial.core.files import sha256
+from comperdial.data import corpora, sources
+from comperdial.data.catalogue import load_catalogue
+from comperdial.models import fetch, registry, runtime, store
+from comperdial.models.convert import convert_pickles
 
 
-def add_commands(commands: Commands) -> None:
-    """Add this module's commands."""
-    group = add_command(commands, "models", _list, "list, fetch and verify the models that metrics run")
-    parts = group.add_subparsers(title="commands", metavar="COMMAND")
-
-    add_command(parts, "list", _list, "list the models and say which are here (the default)")
-
-    add = add_command(parts, "fetch", _fetch, "fetch models from the Hugging Face hub or a mirror").add_argument
-    add("names", nargs="+", metavar="NAME")
-    add("--allow-pickle", action="store_true", help="read a pickle's tensors, and nothing else of it")
-
-    add = add_command(parts, "verify", _verify, "compare every byte of models with what was recorded").add_argument
-    add("names", nargs="*", metavar="NAME", help="names or folders; default: all that are here")
-
-    add = add_command(parts, "convert", _convert, "write a folder's pickle of weights as safetensors").add_argument
-    add("folder", type=Path)
-    add("--allow-pickle", action="store_true", required=True, help="read its tensors, and nothing else")
-
-
-def _list(_: argparse.Namespace) -> int:
-    from comperdial.models import registry, store
-
+def list_models(_: argparse.Namespace) -> int:
+    """List the models; 1 if one is altered."""
     altered = False
     for name in registry.names():
         entry, state, detail = registry.entry(name), "present", ""
@@ -38,36 +26,67 @@ def _list(_: argparse.Namespace) -> int:
             size = f"{sum(pin.bytes for pin in store.find(name).files.values()) / 1e6:,.0f} MB"
         except store.AlteredError as error:
             altered, state, detail = True, "altered", f"\n{'':20}  {error}"
-        except store.MissingResourceError:
+        except MissingResourceError:
             state = "not present"
         print(f"{state:11}  {size:>8}  {name}: {entry.about} ({entry.origin}){detail}")
     return int(altered)
 
 
-def _fetch(options: argparse.Namespace) -> None:
-    from comperdial.models import fetch
-
+def fetch_models(options: argparse.Namespace) -> None:
+    """Fetch models."""
     for name in options.names:
         model = fetch.fetch(name, allow_pickle=options.allow_pickle)
         print(f"{name}@{model.digest} in {model.path}")
 
 
-def _verify(options: argparse.Namespace) -> int:
-    from comperdial.models import registry, store
-
+def verify(options: argparse.Namespace) -> int:
+    """Check every byte of models; 1 if one is altered, or is named and not here."""
     failed = False
     for name in options.names or registry.names():
         try:
             print(f"present      {name}@{store.verified(name).digest}")
-        except store.MissingResourceError as error:
+        except MissingResourceError as error:
             if options.names or isinstance(error, store.AlteredError):
                 failed = True
                 print(error)
     return int(failed)
 
 
-def _convert(options: argparse.Namespace) -> None:
-    from comperdial.models import convert
-
-    pickles = convert.convert_pickles(options.folder)
+def convert(options: argparse.Namespace) -> None:
+    """Write a folder's pickles of weights as safetensors."""
+    pickles = convert_pickles(options.folder)
     print(f"{', '.join(path.name for path in pickles)} can be deleted: nothing here reads it again")
+
+
+def train(options: argparse.Namespace) -> None:
+    """Train the model of a learned metric."""
+    from comperdial.data.evaluated import evaluation_texts
+    from comperdial.training.trained import TRAINED
+
+    parameters = read_parameters(load_yaml(options.params), lines=Lines(options.params))
+    if options.name not in parameters.training:
+        raise UnknownNameError("trained model", options.name, parameters.training, where=f"{options.params}: training")
+    if lacking := runtime.missing_packages():
+        raise MissingResourceError(lacking)
+    from comperdial.training import density
+
+    settings = parameters.training[options.name]
+    catalogue = load_catalogue(parameters.catalogue)
+    dialogues, origin = [], {}
+    for name, corpus in settings.corpora.items():
+        path = Path(str(corpus.path))
+        if corpus.source:
+            source = catalogue.file(corpus.source)
+            path = sources.raw_path(source)
+            sources.fetch(source, path)
+            origin[name] = {"sha256": source.sha256, "licence": source.licence, "citation": source.citation}
+        elif path.is_file():
+            origin[name] = {"sha256": sha256(path)}
+        dialogues += corpora.read_corpus(name, corpus.format, path)
+    evaluated, unknown = evaluation_texts(catalogue)
+    target = options.output or TRAINED / options.name
+    card = density.train(
+        options.name, settings, dialogues, evaluated, options.working, target, origin=origin, unknown=unknown
+    )
+    held_out = "recall@1 {recall_at_1:.3f}, MRR {mrr:.3f} on {n} held-out dialogues"
+    print(f"{target}: {held_out.format(**card['held-out']['all'])}")

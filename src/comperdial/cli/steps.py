@@ -1,149 +1,181 @@
-"""Commands that the workflow's rules run, and a person can type: read tables, make tables, figures and pages."""
+"""The arguments of commands that make data, models, tables, figures and pages: steps of the workflow, and single ones."""
 
 from __future__ import annotations
 
-import argparse
-import os
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from comperdial.cli import common
-from comperdial.cli.common import READ, Commands, add_command
-from comperdial.core.errors import ConfigError, UnknownNameError
-from comperdial.core.files import TABLE_SUFFIXES, form_path, write_json, write_text
+from comperdial.cli.common import READ, WRITE, Commands, add_command
+
+_HTML: Any = {"type": common.output_file, "required": True, "help": "a .html file"}
+_FOLDER: Any = {"type": common.output_folder, "metavar": "FOLDER"}
+_TABLES: Any = {"type": Path, "default": Path("data/tables"), "help": "default: data/tables"}
+_BOARDS = Path("studies/overall/boards.yaml")
 
 
 def add_commands(commands: Commands) -> None:
     """Add this module's commands."""
-    html: Any = {"type": common.output_file, "required": True, "help": "a .html file"}
-    folder: Any = {"type": common.output_folder, "metavar": "FOLDER"}
+    for add_some in (_add_data, _add_perturbing, _add_models, _add_fitting, _add_making, _add_leaderboard):
+        add_some(commands)
 
-    command = add_command(commands, "read", _read, "read a data set, or one file of your own, into tables")
+
+def _add_data(commands: Commands) -> None:
+    about = "list the public files: present, missing or altered"
+    common.add_catalogue(add_command(commands, "sources", "data:list_sources", about))
+
+    command = add_command(commands, "fetch", "data:fetch", "fetch public files from the mirror or over HTTPS, checked")
+    command.add_argument("names", nargs="*", help="names of sources or datasets; default: all that are pinned")
+    common.add_catalogue(command)
+
+    add_command(commands, "wordnet", "data:set_up_wordnet", "find WordNet for METEOR, or set it up")
+
+    command = add_command(commands, "read", "data:read", "read a data set, or one file of your own, into tables")
     add = command.add_argument
     add("dataset", help="a name of params.yaml or the catalogue, or a CSV, JSONL or Parquet file")
     add("--name", help="what to call the data set of a file; default: the file's name without suffix")
-    add("--output", **folder, help="default: data/tables/NAME")
+    add("--output", **_FOLDER, help="default: data/tables/NAME")
     common.add_rated_file(command)
 
+    about = "take scores of responses or dialogues that were computed elsewhere"
+    command = add_command(commands, "recorded", "data:take_scores", about)
+    add, add_scores = command.add_argument, command.add_mutually_exclusive_group(required=True).add_argument
+    add("folder", type=Path, help="the data set's folder of tables")
+    add("--name", required=True, help="what to call the metric in the table")
+    add("--format", required=True, help="`table`, or the name of a project's own (unieval)")
+    add_scores("--source", help="the scores: a fetched file of the catalogue, by name")
+    add_scores("--path", type=Path, help="the scores: a local file")
+    add("--about", required=True, help="who computed them, with what: part of the signature")
+    add("--ratings", type=Path, help="table `ratings`: what was rated, to check the scores by")
+    add("--output", type=common.output_table, required=True, help="a .jsonl, .csv or .parquet file")
+    common.add_catalogue(command)
+
+
+def _add_perturbing(commands: Commands) -> None:
+    about = "list the perturbations and what each should lower"
+    add_command(commands, "perturbations", "perturb:list_perturbations", about)
+
+    about = "make a data set of pairs, original and perturbed, of another's"
+    add = add_command(commands, "perturb", "perturb:make_pairs", about).add_argument
+    add("folder", type=Path, help="holds systems, contexts, responses (and ratings) as Parquet")
+    add("--dataset", required=True, metavar="NAME", help="what to call the new data set")
+    add("--output", **_FOLDER, required=True, help="gets its tables")
+    add("--strategy", action="append", metavar="STRATEGY", help="see `comperdial perturbations`; may be repeated")
+    add("--sample", type=common.whole(1), default=200, metavar="N", help="pairs for each strategy; default: 200")
+    add("--seed", type=common.whole(0), default=0, metavar="N", help="of the draw and the changes; default: 0")
+    add("--all-items", action="store_true", help="draw among all items, and not only those rated above the median")
+
+    about = "score a sample of pairs, and how often the original's score is higher"
+    add = add_command(commands, "score-pairs", "perturb:score_sample", about).add_argument
+    add("tables", type=Path, help="a folder of pairs, as `comperdial perturb` makes one")
+    what = "names of params.yaml or kinds; those that run here"
+    add("--metrics", nargs="+", required=True, metavar="NAME", help=what)
+    add("--kinds", nargs="+", required=True, metavar="PERTURBATION", help="which kinds of pairs")
+    add("--sample", type=common.whole(1), default=400, help="the most pairs of a kind (default: 400)")
+    add("--seed", type=common.whole(0), default=2024, help="of the draw (default: 2024)")
+    add("--output", **WRITE, required=True, help="table `scores`, .parquet")
+    add("--ratios", **WRITE, required=True, help="table `ratios`")
+
+
+def _add_models(commands: Commands) -> None:
+    group = add_command(commands, "models", "models:list_models", "list, fetch and verify the models that metrics run")
+    parts = group.add_subparsers(title="commands", metavar="COMMAND")
+    add_command(parts, "list", "models:list_models", "list the models and say which are here (the default)")
+
+    about = "fetch models from the Hugging Face hub or a mirror"
+    add = add_command(parts, "fetch", "models:fetch_models", about).add_argument
+    add("names", nargs="+", metavar="NAME")
+    add("--allow-pickle", action="store_true", help="read a pickle's tensors, and nothing else of it")
+
+    about = "compare every byte of models with what was recorded"
+    add = add_command(parts, "verify", "models:verify", about).add_argument
+    add("names", nargs="*", metavar="NAME", help="names or folders; default: all that are here")
+
+    about = "write a folder's pickle of weights as safetensors"
+    add = add_command(parts, "convert", "models:convert", about).add_argument
+    add("folder", type=Path)
+    add("--allow-pickle", action="store_true", required=True, help="read its tensors, and nothing else")
+
+    about = "train a model of a learned metric (docs/density.md)"
+    add = add_command(commands, "train", "models:train", about).add_argument
+    add("name", help="an entry of `training` in params.yaml")
+    add("--params", type=Path, default=Path("params.yaml"), help="default: params.yaml")
+    add("--output", type=common.output_folder, help="the trained model's folder; default: data/models/NAME")
+    what = "keeps checkpoints, from which an interrupted training is resumed; default: data/training"
+    add("--working", type=Path, default=Path("data/training"), help=what)
+
+
+def _add_fitting(commands: Commands) -> None:
+    fit = add_command(commands, "fit", "fit:fit", "fit the learned metric `local` to people's ratings")
+    fit.description = (
+        "Fits the coefficients of `local` (docs/local-metric.md) to the scores that `snakemake local_metrics` made."
+    )
+    about = "correlate `local` without each of its parts and with each alone, held out, with people's ratings"
+    ablate = add_command(commands, "ablate", "fit:ablate", about)
+    for add in (fit.add_argument, ablate.add_argument):
+        add("--features", type=Path, help="features and data sets; default: the package's local_features.yaml")
+        add("--tables", **_TABLES)
+        what = "holds DATASET/scores/METRIC.parquet; default: results"
+        add("--scores", type=Path, default=Path("results"), help=what)
+    fit.add_argument("--leave-out", action="append", default=[], metavar="PART", help="omit a part; may be repeated")
+    fit.add_argument("--output", type=common.output_file, help="a .json file; default: the one that the package ships")
+    add = ablate.add_argument
+    add("--resamples", type=int, default=1000, help="for intervals and tests (default: 1000)")
+    add("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
+    add("--output", type=common.output_table, required=True, help="table `correlations` to write")
+    add("--pairs", type=common.output_table, required=True, help="table `pairs` to write")
+
+
+def _add_making(commands: Commands) -> None:
     for kind in ("table", "figure"):
-        about = f"make a {kind} of a study, from results that are here"
-        add = add_command(commands, kind, partial(_make, kind), about).add_argument
+        command = add_command(commands, kind, "pages:make", f"make a {kind} of a study, from results that are here")
+        command.set_defaults(kind=kind)
+        add = command.add_argument
         add("study", help="a folder of studies/; `dataset`: what every data set has")
         add("name", help=f"a {kind} in its study.yaml")
         add("--dataset", help="with `dataset`: which one")
         add("--output", type=common.output_stem, required=True, help="the files' common name; a suffix is not needed")
 
-    add = add_command(commands, "describe", _describe, "write a data set's configuration, for its tables").add_argument
+    about = "write a data set's configuration, for its tables"
+    add = add_command(commands, "describe", "pages:describe", about).add_argument
     add("dataset")
     add("--params", **READ, help="default: params.yaml")
     add("--output", type=common.output_file, required=True, help="a .json file")
 
-    add = add_command(commands, "notebook", _notebook, "execute a notebook, and write its page").add_argument
+    add = add_command(commands, "notebook", "pages:notebook", "execute a notebook, and write its page").add_argument
     add("notebook", type=Path, help="a jupytext file of notebooks/")
     add("--dataset", required=True)
     add("--source", default="human", help="whose ratings (default: human)")
     add("--target", default="Overall", help="the rated dimension (default: Overall)")
-    add("--output", **html)
+    add("--output", **_HTML)
 
-    add = add_command(commands, "page", _page, "make the page of a data set, from results that are here").add_argument
+    about = "make the page of a data set, from results that are here"
+    add = add_command(commands, "page", "pages:page", about).add_argument
     add("dataset")
-    add("--output", **html)
+    add("--output", **_HTML)
 
-    add = add_command(commands, "summary", _summary, "write the numbers that DVC compares between commits").add_argument
+    about = "write the numbers that DVC compares between commits"
+    add = add_command(commands, "summary", "pages:summary", about).add_argument
     add("dataset")
-    add("--output", **folder, required=True)
+    add("--output", **_FOLDER, required=True)
 
-    add_command(commands, "pack-records", _pack, "pack Snakemake's records for DVC (`make publish` does it)")
-
-
-def _read(options: argparse.Namespace) -> None:
-    from comperdial import schema
-
-    name, tables = _tables(options)
-    folder = options.output or Path("data/tables") / name
-    # All tables are read and checked before the first is written.
-    for table, frame in tables.items():
-        schema.write(folder / f"{table}.parquet", frame, table)
+    add_command(commands, "pack-records", "pages:pack", "pack Snakemake's records for DVC (`make publish` does it)")
 
 
-def _tables(options: argparse.Namespace) -> tuple[str, Mapping[str, Any]]:
-    """Return the name and the tables of a user's file, or of a data set of params.yaml or the catalogue."""
-    from comperdial.config import load_yaml
-    from comperdial.config.studies import params_file
-    from comperdial.data import readers, sources
-    from comperdial.data.catalogue import load_catalogue
-    from comperdial.data.export import published_files
-    from comperdial.selection import file_name
-
-    params = load_yaml(params_file()) if params_file().is_file() else {}
-    challenges, catalogue = params.get("challenges") or {}, Path(params.get("catalogue", "data/sources.yaml"))
-    given, path, name = common.rated_file_options(options), Path(options.dataset), options.dataset
-    if path.suffix in TABLE_SUFFIXES or path.is_file():
-        name = options.name or path.stem
-        known = load_catalogue(catalogue).datasets if catalogue.is_file() and not options.output else {}
-        if not options.output and name in {*challenges, *known}:
-            problem = f"there is a data set {name!r}, whose tables would be replaced"
-            raise ConfigError(problem, where=str(path), expected="another name: --name")
-        return name, readers.read("table", name, {"table": path}, given)
-    if options.name or given:
-        where = "--name" if options.name else "--columns, --scale"
-        raise ConfigError(f"{name} is no file", where=where, expected="a file of yours")
-    files = [Path(file) for file in params.get("datasets") or [] if Path(file).suffix in TABLE_SUFFIXES]
-    own = {**{file_name(file): {"file": file} for file in files}, **(params.get("own_data") or {})}
-    if name in own:
-        kept = {key: own[name][key] for key in ("columns", "scale") if key in own[name]}
-        return name, readers.read("table", name, {"table": Path(own[name]["file"])}, kept)
-    if "comperdial" in challenges.get(name, {}):
-        columns = {"columns": params["comperdial"]["columns"]}
-        return name, readers.read("comperdial", name, published_files(challenges[name]["comperdial"]), columns)
-    published = load_catalogue(catalogue)
-    if name not in published.datasets:
-        raise UnknownNameError("dataset", name, [*own, *published.datasets])
-    entry = published.dataset(name)
-    return name, readers.read(entry.reader, name, sources.require_all(entry.files), params.get(entry.reader, {}))
-
-
-def _make(kind: str, options: argparse.Namespace) -> None:
-    from comperdial.studies.making import make
-
-    make(kind, options.study, options.name, form_path(options.output, ""), dataset=options.dataset)
-
-
-def _describe(options: argparse.Namespace) -> None:
-    from comperdial.selection import Selection, describe
-
-    write_json(options.output, describe(Selection.read(options.params), options.dataset))
-
-
-def _notebook(options: argparse.Namespace) -> None:
-    from comperdial.report.notebook import execute
-
-    for name in ("dataset", "source", "target"):
-        os.environ[f"COMPERDIAL_{name.upper()}"] = getattr(options, name)
-    write_text(options.output, execute(options.notebook))
-
-
-def _page(options: argparse.Namespace) -> None:
-    from comperdial.report.page import page
-
-    write_text(options.output, page(options.dataset, options.output))
-
-
-def _summary(options: argparse.Namespace) -> None:
-    from comperdial import schema
-    from comperdial.report import summary
-    from comperdial.report.about import About
-
-    results = Path("results", options.dataset)
-    about = About.read([results / "about.json"])
-    correlations = schema.read(results / "correlations.parquet", "correlations")
-    target = about.dimension(options.dataset, correlations["target"])
-    summary.summarise(correlations, target, options.output, simulated=about.simulated)
-
-
-def _pack(_: argparse.Namespace) -> None:
-    from comperdial.config import records
-
-    print(f"{records.pack()}: the records of this folder's results")
+def _add_leaderboard(commands: Commands) -> None:
+    about = "rank your metric's scores among the metrics here, over all data sets"
+    command = add_command(commands, "leaderboard", "leaderboard:leaderboard", about)
+    add = command.add_argument
+    add("files", type=Path, nargs="*", metavar="FILE", help="scores: dataset, level, item_id, system_id, value")
+    add("--board", default="responses", help="responses, references or dialogues (default: responses)")
+    add("--template", action="store_true", help="print the file to fill in, and do nothing else")
+    add("--texts", **READ, help="with --template: write the texts to score as JSONL")
+    what = "a metric without scores on a task is left out, or given its worst value"
+    add("--missing", choices=("left-out", "worst"), help=what)
+    add("--output", type=common.output_file, help="write the ranking, too: .html, .md, .csv, .tex")
+    what = "swaps of WMT's test (default: 1000; 0: without that test)"
+    add("--resamples", type=common.whole(0), default=1000, help=what)
+    add("--boards", type=Path, default=_BOARDS, metavar="FILE", help=f"default: {_BOARDS}")
+    add("--tables", **_TABLES)
+    add("--results", type=Path, default=Path("results"), help="default: results")
+    common.add_catalogue(command)

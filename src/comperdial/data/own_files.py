@@ -84,7 +84,7 @@ def read_columns(
         spellings = {ours, *(alias for alias, name in ALIASES.items() if name == ours)}
         there = [name for name in free if name in spellings] or [name for name in free if plain(name) in spellings]
         if len(there) > 1:
-            raise wrong(f"columns {' and '.join(map(repr, sorted(there)))}", "one of them")
+            raise wrong(f"columns {' and '.join(map(repr, sorted(there)))}", "one of the two")
         names |= dict.fromkeys(there, ours)
     # A column with one of our names whose place `columns` gives to another is none of ours.
     passed = {ours: f"{ours} (not as mapped)" for ours in names.values() if ours in written and ours not in names}
