@@ -2,54 +2,55 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import output_folder, output_table, whole
+from comperdial.cli.common import READ, Commands, add_command, output_folder, output_table, whole
 from comperdial.core.errors import ConfigError
+from comperdial.core.files import write_table
 from comperdial.core.names import RATED_LEVELS
 
+_FOLDER: Any = {"type": output_folder, "required": True, "help": "a folder"}
 
-def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+
+def add_commands(commands: Commands) -> None:
     """Add this module's commands."""
     group = commands.add_parser("annotate", help="have people rate responses and dialogues, or compare dialogues")
     parts = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    command = parts.add_parser("export", help="turn a folder of tables into Label Studio projects")
-    command.add_argument("folder", type=Path, help="holds systems, contexts, responses, personas as Parquet")
-    command.add_argument("--output", type=output_folder, required=True, help="a folder")
-    command.add_argument("--level", action="append", choices=RATED_LEVELS, help="may be given twice; default: both")
-    command.add_argument("--systems", nargs="+", metavar="SYSTEM", help="default: all but the references")
-    command.add_argument("--sample", type=whole(1), metavar="N", help="how many dialogues to draw; default: all")
-    command.add_argument("--seed", type=whole(0), default=0, help="of items' names, sample and order; default: 0")
-    command.set_defaults(run=_export)
+    add = add_command(parts, "export", _export, "turn a folder of tables into Label Studio projects").add_argument
+    add("folder", type=Path, help="holds systems, contexts, responses, personas as Parquet")
+    add("--output", **_FOLDER)
+    add("--level", action="append", choices=RATED_LEVELS, help="may be given twice; default: both")
+    add("--systems", nargs="+", metavar="SYSTEM", help="default: all but the references")
+    add("--sample", type=whole(1), metavar="N", help="how many dialogues to draw; default: all")
+    add("--seed", type=whole(0), default=0, help="of items' names, sample and order; default: 0")
 
-    command = parts.add_parser("pairs", help="share out pairs of dialogues among annotators")
-    command.add_argument("dialogues", type=Path, nargs="+", help="files of dialogues, or folders of tables")
-    command.add_argument("--pairs-each", type=whole(1), required=True, metavar="K", help="an annotator, no control")
-    command.add_argument("--question", nargs="+", metavar="NAME", default=["overall"], help="default: overall")
-    command.add_argument("--controls", type=Path, metavar="FILE", help="a CSV of pairs with a known answer")
-    each = "two systems; default: each with each"
-    command.add_argument("--compare", nargs=2, action="append", metavar="SYSTEM", default=[], help=each)
-    command.add_argument("--annotators", type=whole(1), required=True, metavar="N", help="for each question")
-    command.add_argument("--questions", type=Path, metavar="FILE", help="a bank of your own; default: ours")
-    command.add_argument("--ties", action="store_true", help='"no difference" may be chosen')
-    command.add_argument("--name", metavar="DATASET", help="the data set's name; default: the output folder's")
-    command.add_argument("--output", type=output_folder, required=True, help="a folder")
-    command.add_argument("--seed", type=whole(0), default=0, help="of everything that is drawn; default: 0")
-    command.set_defaults(run=_pairs)
+    add = add_command(parts, "pairs", _pairs, "share out pairs of dialogues among annotators").add_argument
+    add("dialogues", type=Path, nargs="+", help="files of dialogues, or folders of tables")
+    add("--pairs-each", type=whole(1), required=True, metavar="K", help="an annotator, no control")
+    add("--question", nargs="+", metavar="NAME", default=["overall"], help="default: overall")
+    add("--controls", **READ, help="a CSV of pairs with a known answer")
+    what = "two systems; default: each with each"
+    add("--compare", nargs=2, action="append", metavar="SYSTEM", default=[], help=what)
+    add("--annotators", type=whole(1), required=True, metavar="N", help="for each question")
+    add("--questions", **READ, help="a bank of your own; default: ours")
+    add("--ties", action="store_true", help='"no difference" may be chosen')
+    add("--name", metavar="DATASET", help="the data set's name; default: the output folder's")
+    add("--output", **_FOLDER)
+    add("--seed", type=whole(0), default=0, help="of everything that is drawn; default: 0")
 
-    command = parts.add_parser("import", help="turn people's answers into a table of ratings or preferences")
-    command.add_argument("answers", type=Path, nargs="+", help="Label Studio's exports, JSON or JSON-MIN")
-    command.add_argument("--key", type=Path, required=True, help="the key.csv written with the tasks")
-    command.add_argument("--level", choices=(*RATED_LEVELS, "pair"), required=True)
-    command.add_argument("--output", type=output_table, required=True, help="a .parquet, .csv or .jsonl file")
-    command.add_argument("--need-reasons", action="store_true", help="pairs: leave out who never gave a reason")
-    command.set_defaults(run=_import)
+    about = "turn people's answers into a table of ratings or preferences"
+    add = add_command(parts, "import", _import, about).add_argument
+    add("answers", type=Path, nargs="+", help="Label Studio's exports, JSON or JSON-MIN")
+    add("--key", type=Path, required=True, help="the key.csv written with the tasks")
+    add("--level", choices=(*RATED_LEVELS, "pair"), required=True)
+    add("--output", type=output_table, required=True, help="a .parquet, .csv or .jsonl file")
+    add("--need-reasons", action="store_true", help="pairs: leave out who never gave a reason")
 
 
-def _export(options: argparse.Namespace) -> None:
+def _export(options: Namespace) -> None:
     from comperdial.challenge.label_studio import export_ratings
 
     choice = {"systems": options.systems, "sample": options.sample, "seed": options.seed}
@@ -58,22 +59,22 @@ def _export(options: argparse.Namespace) -> None:
         print(f"{options.output / level}: {count} tasks")
 
 
-def _pairs(options: argparse.Namespace) -> None:
+def _pairs(options: Namespace) -> None:
+    from comperdial.challenge import pairs
     from comperdial.challenge.label_studio import export_pairs
-    from comperdial.challenge.pairs import chosen, make_design, read_all, read_controls, read_questions
 
-    questions = chosen(read_questions(options.questions), options.question)
-    dialogues = read_all(options.dialogues)
-    controls = read_controls(options.controls, dialogues) if options.controls else []
-    counts = {"annotators": options.annotators, "pairs_each": options.pairs_each, "seed": options.seed}
-    design = make_design(dialogues, questions, controls=controls, compare=options.compare, **counts)
+    questions = pairs.chosen(pairs.read_questions(options.questions), options.question)
+    dialogues = pairs.read_all(options.dialogues)
+    controls = pairs.read_controls(options.controls, dialogues) if options.controls else []
+    counts = {name: getattr(options, name) for name in ("annotators", "pairs_each", "seed")}
+    design = pairs.make_design(dialogues, questions, controls=controls, compare=options.compare, **counts)
     name = options.name or options.output.resolve().name
     export_pairs(options.output, design, name=name, ties=options.ties, seed=options.seed)
-    pairs = {task.pair.id: task.pair for task in design.tasks if not task.pair.answer}
+    shared = {task.pair.id: task.pair for task in design.tasks if not task.pair.answer}.values()
     print(
         f"{options.output}: {len(design.tasks)} tasks of {options.annotators * len(questions)} annotators, "
-        f"{sum(task.pair.answer is not None for task in design.tasks)} of them controls; {len(pairs)} pairs of "
-        f"{len({d.key for pair in pairs.values() for d in (pair.first, pair.second)})} dialogues"
+        f"{sum(task.pair.answer is not None for task in design.tasks)} of them controls; {len(shared)} pairs of "
+        f"{len({one.key for pair in shared for one in (pair.first, pair.second)})} dialogues"
     )
     if not controls:
         print("no controls: careless annotators will not be noticed (--controls)")
@@ -81,25 +82,24 @@ def _pairs(options: argparse.Namespace) -> None:
         print(note)
 
 
-def _import(options: argparse.Namespace) -> None:
+def _import(options: Namespace) -> None:
     from comperdial import schema
     from comperdial.challenge.label_studio import read_ratings, read_votes
-    from comperdial.core.files import write_table
 
+    output = options.output
     if options.level != "pair":
         if options.need_reasons:
             raise ConfigError("given with another level", where="--need-reasons", expected="--level pair")
         ratings = read_ratings(options.answers, options.key, options.level)
-        schema.write(options.output, ratings, "ratings")
-        print(f"{options.output}: {len(ratings)} records of {ratings['dimension'].nunique()} dimensions")
-        return
+        schema.write(output, ratings, "ratings")
+        return print(f"{output}: {len(ratings)} records of {ratings['dimension'].nunique()} dimensions")
     votes = read_votes(options.answers, options.key, need_reasons=options.need_reasons)
-    schema.write(options.output, votes.kept, "preferences")
+    schema.write(output, votes.kept, "preferences")
     for note in votes.notes:
         print(note)
     counts = [f"{len(frame)} votes of {frame['annotator_id'].nunique()}" for frame in (votes.kept, votes.removed)]
-    print(f"{options.output}: {counts[0]} annotators, {votes.kept['control'].notna().sum()} of them on controls")
+    print(f"{output}: {counts[0]} annotators, {votes.kept['control'].notna().sum()} of them on controls")
     if len(votes.removed):
-        path = options.output.with_name(f"{options.output.stem}_removed{options.output.suffix}")
+        path = output.with_name(f"{output.stem}_removed{output.suffix}")
         write_table(path, votes.removed)
         print(f"{path}: {counts[1]} removed annotators")

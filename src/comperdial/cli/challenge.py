@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from comperdial.cli.common import json_object, output_file, output_folder, seconds, whole
+from comperdial.cli.common import Add, Commands, add_command, json_object, output_file, output_folder, seconds, whole
 from comperdial.core.errors import ConfigError
 
-if TYPE_CHECKING:
-    from comperdial.challenge.agents import Limits
-
-_LIMITS = {
+_LIMITS: dict[str, tuple[Any, str]] = {
     "batch": (whole(1), "conversations a call, at most 50"),
     "load_seconds": (seconds, "to construct the agent"),
     "run_seconds": (seconds, "for all turns of a batch"),
@@ -20,138 +17,130 @@ _LIMITS = {
     "input_tokens": (whole(0), "a dialogue"),
     "output_tokens": (whole(0), "a dialogue"),
 }
+_DIALOGUES: Any = {"type": Path, "help": "ComperDial_data.json's schema, or the challenge's test data"}
 
 
-def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+def add_commands(commands: Commands) -> None:
     """Add this module's commands."""
-    command = commands.add_parser("personas", help="draw personas from a PeaCoK knowledge graph")
-    command.add_argument("graph", type=Path, help="PeaCoK's peacok_kg.json")
-    command.add_argument("--constraints", type=Path, default=Path("data/personas"), help="default: data/personas")
-    command.add_argument("--count", type=whole(1), required=True)
-    command.add_argument("--seed", type=whole(0), required=True)
-    command.add_argument("--default-ages", type=whole(0), nargs=2, default=[20, 50], metavar=("FROM", "TO"))
-    command.add_argument("--output", type=output_file, required=True, help="a .json file")
-    command.set_defaults(run=_personas)
+    add = add_command(commands, "personas", _personas, "draw personas from a PeaCoK knowledge graph").add_argument
+    add("graph", type=Path, help="PeaCoK's peacok_kg.json")
+    add("--constraints", type=Path, default=Path("data/personas"), help="default: data/personas")
+    add("--count", type=whole(1), required=True)
+    add("--seed", type=whole(0), required=True)
+    add("--default-ages", type=whole(0), nargs=2, default=[20, 50], metavar=("FROM", "TO"))
+    add("--output", type=output_file, required=True, help="a .json file")
 
     group = commands.add_parser("challenge", help="run agents of CPD Task 1, and read submissions")
     parts = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    dialogues = "ComperDial_data.json's schema, or the challenge's test data"
-    command = parts.add_parser("run", help="run an agent on dialogues, with gold history")
-    command.add_argument("dialogues", type=Path, help=dialogues)
-    _add_agent(command, "the submission: a .jsonl file named as the system")
+
+    add = add_command(parts, "run", _run, "run an agent on dialogues, with gold history").add_argument
+    add("dialogues", **_DIALOGUES)
+    _add_agent(add, "the submission: a .jsonl file named as the system")
     for name, (kind, about) in _LIMITS.items():
-        command.add_argument(f"--{name.replace('_', '-')}", type=kind, help=f"limit: {about}; default: the challenge's")
-    command.set_defaults(run=_run)
-    command = parts.add_parser("self-chat", help="let an agent talk to itself, and count what goes wrong")
-    _add_agent(command, "a .jsonl file of dialogues, named as the system")
-    command.add_argument("--openings", type=Path, required=True, help="dialogues, whose personas and first line count")
-    command.add_argument("--turns", type=whole(1), required=True, metavar="N", help="how often each of the two speaks")
-    command.add_argument("--dialogues", type=whole(1), metavar="M", help="how many; default: one for each opening")
-    command.add_argument("--training", type=Path, metavar="FILE", help="the agent's training text: count copies of it")
-    command.set_defaults(run=_self_chat)
-    command = parts.add_parser("tables", help="turn dialogues and submissions into tables")
-    command.add_argument("dialogues", type=Path, help=dialogues)
-    command.add_argument("--submissions", type=Path, nargs="+", required=True, help=".jsonl files, or folders of them")
-    command.add_argument("--name", required=True, help="the data set's name")
-    command.add_argument("--output", type=output_folder, required=True, help="a folder")
-    command.set_defaults(run=_tables)
-    command = parts.add_parser("ratings", help="check ratings against a challenge's tables, and put them beside these")
-    command.add_argument("folder", type=Path, help="the tables")
-    command.add_argument("--turn", type=Path, help="ratings of responses: table `ratings`, or a short file")
-    command.add_argument("--dialogue", type=Path, help="ratings of whole dialogues, likewise")
-    command.set_defaults(run=_ratings)
+        add(f"--{name.replace('_', '-')}", type=kind, help=f"limit: {about}; default: the challenge's")
 
-    command = commands.add_parser("simulate", help="rate a folder of tables with SIMULATED raters, whose truth is kept")
-    command.add_argument("folder", type=Path, help="holds contexts and responses; the ratings are written into it")
-    command.add_argument("--raters", type=Path, required=True, help="a YAML file as data/demo/raters.yaml")
-    command.add_argument("--seed", type=whole(0), required=True)
-    command.set_defaults(run=_simulate)
+    about = "let an agent talk to itself, and count what goes wrong"
+    add = add_command(parts, "self-chat", _self_chat, about).add_argument
+    _add_agent(add, "a .jsonl file of dialogues, named as the system")
+    add("--openings", type=Path, required=True, help="dialogues, whose personas and first line count")
+    add("--turns", type=whole(1), required=True, metavar="N", help="how often each of the two speaks")
+    add("--dialogues", type=whole(1), metavar="M", help="how many; default: one for each opening")
+    add("--training", type=Path, metavar="FILE", help="the agent's training text: count copies of it")
 
-    command = commands.add_parser("export", help="write a folder of tables in ComperDial's published form")
-    command.add_argument("folder", type=Path)
-    command.add_argument("--output", type=output_folder, required=True, help="a folder")
-    command.add_argument("--note", default="", help="what readers of the files must know")
-    command.set_defaults(run=_export)
+    add = add_command(parts, "tables", _tables, "turn dialogues and submissions into tables").add_argument
+    add("dialogues", **_DIALOGUES)
+    add("--submissions", type=Path, nargs="+", required=True, help=".jsonl files, or folders of them")
+    add("--name", required=True, help="the data set's name")
+    add("--output", type=output_folder, required=True, help="a folder")
 
-    command = commands.add_parser("import", help="read a folder in ComperDial's published form into tables")
-    command.add_argument("folder", type=Path)
-    command.add_argument("--name", required=True, help="the data set's name")
-    command.add_argument("--columns", type=json_object, metavar="JSON", help="column maps; default: those of `export`")
-    command.add_argument("--output", type=output_folder, required=True, help="a folder")
-    command.set_defaults(run=_import)
+    about = "check ratings against a challenge's tables, and put them beside these"
+    add = add_command(parts, "ratings", _ratings, about).add_argument
+    add("folder", type=Path, help="the tables")
+    add("--turn", type=Path, help="ratings of responses: table `ratings`, or a short file")
+    add("--dialogue", type=Path, help="ratings of whole dialogues, likewise")
 
+    about = "rate a folder of tables with SIMULATED raters, whose truth is kept"
+    add = add_command(commands, "simulate", _simulate, about).add_argument
+    add("folder", type=Path, help="holds contexts and responses; the ratings are written into it")
+    add("--raters", type=Path, required=True, help="a YAML file as data/demo/raters.yaml")
+    add("--seed", type=whole(0), required=True)
 
-def _add_agent(command: argparse.ArgumentParser, output: str) -> None:
-    agent = "a Python file with a class, by default UserAgent"
-    command.add_argument("--agent", required=True, metavar="FILE[:CLASS]", help=agent)
-    command.add_argument("--options", type=json_object, metavar="JSON", help="arguments of the agent's class")
-    command.add_argument("--api", metavar="FILE:CLASS", help="the language model of the API track: count and complete")
-    command.add_argument("--output", type=output_file, required=True, help=output)
+    add = add_command(
+        commands, "export", _export, "write a folder of tables in ComperDial's published form"
+    ).add_argument
+    add("folder", type=Path)
+    add("--output", type=output_folder, required=True, help="a folder")
+    add("--note", default="", help="what readers of the files must know")
+
+    about = "read a folder in ComperDial's published form into tables"
+    add = add_command(commands, "import", _import, about).add_argument
+    add("folder", type=Path)
+    add("--name", required=True, help="the data set's name")
+    add("--columns", type=json_object, metavar="JSON", help="column maps; default: those of `export`")
+    add("--output", type=output_folder, required=True, help="a folder")
 
 
-def _personas(options: argparse.Namespace) -> None:
-    from comperdial.challenge.personas import read_constraints, read_graph, write_personas
-
-    if options.default_ages[0] > options.default_ages[1]:
-        ages = " ".join(map(str, options.default_ages))
-        raise ConfigError(f"ages {ages}", where="--default-ages", expected="the younger age first")
-    constraints = read_constraints(options.constraints, default_ages=tuple(options.default_ages))
-    write_personas(read_graph(options.graph), constraints, options.output, count=options.count, seed=options.seed)
+def _add_agent(add: Add, output: str) -> None:
+    add("--agent", required=True, metavar="FILE[:CLASS]", help="a Python file with a class, by default UserAgent")
+    add("--options", type=json_object, metavar="JSON", help="arguments of the agent's class")
+    add("--api", metavar="FILE:CLASS", help="the language model of the API track: count and complete")
+    add("--output", type=output_file, required=True, help=output)
 
 
-def _load(options: argparse.Namespace, limits: Limits) -> tuple[Any, Any]:
-    """Return the agent, and the language model or None."""
-    from comperdial.challenge.agents import load
+def _personas(options: Namespace) -> None:
+    from comperdial.challenge import personas
 
-    model = load(options.api) if options.api else None
-    return load(options.agent, options.options, seconds=limits.load_seconds), model
+    youngest, oldest = options.default_ages
+    if youngest > oldest:
+        raise ConfigError(f"ages {youngest} {oldest}", where="--default-ages", expected="the younger age first")
+    constraints = personas.read_constraints(options.constraints, default_ages=(youngest, oldest))
+    graph = personas.read_graph(options.graph)
+    personas.write_personas(graph, constraints, options.output, count=options.count, seed=options.seed)
 
 
 def _system(output: Path) -> str:
+    """Return the system's name, which the output has; said before an agent runs for an hour, and not after."""
     from comperdial.challenge.submissions import NAME
 
-    # Before an agent runs for an hour, and not after.
     if output.suffix != ".jsonl" or not NAME.fullmatch(output.stem):
         expected = "letters, digits, dots, - and _, and .jsonl at the end: the file's name is the system's"
         raise ConfigError(f"the name {output.name!r}", where="--output", expected=expected)
     return output.stem
 
 
-def _run(options: argparse.Namespace) -> None:
-    from comperdial.challenge.agents import Limits, run_agent
-    from comperdial.challenge.dialogues import read_dialogues
-    from comperdial.challenge.submissions import write_submission
+def _run(options: Namespace) -> None:
+    from comperdial.challenge import agents, dialogues, submissions
 
     _system(options.output)
-    limits = Limits(**{name: value for name in _LIMITS if (value := getattr(options, name)) is not None})
-    if limits.batch > Limits().batch:
-        raise ConfigError(f"a batch of {limits.batch}", where="--batch", expected=f"1 to {Limits().batch}")
-    dialogues = read_dialogues(options.dialogues)
-    agent, model = _load(options, limits)
-    responses = run_agent(agent, dialogues, limits=limits, model=model)
-    write_submission(options.output, responses)
+    limits = agents.Limits(**{name: value for name in _LIMITS if (value := getattr(options, name)) is not None})
+    if limits.batch > (most := agents.Limits().batch):
+        raise ConfigError(f"a batch of {limits.batch}", where="--batch", expected=f"1 to {most}")
+    given = dialogues.read_dialogues(options.dialogues)
+    model = agents.load(options.api) if options.api else None
+    agent = agents.load(options.agent, options.options, seconds=limits.load_seconds)
+    responses = agents.run_agent(agent, given, limits=limits, model=model)
+    submissions.write_submission(options.output, responses)
     print(f"{options.output}: {len(responses)} responses")
 
 
-def _self_chat(options: argparse.Namespace) -> None:
-    from comperdial.challenge.agents import Limits, faults, read_training, self_chat
-    from comperdial.challenge.dialogues import read_dialogues
-    from comperdial.challenge.pairs import write_dialogues
+def _self_chat(options: Namespace) -> None:
+    from comperdial.challenge import agents, dialogues, pairs
 
     system = _system(options.output)
-    openings = read_dialogues(options.openings)
+    openings = dialogues.read_dialogues(options.openings)
     if (options.dialogues or 0) > len(openings):
         # Most agents always give the same answers to the same opening.
         expected = f"at most {len(openings)}, one for each opening of {options.openings}"
         raise ConfigError(f"{options.dialogues} dialogues", where="--dialogues", expected=expected)
-    training = read_training(options.training) if options.training else None
-    agent, model = _load(options, Limits())
-    chats = self_chat(agent, system, openings[: options.dialogues], options.turns, model=model)
-    write_dialogues(options.output, chats)
-    print(faults(chats, training).report(system))
+    training = agents.read_training(options.training) if options.training else None
+    model = agents.load(options.api) if options.api else None
+    agent = agents.load(options.agent, options.options, seconds=agents.Limits().load_seconds)
+    chats = agents.self_chat(agent, system, openings[: options.dialogues], options.turns, model=model)
+    pairs.write_dialogues(options.output, chats)
+    print(agents.faults(chats, training).report(system))
 
 
-def _tables(options: argparse.Namespace) -> None:
+def _tables(options: Namespace) -> None:
     from comperdial.challenge.submissions import read_challenge
 
     failed = read_challenge(options.name, options.dialogues, options.submissions, options.output)
@@ -159,19 +148,19 @@ def _tables(options: argparse.Namespace) -> None:
         print(f"{system}: left out: {problem}")
 
 
-def _ratings(options: argparse.Namespace) -> None:
+def _ratings(options: Namespace) -> None:
     from comperdial.evaluation import aggregate
 
     aggregate.add_ratings(options.folder, turn=options.turn, dialogue=options.dialogue)
 
 
-def _simulate(options: argparse.Namespace) -> None:
+def _simulate(options: Namespace) -> None:
     from comperdial.challenge import simulation
 
     simulation.rate_tables(options.folder, options.raters, seed=options.seed)
 
 
-def _export(options: argparse.Namespace) -> None:
+def _export(options: Namespace) -> None:
     from comperdial import schema
     from comperdial.data import export
 
@@ -180,11 +169,11 @@ def _export(options: argparse.Namespace) -> None:
     export.export({**tables, "ratings": schema.ratings_in(options.folder)}, options.output, note=options.note)
 
 
-def _import(options: argparse.Namespace) -> None:
+def _import(options: Namespace) -> None:
     from comperdial import schema
     from comperdial.data import export, readers
 
     files = export.published_files(options.folder)
-    columns = options.columns or export.COLUMNS
-    for name, frame in readers.read("comperdial", options.name, files, {"columns": columns}).items():
+    columns = {"columns": options.columns or export.COLUMNS}
+    for name, frame in readers.read("comperdial", options.name, files, columns).items():
         schema.write(options.output / f"{name}.parquet", frame, name)
