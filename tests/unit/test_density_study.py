@@ -237,7 +237,7 @@ def test_pairs_are_drawn_whole_and_alike_on_each_run():
     assert found.equals(drawn(contexts, list(STRATEGIES), 4, np.random.default_rng(5)))
 
 
-def test_pairs_are_scored_and_counted(tmp_path):
+def test_pairs_are_scored_and_counted(capsys, tmp_path):
     said = [
         ("repetition-1", "I like tea.", "I like like like tea."),
         ("repetition-2", "Go on.", "Go on on on."),
@@ -276,6 +276,9 @@ def test_pairs_are_scored_and_counted(tmp_path):
     assert main([str(part) for part in command]) == 0
     found = schema.read(tmp_path / "ratios.parquet", "ratios").query("output == 'distinct-1'").set_index("perturbation")
     assert found["ratio"].to_dict() == {"repetition": 1.0, "speaker": 0.0}
+    given = [str(tmp_path / "scores.parquet"), "--tables", command[1], "--output", str(tmp_path / "out.csv")]
+    assert main(["ratios", *map(str, given), "--bounds", '{"distinkt": {"distinct-1": [0, 1]}}']) == 1
+    assert "unknown output 'distinkt:distinct-1'" in capsys.readouterr().err
     entry = {"outputs": {"distinct:distinct-1": "Distinct"}, "title": "T", "notes": "", "panels": {"made": "Made"}}
     study = {"entry": entry}
     _, shown = density.adversarial({"ratios": [tmp_path / "ratios.parquet"]}, study)

@@ -367,6 +367,7 @@ def test_list_plan_run_and_show(command, tmp_path):
     exported = command("judge export-answers texts.parquet --texts --answers ledger")
     count = int(exported.split(": ")[1].split()[0])
     assert f"{count} new answers" in command("judge import-answers texts.parquet --answers other")
+    assert "none.parquet: no such file" in command("judge import-answers none.parquet --answers other", 1)
 
 
 def test_a_file_judged_by_a_server(command, tmp_path):

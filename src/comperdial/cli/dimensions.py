@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from comperdial.cli.common import READ, WRITE, Commands, Run, add_command, json_object, output_table
-from comperdial.core.errors import SchemaError
+from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.files import read_json
 from comperdial.core.names import output_name
 
@@ -82,4 +82,7 @@ def _ratios(options: Namespace) -> None:
     bounds = bounds_of(options.bounds or (read_json(options.about)["bounds"] if options.about else {}))
     contexts, pairs = read_pairs(options.tables)
     scores = _scores(options.scores, str(pairs["dataset"].iloc[0]))
+    known = {*zip(scores["metric"], scores["output"], strict=True)}
+    if options.bounds and (unknown := sorted(":".join(name) for name in bounds.keys() - known)):
+        raise UnknownNameError("output", unknown[0], sorted(map(":".join, known)), where="--bounds")
     schema.write(options.output, ratios(contexts, pairs, scores, PERTURBATIONS, bounds=bounds), "ratios")

@@ -263,6 +263,10 @@ def export_answers(options: argparse.Namespace) -> None:
 
 def import_answers(options: argparse.Namespace) -> None:
     """Take over the answers of a file."""
+    if not options.file.is_file():
+        raise FileError(
+            "no such file", where=str(options.file), expected="what `comperdial judge export-answers` writes"
+        )
     with AnswerFile(options.answers) as answers:
         print(f"{answers.path}: {answers.add(options.file):,} new answers")
 

@@ -98,7 +98,7 @@ class Leaderboard:
     def texts(self) -> pd.DataFrame:
         """Return what there is to score: of dialogues, a record for each response."""
         result = pd.concat([self._answers(name) for name in self.items]).sort_values("turn", kind="stable")
-        columns = [*KEY, "context_id", "turn", "history", "response", "references", "facts"]
+        columns = [*KEY, "level", "context_id", "turn", "history", "response", "references", "facts"]
         return self.template().drop(columns="value").merge(result, on=KEY, how="left")[columns]
 
     def _answers(self, dataset: str) -> pd.DataFrame:
