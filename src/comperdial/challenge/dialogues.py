@@ -1,12 +1,10 @@
-"""The dialogues of a challenge: read from ComperDial's form or the challenge's test data, and as tables.
+"""The dialogues of a challenge: read from ComperDial's form, and as tables.
 
-ComperDial's ``ComperDial_data.json`` is a list of {dialogue_id, persona: {A, B}, dialogue: [{persona_id, text}, …]}; the test
-data a list of {dialog_id, turn_0, …, turn_6}, each turn {persona A, persona B, dialogue, gold_reference}.
+``ComperDial_data.json`` is a list of {dialogue_id, persona: {A, B}, dialogue: [{persona_id, text}, …]}.
 """
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from comperdial.core.files import read_json
 
 SPEAKERS = ("A", "B")
 Conversation = dict[str, Any]
-"""What an agent is shown: ``persona B``, ``dialogue`` (a list of {persona_id, text}, the last by A), maybe ``persona A``."""
+"""What an agent is shown: ``persona A``, ``persona B``, ``dialogue`` (a list of {persona_id, text}, the last by A)."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,15 @@ class Dialogue:
         """Return B's utterance at a turn counted from 0."""
         return self.texts[2 * turn + 1]
 
-    def conversation(self, turn: int, *, persona_a: bool = True) -> Conversation:
+    def conversation(self, turn: int) -> Conversation:
         """Return what an agent is shown at a turn; never the reference."""
-        return conversation(self.personas["A"] if persona_a else None, self.personas["B"], self.texts[: 2 * turn + 1])
+        return conversation(self.personas["A"], self.personas["B"], self.texts[: 2 * turn + 1])
 
 
-def conversation(persona_a: Iterable[str] | None, persona_b: Iterable[str], texts: Sequence[str]) -> Conversation:
-    """Return what an agent is shown of texts of which the last is by A; without A's persona if that is None."""
+def conversation(persona_a: Iterable[str], persona_b: Iterable[str], texts: Sequence[str]) -> Conversation:
+    """Return what an agent is shown of texts of which the last is by A."""
     utterances = [{"persona_id": SPEAKERS[(len(texts) - 1 - i) % 2], "text": text} for i, text in enumerate(texts)]
-    shown: Conversation = {} if persona_a is None else {"persona A": list(persona_a)}
-    return shown | {"persona B": list(persona_b), "dialogue": utterances}
+    return {"persona A": list(persona_a), "persona B": list(persona_b), "dialogue": utterances}
 
 
 class _Utterance(BaseModel):
@@ -78,38 +75,26 @@ class _Entry(BaseModel):
     dialogue: list[_Utterance] = Field(min_length=2)
 
 
-class _Turn(BaseModel):
-    dialogue: list[_Utterance]
-    gold_reference: Filled
-
-
 def context_id(dialogue_id: str, turn: int) -> str:
     """Return the name of the context of one turn."""
     return f"{dialogue_id}-t{turn}"
 
 
 def read_dialogues(path: str | Path) -> list[Dialogue]:
-    """Read dialogues in either form; entries of the test data that are no objects are skipped, as upstream does.
-
-    A :class:`SchemaError` names the entry at fault, counted from 1, and what was expected.
-    """
-    content = checked(list[Any], read_json(path), str(path))
-    if skipped := sum(not isinstance(entry, dict) for entry in content):
-        logging.getLogger(__name__).warning("%s: %d entries are no objects and were skipped", path, skipped)
+    """Read dialogues; a :class:`SchemaError` names the entry at fault, counted from 1, and what was expected."""
     dialogues: dict[str, Dialogue] = {}
-    for number, entry in enumerate(content, start=1):
-        if isinstance(entry, dict):
-            where = f"{path}, entry {number}"
-            dialogue = _dialogue(_from_test_data(entry, where) if "turn_0" in entry else entry, where)
-            if dialogue.dialogue_id in dialogues:
-                raise SchemaError(f"dialogue {dialogue.dialogue_id!r} a second time", where=where, expected="it once")
-            dialogues[dialogue.dialogue_id] = dialogue
+    for number, entry in enumerate(checked(list[Any], read_json(path), str(path)), start=1):
+        where = f"{path}, entry {number}"
+        dialogue = _dialogue(entry, where)
+        if dialogue.dialogue_id in dialogues:
+            raise SchemaError(f"dialogue {dialogue.dialogue_id!r} a second time", where=where, expected="it once")
+        dialogues[dialogue.dialogue_id] = dialogue
     if not dialogues:
         raise SchemaError("no dialogues", where=str(path), expected="at least one")
     return [*dialogues.values()]
 
 
-def _dialogue(value: dict[str, Any], where: str) -> Dialogue:
+def _dialogue(value: object, where: str) -> Dialogue:
     entry = checked(_Entry, value, where)
     speakers = [utterance.persona_id for utterance in entry.dialogue]
     if speakers != ["A", "B"] * (len(speakers) // 2):
@@ -117,22 +102,6 @@ def _dialogue(value: dict[str, Any], where: str) -> Dialogue:
     # Published sentences are noisy ("…countries. in the past."): they are taken as they are, but not when empty.
     personas = {s: [text for text in getattr(entry.persona, s) if text.strip()] for s in SPEAKERS}
     return Dialogue(entry.dialogue_id, personas, tuple(utterance.text for utterance in entry.dialogue))
-
-
-def _from_test_data(entry: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return an entry of the test data in the other form; each turn must go on from the gold history before it."""
-    turns = [entry[f"turn_{k}"] for k in range(len(entry)) if f"turn_{k}" in entry]
-    if {*entry} != {"dialog_id", *(f"turn_{k}" for k in range(len(turns)))}:
-        keys = ", ".join(map(str, entry))
-        raise SchemaError(f"the keys are {keys}", where=where, expected="dialog_id, turn_0, turn_1, … without a gap")
-    texts: list[_Utterance] = []
-    for k, turn in enumerate(checked(_Turn, turn, f"{where}, turn_{k}") for k, turn in enumerate(turns)):
-        if len(turn.dialogue) != 2 * k + 1 or turn.dialogue[: len(texts)] != texts:
-            expected = f"{2 * k + 1} utterances that continue turn_{k - 1}"
-            raise SchemaError("the history is not the gold one", where=f"{where}, turn_{k}", expected=expected)
-        texts = [*turn.dialogue, _Utterance(persona_id="B", text=turn.gold_reference)]
-    persona = {speaker: turns[0].get(f"persona {speaker}") for speaker in SPEAKERS}
-    return {"dialogue_id": entry["dialog_id"], "persona": persona, "dialogue": [text.model_dump() for text in texts]}
 
 
 def to_data(dialogue: Dialogue) -> dict[str, Any]:

@@ -6,18 +6,10 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from comperdial.cli.common import Add, Commands, add_command, json_object, output_file, output_folder, seconds, whole
+from comperdial.cli.common import Add, Commands, add_command, json_object, output_file, output_folder, whole
 from comperdial.core.errors import ConfigError
 
-_LIMITS: dict[str, tuple[Any, str]] = {
-    "batch": (whole(1), "conversations a call, at most 50"),
-    "load_seconds": (seconds, "to construct the agent"),
-    "run_seconds": (seconds, "for all turns of a batch"),
-    "calls": (whole(0), "of the language model an utterance"),
-    "input_tokens": (whole(0), "a dialogue"),
-    "output_tokens": (whole(0), "a dialogue"),
-}
-_DIALOGUES: Any = {"type": Path, "help": "ComperDial_data.json's schema, or the challenge's test data"}
+_DIALOGUES: Any = {"type": Path, "help": "a file in ComperDial_data.json's form"}
 
 
 def add_commands(commands: Commands) -> None:
@@ -36,16 +28,12 @@ def add_commands(commands: Commands) -> None:
     add = add_command(parts, "run", _run, "run an agent on dialogues, with gold history").add_argument
     add("dialogues", **_DIALOGUES)
     _add_agent(add, "the submission: a .jsonl file named as the system")
-    for name, (kind, about) in _LIMITS.items():
-        add(f"--{name.replace('_', '-')}", type=kind, help=f"limit: {about}; default: the challenge's")
 
-    about = "let an agent talk to itself, and count what goes wrong"
-    add = add_command(parts, "self-chat", _self_chat, about).add_argument
+    add = add_command(parts, "self-chat", _self_chat, "let an agent talk to itself").add_argument
     _add_agent(add, "a .jsonl file of dialogues, named as the system")
     add("--openings", type=Path, required=True, help="dialogues, whose personas and first line count")
     add("--turns", type=whole(1), required=True, metavar="N", help="how often each of the two speaks")
     add("--dialogues", type=whole(1), metavar="M", help="how many; default: one for each opening")
-    add("--training", type=Path, metavar="FILE", help="the agent's training text: count copies of it")
 
     add = add_command(parts, "tables", _tables, "turn dialogues and submissions into tables").add_argument
     add("dialogues", **_DIALOGUES)
@@ -83,7 +71,6 @@ def add_commands(commands: Commands) -> None:
 def _add_agent(add: Add, output: str) -> None:
     add("--agent", required=True, metavar="FILE[:CLASS]", help="a Python file with a class, by default UserAgent")
     add("--options", type=json_object, metavar="JSON", help="arguments of the agent's class")
-    add("--api", metavar="FILE:CLASS", help="the language model of the API track: count and complete")
     add("--output", type=output_file, required=True, help=output)
 
 
@@ -112,13 +99,8 @@ def _run(options: Namespace) -> None:
     from comperdial.challenge import agents, dialogues, submissions
 
     _system(options.output)
-    limits = agents.Limits(**{name: value for name in _LIMITS if (value := getattr(options, name)) is not None})
-    if limits.batch > (most := agents.Limits().batch):
-        raise ConfigError(f"a batch of {limits.batch}", where="--batch", expected=f"1 to {most}")
     given = dialogues.read_dialogues(options.dialogues)
-    model = agents.load(options.api) if options.api else None
-    agent = agents.load(options.agent, options.options, seconds=limits.load_seconds)
-    responses = agents.run_agent(agent, given, limits=limits, model=model)
+    responses = agents.run_agent(agents.load(options.agent, options.options), given)
     submissions.write_submission(options.output, responses)
     print(f"{options.output}: {len(responses)} responses")
 
@@ -132,12 +114,10 @@ def _self_chat(options: Namespace) -> None:
         # Most agents always give the same answers to the same opening.
         expected = f"at most {len(openings)}, one for each opening of {options.openings}"
         raise ConfigError(f"{options.dialogues} dialogues", where="--dialogues", expected=expected)
-    training = agents.read_training(options.training) if options.training else None
-    model = agents.load(options.api) if options.api else None
-    agent = agents.load(options.agent, options.options, seconds=agents.Limits().load_seconds)
-    chats = agents.self_chat(agent, system, openings[: options.dialogues], options.turns, model=model)
+    agent = agents.load(options.agent, options.options)
+    chats = agents.self_chat(agent, system, openings[: options.dialogues], options.turns)
     pairs.write_dialogues(options.output, chats)
-    print(agents.faults(chats, training).report(system))
+    print(f"{options.output}: {len(chats)} self-chats")
 
 
 def _tables(options: Namespace) -> None:
