@@ -1,4 +1,4 @@
-"""Models: found, named by their bytes, checked, fetched from a hub on 127.0.0.1 or a mirror, converted, loaded."""
+"""Models: found, named by their bytes, checked, fetched from a hub on 127.0.0.1, converted, loaded."""
 
 import hashlib
 import json
@@ -21,14 +21,13 @@ import tinymodels
 from comperdial import models
 from comperdial.cli import main
 from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SourceError, UnknownNameError
-from comperdial.data.sources import MIRROR_VARIABLE
 from comperdial.models import convert, registry, runtime, store
 from comperdial.models.fetch import fetch
 from tinybert import WORDS, answer, write_bert
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 HOSTED = {"about": "a test", "licence": "CC0-1.0", "repository": "owner/name", "revision": "main"}
-HOSTED |= {"files": ["config.json", "vocab.txt"], "optional": ["tokenizer.json", "tokenizer_config.json", "merges.txt"]}
+HOSTED |= {"files": ["config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json", "merges.txt"]}
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +35,9 @@ def tiny(tmp_path_factory):
     return write_bert(tmp_path_factory.mktemp("models") / "tiny")
 
 
-@pytest.fixture(scope="module")
-def pickled(tmp_path_factory):
-    return write_bert(tmp_path_factory.mktemp("models") / "pickled", weights="pickle", shard="2KB")
-
-
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv(store.STORE_VARIABLE, str(tmp_path / "store"))
-    monkeypatch.delenv(MIRROR_VARIABLE, raising=False)
     return tmp_path / "store"
 
 
@@ -59,12 +52,6 @@ def known(tmp_path, monkeypatch):
 
     use(roberta=HOSTED)
     return use
-
-
-@pytest.fixture
-def mirror(tmp_path, monkeypatch):
-    monkeypatch.setenv(MIRROR_VARIABLE, str(tmp_path / "mirror"))
-    return tmp_path / "mirror/owner/name"
 
 
 def copy(folder, target):
@@ -95,7 +82,6 @@ def test_the_package_s_registry(monkeypatch):
         assert bool(entry.pins) == bool(entry.package) and ("config.json" in entry.files) == bool(entry.repository), (
             name
         )
-        assert ("--allow-pickle" in entry.remedy(name)) == (entry.weights == "pickle")
     # Signatures of published scores have these.
     assert models.pinned("all-MiniLM-L6-v2") == "eadd4b20bba5"
     assert models.pinned("smollm2-135m-instruct") == "6194e0581054"
@@ -142,8 +128,7 @@ INCOMPLETE = [
     ("nothing", {}, "is not present"),
     ("no config", {"vocab.txt": "a", "model.safetensors": ""}, "is not present"),
     ("no weights", {"config.json": "{}", "vocab.txt": "a"}, "has no weights"),
-    ("a pickle", {"config.json": "{}", "vocab.txt": "a", "pytorch_model.bin": ""}, "has its weights in a pickle"),
-    ("an adapter", {"config.json": "{}", "adapter_config.json": "{}", "vocab.txt": "a"}, "is an adapter"),
+    ("a pickle", {"config.json": "{}", "vocab.txt": "a", "pytorch_model.bin": ""}, "has no weights as safetensors"),
     ("no tokenizer", {"config.json": "{}", "model.safetensors": "", "vocab.json": "{}"}, "has no tokenizer"),
     (
         "no shard",
@@ -190,75 +175,6 @@ def test_where_models_are(monkeypatch, tmp_path):
 
 
 # --- fetching
-
-
-def test_from_a_mirror_the_network_is_not_tried(tiny, mirror, home, known, monkeypatch, capsys):
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
-    assert main(["models", "fetch", "roberta"]) == 1
-    assert "owner/name has no config.json, vocab.txt, model.safetensors" in capsys.readouterr().err
-    assert models.label("roberta") == "roberta@absent"
-    copy(tiny, mirror)
-    assert main(["models", "fetch", "roberta"]) == 0
-    assert models.find("roberta") == models.Model("roberta", home / "roberta", models.find(str(tiny)).digest)
-    assert answer(home / "roberta") == answer(tiny)
-    # Fetched again, it leaves alone what is right, and what an earlier fetch brought is removed.
-    before = (home / "roberta/model.safetensors").stat().st_ino
-    fetch("roberta")
-    assert (home / "roberta/model.safetensors").stat().st_ino == before
-    (home / "roberta/added_tokens.json").write_text("{}")
-    assert models.missing("roberta") == "model 'roberta' is altered: added_tokens.json is unexpected"
-    assert fetch("roberta").digest == models.find(str(tiny)).digest
-    known(roberta=HOSTED | {"revision": COMMIT})
-    assert models.missing("roberta") is None, "nobody knows which commit a mirror has"
-    known(roberta=HOSTED | {"repository": "other/name"})
-    assert "is of owner/name, not of other/name" in models.missing("roberta")
-
-
-@pytest.mark.parametrize(
-    ("act", "problem"),
-    [
-        (lambda f: (f / "vocab.txt").unlink(), "vocab.txt is missing"),
-        (lambda f: (f / "vocab.txt").write_text("short"), "vocab.txt has 5 bytes, not 55"),
-        (lambda f: (f / "extra.safetensors").write_bytes(b""), "extra.safetensors is unexpected"),
-        (lambda f: (f / store.MANIFEST).write_text("{"), "comperdial-model.json cannot be read"),
-        (lambda f: (f / store.MANIFEST).write_text('{"files": []}'), "comperdial-model.json cannot be read"),
-        (lambda f: (f / store.MANIFEST).unlink(), "model 'roberta' is not present"),
-    ],
-)
-def test_an_altered_model_is_not_run_and_can_be_fetched_again(tiny, mirror, act, problem):
-    copy(tiny, mirror)
-    act(fetch("roberta").path)
-    assert problem in models.missing("roberta")
-    assert models.label("roberta") == "roberta@absent"
-    assert models.verified(fetch("roberta").name).digest == models.find(str(tiny)).digest
-
-
-def test_one_other_byte_is_noticed_before_a_model_runs(tiny, mirror, capsys):
-    copy(tiny, mirror)
-    folder = fetch("roberta").path
-    assert main(["models", "verify"]) == 0
-    flip(folder / "model.safetensors")
-    assert models.missing("roberta") is None, "names and sizes are right"
-    with pytest.raises(store.AlteredError, match=r"model\.safetensors has sha256 .*expected sha256 .*fetch roberta"):
-        models.verified("roberta")
-    assert main(["models", "list"]) == 0 and main(["models", "verify", "roberta"]) == 1
-    assert main(["models", "verify", str(tiny)]) == 0
-    assert main(["models", "verify", "nowhere/"]) == 1
-    assert "model folder 'nowhere/' is not present" in capsys.readouterr().out
-
-
-def test_list(tiny, mirror, known, capsys):
-    known(roberta=HOSTED, bleurt=HOSTED | {"weights": "pickle", "size": "1.2 GB"})
-    copy(tiny, mirror)
-    folder = fetch("roberta").path
-    assert main(["models"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "present          0 MB  roberta: a test (hub: owner/name at main)",
-        "not present    1.2 GB  bleurt: a test (hub: owner/name at main, a pickle)",
-    ]
-    (folder / "vocab.txt").unlink()
-    assert main(["models"]) == 1
-    assert "vocab.txt is missing. Run `comperdial models fetch roberta`" in capsys.readouterr().out
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -321,17 +237,54 @@ def hub(tiny, monkeypatch):
     server.server_close()
 
 
-def test_from_the_hub_checked_with_its_commit(hub, tiny, home, known, caplog):
-    found = fetch("roberta")
-    assert found.digest == models.find(str(tiny)).digest and answer(found.path) == answer(tiny)
-    assert f"main is commit {COMMIT}" in caplog.text
+def test_from_the_hub(hub, tiny, home, known, monkeypatch):
+    assert main(["models", "fetch", "roberta"]) == 0
+    found = models.find("roberta")
+    assert found == models.Model("roberta", home / "roberta", models.find(str(tiny)).digest)
+    assert answer(found.path) == answer(tiny)
     recorded = json.loads((home / "roberta" / store.MANIFEST).read_text())
-    assert (recorded["repository"], recorded["revision"], recorded["commit"]) == ("owner/name", "main", COMMIT)
     assert {path.name for path in found.path.iterdir()} == {*recorded["files"], store.MANIFEST}
-    known(roberta=HOSTED | {"revision": COMMIT})
-    assert models.missing("roberta") is None
-    known(roberta=HOSTED | {"revision": "f" * 40})
-    assert f"it is of commit {COMMIT}, not {'f' * 40}" in models.missing("roberta")
+    # What is right is left alone, without the network.
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
+    assert fetch("roberta") == found
+    for change in ({"revision": COMMIT}, {"repository": "other/name"}):
+        known(roberta=HOSTED | change)
+        assert models.missing("roberta") == "model 'roberta' is not present"
+
+
+@pytest.mark.parametrize(
+    ("act", "problem"),
+    [
+        (lambda f: (f / "vocab.txt").unlink(), "altered: vocab.txt is missing"),
+        (lambda f: (f / "vocab.txt").write_text("short"), "altered: vocab.txt is missing or has another size than 55"),
+        (lambda f: (f / store.MANIFEST).write_text("{"), "model 'roberta' is not present"),
+        (lambda f: (f / store.MANIFEST).unlink(), "model 'roberta' is not present"),
+    ],
+)
+def test_an_altered_model_is_not_run_and_can_be_fetched_again(tiny, hub, act, problem):
+    act(fetch("roberta").path)
+    assert problem in models.missing("roberta")
+    assert models.label("roberta") == "roberta@absent"
+    assert models.verified(fetch("roberta").name).digest == models.find(str(tiny)).digest
+
+
+def test_one_other_byte_is_noticed_before_a_model_runs(tiny, hub, known, capsys):
+    known(roberta=HOSTED, bleurt=HOSTED | {"weights": "pickle", "size": "1.2 GB"})
+    folder = fetch("roberta").path
+    assert main(["models", "verify"]) == 0
+    flip(folder / "model.safetensors")
+    assert models.missing("roberta") is None, "sizes are right"
+    with pytest.raises(store.AlteredError, match=r"model\.safetensors has sha256 .*expected sha256 .*fetch roberta"):
+        models.verified("roberta")
+    assert main(["models", "verify", "roberta"]) == 1
+    assert main(["models", "verify", str(tiny)]) == 0
+    assert main(["models", "verify", "nowhere/"]) == 1
+    assert "model folder 'nowhere/' is not present" in capsys.readouterr().out
+    assert main(["models"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "present             ?  roberta: a test (hub: owner/name at main)",
+        "not present    1.2 GB  bleurt: a test (hub: owner/name at main)",
+    ]
 
 
 @pytest.mark.parametrize("altered", ["vocab.txt", "model.safetensors"])
@@ -346,13 +299,14 @@ def test_bytes_that_are_not_what_the_hub_lists_are_no_model(hub, altered):
 
 def test_what_cannot_be_fetched_is_one_message(hub, known, monkeypatch, capsys):
     known(roberta=HOSTED | {"repository": "other/name"}, lacking=HOSTED | {"files": ["spm.model"]})
-    for name, message in (("roberta", "model 'roberta' cannot be fetched"), ("lacking", "owner/name has no spm.model")):
+    problems = (("roberta", "model 'roberta' cannot be fetched"), ("lacking", "no config.json or no weights"))
+    for name, message in problems:
         assert main(["models", "fetch", name]) == 1
         assert message in capsys.readouterr().err
         assert models.label(name) == f"{name}@absent"
     known(roberta=HOSTED)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
-    with pytest.raises(SourceError, match=f"cannot be fetched .*set {MIRROR_VARIABLE} to a folder"):
+    with pytest.raises(SourceError, match=r"cannot be fetched .*copy .*roberta from a machine that has it"):
         fetch("roberta")
 
 
@@ -360,33 +314,12 @@ def test_what_cannot_be_fetched_is_one_message(hub, known, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("shard", ["1GB", "2KB"])
-def test_a_pickle_is_fetched_on_request_only_and_converted(mirror, known, tiny, home, tmp_path, shard, capsys):
+def test_a_pickle_is_converted(hub, known, tiny, home, tmp_path, shard):
     known(roberta=HOSTED | {"weights": "pickle"})
-    copy(write_bert(tmp_path / "old", weights="pickle", shard=shard), mirror)
-    assert main(["models", "fetch", "roberta"]) == 1
-    assert "expected --allow-pickle" in capsys.readouterr().err and not (home / "roberta").exists()
-    assert main(["models", "fetch", "roberta", "--allow-pickle"]) == 0
+    hub.folder = write_bert(tmp_path / "old", weights="pickle", shard=shard)
+    assert main(["models", "fetch", "roberta"]) == 0
     assert answer(home / "roberta") == answer(tiny)
     assert not list((home / "roberta").glob("*.bin"))
-    recorded = json.loads((home / "roberta" / store.MANIFEST).read_text())["converted"]
-    assert recorded == {
-        path.name: {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
-        for path in mirror.glob("pytorch_model*.bin")
-    }
-    flip(home / "roberta/model.safetensors")
-    assert models.verified(fetch("roberta", allow_pickle=True).name), "converted again"
-
-
-def test_a_user_s_folder_is_converted(pickled, tiny, tmp_path, capsys):
-    folder = copy(pickled, tmp_path / "old")
-    with pytest.raises(SystemExit):
-        main(["models", "convert", str(folder)])
-    assert "--allow-pickle" in capsys.readouterr().err
-    assert main(["models", "convert", str(folder), "--allow-pickle"]) == 0
-    assert "can be deleted" in capsys.readouterr().out
-    assert answer(folder) == answer(tiny)
-    assert main(["models", "convert", str(folder), "--allow-pickle"]) == 1
-    assert "has safetensors already" in capsys.readouterr().err
 
 
 def test_tensors_that_share_memory_are_all_kept(tmp_path):
@@ -409,12 +342,12 @@ class Malicious:
         return os.system, (f"touch '{self.marker}'",)
 
 
-def test_a_pickle_s_code_is_never_run(tmp_path, capsys):
+def test_a_pickle_s_code_is_never_run(tmp_path):
     marker = tmp_path / "marker"
     for save in (torch.save, lambda value, path: path.write_bytes(pickle.dumps(value))):
         save({"a": torch.ones(2), "b": Malicious(marker)}, tmp_path / "pytorch_model.bin")
-        assert main(["models", "convert", str(tmp_path), "--allow-pickle"]) == 1
-        assert "None of its code was run" in capsys.readouterr().err
+        with pytest.raises(SourceError, match="None of its code was run"):
+            convert.convert_pickles(tmp_path)
         assert not marker.exists() and not list(tmp_path.glob("*.safetensors"))
     # The trap works: whoever reads it as a pickle runs it.
     pickle.loads((tmp_path / "pytorch_model.bin").read_bytes())
@@ -424,7 +357,7 @@ def test_a_pickle_s_code_is_never_run(tmp_path, capsys):
 @pytest.mark.parametrize("value", [[1, 2], {"model": {"a": 1}}, {"a": 3}])
 def test_a_pickle_of_anything_else_is_refused(tmp_path, value):
     torch.save(value, tmp_path / "pytorch_model.bin")
-    with pytest.raises(SourceError, match="has more than tensors by name"):
+    with pytest.raises(SourceError, match="more than tensors by name"):
         convert.convert_pickles(tmp_path)
     whole = (tmp_path / "pytorch_model.bin").read_bytes()
     for content in (b"", b"no pickle", whole[: len(whole) // 2]):
@@ -512,7 +445,7 @@ def test_a_package_s_gguf_file_becomes_the_same_model(package):
     assert mine.decode(mine(text)["input_ids"]) == text and mine.chat_template == "{{ messages }}"
     assert mine("1984")["input_ids"] == [mine(digit)["input_ids"][0] for digit in "1984"], "each digit is a token"
     (found.path / "tokenizer_config.json").write_text("{}")
-    assert "altered: tokenizer_config.json" in models.missing("tiny")
+    assert "altered: tokenizer_config.json is missing or" in models.missing("tiny")
     assert fetch("tiny").digest == found.digest, "converted again"
 
 

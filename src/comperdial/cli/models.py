@@ -13,29 +13,20 @@ from comperdial.core.files import sha256
 from comperdial.data import corpora, sources
 from comperdial.data.catalogue import load_catalogue
 from comperdial.models import fetch, registry, runtime, store
-from comperdial.models.convert import convert_pickles
 
 
-def list_models(_: argparse.Namespace) -> int:
-    """List the models; 1 if one is altered."""
-    altered = False
+def list_models(_: argparse.Namespace) -> None:
+    """List the models."""
     for name in registry.names():
-        entry, state, detail = registry.entry(name), "present", ""
-        size = entry.size
-        try:
-            size = f"{sum(pin.bytes for pin in store.find(name).files.values()) / 1e6:,.0f} MB"
-        except store.AlteredError as error:
-            altered, state, detail = True, "altered", f"\n{'':20}  {error}"
-        except MissingResourceError:
-            state = "not present"
-        print(f"{state:11}  {size:>8}  {name}: {entry.about} ({entry.origin}){detail}")
-    return int(altered)
+        entry, problem = registry.entry(name), store.missing(name)
+        state = "present" if problem is None else "altered" if "altered" in problem else "not present"
+        print(f"{state:11}  {entry.size:>8}  {name}: {entry.about} ({entry.origin})")
 
 
 def fetch_models(options: argparse.Namespace) -> None:
     """Fetch models."""
     for name in options.names:
-        model = fetch.fetch(name, allow_pickle=options.allow_pickle)
+        model = fetch.fetch(name)
         print(f"{name}@{model.digest} in {model.path}")
 
 
@@ -50,12 +41,6 @@ def verify(options: argparse.Namespace) -> int:
                 failed = True
                 print(error)
     return int(failed)
-
-
-def convert(options: argparse.Namespace) -> None:
-    """Write a folder's pickles of weights as safetensors."""
-    pickles = convert_pickles(options.folder)
-    print(f"{', '.join(path.name for path in pickles)} can be deleted: nothing here reads it again")
 
 
 def train(options: argparse.Namespace) -> None:

