@@ -242,8 +242,6 @@ class Asker:
         if isinstance(seed, int) and seed >= 0:
             # Each sample has its own seed, or all would be one answer.
             parameters["seed"] = seed + request.sample
-        if self._service.needs_seed:
-            parameters["seed"] = int(request.key[:8], 16)
         return parameters
 
     async def _reserve(self, request: Request, worst: float) -> int | None:

@@ -22,7 +22,6 @@ class Service:
     """Answers chats."""
 
     deterministic = False  # the same prompt always has the same answer: there is one sample only
-    needs_seed = False  # each request brings a seed, so that the same request has the same answer again
     paid = False  # answers cost money
     remote = False  # it is behind a network: what it answers may be an error page
     concurrency = 16  # calls under way at a time, unless the judge's entry has a number

@@ -1,8 +1,8 @@
-"""A causal language model on this machine, by what it writes or by how probable it finds each label of a scale.
+"""A causal language model on this machine, by how probable it finds each label of a scale.
 
-The parameters are OpenAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``), ``prefix`` (how the answer begins),
-``chat_template_kwargs`` and ``dtype``; docs/judges.md describes them. A label of several tokens has the product of their
-probabilities, and its spellings are summed. Requests for probabilities that wait at the same time are one batch.
+The parameters are ``prefix`` (how the answer begins), ``chat_template_kwargs`` and ``dtype``; docs/judges.md describes them.
+A label of several tokens has the product of their probabilities, and its spellings are summed. Requests that wait at the
+same time are one batch.
 """
 
 from __future__ import annotations
@@ -28,14 +28,11 @@ if TYPE_CHECKING:
 
     from comperdial.judges.tasks import Judge
 
-VERSION = {"probabilities": 1, "generate": 2}
+VERSION = 1
 """Goes up with every change that can change an answer."""
-MAX_TOKENS = 512
-"""How long an answer may be if a request does not say and the model has room for it."""
 # Stands for a probability of 0, whose logarithm JSON cannot hold; OpenAI uses the same number.
 _LEAST = -9999.0
-_COMMON = {"temperature", "seed", "prefix", "chat_template_kwargs", "max_tokens", "max_completion_tokens", "dtype"}
-_KNOWN = {"generate": _COMMON | {"top_p"}, "probabilities": _COMMON | {"labels"}}
+_KNOWN = ("chat_template_kwargs", "dtype", "prefix")
 # Tokens depend on what precedes them, and on no more than this many characters of it.
 _TAIL = 200
 # Seconds in which more requests may come before a batch is begun.
@@ -60,8 +57,6 @@ class Choice(NamedTuple):
 class Transformers(Service):
     """A model of the registry or of a folder."""
 
-    needs_seed = True
-
     def __init__(self, judge: Judge) -> None:
         super().__init__(judge)
         self.dtype = judge.parameters.get("dtype", "fp32")
@@ -70,11 +65,13 @@ class Transformers(Service):
         self.model: str = judge.model
         if self.dtype not in runtime.DTYPES:
             raise ConfigError(f"dtype is {self.dtype!r}", expected=" or ".join(runtime.DTYPES))
-        if unknown := sorted(judge.parameters.keys() - _KNOWN[judge.mode]):
-            known = ", ".join(sorted(_KNOWN[judge.mode]))
-            raise ConfigError(f"a local model in mode {judge.mode} takes no parameter {unknown[0]!r}", expected=known)
+        if judge.mode != "probabilities":
+            hint = "For one that writes its answers, start a server (vLLM, llama.cpp, Ollama): `service: openai`"
+            raise ConfigError(f"a local model in mode {judge.mode}", expected="mode: probabilities", hint=hint)
+        if unknown := sorted(judge.parameters.keys() - {*_KNOWN}):
+            raise ConfigError(f"a local model takes no parameter {unknown[0]!r}", expected=", ".join(_KNOWN))
         self._waiting: list[tuple[Choice, asyncio.Future[dict[str, float]]]] = []
-        # One batch, or one answer, at a time.
+        # One batch at a time.
         self._busy = asyncio.Lock()
 
     def identity(self) -> dict[str, Any]:
@@ -89,7 +86,7 @@ class Transformers(Service):
             "checksum": model.digest if model else pinned,
             "mode": self.judge.mode,
             "dtype": self.dtype,
-            "transformers": VERSION[self.judge.mode],
+            "transformers": VERSION,
         }
         # Not part of a model's checksum, since most of what runs a model does not read it.
         if model and (template := model.path / "chat_template.jinja").is_file():
@@ -105,7 +102,7 @@ class Transformers(Service):
         return runtime.missing_packages() or models.missing(self.model)
 
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
-        """Answer a request; one for probabilities together with those that wait at the same time."""
+        """Answer a request together with those that wait at the same time."""
         tokenizer, network, version = self._loaded
         text = _prompt_text(tokenizer, chat, parameters)
         if any("\ud800" <= character <= "\udfff" for character in text):
@@ -114,19 +111,13 @@ class Transformers(Service):
         if not tokens:
             raise RefusedError("the prompt is empty")
         room = getattr(network.config.get_text_config(), "max_position_embeddings", None)
-        if self.judge.mode == "probabilities":
-            choice = Choice(tokens, _ways(tokenizer, self.model, text, parameters["labels"]))
-            _check_room(len(tokens) + max(map(len, choice.paths)), room)
-            logs = await self._choose(network, choice)
-            ranked = dict(sorted(logs.items(), key=lambda pair: -pair[1]))
-            return Answer(next(iter(ranked)), "stop", len(tokens), 1, version, ranked)
-        most = parameters.get("max_completion_tokens") or parameters.get("max_tokens")
-        most = most or (MAX_TOKENS if room is None else max(1, min(MAX_TOKENS, room - len(tokens))))
-        _check_room(len(tokens) + most, room)
-        async with self._busy:
-            new, finish = await asyncio.to_thread(_write, tokenizer, network, tokens, most, parameters)
-        written = parameters.get("prefix", "") + tokenizer.decode(new, skip_special_tokens=True)
-        return Answer(written, finish, len(tokens), len(new), version)
+        choice = Choice(tokens, _ways(tokenizer, self.model, text, parameters["labels"]))
+        needed = len(tokens) + max(map(len, choice.paths))
+        if room is not None and needed > room:
+            raise RefusedError(f"the prompt is too long: {needed:,} tokens with the answer, {room:,} allowed")
+        logs = await self._choose(network, choice)
+        ranked = dict(sorted(logs.items(), key=lambda pair: -pair[1]))
+        return Answer(next(iter(ranked)), "stop", len(tokens), 1, version, ranked)
 
     async def close(self) -> None:
         """Forget the event loop."""
@@ -160,11 +151,6 @@ class Transformers(Service):
                         if not other.done():
                             other.set_result(one)
         return await future
-
-
-def _check_room(needed: int, room: int | None) -> None:
-    if room is not None and needed > room:
-        raise RefusedError(f"the prompt is too long: {needed:,} tokens with the answer, {room:,} allowed")
 
 
 @lru_cache(maxsize=1)
@@ -231,41 +217,6 @@ def _ways(tokenizer: Any, model: str, text: str, labels: Sequence[str]) -> dict[
 
 
 # --- the model -------------------------------------------------------------------------------------------------------
-
-
-def _write(
-    tokenizer: Any,  # noqa: ANN401
-    network: Any,  # noqa: ANN401
-    tokens: Tokens,
-    most: int,
-    parameters: Mapping[str, Any],
-) -> tuple[Tokens, str]:
-    """Return the new tokens, without the one that ends them, and why they end."""
-    import torch
-    from transformers import GenerationConfig
-
-    ends = network.generation_config.eos_token_id
-    ends = {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}
-    temperature = parameters.get("temperature", 1.0)
-    drawn = {"do_sample": True, "temperature": temperature, "top_p": parameters.get("top_p", 1.0), "top_k": 0}
-    # A model may bring settings of its own; an answer depends on the request alone.
-    settings = GenerationConfig(
-        max_new_tokens=most,
-        eos_token_id=sorted(ends) or None,
-        pad_token_id=next((one for one in (tokenizer.pad_token_id, *sorted(ends)) if one is not None), 0),
-        **(drawn if temperature else {"do_sample": False}),
-    )
-    row = torch.tensor([tokens], device=network.device)
-    with torch.inference_mode(), torch.random.fork_rng():
-        torch.manual_seed(parameters["seed"])
-        own, network.generation_config = network.generation_config, settings
-        try:
-            written = network.generate(input_ids=row, attention_mask=torch.ones_like(row), generation_config=settings)
-        finally:
-            network.generation_config = own
-    new = written[0, len(tokens) :].tolist()
-    end = next((place for place, token in enumerate(new) if token in ends), None)
-    return tuple(new[:end]), "length" if end is None else "stop"
 
 
 def _probabilities(network: Any, choices: Sequence[Choice]) -> list[dict[str, float]]:  # noqa: ANN401
