@@ -102,13 +102,6 @@ def _add_who(command: argparse.ArgumentParser) -> None:
 
 def _add_answers(commands: Commands) -> None:
     """Add what is done with answers that are there."""
-    about = "a dialogue of a system with its scores and rationales"
-    add = add_command(commands, "show", "judging:show_dialogue", about).add_argument
-    add("tables", **_DATA)
-    add("system")
-    add("dialogue")
-    add("--metrics", nargs="*", help="default: all that judges made")
-
     command = add_command(commands, "import", "judging:take", "make tables of a judge's answers that others recorded")
     add = command.add_argument
     add("tables", **_DATA)

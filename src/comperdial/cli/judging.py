@@ -18,10 +18,9 @@ from comperdial.judges import prompting
 from comperdial.judges.answers import AnswerFile
 from comperdial.judges.items import file_items
 from comperdial.judges.judging import Judged, judge_items, judge_tables
-from comperdial.judges.plan import as_text, plan
+from comperdial.judges.plan import plan
 from comperdial.judges.recorded import take_answers
 from comperdial.judges.requests import MissingAnswersError
-from comperdial.judges.show import show
 from comperdial.judges.tasks import Judging, Task, file_task, groups_of, judged_levels, read_judging, server_judge
 
 if TYPE_CHECKING:
@@ -127,18 +126,17 @@ def list_tasks(options: argparse.Namespace) -> None:
 def plan_tasks(options: argparse.Namespace) -> None:
     """Print what asking would cost."""
     judging, chosen = _chosen(options)
-    known = [(folder, task) for folder, task in chosen if task.known_signature is not None]
-    if known:
-        print(as_text([plan(task, folder, dataset=folder.name) for folder, task in known]))
+    cost = worst = 0.0
     for folder, task in chosen:
         if task.known_signature is None:
             print(f"{folder.name}  {task.name}: not counted: {task.unavailable(folder.name)}")
+            continue
+        planned = plan(task, folder, dataset=folder.name)
+        print(f"{folder.name}  {task.name}: {planned.text}")
+        cost, worst = cost + planned.cost, worst + planned.worst
     with AnswerFile(judging.ledger) as answers:
-        print(f"\nAll answers have cost {money(answers.spent)} so far; the budget is {money(judging.budget)}.")
-        for why, dollars in answers.charges().items():
-            print(f"    of this, without an answer: {money(dollars, 4)} ({harmless(why)})")
-    print("At most: a token a byte in, and answers as long as `max_tokens` allows: what the budget sets aside.")
-    print(f"Tokens are estimates, without a model's own tokenizer. Prices and their dates: {judging.prices}")
+        spent = f"{money(answers.spent)} are spent of a budget of {money(judging.budget)}"
+    print(f"All together: {money(cost)}, at most {money(worst)}; {spent}. Prices: {judging.prices}")
 
 
 def run_tasks(options: argparse.Namespace) -> None:
@@ -236,11 +234,6 @@ def _pairs_outcome(choices: Choices, pairs: Pairs, question: str) -> list[str]:
 
 def _percent(share: Share) -> str:
     return f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]" if share.n else "not known"
-
-
-def show_dialogue(options: argparse.Namespace) -> None:
-    """Print a dialogue with its judgements."""
-    print(harmless(show(options.tables, Path("results"), options.system, options.dialogue, options.metrics)))
 
 
 def take(options: argparse.Namespace) -> None:

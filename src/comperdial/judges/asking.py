@@ -292,7 +292,7 @@ class Asker:
                 JudgeError(
                     f"no rating in the last {_HOPELESS} answers",
                     expected="a judge that answers as the prompt asks",
-                    hint="See them with `comperdial judge show`; ask for them again with --ask-again",
+                    hint="They are in the file of answers; ask for them again with --ask-again",
                 )
             )
 
