@@ -220,9 +220,8 @@ def test_the_losses_are_equations_1_and_4():
     assert found.item() == pytest.approx(np.mean(terms))
 
 
-@pytest.mark.parametrize(("attention", "feature"), [("shared", "pair"), ("full", "pair"), ("full", "cls")])
-def test_candidates_read_together_are_as_read_alone(bert, pairs, attention, feature):
-    model = SelectionModel(models.find(str(bert)), attention, feature)
+def test_candidates_read_together_are_as_read_alone(bert, pairs):
+    model = SelectionModel(models.find(str(bert)))
     model.start(1)
     model.eval()
     groups = [pairs.group(pair, 4, np.random.default_rng(1), facts=True) for pair in pairs[:4]]
@@ -430,7 +429,6 @@ def test_train_trains_an_entry_of_params(bert, tmp_path, monkeypatch, capsys):
     ("change", "message"),
     [
         ({"phases": [{"loss": "in-batch", "steps": 1, "batch": 2, "learning_rate": 1}]}, "trains no selection"),
-        ({"feature": "cls"}, "expected attention 'full'"),
         ({"corpora": {"a": {"format": "csv"}}}, "neither of `source` and `path`"),
         ({"negatives": 0}, "negatives"),
     ],

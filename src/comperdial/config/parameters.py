@@ -396,8 +396,6 @@ class Training(Strict):
     encoder: Text
     corpora: Annotated[dict[DatasetName, Corpus], Field(min_length=1)]
     phases: Annotated[list[TrainingPhase], Field(min_length=1)]
-    attention: Literal["shared", "full"] = "shared"
-    feature: Literal["pair", "cls"] = "pair"
     attention_bias: Number = -6
     lengths: TrainingLengths = TrainingLengths()
     negatives: Count = 8
@@ -413,9 +411,6 @@ class Training(Strict):
     def _ends_with_selection(self) -> Self:
         if self.phases[-1].loss != "selection":
             raise rule("the last phase trains no selection", "`loss: selection` in it", "phases")
-        if self.feature == "cls" and self.attention == "shared":
-            expected = "attention 'full', in which it sees the response"
-            raise rule("feature 'cls' with attention 'shared'", expected, "feature")
         return self
 
 

@@ -10,7 +10,6 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property, lru_cache
@@ -183,10 +182,6 @@ class AnswerFile:
         await asyncio.sleep(0)  # for all that have something to keep in this turn of the loop
         self._commit = None
         self._database.commit()
-
-    def charges(self) -> Counter[str]:
-        """Return US dollars of calls without an answer, by why they were charged."""
-        return Counter(dict(self._database.execute("SELECT why, SUM(amount) FROM charges GROUP BY why")))
 
     # --- other files ---------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from comperdial.data.corpora import Dialogue
 from comperdial.models import runtime
 from comperdial.training.pairs import Pair, Pairs, Reader
 from comperdial.training.selection import Group, SelectionModel
-from comperdial.training.trained import ARCHITECTURE, Gaussian, save
+from comperdial.training.trained import Gaussian, save
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ def train(
     log.info("%d pairs to train on, %d dialogues held out", len(pairs), len(apart))
 
     as_json = settings.model_dump(mode="json", exclude={"corpora"})
-    model = SelectionModel(encoder, **{key: as_json[key] for key in ARCHITECTURE}, dropout=settings.dropout)
+    model = SelectionModel(encoder, settings.attention_bias, settings.dropout)
     model.start(int(_random(settings.seed, _HEAD).integers(2**62)))
     choices = _choices(held_out, settings.seed)
     groups = [group for _, group in choices]

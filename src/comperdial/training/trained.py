@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 WEIGHTS, GAUSSIANS, CARD = "weights.safetensors", "gaussians.safetensors", "card.json"
 TRAINED = Path("data/models")
-ARCHITECTURE = ("attention", "feature", "attention_bias")
 # The format of a trained model's folder.
 _FORM = 1
 # The share of the largest eigenvalue below which a direction counts as empty: features are float32, and what varies less
@@ -157,7 +156,9 @@ def label(trained: str) -> str:
     except MissingResourceError:
         return f"{Path(trained).name}@absent"
     decisive = {name: card["files"][name]["sha256"] for name in (WEIGHTS, GAUSSIANS)}
-    decisive |= {key: card["settings"][key] for key in (*ARCHITECTURE, "lengths")}
+    decisive |= {key: card["settings"][key] for key in ("attention_bias", "lengths")}
+    # There was a choice of these when the published models were named.
+    decisive |= {"attention": "shared", "feature": "pair"}
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
     return f"{card['name']}@{digest},encoder:{card['encoder']}"
 
@@ -190,7 +191,7 @@ def load(trained: str, dtype: str = "fp32") -> Trained:
             )
     settings = card["settings"]
     encoder = models.verified(settings["encoder"])
-    model = SelectionModel(encoder, **{key: settings[key] for key in ARCHITECTURE})
+    model = SelectionModel(encoder, settings["attention_bias"])
     weights = load_file(folder / WEIGHTS)
     if weights.keys() != model.trained().keys():
         raise FileError(
