@@ -70,41 +70,6 @@ def test_a_file_of_dialogues(tmp_path):
             read_all([tmp_path / "d.jsonl", tmp_path / "e.jsonl"])
 
 
-TEA = (("A", "tea ?"), ("B", "tea , please"), ("A", "milk ?"), ("B", "no"), ("A", "ok"), ("B", "thanks"))
-OTHER = [("A", "tea ?"), ("B", "rum !"), ("A", "milk ?"), ("B", "neat"), ("A", "ok")]
-
-
-@pytest.mark.parametrize(
-    ("histories", "warning"),
-    [
-        ([TEA[:1], TEA[:3], TEA[:5]], ""),
-        ([TEA[:1], TEA[1:3], TEA[2:5]], ""),
-        ([OTHER[:1], OTHER[:3], OTHER[:5]], "in 1 of 1 dialogues the partner answers somebody else"),
-        ([TEA[:1], [("A", "what else ?")]], "turns are missing or do not join (the first: x by zebra)"),
-    ],
-    ids=["own history", "end of own history", "another's history", "no dialogue"],
-)
-def test_tables(histories, warning, tmp_path, caplog):
-    rows = {
-        "systems": [{"system_id": "zebra", "kind": "agent", "track": None, "description": ""}],
-        "contexts": [
-            {"context_id": f"x-{t}", "dialogue_id": "x", "turn": t, "references": [], "facts": [],
-             "history": [{"speaker": s, "text": text} for s, text in history]} for t, history in enumerate(histories)
-        ],
-        "responses": [
-            {"context_id": f"x-{t}", "system_id": "zebra", "response": TEA[2 * t + 1][1]} for t in range(len(histories))
-        ],
-    }  # fmt: skip
-    for name, records in rows.items():
-        schema.write(tmp_path / f"{name}.parquet", pd.DataFrame([{"dataset": "t"} | row for row in records]), name)
-    if len(histories) == 3:
-        assert read_all([tmp_path])["x", "zebra"] == Dialogue("x", "zebra", "B", TEA)
-    else:
-        with pytest.raises(SchemaError, match="holds no whole dialogue"):
-            read_all([tmp_path])
-    assert warning in caplog.text
-
-
 CONTROLS = "better_dialogue_id,better_system_id,worse_dialogue_id,worse_system_id\n"
 
 
@@ -153,8 +118,6 @@ def test_rules_of_a_design(systems, each, annotators, pairs_each, seed):
         assert [task.pair.answer is not None for task in tasks] == [True] + [False] * pairs_each
         texts = [side.utterances for task in tasks for side in (task.pair.first, task.pair.second)]
         assert len(set(texts)) == len(texts), "nobody sees a dialogue twice"
-        sides = Counter(task.left for task in tasks)
-        assert abs(sides["first"] - sides["second"]) <= 1
         for task in tasks[1:]:
             shown["pair"][task.pair.id] += 1
             compared[systems_of(task.pair)] += 1
@@ -168,7 +131,7 @@ def test_rules_of_a_design(systems, each, annotators, pairs_each, seed):
         assert max(pairs.values()) == 1, "each pair once"
     reused = {system for system, uses in shown.items() if max(uses.values()) > 1}
     assert all(sum(shown[system].values()) > each for system in reused), "each dialogue once while there are enough"
-    assert reused == {s for s in shown if f"dialogues of {s} are shown more than once" in str(design.notes)}
+    assert bool(reused) == ("dialogues are shown more than once" in str(design.notes))
 
 
 def test_each_question_has_its_own_annotators_and_the_same_pairs():
@@ -183,11 +146,9 @@ def test_each_question_has_its_own_annotators_and_the_same_pairs():
 
 def test_limits_of_a_design():
     few = dialogues_of(("koala", "zebra"), 3)
-    assert [re.sub("^[34] of", "3 of", note) for note in design_of(few, annotators=4, pairs_each=3).notes] == [
-        "3 of 9 pairs are shown more than once, at most 2 times",
-        "3 of 3 dialogues of koala are shown more than once, at most 4 times: 12 are needed",
-        "3 of 3 dialogues of zebra are shown more than once, at most 4 times: 12 are needed",
-    ]
+    pairs, used = design_of(few, annotators=4, pairs_each=3).notes
+    assert re.fullmatch("[34] of [89] pairs are shown more than once, at most 2 times", pairs)
+    assert used == "6 of 6 dialogues are shown more than once, at most 4 times"
     with pytest.raises(ConfigError, match="after 3 pairs, an annotator has seen a dialogue of every pair that is left"):
         design_of(few, annotators=4, pairs_each=4)
     # Both speakers of one chat between two bots are judged: it is one dialogue to its readers.
@@ -228,24 +189,20 @@ def test_tasks_name_no_system_and_show_texts_as_text(tmp_path):
         export_pairs(tmp_path, design, name="m")
 
 
-def answers(folder, annotator, *, wrong=False, reason="because", form="json"):
+def answers(folder, annotator, *, wrong=False, reason="because"):
     """Write an export of an annotator's project: the later system in the alphabet wins; ``wrong``, the other one."""
     key = {row["item"]: row for row in csv.DictReader((folder / "key.csv").open())}
     out = []
     for number, task in enumerate(json.loads((folder / f"overall/{annotator}.json").read_text()), start=1):
         choice = "right" if (key[task["data"]["item"]]["left"] == "first") != wrong else "left"
         user = int(annotator[1:])
-        if form == "min":
-            out.append({"id": number, "annotation_id": number, "annotator": user, "lead_time": 9.5, **task["data"]})
-            out[-1] |= {"choice": choice, "reason": reason}
-            continue
         result = [
             {"from_name": "choice", "to_name": "left", "type": "choices", "value": {"choices": [choice]}},
             {"from_name": "reason", "to_name": "left", "type": "textarea", "value": {"text": [reason]}},
         ]
         annotation = {"id": number, "completed_by": user, "lead_time": 9.5, "was_cancelled": False, "result": result}
         out.append({"id": number, "data": task["data"], "annotations": [annotation]})
-    path = folder / f"{annotator}-{form}.json"
+    path = folder / f"{annotator}.json"
     path.write_text(json.dumps(out))
     return path
 
@@ -258,37 +215,33 @@ def study(tmp_path):
 
 
 def test_votes_become_preferences(study):
-    for form in ("json", "min"):
-        votes = read_votes([answers(study, f"a0{n}", form=form) for n in (1, 2, 3, 4)], study / "key.csv")
-        assert len(votes.kept) == 4 * 7 and votes.removed.empty and votes.notes == []
-        assert set(votes.kept["choice"]) == {"second"} and set(votes.kept["left"]) == {"first", "second"}
-        assert votes.kept["control"].notna().sum() == 4
-        assert set(votes.kept["reason"]) == {"because"} and set(votes.kept["seconds"]) == {9.5}
+    votes = read_votes([answers(study, f"a0{n}") for n in (1, 2, 3, 4)], study / "key.csv")
+    assert len(votes.kept) == 4 * 7 and votes.removed.empty and votes.notes == []
+    assert set(votes.kept["choice"]) == {"second"} and set(votes.kept["left"]) == {"first", "second"}
+    assert votes.kept["control"].notna().sum() == 4
+    assert set(votes.kept["reason"]) == {"because"} and set(votes.kept["seconds"]) == {9.5}
 
 
 def test_who_is_removed(study):
     exports = [answers(study, "a01"), answers(study, "a02", wrong=True), answers(study, "a03", reason=" ")]
     votes = read_votes(exports, study / "key.csv")
-    failed, kept, silent = votes.notes
-    assert re.fullmatch(
-        r"a02: removed with 7 votes: failed the control \w{12} \(chose parrot, expected person\)", failed
-    )
-    assert (kept, silent) == ("a03: never gave a reason (kept)", "no answers of a04")
+    (failed,) = votes.notes
+    assert re.fullmatch(r"a02: removed: failed the control \w{12}", failed)
     assert set(votes.removed["annotator_id"]) == {"a02"} and len(votes.kept) == 14
     strict = read_votes(exports, study / "key.csv", need_reasons=True)
-    assert "a03: removed with 7 votes: never gave a reason" in strict.notes
+    assert "a03: removed: never gave a reason" in strict.notes
     export_ = json.loads(exports[0].read_text())
     export_[0]["annotations"][0] |= {"was_cancelled": True, "result": []}
     exports[0].write_text(json.dumps(export_))
     notes = read_votes(exports, study / "key.csv").notes
-    assert notes[:2] == ["a01: 6 of 7 pairs answered", "a01: removed with 6 votes: did not answer the control"]
+    assert notes[:2] == ["a01: 6 of 7 pairs answered", "a01: removed: did not answer the control"]
 
 
 BAD = {
     "another key": (lambda tasks: tasks[2]["data"].update(item="0123"), "record 3.*: item '0123' is not in .*key.csv"),
     "no choice": (
         lambda tasks: tasks[0]["annotations"][0]["result"].pop(0),
-        "annotation 1: a vote without a choice",
+        "annotation 1 .*: the choice is missing",
     ),
     "unknown choice": (
         lambda tasks: tasks[0]["annotations"][0]["result"][0]["value"].update(choices=["both"]),
@@ -328,7 +281,7 @@ def test_a_study_from_the_command_line(tmp_path, capsys):
     options = ("--key", folder / "key.csv", "--output", table)
     status, printed = run("import", *exports, *options, "--level", "pair")
     assert status == 0
-    assert "a01: removed with 4 votes: failed the control" in printed.out
+    assert "a01: removed: failed the control" in printed.out
     assert "12 votes of 3 annotators, 3 of them on controls" in printed.out
     assert len(schema.read(table, "preferences")) == 12
     assert len(pd.read_csv(tmp_path / "preferences_removed.csv")) == 4

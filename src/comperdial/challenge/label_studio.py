@@ -15,21 +15,20 @@ import hashlib
 import html
 import json
 import logging
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
-from xml.etree import ElementTree as ET
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field
 
 from comperdial import schema
-from comperdial.challenge.pairs import Design, Dialogue, Question, read_responses, write_dialogues
+from comperdial.challenge.pairs import Design, Dialogue, write_dialogues
 from comperdial.challenge.records import Filled, checked
-from comperdial.core.errors import ConfigError, FileError, SchemaError
+from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.core.files import read_json, read_table, write_json, write_table, write_text
 from comperdial.core.names import RATED_LEVELS
 from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
@@ -42,12 +41,9 @@ _KEYS = {
     "dialogue": ["item", "dataset", "dialogue_id", "system_id"],
     "pair": [
         "item", "dataset", "pair_id", "first_dialogue_id", "first_system_id", "second_dialogue_id", "second_system_id",
-        "annotator_id", "position", "question", "left", "control",
+        "annotator_id", "question", "left", "control",
     ],
 }  # fmt: skip
-# Label Studio's own sizes of Header end at that of a section's title.
-_TITLE_STYLE = "font-size: 16px; font-weight: 600; margin: 8px 0 2px"
-_TEXT_STYLE = "font-size: 14px; font-weight: 400; line-height: 1.4; margin: 0 0 4px"
 _RATED = "; padding: .4em; border-left: 4px solid #4a7"
 _PARTNER = "; padding: .4em .6em; background: #f3f3f3; color: #666"
 _COLOURS = {"left": ("#e3effb", "#0b5cad"), "right": ("#fdeedf", "#a14a00")}
@@ -80,7 +76,7 @@ def export_ratings(
     folder, output, levels = Path(folder), Path(output), list(dict.fromkeys(levels))
     for level in levels:
         _refuse_used(output / level)
-    responses = read_responses(folder, systems)
+    responses = _responses(folder, systems)
     if sample is not None:
         dialogues = responses[["dataset", "dialogue_id"]].drop_duplicates(ignore_index=True)
         if not 1 <= sample <= len(dialogues):
@@ -102,19 +98,17 @@ def export_ratings(
         # The key comes first: answers to tasks without it would be useless. Its order is by name, not that of the tasks.
         rows = sorted((task["data"]["item"], *ids) for task, (ids, _) in zip(tasks, order, strict=True))
         write_table(output / level / "key.csv", pd.DataFrame(rows, columns=_KEYS[level]))
-        write_text(output / level / "guidelines.md", _text(f"{level}.md"))
-        write_text(output / level / "config.xml", _interface(level))
+        for name, file in (("guidelines.md", f"{level}.md"), ("config.xml", f"{level}.xml")):
+            write_text(output / level / name, _text(file))
         write_json(output / level / "tasks.json", tasks)
-    if not (output / "README.md").exists():
-        write_text(output / "README.md", _text("README_ratings.md"))
     return {level: len(items) for level, items in projects.items()}
 
 
 def export_pairs(output: str | Path, design: Design, *, name: str, ties: bool = False, seed: int = 0) -> None:
     """Write a design as projects: ``QUESTION/config.xml`` and ``QUESTION/ANNOTATOR.json``.
 
-    For the organiser alone there are ``key.csv``, ``dialogues.jsonl`` and ``README.md``. ``name`` is the data set's in table
-    ``preferences``. With ``ties`` "no difference" may be chosen, in the paper it may not. A folder that is not empty is a
+    For the organiser alone there are ``key.csv`` and ``dialogues.jsonl``. ``name`` is the data set's in table ``preferences``.
+    With ``ties`` "no difference" may be chosen, in the paper it may not. A folder that is not empty is a
     :class:`FileError`.
     """
     output = Path(output)
@@ -122,23 +116,24 @@ def export_pairs(output: str | Path, design: Design, *, name: str, ties: bool = 
     rows: list[tuple[str, ...]] = []
     projects: dict[str, list[dict[str, dict[str, str]]]] = {}
     for annotator, question, pair, left in design.tasks:
-        project = projects.setdefault(f"{question.name}/{annotator}.json", [])
         item = _name("pair", pair.id, question.name, annotator, seed)
         sides = (pair.first, pair.second) if left == "first" else (pair.second, pair.first)
         shown = {side: _chat(dialogue, *_COLOURS[side]) for side, dialogue in zip(_COLOURS, sides, strict=True)}
-        project.append({"data": {"item": item, **shown}})
-        ids = (item, name, pair.id, *pair.first.key, *pair.second.key, annotator, str(len(project)))
+        projects.setdefault(f"{question.name}/{annotator}.json", []).append({"data": {"item": item, **shown}})
+        ids = (item, name, pair.id, *pair.first.key, *pair.second.key, annotator)
         rows.append((*ids, question.name, left, pair.answer or ""))
     write_table(output / "key.csv", pd.DataFrame(rows, columns=_KEYS["pair"]))
     compared = {d.key: d for task in design.tasks for d in (task.pair.first, task.pair.second)}
     ordered = sorted(compared.values(), key=lambda dialogue: (dialogue.system_id, dialogue.dialogue_id))
     write_dialogues(output / "dialogues.jsonl", ordered)
+    write_text(output / "guidelines.md", _text("pair.md"))
     for question in {task.question.name: task.question for task in design.tasks}.values():
-        write_text(output / question.name / "config.xml", _interface("pair", question, ties=ties))
+        texts = {"question": question.text, "left": question.left, "right": question.right}
+        tie = '    <Choice value="No difference" alias="tie" />\n' if ties else ""
+        interface = _text("pair.xml").format(tie=tie, **{key: quoteattr(text) for key, text in texts.items()})
+        write_text(output / question.name / "config.xml", interface)
     for path, tasks in projects.items():
         write_json(output / path, tasks)
-    counts = {"annotators": len(projects), "tasks": len(rows), "example": next(iter(projects))}
-    write_text(output / "README.md", _text("README_pairs.md").format(**counts))
 
 
 def _refuse_used(folder: Path) -> None:
@@ -161,26 +156,29 @@ def _text(name: str) -> str:
     return (resources.files(__package__) / "projects" / name).read_text(encoding="utf-8")
 
 
-def _interface(level: str, question: Question | None = None, *, ties: bool = False) -> str:
-    """Return a labeling interface as XML, with its guidelines, which unfold above the task, and the question about a pair."""
-    view = ET.fromstring(_text(f"{level}.xml"))  # noqa: S314 - our own file
-    (panel,) = view.iter("Panel")
-    for block in _text(f"{level}.md").strip().split("\n\n"):
-        # Lines that were wrapped are joined.
-        for text in re.sub(r"\n(?!- )", " ", block).split("\n"):
-            line, style = " ".join(text.lstrip("#").split()), _TITLE_STYLE
-            if not text.startswith("#"):
-                line, style = "• " + line[2:] if text.startswith("- ") else line, _TEXT_STYLE
-            ET.SubElement(panel, "Header", value=line, style=style)
-    if question:
-        title, choices = view.findall("Header")[0], view.findall("Choices")[0]
-        left, right, tie = choices
-        for tag, text in ((title, question.text), (left, question.left), (right, question.right)):
-            tag.set("value", text)
-        if not ties:
-            choices.remove(tie)
-    ET.indent(view)
-    return ET.tostring(view, encoding="unicode") + "\n"
+def _responses(folder: Path, systems: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return the responses of some systems, by default of all but references, in the order of dialogues, systems and turns.
+
+    Each has ``dialogue_id``, ``turn``, ``history`` and ``facts`` of its context; and ``whole``: whether the system answered all
+    turns of the dialogue. An unknown system, and a response whose system or context is in no table are errors.
+    """
+    known, contexts, responses = (
+        schema.read(folder / f"{name}.parquet", name) for name in ("systems", "contexts", "responses")
+    )
+    for name in systems or ():
+        if name not in {*known["system_id"]}:
+            raise UnknownNameError("system", name, {*known["system_id"]}, where=str(folder / "systems.parquet"))
+    contexts["turns"] = contexts.groupby(["dataset", "dialogue_id"])["turn"].transform("nunique")
+    shown = contexts[["dataset", "context_id", "dialogue_id", "turn", "turns", "history", "facts"]]
+    joined = responses.merge(shown, how="left").merge(known[["dataset", "system_id", "kind"]], how="left")
+    if len(stray := joined[joined[["dialogue_id", "kind"]].isna().any(axis=1)]):
+        context, system = stray[["context_id", "system_id"]].iloc[0]
+        problem = f"a response names context {context!r} and system {system!r}, of which one is in no table"
+        raise SchemaError(problem, where=f"{folder}/responses.parquet", expected="tables that were made together")
+    of = ["dataset", "dialogue_id", "system_id"]
+    joined["whole"] = joined.groupby(of)["turn"].transform("nunique") == joined["turns"]
+    chosen = joined[joined["system_id"].isin(systems) if systems else joined["kind"] != "reference"]
+    return chosen.sort_values([*of, "turn", "context_id"], ignore_index=True)
 
 
 # What annotators see
@@ -258,15 +256,9 @@ class _Result(BaseModel):
     value: Any
 
 
-class _User(BaseModel):
-    id: int | Filled | None = None
-    email: Filled | None = None
-
-
 class _Annotation(BaseModel):
     id: int | Filled
-    completed_by: int | Filled | _User | None = None
-    was_cancelled: bool = False
+    completed_by: int | Filled
     lead_time: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     result: list[_Result]
 
@@ -277,7 +269,7 @@ class _Data(BaseModel):
 
 class _Task(BaseModel):
     data: _Data
-    annotations: list[_Annotation]
+    annotations: list[dict[str, Any]]
 
 
 class _Answer(NamedTuple):
@@ -291,22 +283,21 @@ class _Answer(NamedTuple):
 
 
 def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> pd.DataFrame:
-    """Read Label Studio's exports (JSON or JSON-MIN) of rating tasks, with their ``key.csv``, as table ``ratings``.
+    """Read Label Studio's exports (JSON) of rating tasks, with their ``key.csv``, as table ``ratings``.
 
     There is the dimension ``Overall`` from 1 to 5 and, for dialogues, the six axes: 0 where the annotator marked a problem, 1
     where not. A :class:`SchemaError` names the task and the annotation at fault.
     """
     rows: list[tuple[Any, ...]] = []
     for answer in _answers(exports, _read_key(key, level), key, ("overall", "reasons")):
-        where = f"{answer.where} by annotator {answer.annotator!r}"
         scores = answer.given.get("overall", [])
         if len(scores) != 1 or scores[0] not in ("1", "2", "3", "4", "5"):
-            problem = f"overall score {', '.join(map(repr, scores))}" if scores else "no overall score"
+            problem = f"overall score {', '.join(map(repr, scores)) or 'missing'}"
             hint = "Have the task rated or skipped in Label Studio and export again"
-            raise SchemaError(problem, where=where, expected="a score from 1 to 5", hint=hint)
+            raise SchemaError(problem, where=answer.where, expected="a score from 1 to 5", hint=hint)
         marked = answer.given.get("reasons", [])
         if unknown := [axis for axis in marked if axis not in AXES]:
-            raise SchemaError(f"reason {unknown[0]!r}", where=where, expected="some of " + ", ".join(AXES))
+            raise SchemaError(f"reason {unknown[0]!r}", where=answer.where, expected="some of " + ", ".join(AXES))
         _, *ids = answer.task.values()
         about = (*ids, level, answer.annotator, "human")
         rows.append((*about, OVERALL, int(scores[0]), *OVERALL_SCALE))
@@ -321,7 +312,7 @@ class Votes(NamedTuple):
     """The answers of annotators, controls included.
 
     ``kept`` is table ``preferences``, ``removed`` the same of annotators who are not kept, with a column ``removed`` for the
-    reason. ``notes`` are sentences: who was removed, and why; whose answers are incomplete or without reasons.
+    reason. ``notes`` are sentences: who was removed, and why; whose answers are incomplete.
     """
 
     kept: pd.DataFrame
@@ -330,7 +321,7 @@ class Votes(NamedTuple):
 
 
 def read_votes(exports: Sequence[str | Path], key: str | Path, *, need_reasons: bool = False) -> Votes:
-    """Read Label Studio's exports (JSON or JSON-MIN) of a design's tasks, with their ``key.csv``.
+    """Read Label Studio's exports (JSON) of a design's tasks, with their ``key.csv``.
 
     All votes of annotators who chose the worse dialogue of a control, or did not answer it, are removed; with
     ``need_reasons``, so are those of annotators who never gave a reason (Li, Weston and Roller 2019, "Annotation Quality"). A
@@ -346,44 +337,31 @@ def read_votes(exports: Sequence[str | Path], key: str | Path, *, need_reasons: 
             raise SchemaError(problem, where=where, expected="one person for each file of tasks")
         choices = given.get("choice", [])
         if len(choices) != 1 or choices[0] not in ("left", "right", "tie"):
-            problem = f"the choice is {' and '.join(map(repr, choices))}" if choices else "a vote without a choice"
+            problem = f"the choice is {' and '.join(map(repr, choices)) or 'missing'}"
             raise SchemaError(problem, where=where, expected="left, right or tie")
         sides = {"left": task["left"], "right": "second" if task["left"] == "first" else "first", "tie": "tie"}
         vote = {"choice": sides[choices[0]], "control": task["control"] or None, "seconds": seconds, "source": "human"}
         rows.append(task | vote | {"reason": "\n".join(given.get("reason", [])).strip() or None})
-    frame = pd.DataFrame(rows, columns=schema.table("preferences").columns)
-    return _screened(pd.DataFrame([*tasks.values()]), schema.validate(frame, "preferences"), need_reasons=need_reasons)
-
-
-def _screened(tasks: pd.DataFrame, votes: pd.DataFrame, *, need_reasons: bool) -> Votes:
-    """Remove annotators who failed or left out their control, or never gave a reason, and name them in notes."""
+    votes = schema.validate(pd.DataFrame(rows, columns=schema.table("preferences").columns), "preferences")
+    given_out = pd.DataFrame([*tasks.values()])
     notes: list[str] = []
     removed: dict[str, str] = {}
     for annotator, mine in votes.groupby("annotator_id", sort=True):
-        given = tasks[tasks["annotator_id"] == annotator]
-        if len(mine) < len(given):
-            notes.append(f"{annotator}: {len(mine)} of {len(given)} pairs answered")
+        own = given_out[given_out["annotator_id"] == annotator]
+        if len(mine) < len(own):
+            notes.append(f"{annotator}: {len(mine)} of {len(own)} pairs answered")
         controls = mine[mine["control"].notna()]
         failed = controls[controls["choice"] != controls["control"]]
-        why = None
         if len(failed):
-            row = failed.iloc[0]
-            chosen, expected = (row.get(f"{row[side]}_system_id", "tie") for side in ("choice", "control"))
-            why = f"failed the control {row['pair_id']} (chose {chosen}, expected {expected})"
-        elif len(controls) < (given["control"] != "").sum():
-            why = "did not answer the control"
-        elif mine["reason"].isna().all():
-            why = "never gave a reason" if need_reasons else None
-            notes += [] if need_reasons else [f"{annotator}: never gave a reason (kept)"]
-        if why:
-            removed[str(annotator)] = why
-            notes.append(f"{annotator}: removed with {len(mine)} votes: {why}")
-    if silent := sorted({*tasks["annotator_id"]} - {*votes["annotator_id"]}):
-        notes.append(f"no answers of {', '.join(silent)}")
-    reasons = votes["annotator_id"].map(removed)
-    out = reasons.notna()
-    kept, others = (part.reset_index(drop=True) for part in (votes[~out], votes[out].assign(removed=reasons[out])))
-    return Votes(kept, others, notes)
+            removed[str(annotator)] = f"failed the control {failed['pair_id'].iloc[0]}"
+        elif len(controls) < (own["control"] != "").sum():
+            removed[str(annotator)] = "did not answer the control"
+        elif need_reasons and mine["reason"].isna().all():
+            removed[str(annotator)] = "never gave a reason"
+    notes += [f"{annotator}: removed: {why}" for annotator, why in removed.items()]
+    why = votes["annotator_id"].map(removed)
+    kept, others = votes[why.isna()], votes[why.notna()].assign(removed=why.dropna())
+    return Votes(kept.reset_index(drop=True), others.reset_index(drop=True), notes)
 
 
 def _read_key(path: str | Path, level: str) -> dict[str, dict[str, str]]:
@@ -400,63 +378,39 @@ def _read_key(path: str | Path, level: str) -> dict[str, dict[str, str]]:
 
 
 def _answers(
-    exports: Sequence[str | Path], key: dict[str, dict[str, str]], key_path: str | Path, tags: Collection[str]
+    exports: Sequence[str | Path], key: dict[str, dict[str, str]], key_path: str | Path, tags: Sequence[str]
 ) -> list[_Answer]:
     """Read exports of one or several projects: what people gave to our ``tags``, once for each task and person.
 
-    What other tags hold, such as a field for comments that an organiser added, is not read; predictions and drafts are not,
-    either. Skipped tasks are counted in the log.
+    What other tags hold, such as a field for comments that an organiser added, is not read; predictions, drafts and skipped
+    tasks are not, either.
     """
     read: dict[tuple[str, str], _Answer] = {}
     for path in exports:
-        skipped, before = 0, len(read)
-        for number, record in enumerate(checked(list[dict[str, Any]], read_json(path), str(path)), start=1):
-            where = f"{path}, record {number}" + (f" (task {record['id']})" if "id" in record else "")
-            task = checked(_Task, _as_task(record, where, tags), where)
-            skipped += sum(given.was_cancelled for given in task.annotations)
-            for given in task.annotations:
-                if given.was_cancelled:
+        for number, record in enumerate(checked(list[Any], read_json(path), str(path)), start=1):
+            task = checked(_Task, record, f"{path}, record {number}")
+            for annotation in task.annotations:
+                if annotation.get("was_cancelled"):
                     continue
-                answer = _answer(key.get(task.data.item, {}), given, f"{where}, annotation {given.id}", tags)
-                if not answer.task:
+                given = checked(_Annotation, annotation, f"{path}, record {number}")
+                annotator = str(given.completed_by).strip()
+                where = f"{path}, record {number}, annotation {given.id} by annotator {annotator!r}"
+                if task.data.item not in key:
                     problem = f"item {task.data.item!r} is not in {key_path}"
                     hint = "Give the key.csv that was written together with these tasks, and its level"
-                    raise SchemaError(problem, where=answer.where, expected="the items of this key", hint=hint)
-                if first := read.get((task.data.item, answer.annotator)):
-                    problem = f"a second annotation of item {task.data.item!r} by annotator {answer.annotator!r}"
+                    raise SchemaError(problem, where=where, expected="the items of this key", hint=hint)
+                if first := read.get((task.data.item, annotator)):
+                    problem = f"a second annotation of item {task.data.item!r}"
                     hint = "Delete one of them in Label Studio and export again; do not mix exports of several servers"
-                    raise SchemaError(problem, where=answer.where, expected=f"one, as in {first.where}", hint=hint)
-                read[task.data.item, answer.annotator] = answer
-        people = {annotator for _, annotator in [*read][before:]}
-        log.info("%s: %d annotations by %d annotators; %d skipped", path, len(read) - before, len(people), skipped)
+                    raise SchemaError(problem, where=where, expected=f"one, as in {first.where}", hint=hint)
+                values = {
+                    result.from_name: checked(_Given, result.value, f"{where}, tag {result.from_name!r}")
+                    for result in given.result
+                    if result.from_name in tags
+                }
+                texts = {tag: value.text or value.choices for tag, value in values.items()}
+                answer = _Answer(where, key[task.data.item], annotator, texts, given.lead_time)
+                read[task.data.item, annotator] = answer
     if not read:
         raise SchemaError("no task was answered", where=", ".join(map(str, exports)), expected="annotations of tasks")
     return [*read.values()]
-
-
-def _as_task(record: dict[str, Any], where: str, tags: Collection[str]) -> dict[str, Any]:
-    """Return a record in the JSON form; in JSON-MIN it is flat: the task with one annotation, if anybody answered it."""
-    if "annotations" in record:
-        return record
-    if "annotator" not in record:
-        expected = "a list of tasks, as Label Studio exports it as JSON or JSON-MIN"
-        raise SchemaError("neither 'annotations' nor 'annotator' is in it", where=where, expected=expected)
-    number, annotator = record.get("annotation_id"), record["annotator"]
-    given = [{"from_name": tag, "value": record[tag]} for tag in tags if tag in record]
-    annotation = {"id": number, "completed_by": annotator, "lead_time": record.get("lead_time"), "result": given}
-    return {"data": record, "annotations": [annotation] if (number, annotator) != (None, None) else []}
-
-
-def _answer(task: dict[str, str], given: _Annotation, where: str, tags: Collection[str]) -> _Answer:
-    values: dict[str, list[str]] = {}
-    for tag, value in ((result.from_name, result.value) for result in given.result if result.from_name in tags):
-        if tag in values:
-            raise SchemaError(f"tag {tag!r} a second time", where=where, expected="each tag once")
-        read = _Given(text=[value]) if isinstance(value, str) else checked(_Given, value, f"{where}, tag {tag!r}")
-        values[tag] = read.text or read.choices
-    user = given.completed_by
-    # Of an object the number, which the plain form of the export has, before the address.
-    who = (user.email if user.id is None else user.id) if isinstance(user, _User) else user
-    if who is None:
-        raise SchemaError("no annotator", where=where, expected="a number, an address, or an object with one of them")
-    return _Answer(where, task, str(who).strip(), values, given.lead_time)

@@ -28,7 +28,7 @@ def add_commands(commands: Commands) -> None:
     add("--seed", type=whole(0), default=0, help="of items' names, sample and order; default: 0")
 
     add = add_command(parts, "pairs", _pairs, "share out pairs of dialogues among annotators").add_argument
-    add("dialogues", type=Path, nargs="+", help="files of dialogues, or folders of tables")
+    add("dialogues", type=Path, nargs="+", help="files of dialogues, JSON Lines")
     add("--pairs-each", type=whole(1), required=True, metavar="K", help="an annotator, no control")
     add("--question", nargs="+", metavar="NAME", default=["overall"], help="default: overall")
     add("--controls", **READ, help="a CSV of pairs with a known answer")
@@ -43,7 +43,7 @@ def add_commands(commands: Commands) -> None:
 
     about = "turn people's answers into a table of ratings or preferences"
     add = add_command(parts, "import", _import, about).add_argument
-    add("answers", type=Path, nargs="+", help="Label Studio's exports, JSON or JSON-MIN")
+    add("answers", type=Path, nargs="+", help="Label Studio's exports, JSON")
     add("--key", type=Path, required=True, help="the key.csv written with the tasks")
     add("--level", choices=(*RATED_LEVELS, "pair"), required=True)
     add("--output", type=output_table, required=True, help="a .parquet, .csv or .jsonl file")
