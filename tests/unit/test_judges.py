@@ -20,7 +20,7 @@ from comperdial.judges.answers import AnswerFile
 from comperdial.judges.items import items_of
 from comperdial.judges.judging import judge_items, judge_tables
 from comperdial.judges.probabilities import expected_value
-from comperdial.judges.prompting import NAMES, STUDY, fact_lines, history_lines, inline, load, questions
+from comperdial.judges.prompting import NAMES, STUDY, fact_lines, history_lines, inline, load
 from comperdial.judges.requests import MissingAnswersError
 from comperdial.judges.tasks import Task, read_judging
 from faultserver import FaultServer, completion
@@ -113,16 +113,6 @@ def test_a_template_of_ones_own(tmp_path):
             load(str(path)).render(VALUES)
     with pytest.raises(UnknownNameError, match="cpds_simple"):
         load("cpds_simpl")
-
-
-def test_a_folder_of_a_papers_own_prompts(tmp_path):
-    (tmp_path / "cpds_detail.md").write_text(load("cpds_detail").template.replace("human", "HUMAN"))
-    (tmp_path / "questions.yaml").write_text(yaml.safe_dump(questions()))
-    prompt = load("cpds_detail", str(tmp_path))
-    assert prompt.source == str(tmp_path / "cpds_detail.md") and prompt.hash != load("cpds_detail").hash
-    assert load("implicit_turn", str(tmp_path), question="overall").source == str(tmp_path / "questions.yaml")
-    with pytest.raises(ComperdialError, match=r"cpds_simple\.md"):
-        load("cpds_simple", str(tmp_path))
 
 
 # --- from answers to scores ------------------------------------------------------------------------------------------
@@ -346,11 +336,11 @@ def command(tmp_path, tables, root, monkeypatch, capsys):
 def test_list_plan_and_run(command, tmp_path):
     listed = command("judge list tables/mine")
     assert "mine  cpds-d_rules: ready" in listed
-    planned = command("judge plan tables/mine --judges gpt --variants cpds-d")
+    planned = command("judge plan tables/mine --metric cpds-d_gpt")
     # Three answers to each of four responses.
     assert "mine  cpds-d_gpt: 12 calls, about" in planned and "$0.00 are spent of a budget of $0.00" in planned
     assert "cpds-dial_gpt: not counted: its turns are not all" in command(
-        "judge plan tables/mine --judges gpt --variants cpds-dial"
+        "judge plan tables/mine --metric cpds-dial_gpt"
     )
     files = "--output results/mine/scores/{0}.parquet --judgements results/mine/judgements/{0}.parquet"
     for metric in ("cpds-d_rules", "cpds-dial_rules"):
@@ -363,7 +353,7 @@ def test_list_plan_and_run(command, tmp_path):
         f"judge run tables/mine --metric cpds-d_gpt {files.format('x')}", 1
     )
     assert "cpds-d_rules" in command("judge run tables/mine --metric cpds-d_rule", 1)
-    assert "nothing could be asked" in command("judge run tables/mine --judges gpt --variants cpds-d", 1)
+    assert "nothing could be asked" in command("judge run tables/mine --metric cpds-d_gpt", 1)
     assert "0 answers" in command("judge export-answers published.parquet --answers ledger")
     exported = command("judge export-answers texts.parquet --texts --answers ledger")
     count = int(exported.split(": ")[1].split()[0])

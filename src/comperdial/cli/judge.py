@@ -42,8 +42,7 @@ def _add_chosen(commands: Commands, name: str, about: str) -> Add:
     add = add_command(commands, name, f"judging:{name}_tasks", about).add_argument
     add("tables", type=Path, nargs="*", help="folders of tables; default: of params.yaml's data sets")
     add("--metric", nargs="+", help="VARIANT_JUDGE; default: all that judge a data set")
-    add("--judges", nargs="+", help="default: all")
-    add("--variants", nargs="+", help="default: all")
+    add("--judges", nargs="+", help="default: those that params.yaml names for a data set")
     add("--params", **_PARAMS)
     add("--answers", type=Path, help=f"{_ANSWERS}as params.yaml has it")
     return add
@@ -128,19 +127,11 @@ def _add_answers(commands: Commands) -> None:
 
 
 def _add_prompts(commands: Commands) -> None:
-    prompts: Any = {"default": "ours", "metavar": "FOLDER"}
-    prompts["help"] = "`ours` (the default), or a folder with a paper's prompts, which are checked"
-    about = "list, check and show the judges' prompts, ours or a folder's"
-    group = add_command(commands, "prompts", "judging:list_prompts", about)
-    group.set_defaults(prompts="ours")
+    group = add_command(commands, "prompts", "judging:list_prompts", "list and show the judges' prompts")
     parts = group.add_subparsers(title="commands", metavar="COMMAND")
-
-    about = "list the prompts with hash, level and placeholders (the default)"
-    add_command(parts, "list", "judging:list_prompts", about).add_argument("--prompts", **prompts)
-
+    add_command(parts, "list", "judging:list_prompts", "list prompts with hash, level and placeholders (the default)")
     add = add_command(parts, "show", "judging:show_prompt", "print a prompt's template").add_argument
     add("name", metavar="NAME", help="a prompt's name, or the path of a template of your own")
-    add("--prompts", **prompts)
     add("--explain", action="store_true", help="with the block that asks for a rationale")
     add("--question", help="what a prompt with a place for a question asks: a name or a text")
 

@@ -58,8 +58,7 @@ def _chosen(options: argparse.Namespace) -> tuple[Judging, list[tuple[Path, Task
             hint = f"Make them: snakemake {folder}/responses.parquet --config 'datasets=[{folder.name}]'"
             raise FileError("no tables of a data set", where=str(folder), expected="responses.parquet", hint=hint)
     every = judging.every_task()
-    names = {"judge": options.judges, "variant": options.variants, "metric of a judge": options.metric}
-    for (kind, given), known in zip(names.items(), (judging.judges, judging.variants, every), strict=True):
+    for kind, given, known in (("judge", options.judges, judging.judges), ("metric of a judge", options.metric, every)):
         if unknown := [name for name in given or () if name not in known]:
             raise UnknownNameError(kind, unknown[0], known)
     if options.metric:
@@ -70,14 +69,12 @@ def _chosen(options: argparse.Namespace) -> tuple[Judging, list[tuple[Path, Task
 def _tasks(options: argparse.Namespace, judging: Judging, config: dict[str, Any], folder: Path) -> list[Task]:
     """Return what is asked about a data set, turns before dialogues."""
     dataset = folder.name
-    # A judge or a variant that is named is asked, whatever the configuration says of the data set.
-    judges = {dataset: tuple(options.judges)} if options.judges else {}
-    asks = {dataset: tuple(options.variants)} if options.variants else {}
-    judging = replace(judging, by_dataset={**judging.by_dataset, **judges}, asks={**judging.asks, **asks})
+    if options.judges:
+        judging = replace(judging, by_dataset={**judging.by_dataset, dataset: tuple(options.judges)})
     catalogue = Path(config.get("catalogue") or "")
     entry = load_catalogue(catalogue).datasets.get(dataset) if catalogue.is_file() else None
     levels = judged_levels(dataset, entry.levels if entry else None)
-    if entry is None or options.variants:
+    if entry is None:
         contexts = schema.read(folder / "contexts.parquet", "contexts")
         levels = {"turns": True, "dialogues": bool(contexts["dialogue_id"].duplicated().any())}
     # Scores of fewer samples are made of the same answers.
@@ -114,13 +111,10 @@ def list_tasks(options: argparse.Namespace) -> None:
     for folder, task in chosen:
         why = task.unavailable(folder.name)
         print(f"{folder.name}  {task.name}: {'not run: ' + why if why else 'ready'}")
-    asked = dict.fromkeys(task.judge.name for _, task in chosen)
-    for name in asked:
+    for name in dict.fromkeys(task.judge.name for _, task in chosen):
         for variant in judging.variants.values():
             if why := variant.unasked(judging.judges[name]):
                 print(f"{name} is not asked {variant.name}: {why}")
-    if idle := [name for name in judging.judges if name not in asked]:
-        print(f"Not asked of these data sets: {', '.join(idle)}. See them with --judges NAME.")
 
 
 def plan_tasks(options: argparse.Namespace) -> None:
@@ -264,24 +258,17 @@ def import_answers(options: argparse.Namespace) -> None:
         print(f"{answers.path}: {answers.add(options.file):,} new answers")
 
 
-def list_prompts(options: argparse.Namespace) -> None:
-    """List the prompts, ours or those of a folder."""
-    folder, is_ours = Path(options.prompts), options.prompts == prompting.OURS
-    absent = [name for name in prompting.NAMES if not (is_ours or (folder / f"{name}.md").is_file())]
-    if absent:
-        print(f"not in {folder}: {', '.join(absent)}")
-    for name in (*prompting.NAMES, *(prompting.STUDY if is_ours else ())):
-        if name in absent:
-            continue
-        prompt = prompting.load(name, options.prompts)
+def list_prompts(_: argparse.Namespace) -> None:
+    """List the prompts, and the questions by dimension."""
+    for name in (*prompting.NAMES, *prompting.STUDY):
+        prompt = prompting.load(name)
         fields = ", ".join(field for field in (*prompting.FIELDS, "question") if field in prompt.fields)
         print(f"{name:17}  {prompt.hash[:16]}  {prompt.level:8}  {fields}")
-    if is_ours or (folder / prompting.QUESTIONS).is_file():
-        for level, texts in prompting.questions(options.prompts).items():
-            print(f"{'questions':17}  {'':16}  {level:8}  {', '.join(texts)}")
+    for level, texts in prompting.questions().items():
+        print(f"{'questions':17}  {'':16}  {level:8}  {', '.join(texts)}")
 
 
 def show_prompt(options: argparse.Namespace) -> None:
     """Print a prompt's template."""
-    prompt = prompting.load(options.name, options.prompts, explain=options.explain, question=options.question)
+    prompt = prompting.load(options.name, explain=options.explain, question=options.question)
     print(prompt.template, end="" if prompt.template.endswith("\n") else "\n")

@@ -273,7 +273,6 @@ class Judging(Strict):
     judges: dict[str, Distinct[Text]]
     variants: dict[VariantName, Variant]
     asks: dict[str, Distinct[Text]] = {}
-    prompts: Text = "ours"
     ledger: Text = "data/ledger"
     prices: Text = "data/prices.yaml"
     budget: Annotated[int | float, Field(ge=0), Expected("US dollars, 0 or more")] = 0

@@ -19,9 +19,8 @@ from jinja2 import meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from comperdial.config import load_yaml
-from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.files import read_text
-from comperdial.core.names import RATED_LEVELS
 from comperdial.judges.requests import digest
 
 OURS = "ours"
@@ -29,13 +28,12 @@ NAMES = (
     "original_simple", "original_detail", "cpds_simple_ref", "cpds_simple", "cpds_detail_ref", "cpds_detail",
     "cpds_dialogue",
 )  # fmt: skip
-"""CPDScore's prompts and the two that it varies (ComperDial, appendix B): a folder may have a paper's own wording."""
+"""CPDScore's prompts and the two that it varies (ComperDial, appendix B)."""
 STUDY = (
     "explicit_turn", "explicit_dialogue", "implicit_turn", "implicit_dialogue", "rating_turn", "rating_dialogue",
 )  # fmt: skip
 """Ratings asked for and questions answered with a label (Zhang et al. 2024, figures 1 and 2, which are pictures)."""
 FIELDS = ("history", "response", "reference", "fact", "turn_scores", "responses", "dialogue")
-QUESTIONS = "questions.yaml"
 
 _FOLDER = Path(__file__).parent / "prompts"
 _QUESTION = re.compile(r"\{\{-?\s*question\s*-?\}\}")
@@ -51,7 +49,7 @@ class Prompt:
 
     name: str  # its name, or the file name of the user's own template without its suffix
     template: str  # the text, with the question that it asks, and the block that asks for a rationale if one is wanted
-    source: str  # ``ours``, or the user's file: the template, or the questions that ours asks one of
+    source: str  # ``ours``, or the user's file
 
     @cached_property
     def hash(self) -> str:
@@ -105,15 +103,13 @@ class Prompt:
 
 
 @functools.lru_cache(maxsize=256)
-def load(name: str, source: str = OURS, *, explain: bool = False, question: str | None = None) -> Prompt:
+def load(name: str, *, explain: bool = False, question: str | None = None) -> Prompt:
     """Read a prompt.
 
     Parameters
     ----------
     name
         A name; or a path to the user's own template, which is what holds a slash or ends in ``.md``.
-    source
-        ``ours``, or a folder with a paper's own wording of :data:`NAMES` as ``NAME.md``.
     explain
         Whether to ask for a rationale, in a section of its own before the last one.
     question
@@ -122,8 +118,8 @@ def load(name: str, source: str = OURS, *, explain: bool = False, question: str 
 
     Raises
     ------
-    UnknownNameError, MissingResourceError
-        When there is no such prompt or question, or none in the folder.
+    UnknownNameError
+        When there is no such prompt or question.
     ConfigError
         When a template is faulty, or has no place for the question.
     """
@@ -132,66 +128,42 @@ def load(name: str, source: str = OURS, *, explain: bool = False, question: str 
     elif name not in (*NAMES, *STUDY, "pair"):
         raise UnknownNameError("prompt", name, (*NAMES, *STUDY))
     else:
-        path = _file(f"{name}.md", source if name in NAMES else OURS)
-        prompt = Prompt(name, _read(path), OURS if path.parent == _FOLDER else str(path))
+        prompt = Prompt(name, _read(_FOLDER / f"{name}.md"), OURS)
     if unknown := sorted(prompt.fields - {*FIELDS, "question", *(("first", "second") if name == "pair" else ())}):
         raise UnknownNameError("placeholder", unknown[0], FIELDS, where=prompt.where)
     if not prompt.fields & {"response", "responses", "dialogue", "first"}:
         expected = "`response`, `responses` or `dialogue` in it"
         raise ConfigError("the template shows nothing to rate", where=prompt.where, expected=expected)
-    template, origin = prompt.template, prompt.source
+    template = prompt.template
     if question is not None:
         if "question" not in prompt.fields:
             problem = f"the question {question!r}, and no place for it"
             raise ConfigError(problem, where=prompt.where, expected="`question` in the template")
-        text = find_question(question, prompt.level, source)
-        escaped = inline(text).replace("{", "{{ '{' }}")
+        escaped = inline(find_question(question, prompt.level)).replace("{", "{{ '{' }}")
         template = _QUESTION.sub(lambda _: escaped, template)
-        if source != OURS and name in STUDY and text != question:
-            origin = str(Path(source) / QUESTIONS)
-    return Prompt(prompt.name, _explained(template) if explain else template, origin)
+    return Prompt(prompt.name, _explained(template) if explain else template, prompt.source)
 
 
-def find_question(question: str, level: str, source: str = OURS) -> str:
+def find_question(question: str, level: str) -> str:
     """Return the text of a question: of a dimension such as ``relevance``, or the user's own, known by its spaces."""
     if len(question.split()) > 1:
         return question
-    known = questions(source)[level]
+    known = questions()[level]
     if question not in known:
-        raise UnknownNameError(f"question at {level} level", question, known, where=f"{QUESTIONS} ({source})")
+        raise UnknownNameError(f"question at {level} level", question, known)
     return known[question]
 
 
-def questions(source: str = OURS) -> dict[str, dict[str, str]]:
-    """Return what implicit scoring asks, by level and dimension: ours, or those of a folder's ``questions.yaml``.
+def questions() -> dict[str, dict[str, str]]:
+    """Return what implicit scoring asks, by level and dimension.
 
     Every question is worded so that the first label, such as Yes, is the good answer.
     """
-    path = _file(QUESTIONS, source)
-    content = load_yaml(path)
-    for level in RATED_LEVELS:
-        asked = content.get(level)
-        texts = asked.values() if isinstance(asked, dict) else [None]
-        if not all(isinstance(text, str) and text.strip() for text in texts):
-            raise ConfigError(f"no questions at {level} level", where=str(path), expected="a text for each dimension")
-    return content
+    return load_yaml(_FOLDER / "questions.yaml")
 
 
 def _read(path: str | Path) -> str:
     return read_text(path).replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _file(name: str, source: str) -> Path:
-    """Return a file of the package, or of the user's folder."""
-    path = _FOLDER / name if source == OURS else Path(source) / name
-    if not path.is_file():
-        raise MissingResourceError(
-            f"there is no {name!r} in the folder that `prompts` names",
-            where=str(path),
-            expected="a paper's prompts as NAME.md, its questions as questions.yaml",
-            hint="Save it as docs/judges.md says (Prompts), or use `prompts: ours`",
-        )
-    return path
 
 
 def _explained(template: str) -> str:

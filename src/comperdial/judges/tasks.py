@@ -87,7 +87,6 @@ class Judging:
     judges: Mapping[str, Judge]
     variants: Mapping[str, Variant]
     by_dataset: Mapping[str, tuple[str, ...]]
-    prompts: str
     ledger: Path
     prices: Path
     budget: float
@@ -174,7 +173,7 @@ class Task:
     def prompt(self) -> Prompt:
         """Return the prompt, which must take the fields that the variant names."""
         variant = self.variant
-        prompt = prompting.load(variant.prompt, self.judging.prompts, explain=self.explain, question=variant.question)
+        prompt = prompting.load(variant.prompt, explain=self.explain, question=variant.question)
         if prompt.fields != set(variant.fields):
             fields = f"`fields` to say so; it says {', '.join(variant.fields)}"
             raise ConfigError(
@@ -377,7 +376,6 @@ def read_judging(
         variants=variants,
         by_dataset={DEFAULT: ()} | _by_dataset(section.judges, groups, "params.yaml, judging.judges"),
         asks=_by_dataset(section.asks, groups, "params.yaml, judging.asks"),
-        prompts=section.prompts,
         ledger=Path(section.ledger),
         prices=Path(section.prices),
         budget=float(section.budget),
