@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from comperdial.challenge.personas import (
     ASPECTS,
-    age_contradiction,
     aspect_of,
-    family_contradiction,
+    fitting_age,
     generate,
     read_constraints,
     read_graph,
-    write_personas,
 )
 from comperdial.cli import main
 from comperdial.core.errors import ConfigError, SchemaError
@@ -57,13 +55,7 @@ def peacok(relation):
     }
 
 
-def apart(aspect):
-    """The aspect, and in a text of its own whether it has to do with other people."""
-    base = aspect.removesuffix("_relationship")
-    return {"majority": [base, "relationship" if base != aspect else "self", "distinct"]}
-
-
-@pytest.mark.parametrize("relation", [lambda a: {"relation": a}, lambda a: {"main_relation": a}, apart])
+@pytest.mark.parametrize("relation", [lambda a: {"relation": a}, lambda a: {"main": [a, "distinct"]}])
 def test_a_relation_is_read_from_any_field(tmp_path, relation):
     path = tmp_path / "peacok_kg.json"
     path.write_text(json.dumps(peacok(relation)))
@@ -75,7 +67,7 @@ def test_a_relation_is_read_from_any_field(tmp_path, relation):
     [
         (
             {"a rancher": {"attributes": {"tends": {"attr_person": "tend", "colour": "blue"}}}},
-            "the texts in their places are: blue",
+            "The texts in the places of relations are: blue",
         ),
         ({"a rancher": {"edges": {}}}, "a rancher.attributes is missing"),
         ({"a rancher": {"attributes": {"tends": 3}}}, "a rancher.attributes.tends is 3"),
@@ -120,8 +112,8 @@ def test_negative_heads_are_exactly_those_we_wrote_as_such(graph, constraints):
         f"i am a {w}" for w in ("forger", "con artist", "bully", "shoplifter", "burglar", "habitual liar")
     }
     assert len(graph) - len(negative) >= 60
-    assert constraints.is_negative("i am a dishonest person") == "dishonest"
-    assert constraints.is_negative("i am a detective who catches thieves and burglars") is None
+    assert constraints.is_negative("i am a dishonest person")
+    assert not constraints.is_negative("i am a detective who catches thieves and burglars")
 
 
 @pytest.mark.parametrize(
@@ -139,45 +131,26 @@ def test_negative_heads_are_exactly_those_we_wrote_as_such(graph, constraints):
     ],
 )
 def test_gendered_words_become_neutral(constraints, text, neutral):
-    assert constraints.neutralise(text)[0] == neutral
-
-
-def test_what_was_neutralised_is_reported(constraints):
-    assert constraints.neutralise("a king and a salesman")[1] == ["king (no neutral word)", "salesman -> salesperson"]
+    assert constraints.neutralise(text) == neutral
 
 
 @pytest.mark.parametrize(
-    ("sentence", "age", "goal", "rule"),
+    ("sentence", "age", "goal", "fitting"),
     [
-        ("i worked for a company for 20 years in the past.", 25, False, "more years than lived"),
-        ("i worked for a company for 20 years in the past.", 34, False, None),
-        ("i turned 60 with a cake in the past.", 41, False, "an age not reached"),
-        ("i retired from the navy in the past.", 25, False, "retired"),
-        ("i am a grandparent of three.", 30, False, "grandparent"),
-        ("my character trait: a proud grandparent of three.", 24, False, "grandparent"),
-        ("my character trait: a proud grandparent of three.", 38, False, None),
-        ("i intend to celebrate my 18th birthday in the future.", 33, True, "already older"),
-        ("i intend to celebrate my 18th birthday in the future.", 17, True, None),
-        ("i intend to work for 20 years in the future.", 20, True, None),
-        ("i baked 300 loaves in the past.", 20, False, None),
+        ("i worked for a company for 20 years in the past.", 25, False, 34),
+        ("i worked for a company for 20 years in the past.", 34, False, 34),
+        ("i turned 60 with a cake in the past.", 41, False, 60),
+        ("i retired from the navy in the past.", 25, False, 40),
+        ("i am a grandparent of three.", 30, False, 38),
+        ("my character trait: a proud grandparent of three.", 38, False, 38),
+        ("i intend to celebrate my 18th birthday in the future.", 33, True, 17),
+        ("i intend to celebrate my 18th birthday in the future.", 17, True, 17),
+        ("i intend to work for 20 years in the future.", 20, True, 20),
+        ("i baked 300 loaves in the past.", 20, False, 20),
     ],
 )
-def test_contradictions_with_the_age(sentence, age, goal, rule):
-    result = age_contradiction(sentence, age, goal=goal)
-    assert (result is None) if rule is None else rule in result[0]
-
-
-@pytest.mark.parametrize(
-    ("sentence", "family", "contradicts"),
-    [
-        ("i regularly or consistently cook for my roommate.", "I live on my own.", True),
-        ("i intend to visit my sister in the future.", "I am an only child.", True),
-        ("i intend to welcome my first child in the future.", "I have two sons.", True),
-        ("i regularly or consistently swim.", "I live on my own.", False),
-    ],
-)
-def test_contradictions_with_the_family(sentence, family, contradicts):
-    assert bool(family_contradiction(sentence, family)) == contradicts
+def test_ages_that_agree_with_a_sentence(sentence, age, goal, fitting):
+    assert fitting_age(sentence, age, goal=goal) == fitting
 
 
 def check(persona, graph, constraints):
@@ -202,9 +175,8 @@ def check(persona, graph, constraints):
     assert set(persona.kinds[3:]) <= {"head", *ASPECTS}
     assert len(profile) == len(persona.kinds) - 3 >= 2 + 2 * 4
     for sentence, kind in zip(profile, persona.kinds[3:], strict=True):
-        assert not [word for word in constraints.neutralise(sentence)[1] if "->" in word]
-        assert age_contradiction(sentence, years, goal=kind.startswith("goal")) is None
-        assert family_contradiction(sentence, family) is None
+        assert constraints.neutralise(sentence) == sentence
+        assert fitting_age(sentence, years, goal=kind.startswith("goal")) == years
         assert sentence == sentence.lower()
         assert sentence.endswith(".") and ".." not in sentence
 
@@ -225,21 +197,17 @@ def test_more_personas_leave_the_first_as_they_were(graph, constraints):
     assert generate(graph, constraints, count=9, seed=7)[:3] == few
 
 
-def test_a_contradiction_is_resolved_and_reported(constraints, tmp_path):
+def test_an_age_gives_way_to_a_sentence(constraints):
     heads = {
         "i am a nurse": {"experience": ["worked nights for 30 years"]},
         "i am a marathon runner": {"experience": ["ran"]},
     }
-    write_personas(heads, constraints, tmp_path / "personas.json", count=30, seed=1)
-    written = json.loads((tmp_path / "personas.json").read_text())
-    assert all(persona["age"] >= 44 for persona in written["personas"])
-    assert {one["done"] for one in written["report"]["contradictions"]} == {"the age became 44"}
-    assert written["report"]["personas"] == 30
+    assert all(persona.age >= 44 for persona in generate(heads, constraints, count=30, seed=1))
 
 
 def test_too_few_usable_heads(constraints):
     heads = {"i am a forger": {"experience": ["forged"]}, "i am a nurse": {"experience": ["nursed"]}}
-    with pytest.raises(ConfigError, match="1 of 2 heads are usable"):
+    with pytest.raises(ConfigError, match="none of 1 heads fit together"):
         generate(heads, constraints, count=1, seed=1)
 
 
@@ -247,8 +215,6 @@ def test_too_few_usable_heads(constraints):
     ("file", "text", "named"),
     [
         ("names.csv", "generation,gender,name\n10,x,Liam\n", "line 2: gender is 'x'"),
-        ("names.csv", "generation,gender,name\n", "no names"),
-        ("family.csv", "family_info,start_age,end_age\nI have a dog.,50,20\n", "line 2: ages 50 to 20"),
         ("ages.csv", "head,start_age,end_age\na nurse,young,20\n", "line 2: start_age is 'young'"),
         ("ages.csv", "head,start\na nurse,20\n", "start_age is missing"),
         ("gender_neutral.csv", "gendered,neutral\n,person\n", "line 2: gendered is ''"),
@@ -266,8 +232,8 @@ def test_a_list_of_no_words_forbids_and_replaces_nothing(root, tmp_path):
     (tmp_path / "personas/gender_neutral.csv").write_text("gendered,neutral\n")
     (tmp_path / "personas/negative.csv").write_text("word,kind\n")
     result = read_constraints(tmp_path / "personas")
-    assert result.neutralise("i am a policeman") == ("i am a policeman", [])
-    assert result.is_negative("i am a thief") is None
+    assert result.neutralise("i am a policeman") == "i am a policeman"
+    assert not result.is_negative("i am a thief")
 
 
 def test_the_command(root, tmp_path, capsys):

@@ -22,7 +22,7 @@ rule personas:
         graph=config["personas"]["graph"],
         constraints=[
             f"{config['personas']['constraints']}/{name}.csv"
-            for name in ("names", "family", "ages", "negative", "gender_neutral", "opposites")
+            for name in ("names", "family", "ages", "negative", "gender_neutral")
         ],
     output:
         "results/personas/personas.json",

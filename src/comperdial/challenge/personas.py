@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import permutations
@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, NonNegativeInt, create_model
+from pydantic import BaseModel, NonNegativeInt
 
 from comperdial.challenge.records import Filled, checked
 from comperdial.core.errors import ConfigError, SchemaError
 from comperdial.core.files import read_json, read_table, write_json
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 Heads = dict[str, dict[str, list[str]]]
 """Head persona as "i am …" -> aspect -> tails in the first person, in the order of the file."""
@@ -61,28 +62,20 @@ def read_graph(path: str | Path) -> Heads:
             tail = re.sub("^i (?!intend|regularly|am|was|will)", "", tail)
             fields = [value for place, value in attribute.items() if not place.startswith("attr_")]
             texts = [text for value in fields for text in (value if isinstance(value, list) else [value])]
-            texts = [text for text in texts if isinstance(text, str)]
-            aspect = next((aspect for text in texts if (aspect := aspect_of(text))), None)
+            aspect = next((aspect for text in texts if isinstance(text, str) and (aspect := aspect_of(text))), None)
             if aspect is None:
-                unknown[", ".join(texts) or "(none)"] += 1
-                continue
-            # A text of its own may say that the attribute has to do with other people.
-            if {text.strip().lower().replace(" ", "_") for text in texts} & _WITH_OTHERS:
-                aspect = f"{aspect.removesuffix('_relationship')}_relationship"
-            if tail and tail not in tails.setdefault(aspect, []):
+                unknown[", ".join(map(str, texts)) or "(none)"] += 1
+            elif tail and tail not in tails.setdefault(aspect, []):
                 tails[aspect].append(tail)
     count = sum(len(tails) for aspects in heads.values() for tails in aspects.values())
     if not count:
-        texts = [text for text, _ in unknown.most_common(9)]
-        hint = f"No relation names an aspect; the texts in their places are: {', '.join(texts):.800}" if texts else None
+        hint = f"The texts in the places of relations are: {', '.join(text for text, _ in unknown.most_common(9)):.800}"
         expected = f"relations such as {', '.join(ASPECTS)}"
-        raise SchemaError("no head with a tail", where=str(path), expected=expected, hint=hint)
-    log = logging.getLogger(__name__)
+        raise SchemaError("no head with a tail", where=str(path), expected=expected, hint=hint if unknown else None)
     log.info("%s: %d heads, %d tails; relations that name no aspect: %s", path, len(heads), count, dict(unknown))
     return heads
 
 
-_WITH_OTHERS = {"relationship", "with_relationship", "interactive"}
 _BASES = {form.replace("_", ""): form for form in _FORMS}
 _BASES |= {"routine": "routine_habit", "habit": "routine_habit", "goal": "goal_plan", "plan": "goal_plan"}
 _FILLERS = {"or", "a", "and", "with", "without", "no", "not", "relationship", "relation", "has"}
@@ -132,8 +125,6 @@ class Constraints:
     negative: dict[str, str]
     # Gendered word -> neutral word, or "" if there is none.
     neutral: dict[str, str]
-    # Pairs of phrases that cannot both be true of one persona.
-    opposites: list[tuple[str, str]]
 
     def ages_of(self, head: str) -> range:
         """Return the ages of a head persona, given as "i am …"."""
@@ -147,17 +138,14 @@ class Constraints:
         gendered = re.compile(rf"\b{_any_of(sorted(self.neutral, key=len, reverse=True))}\b", re.IGNORECASE)
         return re.compile(rf"\b{adjectives}\b"), re.compile(rf"\b{nouns}s?$"), gendered
 
-    def is_negative(self, head: str) -> str | None:
-        """Return the word that makes a head negative, or None."""
+    def is_negative(self, head: str) -> bool:
+        """Return whether a word makes a head negative."""
         adjective, noun, _ = self._patterns
-        match = adjective.search(head.lower()) or noun.search(re.sub(_PHRASE_END, "", head.lower()).strip())
-        return match.group(1) if match else None
+        phrase = re.sub(_PHRASE_END, "", head.lower()).strip()
+        return bool(adjective.search(head.lower()) or noun.search(phrase))
 
-    def neutralise(self, text: str) -> tuple[str, list[str]]:
-        """Put neutral words for gendered ones, and say what was replaced, as "policeman -> police officer".
-
-        A word without a neutral alternative stays, and is reported as "king (no neutral word)".
-        """
+    def neutralise(self, text: str) -> str:
+        """Put neutral words for gendered ones; a word without a neutral alternative, such as "king", stays."""
         done: list[str] = []
 
         def replace(match: re.Match[str]) -> str:
@@ -166,26 +154,16 @@ class Constraints:
             if word == "her":
                 following = re.match(r"\s+([a-z'-]+)", text[match.end() :].lower())
                 neutral = "them" if (following.group(1) if following else "") in _NOT_OWNED else neutral
-            done.append(f"{word} -> {neutral}" if neutral else f"{word} (no neutral word)")
+            done.extend([word] * bool(neutral))
             return neutral or match.group()
 
         result = self._patterns[2].sub(replace, text)
-        if any(item.split(" ")[0] in ("he", "she") for item in done):
+        if {"he", "she"} & {*done}:
             for wrong, right in (("is", "are"), ("was", "were"), ("has", "have"), ("does", "do")):
                 result = re.sub(rf"\bthey {wrong}\b", f"they {right}", result)
-        if any("->" in item for item in done):
+        if done:
             result = re.sub(r"\ba (?=[aeio])", "an ", re.sub(r"\ban (?=[^aeiou\W])", "a ", result))
-        return result, done
-
-    def opposite(self, sentence: str, others: Sequence[str]) -> str | None:
-        """Return the first of the other sentences that says the opposite of a sentence, or None."""
-        for pair in self.opposites:
-            for here, there in (pair, pair[::-1]):
-                if re.search(rf"\b{re.escape(here)}", sentence):
-                    other = next((other for other in others if re.search(rf"\b{re.escape(there)}", other)), None)
-                    if other is not None:
-                        return other
-        return None
+        return result
 
 
 def _any_of(words: Iterable[str]) -> str:
@@ -193,45 +171,50 @@ def _any_of(words: Iterable[str]) -> str:
     return f"({'|'.join(map(re.escape, words)) or '(?!)'})"
 
 
+class _Name(BaseModel):
+    generation: int
+    gender: Literal[GENDERS]  # type: ignore[valid-type]
+    name: Filled
+
+
+class _Ages(BaseModel):
+    start_age: NonNegativeInt
+    end_age: int
+
+
+class _Negative(BaseModel):
+    word: Filled
+    kind: str
+
+
+class _Neutral(BaseModel):
+    gendered: Filled
+    neutral: str
+
+
 def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20, 50)) -> Constraints:
-    """Read the CSV files of a folder; a :class:`SchemaError` names the line with an age or a gender that is none."""
-    folder = Path(folder)
+    """Read the CSV files of a folder; a :class:`SchemaError` names the line at fault."""
+
+    def rows(name: str, kind: type[T]) -> list[tuple[dict[str, str], T]]:
+        path = Path(folder) / f"{name}.csv"
+        records = read_table(path).to_dict("records")
+        return [(row, checked(kind, row, f"{path}, line {line}")) for line, row in enumerate(records, start=2)]
+
+    def ages(name: str, column: str) -> dict[str, range]:
+        return {row[column]: range(of.start_age, of.end_age + 1) for row, of in rows(name, _Ages)}
+
     names: dict[tuple[int, str], list[str]] = {}
-    for row in _rows(folder / "names.csv", generation=int, gender=Literal[GENDERS], name=Filled):
-        names.setdefault((row["generation"], row["gender"]), []).append(row["name"])
-    if not names:
-        raise SchemaError("no names", where=str(folder / "names.csv"), expected="a row for each name")
-    neutral = _rows(folder / "gender_neutral.csv", gendered=Filled, neutral=str)
+    for _, row in rows("names", _Name):
+        names.setdefault((row.generation, row.gender), []).append(row.name)
     return Constraints(
         names=names,
-        family=_ages(folder / "family.csv", "family_info"),
-        ages={head_sentence(head): ages for head, ages in _ages(folder / "ages.csv", "head").items()},
-        negative={row["word"]: row["kind"] for row in _rows(folder / "negative.csv", word=Filled, kind=str)},
-        neutral={row["gendered"]: row["neutral"] for row in neutral},
-        opposites=[(row["one"], row["other"]) for row in _rows(folder / "opposites.csv", one=Filled, other=str)],
+        family=ages("family", "family_info"),
+        ages={head_sentence(head): of for head, of in ages("ages", "head").items()},
+        negative={row.word: row.kind for _, row in rows("negative", _Negative)},
+        neutral={row.gendered: row.neutral for _, row in rows("gender_neutral", _Neutral)},
         default_ages=range(default_ages[0], default_ages[1] + 1),
     )
 
-
-def _ages(path: Path, name: str) -> dict[str, range]:
-    """Return the ages, both ends included, of each sentence or head in a file."""
-    ages = {}
-    for line, row in enumerate(_rows(path, **{name: Filled}, start_age=NonNegativeInt, end_age=int), start=2):
-        if row["start_age"] > row["end_age"]:
-            problem = f"ages {row['start_age']} to {row['end_age']}"
-            raise SchemaError(problem, where=f"{path}, line {line}", expected="start_age <= end_age")
-        ages[row[name]] = range(row["start_age"], row["end_age"] + 1)
-    return ages
-
-
-def _rows(path: Path, **columns: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
-    fields: dict[str, Any] = {name: (kind, ...) for name, kind in columns.items()}
-    row_type = create_model(path.stem, **fields)
-    for line, row in enumerate(read_table(path).to_dict("records"), start=2):
-        yield checked(row_type, row, f"{path}, line {line}").model_dump()
-
-
-# Contradictions inside a persona
 
 # The youngest age at which somebody starts what they have then done "for N years".
 _STARTED_AT = 14
@@ -241,48 +224,23 @@ _WILL_REACH = r"\b(?:turn|before|by|on my|my) (\d+)(?:st|nd|rd|th)?\b(?: birthda
 # Sentences that are true from an age on.
 _RETIRED = r"\bretired from\b|\b(?:am|as) (?:a )?retired\b"
 _GRANDPARENT = r"\bgrand(?:mother|father|parent) of\b|\bmy grand(?:child|son|daughter)"
-# Two sentences that exclude each other, in family information and elsewhere.
-_FAMILY = {
-    "lives alone and with somebody": (
-        r"\blive on my own\b|\blive alone\b",
-        r"\b(?:live|living|share a (?:flat|room|house)) with\b|\bmy (?:spouse|roommate|flatmate)s?\b",
-    ),
-    "an only child with a sibling": (r"\bonly child\b", r"\bmy (?:\w+ )?(?:siblings?|brothers?|sisters?|twin)\b"),
-    "a parent without children": (
-        r"\bhave \w+ (?:sons|daughters|children)\b|\bmy (?:son|daughter) \b",
-        r"\bno (?:children|kids)\b|\bchildless\b|\bmy first (?:child|baby)\b",
-    ),
-}
 
 
-def age_contradiction(sentence: str, age: int, *, goal: bool = False) -> tuple[str, int] | None:
-    """Return the rule by which a sentence contradicts an age in years, and the nearest age that it fits, or None.
-
-    ``sentence`` is in lower case; the ages of a ``goal`` lie ahead.
-    """
+def fitting_age(sentence: str, age: int, *, goal: bool = False) -> int:
+    """Return the nearest age in years that agrees with a sentence, in lower case; the ages of a ``goal`` lie ahead."""
     if goal:
-        passed = next((number for number in _numbers(_WILL_REACH, sentence) if number <= age), None)
-        return None if passed is None else ("already older than planned", passed - 1)
-    least = {
-        "more years than lived since childhood": max((_STARTED_AT + n for n in _numbers(_YEARS, sentence)), default=0),
-        "an age not reached yet": max(_numbers(_REACHED, sentence), default=0),
-        "too young to be retired": 40 if re.search(_RETIRED, sentence) else 0,
-        "too young to be a grandparent": 38 if re.search(_GRANDPARENT, sentence) else 0,
-    }
-    return next(((rule, years) for rule, years in least.items() if age < years), None)
+        return next((number - 1 for number in _numbers(_WILL_REACH, sentence) if number <= age), age)
+    least = (
+        max((_STARTED_AT + n for n in _numbers(_YEARS, sentence)), default=0),
+        max(_numbers(_REACHED, sentence), default=0),
+        40 if re.search(_RETIRED, sentence) else 0,
+        38 if re.search(_GRANDPARENT, sentence) else 0,
+    )
+    return next((years for years in least if age < years), age)
 
 
 def _numbers(pattern: str, sentence: str) -> list[int]:
     return [int(group) for match in re.finditer(pattern, sentence) for group in match.groups() if group]
-
-
-def family_contradiction(sentence: str, family: str) -> str | None:
-    """Return the rule by which a sentence contradicts the family sentence, or None."""
-    texts = sentence.lower(), family.lower()
-    for rule, patterns in _FAMILY.items():
-        if any(all(map(re.search, patterns, order)) for order in (texts, texts[::-1])):
-            return rule
-    return None
 
 
 # Drawing
@@ -300,25 +258,11 @@ class Persona:
     # In lower case, and for each what it is: name, age, family, head or an aspect of PeaCoK.
     sentences: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
-    # Contradictions that came up while drawing, and gendered words, with what was done about each.
-    corrections: list[dict[str, str]] = field(default_factory=list)
-    neutralised: list[str] = field(default_factory=list)
-
-    def _correct(self, sentence: str, contradicts: str, rule: str, done: str = "the sentence was left out") -> None:
-        self.corrections.append({"sentence": sentence, "contradicts": contradicts, "rule": rule, "done": done})
 
 
 def write_personas(heads: Heads, constraints: Constraints, path: str | Path, *, count: int, seed: int) -> None:
-    """Draw personas, and write them as JSON with a report of what was skipped, neutralised and corrected."""
-    personas = generate(heads, constraints, count=count, seed=seed)
-    report = {
-        "personas": len(personas),
-        "negative_heads_skipped": {head: word for head in heads if (word := constraints.is_negative(head))},
-        "heads_without_an_age_range": [head for head in _usable(heads, constraints) if head not in constraints.ages],
-        "contradictions": [{"persona_id": p.persona_id, **c} for p in personas for c in p.corrections],
-        "gendered_words": [{"persona_id": p.persona_id, "word": w} for p in personas for w in p.neutralised],
-    }
-    write_json(path, {"personas": [asdict(persona) for persona in personas], "report": report})
+    """Draw personas, and write them as JSON."""
+    write_json(path, {"personas": [asdict(one) for one in generate(heads, constraints, count=count, seed=seed)]})
 
 
 def generate(heads: Heads, constraints: Constraints, *, count: int, seed: int) -> list[Persona]:
@@ -326,38 +270,31 @@ def generate(heads: Heads, constraints: Constraints, *, count: int, seed: int) -
 
     If no two heads, or no name or family information fit together, that is a :class:`ConfigError`.
     """
-    usable = _usable(heads, constraints)
-    if len(usable) < 2:
-        problem = f"{len(usable)} of {len(heads)} heads are usable"
-        raise ConfigError(problem, where="personas", expected="2 or more heads with tails and without a negative word")
+    usable = [head for head, tails in heads.items() if tails and not constraints.is_negative(head)]
+    log.info("%d of %d heads are usable, %d have no range of ages of their own", len(usable), len(heads),
+             len({*usable} - {*constraints.ages}))  # fmt: skip
     return [_draw(n, usable, heads, constraints, np.random.default_rng([seed, n])) for n in range(count)]
-
-
-def _usable(heads: Heads, constraints: Constraints) -> list[str]:
-    return [head for head, tails in heads.items() if tails and not constraints.is_negative(head)]
 
 
 def _draw(number: int, usable: list[str], heads: Heads, constraints: Constraints, rng: np.random.Generator) -> Persona:
     """Draw heads, age and gender, a profile of each head, and a name and family information that fit."""
     chosen, ages = _two_heads(usable, constraints, rng)
     age = int(rng.integers(ages.start, ages.stop))
-    persona = Persona(f"P{number + 1:04d}", "", age, _pick(rng, GENDERS), chosen)
+    persona = Persona(f"P{number + 1:04d}", "", age, _pick(rng, GENDERS, "gender"), chosen)
     for head in chosen:
         tails = heads[head]
-        drawn = [(aspect, _sentence(aspect, _pick(rng, tails[aspect]))) for aspect in ASPECTS if tails.get(aspect)]
+        drawn = [(one, _sentence(one, _pick(rng, tails[one], "tail"))) for one in ASPECTS if tails.get(one)]
         for kind, text in [("head", f"{head}."), *drawn]:
-            sentence, replaced = constraints.neutralise(text)
-            persona.neutralised += replaced
-            if kind == "head" or _fits(persona, sentence, kind, ages, constraints):
+            sentence = constraints.neutralise(text)
+            if kind == "head" or _fits(persona, sentence, kind, ages):
                 persona.sentences.append(sentence)
                 persona.kinds.append(kind)
-    oldest = max(generation for generation, _ in constraints.names)
+    oldest = max((generation for generation, _ in constraints.names), default=0)
     names = constraints.names.get((min(persona.age // 10 * 10, oldest), persona.gender), [])
-    if not names:
-        problem = f"no name for age {persona.age}, {persona.gender}"
-        raise ConfigError(problem, where="personas", expected="a row for it in names.csv")
-    persona.name = _pick(rng, names)
-    family = _family(persona, constraints, rng)
+    persona.name = _pick(rng, names, f"name for age {persona.age}, {persona.gender}")
+    fitting = [info for info, range_ in constraints.family.items() if persona.age in range_]
+    family = _pick(rng, fitting, f"family information for age {persona.age}")
+    family = family.replace("<n>", _pick(rng, ("two", "three"), "number"))
     persona.sentences[:0] = [f"my name is {persona.name.lower()}.", f"i'm {persona.age} years old.", family.lower()]
     persona.kinds[:0] = ["name", "age", "family"]
     return persona
@@ -369,11 +306,13 @@ def _two_heads(usable: list[str], constraints: Constraints, rng: np.random.Gener
         one, other = map(constraints.ages_of, heads)
         if ages := range(max(one.start, other.start), min(one.stop, other.stop)):
             return [*heads], ages
-    expected = "age ranges that overlap in ages.csv"
-    raise ConfigError("no two heads have an age in common", where="personas", expected=expected)
+    expected = "two heads with tails, without a negative word and with ages in common (ages.csv)"
+    raise ConfigError(f"none of {len(usable)} heads fit together", where="personas", expected=expected)
 
 
-def _pick(rng: np.random.Generator, choices: Sequence[T]) -> T:
+def _pick(rng: np.random.Generator, choices: Sequence[T], what: str) -> T:
+    if not choices:
+        raise ConfigError(f"no {what}", where="personas", expected="a row for it among the constraints")
     return choices[int(rng.integers(len(choices)))]
 
 
@@ -385,33 +324,13 @@ def _sentence(aspect: str, tail: str) -> str:
     return f"{before}{tail.removeprefix('to ') if 'goal' in aspect else tail}{after}"
 
 
-def _fits(persona: Persona, sentence: str, aspect: str, ages: range, constraints: Constraints) -> bool:
-    """Return whether a sentence agrees with a persona, whose age is changed if all sentences then agree."""
-    if other := constraints.opposite(sentence, persona.sentences):
-        persona._correct(sentence, other, "opposites")
+def _fits(persona: Persona, sentence: str, aspect: str, ages: range) -> bool:
+    """Return whether a sentence agrees with a persona's age, which is changed if all sentences then agree."""
+    better = fitting_age(sentence, persona.age, goal=aspect.startswith("goal"))
+    before = zip(persona.sentences, persona.kinds, strict=True)
+    if better != persona.age and (
+        better not in ages or any(fitting_age(s, better, goal=k.startswith("goal")) != better for s, k in before)
+    ):
         return False
-    if problem := age_contradiction(sentence, persona.age, goal=aspect.startswith("goal")):
-        rule, better = problem
-        before = zip(persona.sentences, persona.kinds, strict=True)
-        age = f"i'm {persona.age} years old."
-        if better not in ages or any(age_contradiction(s, better, goal=k.startswith("goal")) for s, k in before):
-            persona._correct(sentence, age, rule)
-            return False
-        persona.age = better
-        persona._correct(sentence, age, rule, f"the age became {better}")
+    persona.age = better
     return True
-
-
-def _family(persona: Persona, constraints: Constraints, rng: np.random.Generator) -> str:
-    fitting = [info for info, ages in constraints.family.items() if persona.age in ages]
-    while fitting:
-        info = _pick(rng, fitting)
-        text = info.replace("<n>", _pick(rng, ("two", "three")))
-        problem = next(((s, rule) for s in persona.sentences if (rule := family_contradiction(s, text))), None)
-        if not problem:
-            return text
-        persona._correct(problem[0], text.lower(), problem[1], "other family information was drawn")
-        fitting.remove(info)
-    raise ConfigError(
-        f"no family information fits age {persona.age}", where="family.csv", expected="a row for that age"
-    )
