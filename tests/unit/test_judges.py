@@ -333,9 +333,8 @@ def command(tmp_path, tables, root, monkeypatch, capsys):
     return run
 
 
-def test_list_plan_and_run(command, tmp_path):
-    listed = command("judge list tables/mine")
-    assert "mine  cpds-d_rules: ready" in listed
+def test_plan_and_run(command, tmp_path):
+    assert "mine  cpds-d_rules: 4 calls, about" in command("judge plan tables/mine")
     planned = command("judge plan tables/mine --metric cpds-d_gpt")
     # Three answers to each of four responses.
     assert "mine  cpds-d_gpt: 12 calls, about" in planned and "$0.00 are spent of a budget of $0.00" in planned
@@ -376,7 +375,7 @@ def test_a_file_judged_by_a_server(command, tmp_path):
     assert list(scores["metric"]) == ["cpds-d_org-m"] and list(scores["value"]) == [4]
     elsewhere = asked.replace(server.url, "http://judge.example/v1")
     assert "say so (`--free`" in command(elsewhere, 1)
-    assert "rates whole dialogues" in command(asked.replace("cpds-d ", "cpds-dial "), 1)
+    assert "unknown variant at turn level 'cpds-dial'" in command(asked.replace("cpds-d ", "cpds-dial "), 1)
     assert "no column 'references'" in command(asked.replace("cpds-d ", "cpds-s-ref "), 1)
 
 

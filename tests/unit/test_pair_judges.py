@@ -237,7 +237,7 @@ def test_votes_without_the_columns_that_may_be_empty_are_votes_too(tmp_path):
             [dict(zip(PAIR, ("p", *names), strict=True)) for names in (("d", "a", "d", "b"), ("d", "b", "d", "a"))],
             "pair 'p' is of different dialogues, or the other way round",
         ),
-        ([vote(), vote(annotator="2", dataset="other")], "2 data sets, among them 'mine' and 'other'"),
+        ([vote(), vote(annotator="2", dataset="other")], "2 data sets, mine, other"),
         ([vote(choice="left")], "'left'; expected one of first, second, tie"),
         ([vote(), vote()], "p1"),
     ],

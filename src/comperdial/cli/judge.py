@@ -28,8 +28,7 @@ def add_commands(commands: Commands) -> None:
 
 def _add_tasks(commands: Commands) -> None:
     """Add what is done with the tasks of data sets."""
-    _add_chosen(commands, "list", "judges and variants of params.yaml, and which can run here")
-    _add_chosen(commands, "plan", "calls, tokens and money of what has no answer yet; asks nothing")
+    _add_chosen(commands, "plan", "what can run here: calls, tokens and money of what has no answer yet; asks nothing")
     add = _add_chosen(commands, "run", "ask for what has no answer yet, within the budget; with --output, write scores")
     _add_asking(add)
     add("--output", **WRITE, help="table `scores` of one data set and metric")
@@ -60,7 +59,7 @@ def _add_files(commands: Commands) -> None:
     command = add_command(commands, "file", "judging:judge_file", about)
     add = command.add_argument
     add("file", type=Path, help="JSONL, CSV or Parquet with `response`, `history`, …")
-    add("--variant", required=True, help="what is asked: a variant at turn level (see `judge list`)")
+    add("--variant", required=True, help="what is asked: a variant at turn level, such as cpds-d")
     _add_who(command)
     add("--output", **WRITE, required=True, help="the scores: a .jsonl, .csv or .parquet file")
     add("--judgements", **WRITE, help="how each score came about, with rationales: likewise")

@@ -105,29 +105,22 @@ def _who(options: argparse.Namespace) -> tuple[Judging, str]:
     return replace(judging, judges={**judging.judges, judge.name: judge}), judge.name
 
 
-def list_tasks(options: argparse.Namespace) -> None:
-    """List who can be asked what here, and why others cannot."""
+def plan_tasks(options: argparse.Namespace) -> None:
+    """Print who can be asked what here, and what that would cost."""
     judging, chosen = _chosen(options)
+    cost = worst = 0.0
     for folder, task in chosen:
-        why = task.unavailable(folder.name)
-        print(f"{folder.name}  {task.name}: {'not run: ' + why if why else 'ready'}")
+        name, why = f"{folder.name}  {task.name}", task.unavailable(folder.name)
+        if task.known_signature is None:
+            print(f"{name}: not run: {why}")
+            continue
+        planned = plan(task, folder, dataset=folder.name)
+        print(f"{name}: {planned.text}{f'; not run: {why}' if why else ''}")
+        cost, worst = cost + planned.cost, worst + planned.worst
     for name in dict.fromkeys(task.judge.name for _, task in chosen):
         for variant in judging.variants.values():
             if why := variant.unasked(judging.judges[name]):
                 print(f"{name} is not asked {variant.name}: {why}")
-
-
-def plan_tasks(options: argparse.Namespace) -> None:
-    """Print what asking would cost."""
-    judging, chosen = _chosen(options)
-    cost = worst = 0.0
-    for folder, task in chosen:
-        if task.known_signature is None:
-            print(f"{folder.name}  {task.name}: not counted: {task.unavailable(folder.name)}")
-            continue
-        planned = plan(task, folder, dataset=folder.name)
-        print(f"{folder.name}  {task.name}: {planned.text}")
-        cost, worst = cost + planned.cost, worst + planned.worst
     with AnswerFile(judging.ledger) as answers:
         spent = f"{money(answers.spent)} are spent of a budget of {money(judging.budget)}"
     print(f"All together: {money(cost)}, at most {money(worst)}; {spent}. Prices: {judging.prices}")

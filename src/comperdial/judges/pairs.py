@@ -44,12 +44,8 @@ class Pairs:
 def read_pairs(path: str | Path) -> Pairs:
     """Read pairs from a CSV, JSONL or Parquet file: table ``preferences``, or the columns of :data:`PAIR` alone.
 
-    Without a column ``dataset`` the data set is called like the file.
-
-    Raises
-    ------
-    SchemaError
-        When a column is missing, a record breaks a rule, there are several data sets, or two pairs have one name.
+    Without a column ``dataset`` the data set is called like the file. Raises :class:`SchemaError` when a column is missing,
+    a record breaks a rule of the table, there are several data sets, or two pairs have one name.
     """
     path = Path(path)
     frame = read_table(path)
@@ -58,8 +54,8 @@ def read_pairs(path: str | Path) -> Pairs:
     known = schema.table("preferences").columns
     frame = check_columns(frame, known, path)
     if lacking := [name for name in PAIR if name not in frame]:
-        columns, expected = ", ".join(map(repr, lacking)), f"{', '.join(PAIR)}: which are compared"
-        raise SchemaError(f"no column {columns}", where=str(path), expected=expected)
+        expected = f"{', '.join(PAIR)}: which are compared"
+        raise SchemaError(f"no column {', '.join(map(repr, lacking))}", where=str(path), expected=expected)
     # As votes of nobody, so that the rules of the table hold here too.
     votes = frame[list(PAIR)].assign(
         dataset=frame.get("dataset", path.stem),
@@ -71,27 +67,18 @@ def read_pairs(path: str | Path) -> Pairs:
 
 
 def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
-    """Return the pairs of a table ``preferences``, each once.
-
-    Raises
-    ------
-    SchemaError
-        When there are several data sets, or two pairs have one name.
-    """
+    """Return the pairs of a table ``preferences`` of one data set, each once; raises as :func:`read_pairs`."""
     names = list(votes["dataset"].unique())
-    if len(names) > 1:
-        problem, place = (
-            f"{len(names)} data sets, among them {names[0]!r} and {names[1]!r}",
-            f"{where}, column 'dataset'",
-        )
-        raise SchemaError(problem, where=place, expected="one: a data set has its own part of the answers")
     pairs = votes[list(PAIR)].drop_duplicates().reset_index(drop=True)
-    if (again := pairs["pair_id"].duplicated()).any():
+    again = pairs["pair_id"].duplicated()
+    problem = None
+    if len(names) != 1:
+        problem, expected = f"{len(names)} data sets{', ' if names else ''}{', '.join(names[:2])}", "one"
+    elif again.any():
         problem = f"pair {pairs['pair_id'][again].iloc[0]!r} is of different dialogues, or the other way round"
         expected = "the same first and second dialogue wherever a pair is named"
+    if problem:
         raise SchemaError(problem, where=where, expected=expected)
-    if pairs.empty:
-        raise SchemaError("holds no pair", where=where, expected="a record each")
     return Pairs(str(names[0]), pairs, votes)
 
 

@@ -267,12 +267,13 @@ class Task:
         """Return why the judge cannot be asked here, with what to do about it; None if it can."""
         if self._unpaid is None:
             return self.service.unavailable()
-        priced = f"a price of {self.judge.model} in {self.judging.prices} and a budget (`judging.budget`, --budget)"
-        if self.judge.base_url is None or self.judge.free is not None:
-            return f"{self._unpaid}. It needs {priced}"
+        free = (
+            "If it costs nothing, say so (`--free`, or `free: true` in params.yaml); else it"
+            if self.judge.base_url
+            else "It"
+        )
         return (
-            f"{self._unpaid}. {address(self.judge.base_url)} is not on this machine, and may charge: if it is free, say "
-            f"so (`--free` on the command line, `free: true` in params.yaml); if not, it needs {priced}"
+            f"{self._unpaid}. {free} needs a price in {self.judging.prices} and a budget (`judging.budget`, --budget)"
         )
 
     def unavailable(self, dataset: str) -> str | None:
@@ -303,22 +304,14 @@ def file_task(judging: Judging, variant: str, judge: str) -> Task:
     UnknownNameError, ConfigError
         When there is no such variant or judge, the variant rates dialogues, or the judge gives no probabilities of labels.
     """
-    turns = [name for name, entry in judging.variants.items() if entry.level == "turn"]
-    if variant not in judging.variants:
-        raise UnknownNameError("variant", variant, turns, where="--variant")
+    turns = {name: entry for name, entry in judging.variants.items() if entry.level == "turn"}
     if judge not in judging.judges:
         raise UnknownNameError("judge", judge, judging.judges, where="--judge")
-    asked, who = judging.variants[variant], judging.judges[judge]
     if variant not in turns:
-        raise ConfigError(
-            f"{variant!r} rates whole dialogues, and a file holds single responses",
-            where="--variant",
-            expected=f"a variant at turn level: {', '.join(turns)}",
-            hint="`comperdial judge run` rates the dialogues of a folder of tables",
-        )
+        raise UnknownNameError("variant at turn level", variant, turns, where="--variant")
+    asked, who = turns[variant], judging.judges[judge]
     if why := asked.unasked(who, any_role=True):
-        expected = "a judge in mode probabilities"
-        raise ConfigError(f"{variant!r} is answered by a label", where="--judge", expected=expected, hint=why)
+        raise ConfigError(f"{judge} is not asked {variant}: {why}", where="--judge", expected="another judge")
     return Task(judging, who, asked, asked.counts(who)[0])
 
 
@@ -374,8 +367,8 @@ def read_judging(
     return Judging(
         judges={name: Judge.model_construct(name=name, **dict(entry)) for name, entry in sections.judges.items()},
         variants=variants,
-        by_dataset={DEFAULT: ()} | _by_dataset(section.judges, groups, "params.yaml, judging.judges"),
-        asks=_by_dataset(section.asks, groups, "params.yaml, judging.asks"),
+        by_dataset={DEFAULT: ()} | _by_dataset(section.judges, groups),
+        asks=_by_dataset(section.asks, groups),
         ledger=Path(section.ledger),
         prices=Path(section.prices),
         budget=float(section.budget),
@@ -424,15 +417,9 @@ def judged_levels(dataset: str, levels: Collection[str] | None) -> dict[str, boo
 
 
 def _by_dataset(
-    entries: Mapping[str, Collection[str]], groups: Mapping[str, Collection[str]], where: str
+    entries: Mapping[str, Collection[str]], groups: Mapping[str, Collection[str]]
 ) -> dict[str, tuple[str, ...]]:
     """Return lists by data set, of entries by data set, by group, and for all others; a data set's own goes first."""
-    lists: dict[str, tuple[str, ...]] = {}
-    by: dict[str, str] = {}
-    for group in (name for name in entries if name in groups and name != DEFAULT):
-        for dataset in (name for name in groups[group] if name not in entries):
-            if dataset in by and lists[dataset] != tuple(entries[group]):
-                problem = f"{dataset} is of {by[dataset]} and of {group}, whose entries differ"
-                raise ConfigError(problem, where=where, expected=f"an entry `{dataset}` that settles it")
-            lists[dataset], by[dataset] = tuple(entries[group]), group
-    return lists | {name: tuple(names) for name, names in entries.items() if name not in groups}
+    grouped = {dataset: entries[group] for group in entries if group != DEFAULT for dataset in groups.get(group, ())}
+    own = {name: names for name, names in entries.items() if name == DEFAULT or name not in groups}
+    return {name: tuple(names) for name, names in {**grouped, **own}.items()}
