@@ -268,18 +268,13 @@ def test_an_altered_model_is_not_run_and_can_be_fetched_again(tiny, hub, act, pr
     assert models.verified(fetch("roberta").name).digest == models.find(str(tiny)).digest
 
 
-def test_one_other_byte_is_noticed_before_a_model_runs(tiny, hub, known, capsys):
+def test_one_other_byte_is_noticed_before_a_model_runs(hub, known, capsys):
     known(roberta=HOSTED, bleurt=HOSTED | {"weights": "pickle", "size": "1.2 GB"})
     folder = fetch("roberta").path
-    assert main(["models", "verify"]) == 0
     flip(folder / "model.safetensors")
     assert models.missing("roberta") is None, "sizes are right"
-    with pytest.raises(store.AlteredError, match=r"model\.safetensors has sha256 .*expected sha256 .*fetch roberta"):
+    with pytest.raises(MissingResourceError, match=r"model\.safetensors has sha256 .*expected sha256 .*fetch roberta"):
         models.verified("roberta")
-    assert main(["models", "verify", "roberta"]) == 1
-    assert main(["models", "verify", str(tiny)]) == 0
-    assert main(["models", "verify", "nowhere/"]) == 1
-    assert "model folder 'nowhere/' is not present" in capsys.readouterr().out
     assert main(["models"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "present             ?  roberta: a test (hub: owner/name at main)",

@@ -4,6 +4,7 @@
 rule judge:
     input:
         responses,
+        # A dialogue is judged after its turns, whose answers are then there.
         turns=turns_of,
     output:
         scores="results/{dataset}/scores/{metric}.parquet",
@@ -20,10 +21,9 @@ rule judge:
         runtime=720,
     params:
         signature=lambda wildcards: S.tasks[wildcards.dataset][wildcards.metric].signature,
-        turns=lambda wildcards, input: ["--turns", input.turns] if input.turns else [],
         code=code("judges"),
     shell:
-        "comperdial judge run data/tables/{wildcards.dataset} --metric {wildcards.metric} {params.turns:q}"
+        "comperdial judge run data/tables/{wildcards.dataset} --metric {wildcards.metric}"
         " --output {output.scores} --judgements {output.judgements} > {log} 2>&1"
 
 

@@ -33,7 +33,6 @@ def _add_tasks(commands: Commands) -> None:
     _add_asking(add)
     add("--output", **WRITE, help="table `scores` of one data set and metric")
     add("--judgements", **WRITE, help="table `judgements`: how each score came about")
-    add("--turns", **READ, help="the scores of the turns, for a dialogue; default: of the answers")
 
 
 def _add_chosen(commands: Commands, name: str, about: str) -> Add:
@@ -121,7 +120,7 @@ def _add_answers(commands: Commands) -> None:
 
     about = "take over the answers of another file"
     add = add_command(commands, "import-answers", "judging:import_answers", about).add_argument
-    add("file", type=Path, help="Parquet or SQLite")
+    add("file", type=Path, help="Parquet")
     add("--answers", **answers)
 
 

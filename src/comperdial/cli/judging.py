@@ -132,11 +132,10 @@ def run_tasks(options: argparse.Namespace) -> None:
     writing = options.output or options.judgements
     if writing and len(chosen) != 1:
         raise ConfigError(f"{len(chosen)} metrics", where="--output", expected="one data set and one --metric")
-    turns = schema.read(options.turns, "scores") if options.turns else None
     ran = not chosen
     for folder, task in chosen:
         try:
-            judged = judge_tables(task, folder, dataset=folder.name, turns=turns, ask_again=options.ask_again)
+            judged = judge_tables(task, folder, dataset=folder.name, ask_again=options.ask_again)
             _write(options, judged)
             outcome, ran = str(judged), True
         except MissingAnswersError as error:

@@ -30,19 +30,6 @@ def fetch_models(options: argparse.Namespace) -> None:
         print(f"{name}@{model.digest} in {model.path}")
 
 
-def verify(options: argparse.Namespace) -> int:
-    """Check every byte of models; 1 if one is altered, or is named and not here."""
-    failed = False
-    for name in options.names or registry.names():
-        try:
-            print(f"present      {name}@{store.verified(name).digest}")
-        except MissingResourceError as error:
-            if options.names or isinstance(error, store.AlteredError):
-                failed = True
-                print(error)
-    return int(failed)
-
-
 def train(options: argparse.Namespace) -> None:
     """Train the model of a learned metric."""
     from comperdial.data.evaluated import evaluation_texts

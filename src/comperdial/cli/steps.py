@@ -85,10 +85,6 @@ def _add_models(commands: Commands) -> None:
     add = add_command(parts, "fetch", "models:fetch_models", "fetch models from the Hugging Face hub").add_argument
     add("names", nargs="+", metavar="NAME")
 
-    about = "compare every byte of models with what was recorded"
-    add = add_command(parts, "verify", "models:verify", about).add_argument
-    add("names", nargs="*", metavar="NAME", help="names or folders; default: all that are here")
-
     about = "train a model of a learned metric (docs/density.md)"
     add = add_command(commands, "train", "models:train", about).add_argument
     add("name", help="an entry of `training` in params.yaml")

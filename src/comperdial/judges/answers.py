@@ -11,7 +11,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -202,8 +202,8 @@ class AnswerFile:
         return len(frame)
 
     def add(self, path: Path) -> int:
-        """Take over the answers of a Parquet file or of another SQLite file; return how many are new."""
-        rows = _read_database(path) if path.suffix == ".sqlite" else [(*row, None) for row in _read(path).values()]
+        """Take over the answers of a Parquet file; return how many are new."""
+        rows = [(*row, None) for row in _read(path).values()]
         with self.asking():
             before = len(self)
             self._database.executemany(f"INSERT OR IGNORE {_INSERT}", rows)
@@ -226,11 +226,3 @@ def _read_once(path: Path, _changed: int) -> tuple[dict[str, Row], set[tuple[str
     """Return the answers of a Parquet file by key, and which data sets and families they are of."""
     rows = _read(path)
     return rows, {row[:2] for row in rows.values()}
-
-
-def _read_database(path: Path) -> list[Row]:
-    try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            return database.execute(f"SELECT {', '.join(COLUMNS)}, messages FROM answers").fetchall()  # noqa: S608
-    except sqlite3.Error as error:
-        raise FileError(f"no answers ({error})", where=str(path), expected="an SQLite file of answers") from error

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import ConfigError, SchemaError
+from comperdial.core.errors import SchemaError
 from comperdial.judges.prompting import Prompt, fact_lines, history_lines
 from comperdial.judges.requests import canonical
 from comperdial.judges.tasks import Task, slug
@@ -43,11 +43,9 @@ def items_of(task: Task, folder: Path, turns: pd.DataFrame | None = None) -> lis
     rows = responses.merge(tables["contexts"], on=["dataset", "context_id"], how="left", validate="many_to_one")
     if len(unknown := rows[rows["dialogue_id"].isna()]):
         raise SchemaError(f"no context {unknown['context_id'].iloc[0]!r}", where=str(folder / "contexts.parquet"))
-    if task.variant.turns is None:
+    if turns is None:
         make = _dialogues if task.variant.level == "dialogue" else _responses
         return _sample(make(rows, task.prompt), task.judge.items)
-    if turns is None:
-        raise ConfigError(f"{task.name} needs the scores of {task.turns}", where="--turns", expected="table scores")
     counts: dict[Any, int] = tables["contexts"].groupby("dialogue_id")["turn"].nunique().to_dict()
     return list(
         _rated_dialogues(rows, task.prompt, _turn_scores(turns, slug(task.turn_task.variant.form.main)), counts)
@@ -179,9 +177,5 @@ def _by_dialogue(rows: pd.DataFrame) -> Iterator[tuple[Names, pd.DataFrame]]:
 def _turn_scores(turns: pd.DataFrame, output: str) -> dict[Names, float]:
     """Return the scores of turns with an output, by data set, context and system."""
     table = turns[(turns["level"] == "turn") & (turns["output"] == output)]
-    keys = list(zip(table["dataset"], table["item_id"], table["system_id"], strict=True))
-    if not keys or len(set(keys)) < len(keys):
-        problem = "several scores for one response" if keys else "no turn scores"
-        expected = "one score a response, of the variant that `turns` names"
-        raise SchemaError(f"{problem} with output {output!r}", where="--turns", expected=expected)
+    keys = zip(table["dataset"], table["item_id"], table["system_id"], strict=True)
     return dict(zip(keys, table["value"].astype(float), strict=True))

@@ -154,15 +154,12 @@ def judge_items(task: Task, items: Sequence[Item], *, dataset: str, ask_again: b
         return replace(_tables(judgements, items), report=report)
 
 
-def judge_tables(
-    task: Task, folder: Path, *, dataset: str, turns: pd.DataFrame | None = None, ask_again: bool = False
-) -> Judged:
+def judge_tables(task: Task, folder: Path, *, dataset: str, ask_again: bool = False) -> Judged:
     """Have a data set's tables judged, as :func:`judge_items` judges items.
 
-    A task at dialogue level is given the scores of its turns: ``turns``, or those that the answers give.
+    A task at dialogue level is given the scores of its turns that the answers give.
     """
-    if task.variant.turns and turns is None:
-        turns = turn_scores(task, folder, dataset)
+    turns = turn_scores(task, folder, dataset) if task.variant.turns else None
     return judge_items(task, items_of(task, folder, turns), dataset=dataset, ask_again=ask_again)
 
 

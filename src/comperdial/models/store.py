@@ -52,10 +52,6 @@ class Manifest(BaseModel):
     files: dict[str, Pin] = {}
 
 
-class AlteredError(MissingResourceError):
-    """A model is present, and its files are not what they should be."""
-
-
 def home() -> Path:
     """Return the folder of fetched models: ``COMPERDIAL_MODELS``, or ``comperdial/models`` in the user's cache folder."""
     caches = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
@@ -76,7 +72,7 @@ def find(name: str) -> Model:
     UnknownNameError
         If it is neither.
     MissingResourceError
-        If the model is not present or not whole; :class:`AlteredError` if its files are not the recorded ones.
+        If the model is not present or not whole, or its files are not the recorded ones.
     """
     if _is_folder(name):
         return _own(name)
@@ -96,7 +92,9 @@ def find(name: str) -> Model:
         path = folder / file
         if not path.is_file() or path.stat().st_size != pin.bytes:
             problem = f"{file} is missing or has another size than {pin.bytes:,} bytes"
-            raise AlteredError(f"model {name!r} is altered: {problem}", where=str(folder), hint=entry.remedy(name))
+            raise MissingResourceError(
+                f"model {name!r} is altered: {problem}", where=str(folder), hint=entry.remedy(name)
+            )
     return Model(name, folder, pinned(name) or _digest(files), files)
 
 
@@ -143,7 +141,7 @@ def verified(name: str) -> Model:
     model = find(name)
     for file, pin in model.files.items():
         if (actual := pin_of(model.path / file)) != pin:
-            raise AlteredError(
+            raise MissingResourceError(
                 f"model {name!r} is altered: {file} has sha256 {actual.sha256}",
                 where=str(model.path),
                 expected=f"sha256 {pin.sha256}",
@@ -188,7 +186,7 @@ def weight_files(folder: Path) -> list[str]:
     try:
         return sorted({*json.loads(index.read_bytes())["weight_map"].values()}) if index.is_file() else []
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise AlteredError(f"{index} cannot be read ({error})", hint="Fetch or copy the model again") from error
+        raise MissingResourceError(f"{index} cannot be read ({error})", hint="Fetch or copy the model again") from error
 
 
 def pins_of(folder: Path) -> dict[str, Pin]:
