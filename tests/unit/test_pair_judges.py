@@ -1,7 +1,9 @@
-"""Judges of pairs: both orders, flips, and what cannot be read."""
+"""Judges of pairs: both orders, flips, what cannot be read; and judges that others recorded."""
 
+import csv
 import json
 import re
+from collections import Counter
 
 import pandas as pd
 import pytest
@@ -12,8 +14,10 @@ from comperdial.challenge.pairs import Dialogue, write_dialogues
 from comperdial.cli import main
 from comperdial.config.registry import completed
 from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.data.catalogue import load_catalogue
 from comperdial.judges.answers import AnswerFile
-from comperdial.judges.pairs import PAIR, agreement, judge_pairs, of_votes, read_pairs
+from comperdial.judges.pairs import PAIR, agreement, combine, judge_pairs, majority, of_votes, read_pairs
+from comperdial.judges.recorded_pairs import judged_pairs
 from comperdial.judges.requests import MissingAnswersError
 from comperdial.judges.services.rules import Rules
 from comperdial.judges.tasks import read_judging
@@ -270,6 +274,28 @@ def test_votes_on_one_pair_are_not_independent():
     assert result.value == 0.5 and result.n == 200 and result.high - result.low > 0.35
 
 
+def test_a_majority_is_of_votes_that_are_no_ties():
+    votes = [
+        vote("p1", "1"),
+        vote("p1", "2", "tie"),
+        vote("p1", "3", "tie"),
+        vote("p2", "1"),
+        vote("p2", "2", "second"),
+    ]
+    votes += [vote("p3", "1", "second"), vote("p3", "2", "second"), vote("p3", "3"), vote("p4", "1", "tie")]
+    assert majority(table(*votes)).set_index("pair_id")["choice"].to_dict() == {"p1": "first", "p3": "second"}
+
+
+def test_answers_in_one_order_are_preferences_with_what_was_shown_left(pairs):
+    answers = pd.DataFrame(
+        [("p1", "first", "second"), ("p2", "first", "tie"), ("p3", "first", None)],
+        columns=["pair_id", "shown", "choice"],
+    )
+    judged = combine(pairs, answers, judge="j", question="overall")
+    assert choices(judged) == {"p1": "second", "p2": "tie"} and judged.unread == 1
+    assert set(judged.preferences["left"]) == {"first"} and judged.same.n == 0 and judged.chose_first.value == 0
+
+
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
@@ -310,3 +336,86 @@ def test_the_command_compares_with_the_table_s_choices(root, tmp_path, dialogues
         "no pairs to compare; expected either a file of dialogues and one of pairs, or --data"
         in capsys.readouterr().err
     )
+
+
+# --- judges that others recorded --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded(root, real_file):
+    """Return a function: a data set -> what its recorded judges reach, and the files of the catalogue."""
+
+    def read(name):
+        catalogue = root / "data/sources.yaml"
+        files = {one: real_file(one) for one in load_catalogue(catalogue).files if one.startswith(name)}
+        return judged_pairs(name, catalogue=catalogue, files=files), files
+
+    return read
+
+
+@pytest.mark.parametrize(("name", "judges"), [("llmbar_natural", 6), ("llmbar_mt_bench", 2)])
+def test_llmbar_s_judges_reach_what_their_owners_publish(recorded, name, judges):
+    """Their statistics.json are not fetched; these are its ``correct_average``, ``correct_both`` and ``equal``, in %."""
+    published = {
+        ("llmbar_natural", "gpt-4, swap"): (94.5, 93.0, 97.0),
+        ("llmbar_natural", "gpt-4, vanilla"): (95.5, 93.0, 95.0),
+        ("llmbar_natural", "gpt-4, vanilla_norules"): (93.5, 92.0, 97.0),
+        ("llmbar_natural", "chatgpt, swap"): (77.5, 72.0, 89.0),
+        ("llmbar_natural", "chatgpt, vanilla"): (81.5, 67.0, 71.0),
+        ("llmbar_natural", "chatgpt, vanilla_norules"): (79.0, 63.0, 68.0),
+        ("llmbar_mt_bench", "gpt-4, vanilla_norules"): (81.0, 74.5, 87.0),
+        ("llmbar_mt_bench", "chatgpt, vanilla_norules"): (71.25, 50.0, 57.5),
+    }
+    (preferences, summary), files = recorded(name)
+    assert len(summary) == judges and set(summary["judge"]) == set(preferences["source"])
+    gold = [entry["label"] for entry in json.loads(files[f"{name}_pairs"].read_text())]
+    for row in summary.itertuples():
+        average, both, equal = published[name, row.judge]
+        assert row.accuracy * 100 == pytest.approx(average) and row.same * 100 == pytest.approx(equal)
+        mine = preferences[preferences["source"] == row.judge].set_index("pair_id")["choice"]
+        right = sum(mine[str(number)] == ("first", "second")[label - 1] for number, label in enumerate(gold))
+        assert right / len(gold) * 100 == pytest.approx(both) and (mine == "tie").sum() == row.ties
+        assert row.accuracy_low < row.accuracy < row.accuracy_high and row.unread == 0
+
+
+def test_a_recorded_answer_that_was_cut_is_not_read(root, real_file, tmp_path):
+    """Of GPT-4's answers none was; here one is."""
+    name, file = "llmbar_natural", "llmbar_natural_gpt4_vanilla"
+    catalogue = root / "data/sources.yaml"
+    files = {one: real_file(one) for one in load_catalogue(catalogue).files if one.startswith(name)}
+    answers = json.loads(files[file].read_text())
+    answers[3]["results"][-1]["swap = True"]["completion"] = ["Output (a) is better than Output (b), as", "length"]
+    changed = tmp_path / "result.json"
+    changed.write_text(json.dumps(answers))
+    preferences, summary = judged_pairs(name, catalogue=catalogue, files=files | {file: changed})
+    assert summary.set_index("judge")["unread"].to_dict()["gpt-4, vanilla"] == 1 and summary["unread"].sum() == 1
+    assert "3" not in set(preferences[preferences["source"] == "gpt-4, vanilla"]["pair_id"])
+
+
+def test_llmfao_s_judges_against_the_crowd(recorded):
+    (preferences, summary), files = recorded("llmfao")
+    assert preferences.groupby("source").size().to_dict() == {"gpt-3": 2139, "gpt-4": 2139}
+    result = summary.set_index(["judge", "against"])
+    assert result["same"].isna().all()
+    # Counted here from the files as they are.
+    read = {name: [*csv.DictReader(files[f"llmfao_{name}_votes"].open())] for name in ("crowd", "gpt3", "gpt4")}
+    crowd = [(vote["id"], vote["winner"]) for vote in read["crowd"] if vote["winner"] != "tie"]
+    lean = Counter()
+    for pair, winner in crowd:
+        lean[pair] += 1 if winner == "left" else -1
+    most = [(pair, "left" if sum_ > 0 else "right") for pair, sum_ in lean.items() if sum_]
+    for judge in ("gpt-3", "gpt-4"):
+        chosen_by_pair = {vote["id"]: vote["winner"] for vote in read[judge.replace("-", "")]}
+        for against, chosen in (("votes", crowd), ("majority", most)):
+            right = sum(
+                0.5 if chosen_by_pair[pair] == "tie" else chosen_by_pair[pair] == winner for pair, winner in chosen
+            )
+            row = result.loc[(judge, against)]
+            assert row["n"] == len(chosen) and row["accuracy"] == pytest.approx(right / len(chosen))
+        strict = [winner for winner in chosen_by_pair.values() if winner != "tie"]
+        assert row["chose_first"] == pytest.approx(strict.count("left") / len(strict))
+
+
+def test_recorded_judges_that_there_are_not():
+    with pytest.raises(UnknownNameError, match="unknown data set with recorded judges 'llmbar'"):
+        judged_pairs("llmbar")

@@ -49,6 +49,17 @@ rule rated_dialogues:
         "comperdial rated-dialogues ieval --output {output} > {log} 2>&1"
 
 
+rule recorded_pairs:
+    output:
+        "results/studies/acute_eval/{dataset}_judges.csv",
+    log:
+        "logs/recorded_pairs/{dataset}.log",
+    params:
+        code=code("judges/recorded_pairs.py"),
+    shell:
+        "comperdial recorded-pairs {wildcards.dataset} --output {output} > {log} 2>&1"
+
+
 rule exchanges:
     output:
         annotators="data/tables/{dataset}/annotators.parquet",

@@ -45,11 +45,21 @@ def add_commands(commands: Commands) -> None:
     add("--seconds", type=float, help="that a vote takes, to say what all take")
     add("--seed", type=whole(0), default=2024, help="of the simulated studies (default: 2024)")
 
+    about = "how judges chose between two, of choices that others recorded"
+    recorded = add_command(commands, "recorded-pairs", _recorded_pairs, about)
+    recorded.add_argument("dataset", help="a data set of the catalogue: llmbar_natural, llmbar_mt_bench or llmfao")
     about = "how the people in iEval's dialogues rated them, and what the bots wrote"
     rated = add_command(commands, "rated-dialogues", _rated_dialogues, about)
     rated.add_argument("dataset", choices=["ieval"])
-    rated.add_argument("--output", type=output_table, required=True, help="a .csv, .jsonl or .parquet file")
-    add_catalogue(rated)
+    for command in (recorded, rated):
+        command.add_argument("--output", type=output_table, required=True, help="a .csv, .jsonl or .parquet file")
+        add_catalogue(command)
+
+
+def _recorded_pairs(options: Namespace) -> None:
+    from comperdial.judges.recorded_pairs import judged_pairs
+
+    write_table(options.output, judged_pairs(options.dataset, catalogue=options.catalogue)[1])
 
 
 def _rated_dialogues(options: Namespace) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -89,15 +89,49 @@ class Choices:
     preferences: pd.DataFrame  # the table: one row a pair with an answer in each order
     pairs: int  # about how many it was asked
     flipped: int  # how many are ties since the choice stayed with the place, not with the dialogue
-    same: Share  # of pairs, for how many the choice was the same in both orders
+    same: Share  # of pairs asked in both orders, for how many the choice was the same
     chose_first: Share  # how often the dialogue shown first was chosen, of the pairs whose answers can all be read
-    failures: Counter[str]  # why answers could not be read
-    report: Report | None  # of the run; None if nothing was asked
+    failures: Counter[str] = field(default_factory=Counter)  # why answers could not be read
+    report: Report | None = None  # of the run; None if nothing was asked
 
     @property
     def unread(self) -> int:
         """Return how many pairs have no preference, since an answer about them cannot be read."""
         return self.pairs - len(self.preferences)
+
+
+def combine(pairs: Pairs, answers: pd.DataFrame, *, judge: str, question: str) -> Choices:
+    """Return one preference a pair of a judge's answers about it.
+
+    Answers that differ are a tie. A pair with an answer that cannot be read has no preference.
+
+    Parameters
+    ----------
+    answers
+        One row an answer: ``pair_id``, which dialogue was ``shown`` first, and the ``choice``: the dialogue that is better
+        (``first`` or ``second`` of the pair, wherever it was shown), a tie, or missing if the answer cannot be read.
+    """
+    choices = answers.pivot(index="pair_id", columns="shown", values="choice").dropna()
+    same, both_orders = choices.nunique(axis=1) == 1, choices.shape[1] == len(SIDES)
+    rows = pairs.pairs[pairs.pairs["pair_id"].isin(choices.index)]
+    # Of both orders there is no side that was shown left.
+    left = answers[:0] if both_orders else answers
+    frame = rows.assign(
+        choice=rows["pair_id"].map(choices.iloc[:, 0].where(same, "tie")),
+        left=rows["pair_id"].map(left.drop_duplicates("pair_id").set_index("pair_id")["shown"]),
+        **{"dataset": pairs.dataset, "annotator_id": judge, "question": question, "source": judge},
+        **dict.fromkeys(("control", "reason", "seconds")),
+    )
+    columns = schema.table("preferences").columns
+    strict = answers[answers["choice"].isin(SIDES) & answers["pair_id"].isin(choices.index)]
+    twice = same if both_orders else same[:0]
+    return Choices(
+        schema.validate(frame[columns], "preferences") if len(frame) else schema.empty("preferences"),
+        pairs=answers["pair_id"].nunique(),
+        flipped=int((~same).sum()),
+        same=share(twice.to_numpy(dtype=bool), twice.index.to_numpy()),
+        chose_first=share((strict["choice"] == strict["shown"]).to_numpy(dtype=bool), strict["pair_id"].to_numpy()),
+    )
 
 
 def judge_pairs(
@@ -138,30 +172,11 @@ def judge_pairs(
         failures += Counter({"a number between 1 and 2": int(between.sum())})
         values = values.mask(between)
     # An answer is the place of the better dialogue; probabilities that are equal make a tie.
-    shown = judgements["system_id"]
-    other = shown.map(dict(zip(SIDES, reversed(SIDES), strict=True)))
-    choice = shown.where(values < 1.5, other).mask(values == 1.5, "tie").mask(values.isna(), None)
-    answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": shown, "choice": choice})
-    # Answers that differ are a tie. A pair with an answer that cannot be read has no preference.
-    both = answers.pivot(index="pair_id", columns="shown", values="choice").dropna()
-    same = both.nunique(axis=1) == 1
-    rows = pairs.pairs[pairs.pairs["pair_id"].isin(both.index)]
-    frame = rows.assign(
-        choice=rows["pair_id"].map(both.iloc[:, 0].where(same, "tie")),
-        **{"dataset": pairs.dataset, "annotator_id": judge, "question": question, "source": judge},
-        **dict.fromkeys(("left", "control", "reason", "seconds")),
-    )
-    strict = answers[answers["choice"].isin(SIDES) & answers["pair_id"].isin(both.index)]
-    columns = schema.table("preferences").columns
-    return Choices(
-        schema.validate(frame[columns], "preferences") if len(frame) else schema.empty("preferences"),
-        pairs=answers["pair_id"].nunique(),
-        flipped=int((~same).sum()),
-        same=share(same.to_numpy(dtype=bool), same.index.to_numpy()),
-        chose_first=share((strict["choice"] == strict["shown"]).to_numpy(dtype=bool), strict["pair_id"].to_numpy()),
-        failures=failures,
-        report=judged.report,
-    )
+    other = judgements["system_id"].map(dict(zip(SIDES, reversed(SIDES), strict=True)))
+    choice = judgements["system_id"].where(values < 1.5, other).mask(values == 1.5, "tie").mask(values.isna(), None)
+    answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": judgements["system_id"], "choice": choice})
+    combined = combine(pairs, answers, judge=judge, question=question)
+    return replace(combined, failures=failures, report=judged.report)
 
 
 def _task(judging: Judging, name: str) -> Task:
@@ -219,3 +234,12 @@ def agreement(preferences: pd.DataFrame, votes: pd.DataFrame) -> Share:
     tie, right = both["choice_judge"] == "tie", both["choice_judge"] == both["choice"]
     hits = pd.concat([right | tie, right]).to_numpy(dtype=bool)
     return replace(share(hits, pd.concat([both["pair_id"]] * 2).to_numpy()), n=len(both))
+
+
+def majority(votes: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a pair with what most people chose, ties left out; pairs on which as many chose either are missing."""
+    strict = votes[votes["choice"].isin(SIDES)]
+    lean = strict.assign(lean=(strict["choice"] == "first") * 2 - 1).groupby("pair_id")["lean"].sum()
+    pairs = strict[list(PAIR)].drop_duplicates("pair_id")
+    lean = pairs["pair_id"].map(lean)
+    return pairs.assign(choice=lean.gt(0).map({True: "first", False: "second"}))[lean != 0]

@@ -25,7 +25,7 @@ from comperdial.evaluation.preferences import strengths as strengths_of
 from comperdial.report.about import Inputs, Study
 from comperdial.report.plots.preferences import matrix_figure, significance_figure, strengths_figure
 from comperdial.report.preferences import metrics_section, planner_sentence, preferences_table, section
-from comperdial.report.render import Section, Table, count, described, interval, number
+from comperdial.report.render import Section, Table, count, described, estimate, interval, number
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.win_rate import binomial_p, votes_needed
 
@@ -113,6 +113,23 @@ def metrics(inputs: Inputs, study: Study) -> Table:
     )
     about = {"data": title, "dominant": dominant, "tried": len(properties) + 1}
     return described(study, result, [metrics_section(result, dominant)], **about)
+
+
+def judges(inputs: Inputs, study: Study) -> Table:
+    """Show how recorded judges choose, as :func:`comperdial.judges.recorded_pairs.judged_pairs` summarises them."""
+    result = pd.concat([pd.read_csv(path) for path in inputs["judges"]], ignore_index=True)
+    shares = {"accuracy": "right", "same": "the same in both orders", "chose_first": "first shown"}
+    records = [
+        {
+            ("", "Data"): study["entry"]["sets"][row["dataset"]]["title"],
+            ("", "Judge"): row["judge"],
+            ("", "Compared with"): row["against"],
+            ("Asked", "pairs"): f"{row['pairs']:,}",
+            **{("Share of choices", head): estimate(row, name) for name, head in shares.items()},
+        }
+        for row in result.to_dict("records")
+    ]
+    return described(study, result, [section("Judges", records)])
 
 
 def matrices(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
