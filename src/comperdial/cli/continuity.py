@@ -108,9 +108,8 @@ def _perspective(options: Namespace) -> None:
 
     ieval = read_table(options.ieval) if options.ieval else None
     items = rated_items(options.tables, options.dimension, options.tokens, outsiders=options.outsiders, ieval=ieval)
-    drawing = {"resamples": options.resamples, "seed": options.seed}
-    values = in_whose_eye(items.scores, items.ratings, items.clusters, **drawing)
-    write_table(options.output, values.assign(dataset=options.tables.name, level=items.level))
+    values = in_whose_eye(items, resamples=options.resamples, seed=options.seed)
+    write_table(options.output, values.assign(dataset=options.tables.name, level=items["level"].iloc[0]))
 
 
 def _vectors(options: Namespace) -> None:
