@@ -183,7 +183,7 @@ def evaluate(
                     continue
                 read = task.few("test") if context == "smollm2" else asked
                 chances = pd.Series(model.probabilities(read, rate), index=pd.Index(_ids(read), name="item_id"))
-                scores = chances.reindex(_ids(asked)).to_numpy(np.float64)
+                scores = np.asarray(chances.reindex(_ids(asked)), dtype=np.float64)
                 answers[context, user] = Answers(scores, (scores >= 0.5).astype(np.int64), model.penalty)
                 frame = chances.rename("value").reset_index()
                 scored.append(frame.assign(split=task.name, rate=kind, model=context, user=user))
