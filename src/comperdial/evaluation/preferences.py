@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -37,56 +37,19 @@ _CODES = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _EITHER = ["a", "b"]
 
 
-@dataclass(frozen=True)
-class Votes:
-    """Votes on one question, by one source, in one data set.
-
-    Attributes
-    ----------
-    frame
-        A row for each vote: ``a`` and ``b`` (systems, in alphabetical order), ``won`` (1 where a is preferred, 0.5 for
-        a tie, 0 where b is), ``a_dialogue_id``, ``b_dialogue_id``, ``pair_id``, ``annotator_id``, ``seconds``;
-        ``cluster``: votes on the same two systems that share a dialogue, however indirectly; ``left`` (1 where a was
-        shown left, 0 where b was, NaN where that is not known).
-    controls
-        How many votes on control pairs were left out.
-    """
-
-    frame: pd.DataFrame
-    dataset: str
-    question: str
-    source: str
-    controls: int = 0
-
-    @property
-    def systems(self) -> list[str]:
-        """Return the systems, in alphabetical order."""
-        return sorted({*self.frame["a"], *self.frame["b"]})
-
-    @property
-    def apart(self) -> pd.DataFrame:
-        """Return the votes on two different systems."""
-        return self.frame[self.frame["a"] != self.frame["b"]]
-
-    @property
-    def strict(self) -> pd.DataFrame:
-        """Return the votes for one of two different systems."""
-        return self.apart[self.apart["won"] != 0.5]
-
-    def without(self, system: str) -> Votes:
-        """Return the votes on the other systems."""
-        return replace(self, frame=_without(self.frame, system))
-
-
-def _without(frame: pd.DataFrame, system: str) -> pd.DataFrame:
-    return frame[(frame[_EITHER] != system).all(axis=1)]
-
-
-def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | None = None) -> Votes:
-    """Take the votes on one question by one source from table ``preferences``, of one data set.
+def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | None = None) -> pd.DataFrame:
+    """Take the votes on one question by one source, on two systems, from table ``preferences`` of one data set.
 
     ``question`` and ``source`` are needed only if there are several; of several sources ``human`` is the default. Raises
     ConfigError or UnknownNameError if one is needed or unknown, SchemaError if there are several data sets, or no vote.
+
+    Returns
+    -------
+    DataFrame
+        A row for each vote: ``question``, ``source``, ``pair_id``, ``annotator_id``, ``seconds``, ``a`` and ``b`` (systems, in
+        alphabetical order), ``a_dialogue_id``, ``b_dialogue_id``, ``won`` (1 where a is preferred, 0.5 for a tie, 0 where b
+        is), ``left`` (1 where a was shown left, 0 where b was, NaN where that is not known) and ``cluster``: votes on the same
+        two systems that share a dialogue, however indirectly.
     """
     for column, wanted in (("source", source), ("question", question)):
         there = sorted(table[column].unique())
@@ -101,20 +64,30 @@ def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | 
         table = table if wanted is None else table[table[column] == wanted]
     if table["dataset"].nunique() > 1:
         raise SchemaError(f"preferences of {', '.join(sorted(table['dataset'].unique()))}", expected="one data set")
-    kept = table[table["control"].isna()].reset_index(drop=True)
-    if kept.empty:
-        raise SchemaError("no vote", where="table preferences", expected="a vote on a pair that is no control")
+    kept = table[table["control"].isna() & (table["first_system_id"] != table["second_system_id"])].reset_index(
+        drop=True
+    )
+    if (kept["choice"] == "tie").all():
+        expected = "votes on two systems that are no controls, and not all ties"
+        raise SchemaError("no vote is for one of two systems", where="table preferences", expected=expected)
     swap = kept["first_system_id"] > kept["second_system_id"]
-    frame = kept[["pair_id", "annotator_id"]].astype(object).assign(seconds=kept["seconds"].astype(float))
+    frame = kept[["question", "source", "pair_id", "annotator_id"]].astype(object)
+    frame["seconds"] = kept["seconds"].astype(float)
     for side, one, other in (("a", "first", "second"), ("b", "second", "first")):
         for column, kind in ((side, "system_id"), (f"{side}_dialogue_id", "dialogue_id")):
             frame[column] = kept[f"{one}_{kind}"].where(~swap, kept[f"{other}_{kind}"]).astype(object)
     for name, column in (("won", "choice"), ("left", "left")):
         code = kept[column].map(_CODES).astype(float)
         frame[name] = code.where(~swap, 1 - code)
-    frame["cluster"] = _clusters(frame, _EITHER)
-    first = kept.iloc[0]
-    return Votes(frame, str(first["dataset"]), str(first["question"]), str(first["source"]), len(table) - len(kept))
+    return frame.assign(cluster=_clusters(frame, _EITHER))
+
+
+def _systems(votes: pd.DataFrame) -> list[str]:
+    return sorted({*votes["a"], *votes["b"]})
+
+
+def _without(votes: pd.DataFrame, system: str) -> pd.DataFrame:
+    return votes[(votes[_EITHER] != system).all(axis=1)]
 
 
 def _clusters(frame: pd.DataFrame, within: Sequence[str] = ()) -> npt.NDArray[np.intp]:
@@ -127,7 +100,7 @@ def _clusters(frame: pd.DataFrame, within: Sequence[str] = ()) -> npt.NDArray[np
     return np.asarray(connected_components(links, directed=False)[1][ends], dtype=np.intp)
 
 
-def win_matrix(votes: Votes) -> pd.DataFrame:
+def win_matrix(votes: pd.DataFrame) -> pd.DataFrame:
     """Return who wins against whom.
 
     Returns
@@ -137,13 +110,10 @@ def win_matrix(votes: Votes) -> pd.DataFrame:
         ``win_rate`` (of a, ties left out) with an interval that allows for votes that share a dialogue, ``low`` and
         ``high``; two-sided p of a win rate of one half, each followed by Holm's correction over all rows: ``p``
         (binomial, as if each vote were independent), ``p_dialogue`` and ``p_annotator`` (exact, the votes of a dialogue or
-        an annotator counting as one cluster). A SchemaError is raised if no vote is for one of two systems.
+        an annotator counting as one cluster).
     """
-    if votes.strict.empty:
-        expected = "votes on two systems that are not all ties"
-        raise SchemaError("no vote is for one of two systems", where="table preferences", expected=expected)
     rows = []
-    for (a, b), group in votes.apart.groupby(_EITHER, sort=True):
+    for (a, b), group in votes.groupby(_EITHER, sort=True):
         strict = group[group["won"] != 0.5]
         wins, margin = int((strict["won"] == 1).sum()), 2 * strict["won"] - 1
         rate = share(strict["won"] == 1, strict["cluster"])
@@ -162,7 +132,7 @@ def win_matrix(votes: Votes) -> pd.DataFrame:
     return made
 
 
-def strengths(votes: Votes) -> pd.DataFrame:
+def strengths(votes: pd.DataFrame) -> pd.DataFrame:
     """Return the systems' Bradley-Terry strengths, ties half a win for each, the strongest first.
 
     Returns
@@ -174,12 +144,11 @@ def strengths(votes: Votes) -> pd.DataFrame:
         ``dialogue``) and ``prior`` (ties added to each pair, where plain strengths are infinite). The ends and ranks are
         missing if all votes may be alike. A SchemaError is raised if pairs do not link all systems.
     """
-    frame = votes.apart
-    names = sorted({*frame["a"], *frame["b"]})
-    by = "annotator" if frame["annotator_id"].nunique() >= FEWEST_ANNOTATORS else "dialogue"
-    units = frame["annotator_id"].to_numpy() if by == "annotator" else _clusters(frame)
-    a, b = (pd.Index(names).get_indexer(frame[side]).astype(np.intp) for side in _EITHER)
-    ballots = bradley_terry.Ballots(a, b, frame["won"].to_numpy(np.float64), pd.factorize(units)[0])
+    names = _systems(votes)
+    by = "annotator" if votes["annotator_id"].nunique() >= FEWEST_ANNOTATORS else "dialogue"
+    units = votes["annotator_id"].to_numpy() if by == "annotator" else _clusters(votes)
+    a, b = (pd.Categorical(votes[side], names).codes.astype(np.intp) for side in _EITHER)
+    ballots = bradley_terry.Ballots(a, b, votes["won"].to_numpy(np.float64), pd.factorize(units)[0])
     wins, games = ballots.wins, ballots.wins + ballots.wins.T
     prior = 0.0 if bradley_terry.has_strengths(wins) else _PRIOR
     try:
@@ -240,7 +209,7 @@ class Analysis:
     pair with the same choice, the mean over pairs, and ``alpha``, Krippendorff's, nominal.
     """
 
-    votes: Votes
+    votes: pd.DataFrame
     matrix: pd.DataFrame
     strengths: pd.DataFrame
     summary: dict[str, float]
@@ -251,35 +220,32 @@ class Analysis:
         return str(self.strengths["system"].iloc[0])
 
 
-def analyse(votes: Votes, *, resamples: int = 1000, seed: int = 2024) -> Analysis:
+def analyse(votes: pd.DataFrame, *, resamples: int = 1000, seed: int = 2024) -> Analysis:
     """Analyse votes; ``resamples`` and ``seed`` are for the intervals of agreement."""
-    frame, matrix = votes.frame, win_matrix(votes)
-    summary: dict[str, float] = {"votes": len(frame), "ties": int((frame["won"] == 0.5).sum())}
-    summary |= {"systems": len(votes.systems), "pairs": len(matrix), "circles": _circles(matrix)}
+    matrix, names = win_matrix(votes), _systems(votes)
+    # Majorities: three steps lead back to the start, from each of the three.
+    beats = np.zeros((len(names),) * 2, dtype=int)
+    a, b = (pd.Categorical(matrix[side], names).codes for side in _EITHER)
+    beats[a, b], beats[b, a] = matrix["wins"] > matrix["losses"], matrix["losses"] > matrix["wins"]
+    summary: dict[str, float] = {"votes": len(votes), "ties": int((votes["won"] == 0.5).sum())}
+    summary |= {"systems": len(names), "pairs": len(matrix), "circles": int(np.trace(beats @ beats @ beats)) // 3}
     summary |= {p: int((matrix[p] < ALPHA).sum()) for name in TESTS for p in (name, f"{name}_holm")}
-    sided = frame[(frame["won"] != 0.5) & frame["left"].notna()]
+    sided = votes[(votes["won"] != 0.5) & votes["left"].notna()]
     left = share(sided["won"] == sided["left"], sided["annotator_id"])
     summary |= {"left": left.value, "left_low": left.low, "left_high": left.high}
-    return Analysis(votes, matrix, strengths(votes), summary | _agreement(frame, resamples, seed))
+    return Analysis(votes, matrix, strengths(votes), summary | _agreement(votes, resamples, seed))
 
 
-def analyses(votes: Votes, *, resamples: int = 1000, seed: int = 2024) -> dict[str, Analysis]:
+def analyses(votes: pd.DataFrame, *, resamples: int = 1000, seed: int = 2024) -> dict[str, Analysis]:
     """Analyse ``All`` votes, and those ``Without`` the strongest system if they still link the others."""
     whole = analyse(votes, resamples=resamples, seed=seed)
     result = {"All": whole}
-    with suppress(SchemaError):
-        rest = analyse(votes.without(whole.dominant), resamples=resamples, seed=seed)
-        result[f"Without {whole.dominant}"] = rest
+    rest = _without(votes, whole.dominant)
+    if (rest["won"] != 0.5).any():
+        # The strongest system may have been the only link between the others.
+        with suppress(SchemaError):
+            result[f"Without {whole.dominant}"] = analyse(rest, resamples=resamples, seed=seed)
     return result
-
-
-def _circles(matrix: pd.DataFrame) -> int:
-    names = pd.Index(sorted({*matrix["a"], *matrix["b"]}))
-    a, b = (names.get_indexer(matrix[side]) for side in _EITHER)
-    beats = np.zeros((len(names),) * 2, dtype=int)
-    beats[a, b], beats[b, a] = matrix["wins"] > matrix["losses"], matrix["losses"] > matrix["wins"]
-    # Three steps lead back to the start, from each of the three.
-    return int(np.trace(beats @ beats @ beats)) // 3
 
 
 def _agreement(frame: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
@@ -350,7 +316,7 @@ def properties(dialogue: Dialogue) -> dict[str, float]:
 
 
 def metric_choices(
-    votes: Votes,
+    votes: pd.DataFrame,
     scores: pd.DataFrame,
     *,
     dominant: str,
@@ -370,7 +336,7 @@ def metric_choices(
         ``b``), ``value``, ``low``, ``high``, ``n`` (votes), ``lacking`` (votes without both scores), and for ``all``
         and ``others`` ``spearman`` with ratings of the same systems.
     """
-    rows, strict, item = [], votes.strict, ["dialogue_id", "system_id"]
+    rows, strict, item = [], votes[votes["won"] != 0.5], ["dialogue_id", "system_id"]
     sides = [pd.MultiIndex.from_frame(strict[[f"{side}_dialogue_id", side]]) for side in _EITHER]
     for (metric, output), own in scores.groupby(["metric", "output"], sort=False):
         known = own.set_index(item)["value"]

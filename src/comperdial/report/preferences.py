@@ -36,7 +36,7 @@ def preferences_table(title: str, analyses: Mapping[str, Analysis], metrics: pd.
     ``title`` is the data set's; ``metrics`` is what :func:`comperdial.evaluation.preferences.metric_choices` returns.
     """
     whole = analyses["All"]
-    votes, matrix, systems = whole.votes, whole.matrix, len(whole.votes.systems)
+    matrix, systems, first = whole.matrix, int(whole.summary["systems"]), whole.votes.iloc[0]
     sections = [_matrix(whole)] if systems <= MOST_SYSTEMS else []
     sections += [_pairs(matrix)] if len(matrix) <= MOST_PAIRS else []
     parts = {group: _in_short(one.summary) for group, one in analyses.items()}
@@ -46,13 +46,12 @@ def preferences_table(title: str, analyses: Mapping[str, Analysis], metrics: pd.
     sections += [metrics_section(metrics, whole.dominant)] if metrics is not None else []
     notes = [STARS] if systems <= MOST_SYSTEMS else []
     notes.append(f"Each p is corrected by Holm's method over all {count(len(matrix), 'pair')}")
-    first = whole.strengths.iloc[0]
-    notes += [NOTES["win_rates"].format(by=first["by"]), planner_sentence(matrix)]
-    notes += [NOTES["prior"].format(prior=first["prior"])] if first["prior"] else []
-    notes += [f"{votes.controls:,} votes on control pairs are left out"] if votes.controls else []
+    by, prior = whole.strengths.loc[0, ["by", "prior"]]
+    notes += [NOTES["win_rates"].format(by=by), planner_sentence(matrix)]
+    notes += [NOTES["prior"].format(prior=prior)] if prior else []
     caption = (
-        f"{title}: question {votes.question!r}, source {votes.source}; {count(len(votes.frame), 'vote')} of "
-        f"{count(votes.frame['annotator_id'].nunique(), 'annotator')} on {count(systems, 'system')}."
+        f"{title}: question {first['question']!r}, source {first['source']}; {count(len(whole.votes), 'vote')} of "
+        f"{count(whole.votes['annotator_id'].nunique(), 'annotator')} on {count(systems, 'system')}."
     )
     return Table(f"Preferences: {title}", caption, matrix, sections, notes)
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from comperdial import schema
 from comperdial.core.files import read_table
-from comperdial.evaluation.preferences import Votes, analyse, analyses, metric_choices, votes_of, win_matrix
+from comperdial.evaluation.preferences import analyse, analyses, metric_choices, votes_of, win_matrix
 from comperdial.evaluation.preferences import strengths as strengths_of
 from comperdial.report.about import Inputs, Study
 from comperdial.report.plots.preferences import matrix_figure, significance_figure, strengths_figure
@@ -42,7 +42,7 @@ _COUNTS = {
 _AGREEMENT = {"agreement": "agree", "alpha": "alpha"}
 
 
-def _votes(inputs: Inputs, study: Study) -> dict[str, Votes]:
+def _votes(inputs: Inputs, study: Study) -> dict[str, pd.DataFrame]:
     """Return the votes on the question nearest to overall quality, by title of the data set."""
     votes = {}
     for path in inputs["votes"]:
@@ -67,7 +67,7 @@ def overview(inputs: Inputs, study: Study) -> Table:
     planned = []
     for title, votes in _votes(inputs, study).items():
         result = analyse(votes, **_how(study))
-        rows.append({"data": f"{title}, {votes.question}"} | result.summary)
+        rows.append({"data": f"{title}, {votes['question'].iloc[0]}"} | result.summary)
         planned.append(f"{title}: {planner_sentence(result.matrix)}")
     texts = {("", "Data, question"): [row["data"] for row in rows]}
     texts |= {head: [count(row[name]) for row in rows] for name, head in _COUNTS.items()}
@@ -146,14 +146,14 @@ def hours(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     return significance_figure(curves, entry["title"], entry["notes"]), curves
 
 
-def pairwise_curves(votes: Votes, *, seed: int) -> pd.DataFrame:
+def pairwise_curves(votes: pd.DataFrame, *, seed: int) -> pd.DataFrame:
     """Return how likely studies of several sizes are to find a difference, the mean over all pairs of systems.
 
     Votes, ties among them, are drawn from those on a pair, with replacement; each takes their median time. Binomial test
     over votes for one of the two. Returns ``votes``, ``hours``, ``probability`` and ``line``.
     """
     rows = []
-    for _, frame in votes.apart.groupby(["a", "b"], sort=False):
+    for _, frame in votes.groupby(["a", "b"], sort=False):
         shares = [float((frame["won"] == code).mean()) for code in (1.0, 0.0, 0.5)]
         rng, seconds = np.random.default_rng(seed), float(frame["seconds"].median())
         for size in _SIZES:
@@ -163,13 +163,13 @@ def pairwise_curves(votes: Votes, *, seed: int) -> pd.DataFrame:
     return pd.DataFrame(rows).groupby("votes", as_index=False).mean().assign(line="pairwise")
 
 
-def likert_curves(votes: Votes, ratings: pd.DataFrame, a: str, b: str, *, seed: int) -> pd.DataFrame:
+def likert_curves(votes: pd.DataFrame, ratings: pd.DataFrame, a: str, b: str, *, seed: int) -> pd.DataFrame:
     """Return how likely studies with the same workers are to find a difference by rankings, and by Likert ratings.
 
     Whole sessions of workers are drawn with replacement. Rankings: binomial test over votes for one of the two. Likert: paired
     t-test over conversations of the difference of ``likert``. Returns ``line``, ``hours`` and ``probability``.
     """
-    frame = votes.frame[(votes.frame["a"] == a) & (votes.frame["b"] == b)]
+    frame = votes[(votes["a"] == a) & (votes["b"] == b)]
     wide = ratings.pivot(index=["annotator_id", "dialogue_id"], columns="system_id", values="likert")
     apart = (wide[a] - wide[b]).rename("sum").to_frame()
     sessions = apart.assign(square=apart["sum"] ** 2, n=1.0).groupby("annotator_id").sum()
