@@ -214,18 +214,6 @@ def exchanges(persons=12, turns=60, seed=7):
     return frame.assign(split=split_in_time(frame["dialogue_id"]))
 
 
-def test_an_encoder_reads_the_texts_instead(monkeypatch):
-    vectors = {
-        "すてきですね": np.array([3, 4], np.float32),
-        "つぎにいきます": np.array([0, 2], np.float32),
-        "はい": np.ones(2),
-    }
-    monkeypatch.setattr("comperdial.training.score_prediction.embed", lambda *_: vectors)
-    features = text_features(exchanges(persons=1, turns=9), "any")
-    assert {tuple(row) for row in features[:, [0, 1]].round(6)} == {(0.6, 0.8), (0, 1)}
-    np.testing.assert_allclose(features[:, 2:], [[0.5**0.5, 0.5**0.5, 0, 0]] * 9)
-
-
 def test_the_split_runs_along_each_dialogue():
     split = split_in_time(pd.Series(["a"] * 10 + ["c"] * 3))
     # 2.4 and 2.7, rounded.

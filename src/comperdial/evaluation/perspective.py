@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -97,19 +98,13 @@ def _centred(frame: pd.DataFrame, codes: npt.NDArray[np.intp]) -> pd.DataFrame:
     return centred.mask(centred.abs() <= 1e-9 * frame.abs().max(), 0.0)
 
 
-def score_prediction(
-    folders: Sequence[Path],
-    *,
-    encoder: str | None = None,
-    resamples: int,
-    seed: int,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def score_prediction(folders: Sequence[Path], *, resamples: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Predict the score that the interlocutor gives an exchange, and correlate predictions with it.
 
-    ``folders`` are tables of data sets whose exchanges interlocutors and outsiders rated; ``encoder`` is
-    :func:`comperdial.training.score_prediction.text_features`'s. Returns what :func:`by_person` does, of the test part, the
-    values with ``penalty``, ``train`` and ``validation`` (exchanges). Predictions are named by whose scores a model learns,
-    with ``-identity`` if it knows the person; without a text: ``personal-mean`` and ``outsiders-score``.
+    ``folders`` are tables of data sets whose exchanges interlocutors and outsiders rated. Returns what :func:`by_person`
+    does, of the test part, the values with ``penalty``, ``train`` and ``validation`` (exchanges). Predictions are named by
+    whose scores a model learns, with ``-identity`` if it knows the person; without a text: ``personal-mean`` and
+    ``outsiders-score``.
     """
     names = ("contexts", "responses", "ratings", "annotators")
     parts = [
@@ -118,26 +113,21 @@ def score_prediction(
     ]
     # People of two data sets may have the same number.
     frame = pd.concat([part.assign(person=part["dataset"] + "/" + part["person"]) for part in parts], ignore_index=True)
-    features = score_models.text_features(frame, encoder)
+    features = score_models.text_features(frame)
     fitted = {
         target + ("-identity" if identity else ""): score_models.predict(
-            frame, features, target=target, identity=identity, penalties=score_models.PENALTIES
+            frame, features, target=target, identity=identity
         )
-        for target in (OUTSIDERS, INTERLOCUTOR)
-        for identity in (False, True)
+        for target, identity in product((OUTSIDERS, INTERLOCUTOR), (False, True))
     }
     predictions = {name: one.values for name, one in fitted.items()}
     predictions |= {"personal-mean": score_models.personal_means(frame), "outsiders-score": frame[OUTSIDERS].to_numpy()}
     sizes, test = frame["split"].value_counts(), frame["split"] == "test"
-    values, differences = by_person(
-        {name: one[test] for name, one in predictions.items()},
-        frame.loc[test, INTERLOCUTOR],
-        frame.loc[test, "person"],
-        resamples=resamples,
-        seed=seed,
-    )
-    penalty = values["prediction"].map({name: one.penalty for name, one in fitted.items()})
-    return values.assign(penalty=penalty, train=sizes["train"], validation=sizes["validation"]), differences
+    tested = {name: values[test] for name, values in predictions.items()}
+    scores, persons = frame.loc[test, INTERLOCUTOR], frame.loc[test, "person"]
+    values, differences = by_person(tested, scores, persons, resamples=resamples, seed=seed)
+    values["penalty"] = values["prediction"].map({name: one.penalty for name, one in fitted.items()})
+    return values.assign(train=sizes["train"], validation=sizes["validation"]), differences
 
 
 def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Tokens) -> pd.DataFrame:
