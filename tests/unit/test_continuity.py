@@ -214,18 +214,6 @@ def exchanges(persons=12, turns=60, seed=7):
     return frame.assign(split=split_in_time(frame["dialogue_id"]))
 
 
-def test_an_encoder_reads_the_texts_instead(monkeypatch):
-    vectors = {
-        "すてきですね": np.array([3, 4], np.float32),
-        "つぎにいきます": np.array([0, 2], np.float32),
-        "はい": np.ones(2),
-    }
-    monkeypatch.setattr("comperdial.training.score_prediction.embed", lambda *_: vectors)
-    features = text_features(exchanges(persons=1, turns=9), "any")
-    assert {tuple(row) for row in features[:, [0, 1]].round(6)} == {(0.6, 0.8), (0, 1)}
-    np.testing.assert_allclose(features[:, 2:], [[0.5**0.5, 0.5**0.5, 0, 0]] * 9)
-
-
 def test_the_split_runs_along_each_dialogue():
     split = split_in_time(pd.Series(["a"] * 10 + ["c"] * 3))
     # 2.4 and 2.7, rounded.
@@ -302,10 +290,10 @@ def test_simple_scores_count_words_or_characters():
 def test_whose_eye_ranks_metrics_by_role():
     rng = np.random.default_rng(5)
     names = ("length", "question")
-    scores = pd.DataFrame(rng.normal(size=(200, 2)), columns=names)
-    eyes = dict(zip(("interlocutor", "outsiders"), (scores[n] + rng.normal(size=200) for n in names), strict=True))
-    found = in_whose_eye(scores, eyes, np.repeat(np.arange(20), 10), metrics=names, resamples=200, seed=1)
-    found = found.set_index(["metric", "role"])
+    items = pd.DataFrame(rng.normal(size=(200, 2)), columns=names).assign(who=np.repeat(np.arange(20), 10))
+    for role, name in zip(("interlocutor", "outsiders"), names, strict=True):
+        items[role] = items[name] + rng.normal(size=200)
+    found = in_whose_eye(items, metrics=names, resamples=200, seed=1).set_index(["metric", "role"])
     assert found["rank"]["length", "interlocutor"] == found["rank"]["question", "outsiders"] == 1
     apart = found.loc[("length", "difference")]
     assert apart["low"] > 0 and apart["p"] < 0.01
@@ -361,6 +349,7 @@ def test_table_2_has_no_difference_of_what_does_not_vary(root, study, tmp_path):
     values.to_csv(inputs["values"][0], index=False)
     pairs.assign(low=pairs["difference"], high=pairs["difference"]).to_csv(inputs["differences"][0], index=False)
     body, apart = (section.frame for section in study_tables.prediction(inputs, entry).sections)
+    body = body.drop(columns="")
     assert body.iloc[3].tolist() == ["0.500 [0.40, 0.60]", "0.496", "0.500 [0.40, 0.60]", "3"]
     assert body.iloc[4].tolist()[:3] == ["0.500 [0.40, 0.60]", "–", "–"]
     assert apart.iloc[0].tolist() == ["+0.100 [0.10, 0.10]", "0.010", "–", "–"]

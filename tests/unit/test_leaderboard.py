@@ -112,13 +112,12 @@ def changed(row, **values):
         (changed(4, dataset="usr_personas"), (), r"mine.csv: unknown data set 'usr_personas'.* Did you mean 'usr_persona'"),
         (changed(4, dataset="fed_turn"), (), r"mine.csv: data set 'fed_turn' is not here; .*make reproduce"),
         (changed(0, item_id="usr_persona-00"), (), r"the first: 'usr_persona-00', .*; expected such as 'usr_persona-00"),
-        (changed(1, system_id="Cooper"), (), r"1 scores of unknown items .*'Cooper'; expected one of .*Copier"),
+        (changed(1, system_id="Cooper"), (), r"1 scores of unknown items .*'Cooper'; expected such as .* of one of .*Copier"),
         (changed(2, value="inf"), (), r"record 3, column 'value'"),
         (changed(2, value="high"), (), r"record 3, column 'value'"),
         (lambda frame: pd.concat([frame, frame.iloc[[7]]]), (), r"mine.csv"),
         (lambda frame: frame.assign(level="dialogue"), (), r"scores of level 'dialogue'; expected 'turn'"),
         (lambda frame: frame.drop(columns="system_id"), (), r"mine.csv: no column 'system_id'"),
-        (lambda frame: frame.iloc[:24], (), r"not all rated items have a score of mine; .*--missing"),
         (lambda frame: frame.assign(value=""), (), r"no scores"),
         (lambda frame: frame.assign(metric="density"), (), r"is a metric of the board"),
         (lambda frame: frame, ("--board", "response"), r"Did you mean 'responses'"),
@@ -131,20 +130,18 @@ def test_bad_input_gives_one_message(here, capsys, change, options, message):
     assert re.search(message, line), line
 
 
-def test_what_is_missing_is_counted_and_treated_as_asked(here, capsys):
+def test_what_is_missing_is_counted_and_left_out(here, capsys):
     frame = filled(capsys)
     # An empty cell is an item without a score.
     frame.loc[frame["dataset"] == "usr_topical", "value"] = None
-    assert ranked(frame, "--missing", "left-out") == 0
+    assert ranked(frame) == 0
     out = capsys.readouterr().out
-    assert [line.split()[3:5] for line in out.splitlines() if line.startswith("usr_")] == [
-        ["100", "%"],
-        ["missing", "Spearman,"],
+    assert [line.split() for line in out.splitlines() if re.match(r"usr_\w+ +\d", line)] == [
+        ["usr_persona", "24", "24"],
+        ["usr_topical", "24", "0"],
     ]
-    assert "mine (yours): 50 % of the rated items" in out and "no scores for: spearman, usr_topical" in out
+    assert "mine (yours): 50 % of the rated items have a score" in out and "no scores for: spearman, usr_topical" in out
     assert "left out" in next(line for line in out.splitlines() if line.startswith("mine (yours)"))
-    assert ranked(frame, "--missing", "worst") == 0
-    assert "given the worst value of: spearman, usr_topical" in capsys.readouterr().out
 
 
 def test_scores_of_references_are_not_used(here, capsys):

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Any
 
 from comperdial.cli import common
 from comperdial.cli.common import Commands, Run, output_file, output_table, whole
 from comperdial.core.errors import MissingResourceError
 from comperdial.core.files import read_table, write_table
 
+_SEVERAL: Any = {"type": Path, "nargs": "*", "default": []}
+
 
 def add_commands(commands: Commands) -> None:
     """Add this module's commands."""
     group = commands.add_parser("continuity", help="interlocutors and outsiders, and whether users go on")
     parts = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    table = "a .csv, .jsonl or .parquet file to write"
 
-    what = "lengths and missing scores of exchanges, to write"
-    outputs = {"annotators": "table `annotators` to write", "output": what}
-    exchanges = _command(parts, _exchanges, "Hazumi's annotators with their roles, and its exchanges", outputs)
+    def command(run: Run, about: str, **outputs: str) -> ArgumentParser:
+        """Add the command that a function is named after, with the tables that it writes."""
+        made = common.add_command(parts, run.__name__.removeprefix("_"), run, about)
+        for option, text in outputs.items():
+            made.add_argument(f"--{option}", type=output_table, required=True, help=f"{text}, to write")
+        return made
+
+    about = "Hazumi's annotators with their roles, and its exchanges"
+    exchanges = command(_exchanges, about, annotators="table `annotators`", output="lengths and missing scores")
     exchanges.add_argument("dataset", choices=["hazumi1902", "hazumi1911"])
 
-    outputs = {"output": "correlations with the score, to write", "differences": "differences of these, to write"}
-    predict = _command(parts, _predict, "predict the score that the interlocutor gives an exchange", outputs)
-    add = predict.add_argument
-    add("tables", type=Path, nargs="+", help="folders of tables with turn ratings and annotators")
-    add("--encoder", help="a sentence encoder, instead of TF-IDF of characters")
+    about = "predict the score that the interlocutor gives an exchange"
+    predict = command(_predict, about, output="correlations with the score", differences="differences of these")
+    predict.add_argument("tables", type=Path, nargs="+", help="folders of tables with turn ratings and annotators")
 
     about = "simple metrics, compared with interlocutors' and with outsiders' ratings"
-    perspective = _command(parts, _perspective, about, {"output": table})
+    perspective = command(_perspective, about, output="correlations")
     add = perspective.add_argument
     add("tables", type=Path, help="a folder of tables")
     add("--dimension", required=True, help="the rated dimension")
@@ -38,45 +44,33 @@ def add_commands(commands: Commands) -> None:
     what = "of ieval_dial: what `rated-dialogues ieval` wrote, the interlocutors' ratings"
     add("--ieval", type=Path, help=what)
 
-    vectors = _command(parts, _vectors, "encode the texts that continuity prediction reads", {})
-    add = vectors.add_argument
-    add("dataset", choices=["chitchat", "convai2", "topical_chat"])
-    add("--encoder", choices=["minilm", "smollm2"], required=True)
-    add("--output", type=output_file, required=True, help="DATASET_ENCODER.safetensors")
+    vectors = command(_vectors, "encode the texts that continuity prediction reads")
+    vectors.add_argument("dataset", choices=["chitchat", "convai2", "topical_chat"])
+    vectors.add_argument("--encoder", choices=["minilm", "smollm2"], required=True)
+    vectors.add_argument("--output", type=output_file, required=True, help="DATASET_ENCODER.safetensors")
 
-    about = "score replies by metrics that know nothing of continuing"
-    baselines = _command(parts, _baselines, about, {"output": table})
+    baselines = command(_baselines, "score replies by metrics that know nothing of continuing", output="the scores")
     baselines.add_argument("dataset", choices=["chitchat", "convai2"])
 
-    outputs = {"output": "how good the predictions are, to write", "scores": "the predictions, to write"}
-    outputs["continuations"] = "table `continuations`, to write"
-    models = _command(parts, _models, "predict whether users go on, by trained models and by baselines", outputs)
-    add = models.add_argument
-    add("dataset", choices=["chitchat", "convai2"])
-    add("--vectors", type=Path, nargs="*", default=[], help="what `vectors` wrote for the data set")
-    add("--baselines", type=Path, nargs="?", help="what `baselines` wrote, if anything")
+    about = "predict whether users go on, by trained models and by baselines"
+    outputs = {"output": "how good the predictions are", "scores": "the predictions"}
+    models = command(_models, about, **outputs, continuations="table `continuations`")
+    models.add_argument("dataset", choices=["chitchat", "convai2"])
+    models.add_argument("--vectors", **_SEVERAL, help="what `vectors` wrote for the data set")
+    models.add_argument("--baselines", type=Path, nargs="?", help="what `baselines` wrote, if anything")
 
-    outputs = {"joined": "all measures, to write", "output": "agreement with ratings, to write"}
-    outputs["scores"] = "the log-odds of each reply, to write"
-    liking = _command(parts, _liking, "compare predicted continuing with what users liked", outputs)
-    add = liking.add_argument
-    add("--measures", type=Path, nargs="+", required=True, help="what `models` wrote, for convai2 and others")
-    add("--vectors", type=Path, nargs="*", default=[], help="what `vectors` wrote, for all data sets")
+    outputs = {"joined": "all measures", "output": "agreement with ratings", "scores": "the log-odds of each reply"}
+    liking = command(_liking, "compare predicted continuing with what users liked", **outputs)
+    what = "what `models` wrote, for convai2 and others"
+    liking.add_argument("--measures", type=Path, nargs="+", required=True, help=what)
+    liking.add_argument("--vectors", **_SEVERAL, help="what `vectors` wrote, for all data sets")
 
-    for command in (predict, perspective, models, liking):
-        command.add_argument("--resamples", type=whole(2), default=1000, help="for intervals (default: 1000)")
-    for command in (predict, perspective):
-        command.add_argument("--seed", type=whole(0), default=2024, help="of the resamples (default: 2024)")
-    for command in (exchanges, vectors, baselines, models, liking):
-        common.add_catalogue(command)
-
-
-def _command(parts: Commands, run: Run, about: str, outputs: dict[str, str]) -> ArgumentParser:
-    """Add the command that a function is named after, with the tables that it writes."""
-    command = common.add_command(parts, run.__name__.removeprefix("_"), run, about)
-    for option, text in outputs.items():
-        command.add_argument(f"--{option}", type=output_table, required=True, help=text)
-    return command
+    for one in (predict, perspective, models, liking):
+        one.add_argument("--resamples", type=whole(2), default=1000, help="for intervals (default: 1000)")
+    for one in (predict, perspective):
+        one.add_argument("--seed", type=whole(0), default=2024, help="of the resamples (default: 2024)")
+    for one in (exchanges, vectors, baselines, models, liking):
+        common.add_catalogue(one)
 
 
 def _exchanges(options: Namespace) -> None:
@@ -97,8 +91,7 @@ def _exchanges(options: Namespace) -> None:
 def _predict(options: Namespace) -> None:
     from comperdial.evaluation.perspective import score_prediction
 
-    drawing = {"resamples": options.resamples, "seed": options.seed}
-    values, differences = score_prediction(options.tables, encoder=options.encoder, **drawing)
+    values, differences = score_prediction(options.tables, resamples=options.resamples, seed=options.seed)
     write_table(options.output, values)
     write_table(options.differences, differences)
 
@@ -108,9 +101,8 @@ def _perspective(options: Namespace) -> None:
 
     ieval = read_table(options.ieval) if options.ieval else None
     items = rated_items(options.tables, options.dimension, options.tokens, outsiders=options.outsiders, ieval=ieval)
-    drawing = {"resamples": options.resamples, "seed": options.seed}
-    values = in_whose_eye(items.scores, items.ratings, items.clusters, **drawing)
-    write_table(options.output, values.assign(dataset=options.tables.name, level=items.level))
+    values = in_whose_eye(items, resamples=options.resamples, seed=options.seed)
+    write_table(options.output, values.assign(dataset=options.tables.name, level=items["level"].iloc[0]))
 
 
 def _vectors(options: Namespace) -> None:

@@ -24,8 +24,7 @@ def leaderboard(options: argparse.Namespace) -> None:
     """Rank the metrics of files among those of a board, or write what there is to score."""
     if options.output and options.output.suffix not in _FORMS:
         raise ConfigError(f"{options.output}", where="--output", expected=f"a name ending in {', '.join(_FORMS)}")
-    catalogue = load_catalogue(options.catalogue)
-    board = Leaderboard(options.board, catalogue, options.tables, options.results, options.boards)
+    board = Leaderboard(options.board, load_catalogue(options.catalogue))
     if options.texts:
         if options.texts.suffix != ".jsonl" or not options.template:
             raise ConfigError(f"{options.texts}", where="--texts", expected="--template, and a name ending in .jsonl")
@@ -34,19 +33,11 @@ def leaderboard(options: argparse.Namespace) -> None:
         sys.stdout.write(board.template().to_csv(index=False, lineterminator="\n"))
         return
     scores = board.read(options.files) if options.files else schema.empty("scores")
-    incomplete = []
-    for metric, own in scores.groupby("metric"):
-        section, complete = board.coverage(own)
-        sys.stdout.write(render.text(render.Table(str(metric), own["signature"].iloc[0], own, [section])) + "\n")
-        incomplete += [] if complete else [str(metric)]
-    if incomplete and options.missing is None:
-        raise ConfigError(
-            f"not all rated items have a score of {', '.join(incomplete)}",
-            expected="all of them, or --missing left-out or --missing worst",
-            hint="left-out: they do not count, and a task without any score leaves the metric out of the overall ranking; "
-            "worst: such a task counts with the worst value of any metric",
-        )
-    table = board.ranking(scores, resamples=options.resamples, seed=2024, missing=options.missing)
+    if len(scores):
+        counts = board.rated.groupby("dataset").size().to_frame("rated")
+        counts = counts.join(scores.groupby(["dataset", "metric"]).size().unstack("metric"))
+        sys.stdout.write(f"Items with a score:\n\n{counts.fillna(0).astype(int).to_string()}\n\n")
+    table = board.ranking(scores, resamples=options.resamples, seed=2024)
     sys.stdout.write(render.text(table))
     if options.output:
         write_text(options.output, _FORMS[options.output.suffix](table))

@@ -11,7 +11,6 @@ from comperdial.cli.common import READ, WRITE, Commands, add_command
 _HTML: Any = {"type": common.output_file, "required": True, "help": "a .html file"}
 _FOLDER: Any = {"type": common.output_folder, "metavar": "FOLDER"}
 _TABLES: Any = {"type": Path, "default": Path("data/tables"), "help": "default: data/tables"}
-_BOARDS = Path("studies/overall/boards.yaml")
 
 
 def add_commands(commands: Commands) -> None:
@@ -159,12 +158,7 @@ def _add_leaderboard(commands: Commands) -> None:
     add("--board", default="responses", help="responses, references or dialogues (default: responses)")
     add("--template", action="store_true", help="print the file to fill in, and do nothing else")
     add("--texts", **READ, help="with --template: write the texts to score as JSONL")
-    what = "a metric without scores on a task is left out, or given its worst value"
-    add("--missing", choices=("left-out", "worst"), help=what)
     add("--output", type=common.output_file, help="write the ranking, too: .html, .md, .csv, .tex")
     what = "swaps of WMT's test (default: 1000; 0: without that test)"
     add("--resamples", type=common.whole(0), default=1000, help=what)
-    add("--boards", type=Path, default=_BOARDS, metavar="FILE", help=f"default: {_BOARDS}")
-    add("--tables", **_TABLES)
-    add("--results", type=Path, default=Path("results"), help="default: results")
     common.add_catalogue(command)

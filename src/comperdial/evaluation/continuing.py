@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -31,9 +31,9 @@ from comperdial.training.continuity_tasks import (
     tasks,
 )
 
-Flags = npt.NDArray[np.bool_]
-BINS = {"0": (0, 0), "1": (1, 1), "2-4": (2, 4), "5-9": (5, 9), "10+": (10, 1_000_000)}
+BINS = {"0": (0, 0), "1": (1, 1), "2-4": (2, 4), "5-9": (5, 9), "10+": (10, np.inf)}
 """Groups of samples by the number of the user's conversations in the training split."""
+_GROUPS = {"all": (0, np.inf), "known": (1, np.inf), "cold": (0, 0), **BINS}
 MAJORITIES = ("global majority", "private majority")
 PERSONAL = {
     "chitchat": ("none", "token", "history", "token+history"),
@@ -45,13 +45,12 @@ BASELINES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "likelihood": ("pmi", "likelihood-mean", {"dtype": "bf16"}),
 }
 """Metric, output and options in place of RUBER and of Deep-FM."""
+# The likelihood is slow.
 _MOST_LIKELY = {"validation": 200, "test": 500}
 COLUMNS = (
     "dataset", "split", "rate", "group", "model", "user", "measure", "against", "value", "low", "high",
     "n", "positives", "users", "penalty",
 )  # fmt: skip
-# What splits make: (model, kind of user).
-_Model = tuple[str, str]
 
 
 def baselines_here() -> list[str]:
@@ -62,7 +61,7 @@ def baselines_here() -> list[str]:
 def baseline_scores(dataset: str, conversations: Sequence[Conversation], names: Sequence[str]) -> pd.DataFrame:
     """Score the balanced samples by metrics that know nothing of continuing: ``item_id``, ``baseline`` and ``value``.
 
-    The likelihood, which is slow, has scores of some samples of the first split.
+    The likelihood has scores of some samples of the first split.
     """
     parts = []
     for name in names:
@@ -94,23 +93,19 @@ class Answers(NamedTuple):
 def _compared(
     asked: Sequence[Sample],
     known: npt.NDArray[np.int64],
-    answers: Mapping[_Model, Answers],
-    *,
-    grouped: bool,
+    answers: Mapping[tuple[str, str], Answers],
+    groups: Sequence[str],
     resamples: int,
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each model, measure and difference, of all samples and, if ``grouped``, by how well the user is known.
+    """Yield a row for each group of samples, model and measure, and for its difference from other models.
 
-    ``known`` counts the conversations of the training split that each sample's user was in.
+    ``known`` counts the conversations of the training split that each sample's user was in; ``answers`` are by model and
+    kind of user.
     """
     truth, users = np.array([one.continued for one in asked]), np.array([one.user_id for one in asked])
-    groups = {"all": known >= 0}
-    if grouped:
-        groups |= {"known": known > 0, "cold": known == 0}
-        groups |= {name: (known >= low) & (known <= high) for name, (low, high) in BINS.items()}
 
     @cache
-    def estimated(model: _Model, chosen: bytes) -> dict[str, tuple[float, Floats]]:
+    def estimated(model: tuple[str, str], chosen: bytes) -> dict[str, tuple[float, Floats]]:
         here = np.frombuffer(chosen, dtype=np.bool_)
         of, scores, called = truth[here], answers[model].scores[here], answers[model].predicted[here]
         measures: dict[str, Measure] = {
@@ -122,31 +117,28 @@ def _compared(
         weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
         return classification.estimated(measures, weights)
 
-    for (group, chosen), ((name, user), own) in product(groups.items(), answers.items()):
-        here = chosen & ~np.isnan(own.scores)
+    for group, ((name, user), own) in product(groups, answers.items()):
+        least, most = _GROUPS[group]
+        here = (known >= least) & (known <= most) & ~np.isnan(own.scores)
         if not here.any():
             continue
-        others = [""] + [*MAJORITIES] * (own.penalty is not None) + ["none"] * (user != "none")
         about = {
             "group": group, "model": name, "user": user, "n": int(here.sum()), "positives": int(truth[here].sum()),
             "users": len(np.unique(users[here])), "penalty": own.penalty,
         }  # fmt: skip
-        for against, measure in product(others, ("accuracy", "macro_f1", "auc")):
+        others = {"": (name, user)}
+        others |= {majority: (majority, "none") for majority in MAJORITIES} if own.penalty is not None else {}
+        others |= {"none": (name, "none")} if user != "none" else {}
+        for (against, other), measure in product(others.items(), ("accuracy", "macro_f1", "auc")):
             # The classes of a majority do not rank samples.
             if measure == "auc" and {*MAJORITIES} & {name, against}:
                 continue
             value, drawn = estimated((name, user), here.tobytes())[measure]
             if against:
-                other = (name if against == "none" else against, "none")
                 base, of_base = estimated(other, here.tobytes())[measure]
                 value, drawn = value - base, drawn - of_base
             low, high = classification.interval(drawn)
             yield about | {"measure": measure, "against": against, "value": value, "low": low, "high": high}
-
-
-def cut(scores: Floats, validation: Floats, rate: float) -> npt.NDArray[np.int64]:
-    """Call scores positive above the quantile of the validation scores that leaves a share of them (section 4.3)."""
-    return np.asarray(scores >= np.quantile(validation, 1 - rate), dtype=np.int64)
 
 
 def evaluate(
@@ -161,8 +153,7 @@ def evaluate(
 
     ``conversations`` are all of ``chitchat`` or ``convai2``; ``vectors`` are by encoder, of all texts that it reads (models
     of an encoder without them are left out); ``baselines`` are :func:`baseline_scores`'s; ``resamples``, of users, are for
-    intervals. What is returned is the measures (:data:`COLUMNS`), and each reply's probability by split, model and kind of
-    user.
+    intervals. Returns the measures (:data:`COLUMNS`), and each reply's probability by split, model and kind of user.
     """
     rows: list[dict[str, Any]] = []
     scored: list[pd.DataFrame] = []
@@ -171,40 +162,35 @@ def evaluate(
     personal = [name for name in PERSONAL[dataset] if "minilm" in vectors or "profile" not in name]
     for task in tasks(conversations, SPLITS[dataset]):
         histories = Histories(task.known, vectors.get("minilm"))
-        asked = {"balanced": task.test, "natural": task.natural}
-        answers: dict[str, dict[_Model, Answers]] = {kind: {} for kind in asked}
-        for private, name in enumerate(MAJORITIES):
-            for kind, train in (("balanced", task.train), ("natural", task.known)):
-                called = continuity.majority(train, asked[kind], private=bool(private))
-                answers[kind][name, "none"] = Answers(called.astype(float), called)
-        for name, known in _baselines(task, vectors, baselines).items():
-            chosen_by, scores = (
-                known.reindex(_ids(task.validation)).dropna(),
-                known.reindex(_ids(task.test)).to_numpy(np.float64),
-            )
-            if len(chosen_by) and not np.isnan(scores).all():
-                answers["balanced"][name, "none"] = Answers(scores, cut(scores, chosen_by.to_numpy(), 0.5))
-        # SmolLM2 is slow, and reads some samples of the first split.
+        models = {}
         for context, user in product(contexts, personal):
+            # SmolLM2 is slow, and reads some samples of the first split.
             few = context == "smollm2"
             if few and task.name != SPLITS[dataset][0]:
                 continue
             train, validation = (task.few("train"), task.few("validation")) if few else (task.train, task.validation)
-            model = continuity.fit(
-                Features(train, context, user, vectors=vectors, histories=histories), train, validation
-            )
-            for kind in ("balanced",) if few else asked:
-                read = task.few("test") if few else asked[kind]
-                rate = continuity.natural_rate(task.known) if kind == "natural" else None
-                chances = pd.Series(model.probabilities(read, rate), index=_ids(read))
-                scores = np.asarray(chances.reindex(_ids(asked[kind])), dtype=np.float64)
-                answers[kind][context, user] = Answers(scores, (scores >= 0.5).astype(np.int64), model.penalty)
-                frame = pd.DataFrame({"item_id": chances.index, "value": chances.to_numpy()})
+            features = Features(train, context, user, vectors=vectors, histories=histories)
+            models[context, user] = continuity.fit(features, train, validation)
+        for kind, asked, train in (("balanced", task.test, task.train), ("natural", task.natural, task.known)):
+            rate = continuity.natural_rate(task.known) if kind == "natural" else None
+            answers: dict[tuple[str, str], Answers] = {}
+            for private, name in enumerate(MAJORITIES):
+                called = continuity.majority(train, asked, private=bool(private))
+                answers[name, "none"] = Answers(np.asarray(called, np.float64), called)
+            answers |= _baselines(task, vectors, baselines) if kind == "balanced" else {}
+            for (context, user), model in models.items():
+                if context == "smollm2" and kind == "natural":
+                    continue
+                read = task.few("test") if context == "smollm2" else asked
+                chances = pd.Series(model.probabilities(read, rate), index=pd.Index(_ids(read), name="item_id"))
+                scores = np.asarray(chances.reindex(_ids(asked)), dtype=np.float64)
+                answers[context, user] = Answers(scores, (scores >= 0.5).astype(np.int64), model.penalty)
+                frame = chances.rename("value").reset_index()
                 scored.append(frame.assign(split=task.name, rate=kind, model=context, user=user))
-        for kind, samples_of in asked.items():
-            counts = np.array([histories.conversations(one.user_id) for one in samples_of], dtype=np.int64)
-            made = _compared(samples_of, counts, answers[kind], grouped=kind == "balanced", resamples=resamples)
-            rows += [{"dataset": dataset, "split": task.name, "rate": kind} | row for row in made]
+            about = {"dataset": dataset, "split": task.name, "rate": kind}
+            known = np.array([histories.conversations(one.user_id) for one in asked])
+            groups = [*_GROUPS] if kind == "balanced" else ["all"]
+            rows += [about | row for row in _compared(asked, known, answers, groups, resamples)]
     return pd.DataFrame(rows, columns=list(COLUMNS)), pd.concat(scored, ignore_index=True)
 
 
@@ -212,7 +198,10 @@ def _ids(asked: Sequence[Sample]) -> list[str]:
     return [sample.id for sample in asked]
 
 
-def _baselines(task: Task, vectors: Mapping[str, Vectors], baselines: pd.DataFrame | None) -> dict[str, pd.Series]:
+def _baselines(
+    task: Task, vectors: Mapping[str, Vectors], baselines: pd.DataFrame | None
+) -> dict[tuple[str, str], Answers]:
+    """Return the baselines' scores of the test samples, cut where half of the validation samples are above (section 4.3)."""
     scores: dict[str, pd.Series] = {}
     if baselines is not None:
         scores = {str(name): part.set_index("item_id")["value"] for name, part in baselines.groupby("baseline")}
@@ -223,7 +212,13 @@ def _baselines(task: Task, vectors: Mapping[str, Vectors], baselines: pd.DataFra
         scale = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
         values = np.einsum("ik,ik->i", one, other) / np.where(scale > 0, scale, 1)
         scores["cosine"] = pd.Series(values, index=_ids(asked))
-    return scores
+    answers = {}
+    for name, series in scores.items():
+        validation = series.reindex(_ids(task.validation)).dropna()
+        test = series.reindex(_ids(task.test)).to_numpy(np.float64)
+        if len(validation) and not np.isnan(test).all():
+            answers[name, "none"] = Answers(test, (test >= validation.median()).astype(np.int64))
+    return answers
 
 
 def continuations(dataset: str, conversations: Sequence[Conversation]) -> pd.DataFrame:
@@ -278,71 +273,71 @@ def liking(
     """Compare predicted continuing with what users liked.
 
     ``conversations`` are those of ``convai2`` and, if they are here, of ``chitchat`` and ``topical_chat``; ``vectors`` are by
-    data set and encoder; ``measures`` are :func:`evaluate`'s, of ``convai2`` and ``chitchat``, whose penalties are used. What
-    is returned is the agreement with ratings, a row for each predictor and measure, and each reply's log-odds by predictor.
+    data set and encoder; ``measures`` are :func:`evaluate`'s, of ``convai2`` and ``chitchat``, whose penalties are used.
+    Returns the agreement with ratings, a row for each predictor and measure, and each reply's log-odds by predictor.
     """
     bots, people = conversations["convai2"], rated_replies(conversations.get(RATED, ()))
+    asked = {"convai2": list(samples(bots)), RATED: people}
     time = measures[measures["split"] == "time"].drop_duplicates(["dataset", "model", "user"])
     penalties = time.set_index(["dataset", "model", "user"])["penalty"].to_dict()
-    frames = []
+    logits: dict[tuple[str, str], dict[str, float]] = {}
     for context, user in product(("tfidf", "minilm"), continuity.PERSONAL):
         if (penalty := penalties.get(("convai2", context, user))) is not None:
-            logits = crossfitted(bots, context, user, penalty, vectors.get("convai2", {}))
-            frames.append(_predicted("convai2", f"convai2, {context}, {user}", logits))
-    of_people: list[pd.DataFrame] = []
+            made = crossfitted(bots, context, user, penalty, vectors.get("convai2", {}))
+            logits["convai2", f"convai2, {context}, {user}"] = made
     for context in ("tfidf", "minilm") if "chitchat" in conversations else ():
-        if (penalty := penalties.get(("chitchat", context, "none"))) is None:
-            continue
-        task = Task.of(conversations["chitchat"], "time")
-        features = Features(task.train, context, vectors=vectors.get("chitchat", {}))
-        model = continuity.fit(features, task.train, task.validation, (penalty,))
-        for dataset, asked, to in (("convai2", list(samples(bots)), frames), (RATED, people, of_people)):
-            if asked:
-                features.vectors = vectors.get(dataset, {})
-                logits = dict(zip(_ids(asked), model.logits(asked).tolist(), strict=True))
-                to.append(_predicted(dataset, f"chitchat, {context}, none", logits))
-    frames += of_people
+        if (penalty := penalties.get(("chitchat", context, "none"))) is not None:
+            task = Task.of(conversations["chitchat"], "time")
+            features = Features(task.train, context, vectors=vectors.get("chitchat", {}))
+            model = continuity.fit(features, task.train, task.validation, (penalty,))
+            for dataset, replies in asked.items():
+                if replies:
+                    features.vectors = vectors.get(dataset, {})
+                    made = dict(zip(_ids(replies), model.logits(replies).tolist(), strict=True))
+                    logits[dataset, f"chitchat, {context}, none"] = made
     # What happened is given as predictions are: how long dialogues were, and whether users went on.
-    length = {one.id: math.log(max(1, len(one.utterances))) for one in bots}
-    went_on = {sample.id: float(sample.continued) for sample in samples(bots)}
-    values = [_predicted("convai2", "observed length", length), _predicted("convai2", "observed continuing", went_on)]
-    dialogue_of = {sample.id: sample.conversation.id for sample in samples(bots)}
-    key = ["dataset", "predictor", "item_id"]
-    for frame in frames:
-        chances = frame.assign(value=special.expit(frame["value"]))
-        whole = chances.assign(item_id=chances["item_id"].map(dialogue_of)).groupby(key, sort=False)["value"].mean()
-        values += [whole.reset_index(), chances]
-    joined = pd.concat(values, ignore_index=True).merge(_liked(bots, people), on=["dataset", "item_id"])
-    key = ["dataset", "replies", "of", "predictor"]
-    rows = []
-    for names, part in joined.groupby(key, sort=False):
-        clusters, within = part["cluster"].to_numpy(), part["within"].to_numpy()
-        agreed = agreement(part["value"], part["rating"], clusters, within=within, resamples=resamples)
-        rows += [dict(zip(key, names, strict=True)) | row for row in agreed]
-    return pd.DataFrame(rows), pd.concat(frames, ignore_index=True)
-
-
-def _predicted(dataset: str, predictor: str, values: Mapping[str, float]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {"dataset": dataset, "predictor": predictor, "item_id": list(values), "value": list(values.values())}
+    values = {
+        ("convai2", "observed length"): {one.id: math.log(max(1, len(one.utterances))) for one in bots},
+        ("convai2", "observed continuing"): {one.id: float(one.continued) for one in asked["convai2"]},
+    }
+    dialogue_of = {one.id: one.conversation.id for replies in asked.values() for one in replies}
+    for key, of in logits.items():
+        chances = pd.Series(of).map(special.expit)
+        # A dialogue's prediction is the mean over its replies.
+        values[key] = chances.groupby(chances.index.map(dialogue_of)).mean().to_dict() | chances.to_dict()
+    joined, scores = (
+        pd.DataFrame(
+            [(*key, item, value) for key, of in known.items() for item, value in of.items()],
+            columns=["dataset", "predictor", "item_id", "value"],
+        )
+        for known in (values, logits)
     )
+    joined = joined.merge(_liked(bots, people), on=["dataset", "item_id"])
+    columns = ["dataset", "replies", "of", "predictor"]
+    rows = []
+    for names, part in joined.groupby(columns, sort=False):
+        about = dict(zip(columns, names, strict=True))
+        agreed = agreement(part["value"], part["rating"], part["cluster"], within=part["within"], resamples=resamples)
+        rows += [about | row for row in agreed]
+    return pd.DataFrame(rows), scores
 
 
 def _liked(bots: Sequence[Conversation], people: Sequence[Sample]) -> pd.DataFrame:
     """Return the ratings of dialogues and of replies, with what is resampled and the group within which they are compared."""
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for one in bots:
         if one.rating is not None:
             owner = next(iter(one.users.values()))
-            rows.append(("convai2", "system", "quality", one.id, float(one.rating), owner, owner))
+            rows.append(("convai2", "system", "quality", one.id, one.rating, owner, owner))
     for sample in samples(bots):
         if sample.reply.rating is not None:
-            thumb, dialogue = float(sample.reply.rating), sample.conversation.id
-            rows.append(("convai2", "system", "thumbs", sample.id, thumb, sample.user_id, dialogue))
+            own = sample.user_id, sample.conversation.id
+            rows.append(("convai2", "system", "thumbs", sample.id, sample.reply.rating, *own))
     for sample in people:
-        rating, dialogue = float(sample.reply.rating or 0), sample.conversation.id
-        rows.append((RATED, "human", "turn rating", sample.id, rating, dialogue, sample.user_id))
-    return pd.DataFrame(rows, columns=["dataset", "replies", "of", "item_id", "rating", "cluster", "within"])
+        own = sample.conversation.id, sample.user_id
+        rows.append((RATED, "human", "turn rating", sample.id, sample.reply.rating, *own))
+    columns = ["dataset", "replies", "of", "item_id", "rating", "cluster", "within"]
+    return pd.DataFrame(rows, columns=columns).astype({"rating": float})
 
 
 def agreement(
@@ -353,41 +348,44 @@ def agreement(
     All arrays have shape (n,): ``clusters`` is the rater of each, which the intervals resample, ``within`` the group inside
     of which each is centred, or compared. The rows have ``measure``, ``value``, ``low``, ``high``, ``n`` and ``groups``.
     """
-    scores, given, raters = np.asarray(values, dtype=float), np.asarray(ratings, dtype=float), np.asarray(clusters)
-    _, places, counts = np.unique(np.asarray(within), return_inverse=True, return_counts=True)
+    columns = (values, ratings, clusters, within)
+    frame = pd.DataFrame(dict(zip(("score", "rating", "cluster", "within"), map(np.asarray, columns), strict=True)))
     rows: list[dict[str, Any]] = []
 
-    def add(measure: str, of: Measure, owners: npt.NDArray[Any], n: int, groups: int) -> None:
-        weights = classification.cluster_weights(owners, resamples, np.random.default_rng(SEED))
+    def add(measure: str, of: Measure, owners: pd.Series, n: int, groups: int) -> None:
+        weights = classification.cluster_weights(owners.to_numpy(), resamples, np.random.default_rng(SEED))
         value, drawn = classification.estimated({measure: of}, weights)[measure]
         low, high = classification.interval(drawn)
         rows.append({"measure": measure, "value": value, "low": low, "high": high, "n": n, "groups": groups})
 
-    if len(scores) < 3:
+    if len(frame) < 3:
         return rows
-    add("r", lambda w: classification.correlation(scores, given, w), raters, len(scores), len(counts))
-    several = counts[places] > 1
-    if several.sum() > 2:
-        one, other = ((array - (np.bincount(places, array) / counts)[places])[several] for array in (scores, given))
-        n, groups = int(several.sum()), int((counts > 1).sum())
-        add("r_within", lambda w: classification.correlation(one, other, w), raters[several], n, groups)
-    if len(set(given.tolist())) == 2:
-        up = given == given.max()
-        add("auc", lambda w: classification.auc(up, scores, w), raters, len(scores), len(counts))
+    groups, numbers = frame.groupby("within"), frame[["score", "rating"]].astype(float)
+    several = groups["within"].transform("size") > 1
+    centred = (numbers - numbers.groupby(frame["within"]).transform("mean"))[several]
+    for measure, sides in {"r": numbers, "r_within": centred}.items():
+        if len(sides) > 2:
+            own, (one, other) = frame.loc[sides.index], sides.to_numpy().T
+            correlated = partial(classification.correlation, one, other)
+            add(measure, correlated, own["cluster"], len(own), own["within"].nunique())
+    up = frame["rating"] == frame["rating"].max()
+    if frame["rating"].nunique() == 2:
+        ordered = partial(classification.auc, up.to_numpy(), numbers["score"].to_numpy())
+        add("auc", ordered, frame["cluster"], len(frame), len(groups))
         # Of each group with both ratings: the pairs that the scores order rightly, all pairs, and whose they are.
         pairs = []
-        for group in np.unique(places):
-            inside = places == group
-            apart = scores[inside & up][:, None] - scores[inside & ~up]
-            if apart.size:
-                pairs.append((float((apart > 0).sum() + (apart == 0).sum() / 2), float(apart.size), raters[inside][0]))
-        if pairs:
-            won, of, owners = map(np.array, zip(*pairs, strict=True))
-            add(
-                "auc_within",
-                lambda w: np.asarray(w @ won / np.where(w @ of > 0, w @ of, np.nan)),
-                owners,
-                int(of.sum()),
-                len(of),
+        for _, group in groups:
+            apart = np.subtract.outer(
+                *(group.loc[side, "score"].to_numpy() for side in (up[group.index], ~up[group.index]))
             )
+            if apart.size:
+                pairs.append(((apart > 0).sum() + (apart == 0).sum() / 2, apart.size, group["cluster"].iloc[0]))
+        if pairs:
+            table = pd.DataFrame(pairs, columns=["won", "all", "cluster"])
+            won, of = (table[name].to_numpy(float) for name in ("won", "all"))
+
+            def share(weights: Floats) -> Floats:
+                return np.asarray(weights @ won / np.where(weights @ of > 0, weights @ of, np.nan))
+
+            add("auc_within", share, table["cluster"], int(of.sum()), len(table))
     return rows

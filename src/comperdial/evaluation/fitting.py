@@ -18,44 +18,25 @@ from comperdial.evaluation.comparisons import pairs
 from comperdial.evaluation.correlations import SHOWN, Detail, correlations
 from comperdial.evaluation.options import Tables
 from comperdial.metrics import scoring
-from comperdial.metrics.local import FEATURES, Coefficients, Features, Fit, context_key, read_scores
+from comperdial.metrics.local import Coefficients, Features, Fit, context_key, read_scores
 from comperdial.stats.correlation import correlate
 
 Floats = npt.NDArray[np.float64]
 
 WHOLE, WITHOUT, ALONE = "all parts", "without {}", "{} alone"
 """The variants of the model: with all parts, without each, with each alone."""
-# Digits of what is written: as many as hold on another machine, and more than scores need.
-_DIGITS = 10
-_NUMBERS = ("weights", "means", "scales")
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """What is fitted on: for each data set the rated dimension and the group it is left out with; penalties to choose from."""
-
-    targets: Mapping[str, str]
-    groups: Mapping[str, str]
-    penalties: Sequence[float]
-
-    @classmethod
-    def read(cls, path: Path = FEATURES) -> Protocol:
-        """Read ``local_features.yaml``."""
-        settings = load_yaml(path)
-        sets = settings["fitted_on"]
-        return cls(
-            {name: entry["target"] for name, entry in sets.items()},
-            {name: entry["group"] for name, entry in sets.items()},
-            settings["penalties"],
-        )
 
 
 @dataclass(frozen=True)
 class FittedSet:
-    """One data set: the features of its rated responses, their mean ratings, and the hash of each one's context."""
+    """One data set: the features of its rated responses, their mean ratings, and the hash of each one's context.
+
+    ``group`` is what the data set is left out with, ``target`` the rated dimension.
+    """
 
     dataset: str
     group: str
+    target: str
     values: Floats
     ratings: Floats
     contexts: npt.NDArray[np.str_]
@@ -64,14 +45,13 @@ class FittedSet:
 
     @classmethod
     def read(
-        cls, folder: str | Path, tables: Mapping[str, str | Path], features: Features, *, target: str, group: str
+        cls, folder: Path, tables: Mapping[str, Path], features: Features, *, target: str, group: str
     ) -> FittedSet:
         """Read a data set's tables and the scores of the metrics that features are made of.
 
-        ``tables`` are files of table ``scores``, by metric (a MissingResourceError is raised if there is none), ``target`` is
-        the rated dimension (a SchemaError is raised if no person rated it), ``group`` what the data set is left out with.
+        ``tables`` are files of table ``scores``, by metric. A MissingResourceError is raised if one is missing, a SchemaError
+        if no person rated the dimension.
         """
-        folder = Path(folder)
         known = {name: read_scores(tables[name]) for name in features.metrics}
         metrics = features.made()
         parts, units, keys = [], [], []
@@ -83,29 +63,32 @@ class FittedSet:
         ratings = ratings.query("level == 'turn' and dimension == @target and source == 'human'")
         if ratings.empty:
             raise SchemaError(f"no person's ratings of {target!r}", where=str(folder), expected="some to fit to")
-        means = ratings.groupby(["item_id", "system_id"])["rating"].mean()
         rated = pd.concat(units, ignore_index=True)
-        return cls(
-            folder.name,
-            group,
-            np.concatenate(parts),
-            means.reindex(pd.MultiIndex.from_frame(rated)).to_numpy(np.float64),
-            np.array(keys),
-            rated,
-            {name: one.signature for name, one in known.items()},
-        )
+        means = ratings.groupby(["item_id", "system_id"])["rating"].mean().reindex(pd.MultiIndex.from_frame(rated))
+        signatures = {name: one.signature for name, one in known.items()}
+        made = np.concatenate(parts), means.to_numpy(np.float64), np.array(keys)
+        return cls(folder.name, group, target, *made, rated, signatures)
+
+
+def read_sets(settings: Path, features: Features, tables: Path, results: Path) -> list[FittedSet]:
+    """Read the data sets that ``local_features.yaml`` fits on, from ``TABLES/DATASET`` and ``RESULTS/DATASET/scores``."""
+    sets = []
+    for name, entry in load_yaml(settings)["fitted_on"].items():
+        scores = {metric: results / name / "scores" / f"{metric}.parquet" for metric in features.metrics}
+        sets.append(FittedSet.read(tables / name, scores, features, **entry))
+    return sets
 
 
 class _Moments(NamedTuple):
     """What a fit needs of a data set: means and variances of its features, and products of what is left of them."""
 
     group: str
+    values: Floats
+    ratings: Floats
     means: Floats
     variances: Floats
     products: Floats
     with_rating: Floats
-    values: Floats
-    ratings: Floats
 
 
 def _moments(one: FittedSet, columns: npt.NDArray[np.intp], of_facts: npt.NDArray[np.bool_]) -> _Moments:
@@ -113,15 +96,14 @@ def _moments(one: FittedSet, columns: npt.NDArray[np.intp], of_facts: npt.NDArra
     values = one.values[:, columns]
     whole = ~np.isnan(values[:, ~of_facts]).any(axis=1) & ~np.isnan(one.ratings)
     values, ratings = values[whole], one.ratings[whole]
-    present = ~np.isnan(values)
-    counts = present.sum(axis=0)
+    counts = (~np.isnan(values)).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(present, values, 0).sum(axis=0) / counts
-        centred = np.where(present, values - means, 0)
+        means = np.nan_to_num(values).sum(axis=0) / counts
+        centred = np.nan_to_num(values - means)
         variances = (centred**2).sum(axis=0) / counts
     standard = (ratings - ratings.mean()) / (ratings.std() or 1)
     products, with_rating = centred.T @ centred / len(values), centred.T @ standard / len(values)
-    return _Moments(one.group, means, variances, products, with_rating, values, ratings)
+    return _Moments(one.group, values, ratings, means, variances, products, with_rating)
 
 
 class Model(NamedTuple):
@@ -146,13 +128,11 @@ def fit_model(
     groups = sorted({one.group for one in moments})
     chosen_by = {}
     for penalty in penalties if len(groups) > 1 else ():
-        correlated = []
-        for group in groups:
-            fit = _fit([one for one in moments if one.group != group], penalty)
-            held = [one for one in moments if one.group == group]
-            correlated += [correlate(fit.score(one.values, of_facts), one.ratings, "spearman").value for one in held]
+        fits = {group: _fit([one for one in moments if one.group != group], penalty) for group in groups}
+        predicted = [fits[one.group].score(one.values, of_facts) for one in moments]
+        agreed = [correlate(p, one.ratings, "spearman").value for p, one in zip(predicted, moments, strict=True)]
         # One that does not vary agrees with nothing.
-        chosen_by[penalty] = float(np.mean(np.nan_to_num(correlated)))
+        chosen_by[penalty] = float(np.mean(np.nan_to_num(agreed)))
     best = max(chosen_by, key=lambda penalty: (round(chosen_by[penalty], 9), penalty), default=max(penalties))
     fit = _fit(moments, best)
     whole = Fit(np.zeros(len(used)), np.zeros(len(used)), np.ones(len(used)))
@@ -227,16 +207,14 @@ def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[flo
 
 
 def _written(model: Model, features: Features) -> dict[str, Any]:
-    numbers = zip(features.names, *(map(_rounded, getattr(model.fit, name)) for name in _NUMBERS), strict=True)
+    # Digits that are the same on another machine, and more than scores need.
+    numbers = {name: [float(f"{value:.10g}") for value in values] for name, values in vars(model.fit).items()}
+    rows = zip(features.names, numbers["weights"], numbers["means"], numbers["scales"], strict=True)
     return {
         "penalty": model.penalty,
         "spearman_by_penalty": {str(penalty): round(value, 6) for penalty, value in model.chosen_by.items()},
-        "features": {name: dict(zip(("weight", "mean", "scale"), values, strict=True)) for name, *values in numbers},
+        "features": {name: {"weight": weight, "mean": mean, "scale": scale} for name, weight, mean, scale in rows},
     }
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
 
 
 # What each part contributes
@@ -249,58 +227,43 @@ def variants(features: Features) -> dict[str, list[str]]:
     return {WHOLE: parts, **without, **{ALONE.format(part): [part] for part in parts}}
 
 
-def ablation_scores(
-    sets: Sequence[FittedSet], features: Features, penalties: Sequence[float]
-) -> dict[str, pd.DataFrame]:
-    """Return table ``scores`` of each data set by all variants, fitted without the data set's group."""
-    frames: dict[str, list[pd.DataFrame]] = {one.dataset: [] for one in sets}
-    for name, parts in variants(features).items():
-        values = held_out(sets, features, penalties, parts=parts)
-        for one in sets:
-            frame = one.units.rename(columns={"context_id": "item_id"}).assign(
-                dataset=one.dataset, level="turn", metric="local", output=name, value=values[one.dataset], cut=0,
-                signature=f"local|{name}",
-            )  # fmt: skip
-            frames[one.dataset].append(frame.dropna(subset=["value"]))
-    columns = schema.table("scores").columns
-    return {
-        dataset: schema.validate(pd.concat(parts, ignore_index=True)[columns], "scores")
-        for dataset, parts in frames.items()
-    }
-
-
 def ablation(
     sets: Sequence[FittedSet],
-    folders: Mapping[str, Path],
+    tables: Path,
     features: Features,
-    protocol: Protocol,
+    penalties: Sequence[float],
     *,
     resamples: int,
     seed: int,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Correlate the held-out scores of all variants with people's ratings.
+    """Correlate the held-out scores of all variants with people's ratings; ``tables`` has a folder for each data set.
 
-    ``sets`` and ``folders`` are the data sets of the protocol and the tables of each. What is returned is tables
-    ``correlations`` and ``pairs`` of single responses, by Pearson and Spearman; the output is the variant.
+    Returns tables ``correlations`` and ``pairs`` of single responses, by Pearson and Spearman; the output is the variant.
     """
-    also = [("local", name) for name in variants(features)]
+    of_variants = {name: held_out(sets, features, penalties, parts=parts) for name, parts in variants(features).items()}
+    also = [("local", name) for name in of_variants]
     results = []
-    for dataset, scores in ablation_scores(sets, features, protocol.penalties).items():
-        target = protocol.targets[dataset]
-        samples = replace(Tables.read(folders[dataset], []), scores=scores).samples(["turn"], [target])
+    for one in sets:
+        parts = [
+            one.units.rename(columns={"context_id": "item_id"}).assign(
+                dataset=one.dataset, level="turn", metric="local", output=name, value=scores[one.dataset], cut=0,
+                signature=f"local|{name}",
+            )
+            for name, scores in of_variants.items()
+        ]  # fmt: skip
+        scored = schema.validate(pd.concat(parts)[schema.table("scores").columns].dropna(subset="value"), "scores")
+        samples = replace(Tables.read(tables / one.dataset, []), scores=scored).samples(["turn"], [one.target])
         # No output is a main one: tests and intervals of Pearson and Spearman will do.
-        detail = Detail((), [target], resamples, seed, only=SHOWN, also=also)
+        detail = Detail((), [one.target], resamples, seed, only=SHOWN, also=also)
         results.append((correlations(samples, detail=detail), pairs(samples, detail=detail)))
-    made = [pd.concat(tables, ignore_index=True) for tables in zip(*results, strict=True)]
+    made = [pd.concat(frames, ignore_index=True) for frames in zip(*results, strict=True)]
     return made[0], made[1]
 
 
 def weights_frame(known: Coefficients) -> pd.DataFrame:
     """Return the weight of each feature: of the final fit, and the least and greatest of the fits without a group."""
-    weights = pd.DataFrame({left: fit.weights for left, fit in known.fits.items()}, index=known.features.names)
+    weights = pd.DataFrame({left: fit.weights for left, fit in known.fits.items()})
     others = weights.drop(columns="")
-    part = {name: part for part, names in known.features.parts.items() for name in names}
+    names = [(part, name) for part, names in known.features.parts.items() for name in names]
     columns = {"weight": weights[""], "lowest": others.min(axis=1), "highest": others.max(axis=1)}
-    frame = pd.DataFrame(columns).rename_axis("feature").reset_index()
-    frame.insert(0, "part", frame["feature"].map(part))
-    return frame
+    return pd.concat([pd.DataFrame(names, columns=["part", "feature"]), pd.DataFrame(columns)], axis=1)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -69,20 +70,19 @@ def by_person(
         ``prediction``, ``other``, ``measure``, ``difference``, ``low``, ``high``, ``p`` (two-sided; Student's t, persons left out
         one by one).
     """
-    names, x = list(predictions), np.stack([np.asarray(p, np.float64) for p in predictions.values()])
-    there = ~np.isnan(x).any(axis=0)
-    x, y = x[:, there], np.asarray(scores, np.float64)[there]
-    codes = codes_of(np.asarray(persons)[there])
+    names = list(predictions)
+    frame = pd.DataFrame({name: np.asarray(one, np.float64) for name, one in predictions.items()})
+    frame = frame.assign(_score=np.asarray(scores, np.float64), _person=np.asarray(persons)).dropna(subset=names)
+    codes = codes_of(frame.pop("_person").to_numpy())
     design = Design(np.zeros_like(codes), codes)
-    sides = {POOLED: (x, y)}
-    if within:
-        sides[WITHIN] = np.stack([_centred(row, codes) for row in x]), _centred(y, codes)
     one, other = np.nonzero(~np.eye(len(names), dtype=bool))
     values, differences = [], []
-    for measure, (table, human) in sides.items():
+    for measure in (POOLED, WITHIN) if within else (POOLED,):
+        sides = frame if measure == POOLED else _centred(frame, codes)
+        table, human = sides[names].to_numpy().T, sides["_score"].to_numpy()
         estimates = intervals(table, human, design, [coefficient], resamples=resamples, seed=seed)
         numbers = {end: getattr(estimates, end)[:, 0] for end in ("value", "low", "high")}
-        counts = {"n": len(y), "persons": design.counts[1]}
+        counts = {"n": len(frame), "persons": design.counts[1]}
         values.append(pd.DataFrame({"prediction": names, "measure": measure} | numbers | counts))
         tested = compare(table, human, design, coefficient, resamples=0, seed=seed)
         apart, reach = tested.difference[one, other], tested.reach[one, other]
@@ -92,21 +92,19 @@ def by_person(
     return pd.concat(values, ignore_index=True), pd.concat(differences, ignore_index=True)
 
 
-def score_prediction(
-    folders: Sequence[Path],
-    *,
-    encoder: str | None = None,
-    penalties: Sequence[float] = score_models.PENALTIES,
-    resamples: int,
-    seed: int,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _centred(frame: pd.DataFrame, codes: npt.NDArray[np.intp]) -> pd.DataFrame:
+    """Return values minus the mean of their person; what varies by rounding alone does not vary."""
+    centred = frame - frame.groupby(codes).transform("mean")
+    return centred.mask(centred.abs() <= 1e-9 * frame.abs().max(), 0.0)
+
+
+def score_prediction(folders: Sequence[Path], *, resamples: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Predict the score that the interlocutor gives an exchange, and correlate predictions with it.
 
-    ``folders`` are tables of data sets whose exchanges interlocutors and outsiders rated; ``encoder`` and ``penalties`` are
-    as in :func:`comperdial.training.score_prediction.text_features` and ``predict``. What is returned is
-    :func:`by_person`'s, of the test part, the values with ``penalty``, ``train`` and ``validation`` (exchanges). Predictions
-    are named by whose scores a model learns, with ``-identity`` if it knows the person; without a text: ``personal-mean``
-    and ``outsiders-score``.
+    ``folders`` are tables of data sets whose exchanges interlocutors and outsiders rated. Returns what :func:`by_person`
+    does, of the test part, the values with ``penalty``, ``train`` and ``validation`` (exchanges). Predictions are named by
+    whose scores a model learns, with ``-identity`` if it knows the person; without a text: ``personal-mean`` and
+    ``outsiders-score``.
     """
     names = ("contexts", "responses", "ratings", "annotators")
     parts = [
@@ -115,32 +113,21 @@ def score_prediction(
     ]
     # People of two data sets may have the same number.
     frame = pd.concat([part.assign(person=part["dataset"] + "/" + part["person"]) for part in parts], ignore_index=True)
-    features = score_models.text_features(frame, encoder)
+    features = score_models.text_features(frame)
     fitted = {
         target + ("-identity" if identity else ""): score_models.predict(
-            frame, features, target=target, identity=identity, penalties=penalties
+            frame, features, target=target, identity=identity
         )
-        for target in (OUTSIDERS, INTERLOCUTOR)
-        for identity in (False, True)
+        for target, identity in product((OUTSIDERS, INTERLOCUTOR), (False, True))
     }
     predictions = {name: one.values for name, one in fitted.items()}
     predictions |= {"personal-mean": score_models.personal_means(frame), "outsiders-score": frame[OUTSIDERS].to_numpy()}
     sizes, test = frame["split"].value_counts(), frame["split"] == "test"
-    values, differences = by_person(
-        {name: one[test] for name, one in predictions.items()},
-        frame.loc[test, INTERLOCUTOR],
-        frame.loc[test, "person"],
-        resamples=resamples,
-        seed=seed,
-    )
-    penalty = values["prediction"].map({name: one.penalty for name, one in fitted.items()})
-    return values.assign(penalty=penalty, train=sizes["train"], validation=sizes["validation"]), differences
-
-
-def _centred(values: Floats, codes: npt.NDArray[np.intp]) -> Floats:
-    """Return values minus the mean of their person; what varies by rounding alone does not vary."""
-    centred = values - (np.bincount(codes, values) / np.bincount(codes))[codes]
-    return np.where(np.abs(centred) <= 1e-9 * np.abs(values).max(initial=0), 0.0, centred)
+    tested = {name: values[test] for name, values in predictions.items()}
+    scores, persons = frame.loc[test, INTERLOCUTOR], frame.loc[test, "person"]
+    values, differences = by_person(tested, scores, persons, resamples=resamples, seed=seed)
+    values["penalty"] = values["prediction"].map({name: one.penalty for name, one in fitted.items()})
+    return values.assign(train=sizes["train"], validation=sizes["validation"]), differences
 
 
 def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Tokens) -> pd.DataFrame:
@@ -158,11 +145,11 @@ def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Token
     histories = [[{**one, "text": spaced(one["text"])} for one in history] for history in frame["history"]]
     nothing: list[list[str]] = [[]] * len(texts)
     batch = Batch(texts, nothing, [[one for one in history if one["text"]] for history in histories], nothing)
-    filled = np.array([bool(text) for text in texts]) & batch.has("histories")
     scores: dict[str, Any] = {
         "length": [len(text.split()) or np.nan for text in texts],
         "distinct-2": create("distinct", text="raw").compute(batch)["distinct-2"],
     }
+    filled = np.array([bool(text) for text in texts]) & batch.has("histories")
     for name, part in (("overlap-last", "last"), ("overlap-history", "history")):
         scores[name] = np.full(len(texts), np.nan)
         if filled.any():
@@ -173,18 +160,9 @@ def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Token
     return frame[["context_id", "system_id", "dialogue_id"]].assign(**scores)
 
 
-class Items(NamedTuple):
-    """Responses or dialogues that every role rated: scores, ratings by role, and what intervals resample."""
-
-    level: str
-    scores: pd.DataFrame
-    ratings: Mapping[str, Floats]
-    clusters: npt.NDArray[Any]
-
-
 def rated_items(
     folder: Path, dimension: str, tokens: Tokens, *, outsiders: str | None = None, ieval: pd.DataFrame | None = None
-) -> Items:
+) -> pd.DataFrame:
     """Read the items of a data set that every role rated in a dimension, scored as by :func:`simple_scores`.
 
     Parameters
@@ -193,54 +171,50 @@ def rated_items(
         The source whose ratings are outsiders', for a data set without table ``annotators``, which holds the roles.
     ieval
         iEval's ``dialogue_id``, ``system_id`` and ``likert``: how interlocutors rated the dialogues of ieval_dial.
+
+    Returns
+    -------
+    DataFrame
+        A row for each response, or dialogue if these were rated: the metrics, a column for each role's mean rating, ``who``
+        (what intervals resample) and ``level``. A SchemaError is raised if there is none.
     """
     ratings = schema.ratings_in(folder)
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
     level, item = ("turn", "context_id") if (ratings["level"] == "turn").any() else ("dialogue", "dialogue_id")
-    ratings = ratings[ratings["level"] == level].rename(columns={"item_id": item})
     key = [item, "system_id"]
-    scores = simple_scores(responses, contexts, tokens)
+    frame = simple_scores(responses, contexts, tokens)
     if level == "dialogue":
         # The mean place of its turns says how long a dialogue is.
-        scores = scores.groupby(key, as_index=False)[list(SIMPLE)].mean()
+        frame = frame.groupby(key, as_index=False)[list(SIMPLE)].mean()
+    ratings = ratings[(ratings["level"] == level) & (ratings["dimension"] == dimension)]
     if outsiders is None:
         annotators = schema.read(folder / "annotators.parquet", "annotators").set_index("annotator_id")["role"]
         roles = ratings["annotator_id"].map(annotators).map(_ROLES)
     else:
         roles = ratings["source"].map({outsiders: OUTSIDERS})
-    ratings = ratings.assign(role=roles)[ratings["dimension"] == dimension]
-    frame = scores.assign(who=scores["dialogue_id"])
-    means = {str(role): part.groupby(key)["rating"].agg(["mean", "size"]) for role, part in ratings.groupby("role")}
-    for role, mean in means.items():
-        # An item that lacks some of the raters is left out: its mean would be of other people.
-        kept = mean[mean["size"] == mean["size"].max()] if level == "turn" else mean
-        frame = frame.merge(kept["mean"].rename(role).reset_index(), on=key)
+    for role, part in ratings.rename(columns={"item_id": item}).groupby(roles):
+        mean = part.groupby(key)["rating"].agg(["mean", "size"])
+        # A response that lacks some of the raters is left out: its mean would be of other people.
+        kept = mean[(mean["size"] == mean["size"].max()) | (level == "dialogue")]
+        frame = frame.merge(kept["mean"].rename(str(role)).reset_index(), on=key)
+    frame = frame.assign(who=frame["dialogue_id"], level=level)
     if ieval is not None:
         # Zhang et al.'s file has eight dialogues of each worker in a row: four bots about each of two things.
         place = frame["dialogue_id"].str.rpartition("-")[2].astype(int)
-        worker = place // 8 + 1
-        mood = (place % 8 // 4).map(dict(enumerate(MOODS)))
+        worker, mood = place // 8 + 1, (place % 8 // 4).map(dict(enumerate(MOODS)))
         own = ieval.rename(columns={"dialogue_id": "of", "likert": INTERLOCUTOR})[["of", "system_id", INTERLOCUTOR]]
         frame = frame.assign(who=worker, of=worker.astype(str) + "-" + mood).merge(own, on=["of", "system_id"])
     if frame.empty:
         raise SchemaError("no item that every role rated", where=str(folder), expected="ratings of the same items")
-    rated = {role: frame[role].to_numpy(np.float64) for role in (OUTSIDERS, INTERLOCUTOR) if role in frame}
-    return Items(level, frame[list(SIMPLE)], rated, frame["who"].to_numpy())
+    return frame
 
 
 def in_whose_eye(
-    scores: pd.DataFrame,
-    ratings: Mapping[str, npt.ArrayLike],
-    clusters: npt.ArrayLike,
-    *,
-    metrics: Sequence[str] = tuple(SIMPLE),
-    resamples: int,
-    seed: int,
+    items: pd.DataFrame, *, metrics: Sequence[str] = tuple(SIMPLE), resamples: int, seed: int
 ) -> pd.DataFrame:
     """Correlate scores with the ratings of each role by Spearman, and compare the roles where there are two.
 
-    ``scores`` has a column for each metric and a row for each item, NaN where it has no score; ``ratings``, by role, and
-    ``clusters`` (who was the interlocutor, or which dialogue; intervals resample these) have shape (items,).
+    ``items`` are :func:`rated_items`'s; intervals resample ``who``. A metric may lack scores (NaN).
 
     Returns
     -------
@@ -249,23 +223,20 @@ def in_whose_eye(
         ``metric``, ``role``, ``value``, ``low``, ``high``, ``p`` (of differences), ``n``, ``clusters``, ``rank`` among the
         metrics for that role (by value; 1 is the highest). With both roles also a row :data:`OTHER_EYE`.
     """
-    people = np.asarray(clusters)
-    by_role = {role: np.asarray(values, np.float64) for role, values in ratings.items()}
     how: dict[str, Any] = {"coefficient": "spearman", "within": False, "resamples": resamples, "seed": seed}
+    roles = [role for role in (OUTSIDERS, INTERLOCUTOR) if role in items]
     parts = []
     for metric in metrics:
-        values = scores[metric].to_numpy(np.float64)
-        there = ~np.isnan(values)
-        if not there.any():
+        own = items[items[metric].notna()]
+        if own.empty:
             continue
         # A correlation is symmetric: with roles as predictions, both are compared on the same items.
-        kept = {role: one[there] for role, one in by_role.items()}
-        of_roles, apart = by_person(kept, values[there], people[there], **how)
+        of_roles, apart = by_person({role: own[role] for role in roles}, own[metric], own["who"], **how)
         apart = apart[(apart["prediction"] == INTERLOCUTOR) & (apart["other"] == OUTSIDERS)]
-        apart = apart.assign(prediction=DIFFERENCE, n=of_roles["n"].iloc[0], persons=of_roles["persons"].iloc[0])
+        apart = apart.assign(prediction=DIFFERENCE, n=len(own), persons=own["who"].nunique())
         parts.append(pd.concat([of_roles, apart.rename(columns={"difference": "value"})]).assign(metric=metric))
-    if {INTERLOCUTOR, OUTSIDERS} <= by_role.keys():
-        other = by_person({INTERLOCUTOR: by_role[INTERLOCUTOR]}, by_role[OUTSIDERS], people, **how)[0]
+    if len(roles) == 2:
+        other = by_person({INTERLOCUTOR: items[INTERLOCUTOR]}, items[OUTSIDERS], items["who"], **how)[0]
         parts.append(other.assign(metric=OTHER_EYE))
     frame = pd.concat(parts, ignore_index=True).rename(columns={"prediction": "role", "persons": "clusters"})
     ranked = frame[(frame["role"] != DIFFERENCE) & (frame["metric"] != OTHER_EYE)]

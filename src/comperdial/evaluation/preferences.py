@@ -6,8 +6,8 @@ One question and one source at a time. Pairs with a known answer (``control``) t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,72 +23,33 @@ from comperdial.stats.agreement import alpha_interval
 from comperdial.stats.classification import cluster_weights, interval
 from comperdial.stats.correlation import ALPHA, correlate
 from comperdial.stats.multiple import holm
-from comperdial.stats.proportions import Share, share
+from comperdial.stats.proportions import share
 from comperdial.stats.win_rate import binomial_p, flip_p
 
 Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.intp]
-Unit = Literal["annotator", "dialogue"]
 # With fewer annotators, intervals of strengths are by dialogue: a few people say little about people.
 FEWEST_ANNOTATORS = 10
+TESTS = {"p": "binomial", "p_dialogue": "by dialogue", "p_annotator": "by annotator"}
+"""The tests of a pair of systems, by their columns of p-values."""
 # Ties added to each pair of systems where plain strengths are infinite.
 _PRIOR = 0.1
 _CODES = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _EITHER = ["a", "b"]
 
 
-@dataclass(frozen=True)
-class Votes:
-    """Votes on one question, by one source, in one data set.
+def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | None = None) -> pd.DataFrame:
+    """Take the votes on one question by one source, on two systems, from table ``preferences`` of one data set.
 
-    Attributes
-    ----------
-    frame
-        A row for each vote: ``a`` and ``b`` (systems, in alphabetical order), ``won`` (1 where a is preferred, 0.5 for
-        a tie, 0 where b is), ``a_dialogue_id``, ``b_dialogue_id``, ``pair_id``, ``annotator_id``, ``seconds``;
-        ``cluster``: votes on the same two systems that share a dialogue, however indirectly; ``left`` (1 where a was
-        shown left, 0 where b was, NaN where that is not known).
-    controls
-        How many votes on control pairs were left out.
-    """
+    ``question`` and ``source`` are needed only if there are several; of several sources ``human`` is the default. Raises
+    ConfigError or UnknownNameError if one is needed or unknown, SchemaError if there are several data sets, or no vote.
 
-    frame: pd.DataFrame
-    dataset: str
-    question: str
-    source: str
-    controls: int = 0
-
-    @property
-    def systems(self) -> list[str]:
-        """Return the systems, in alphabetical order."""
-        return sorted({*self.frame["a"], *self.frame["b"]})
-
-    @property
-    def apart(self) -> pd.DataFrame:
-        """Return the votes on two different systems."""
-        return self.frame[self.frame["a"] != self.frame["b"]]
-
-    @property
-    def strict(self) -> pd.DataFrame:
-        """Return the votes for one of two different systems."""
-        return self.apart[self.apart["won"] != 0.5]
-
-    def without(self, system: str) -> Votes:
-        """Return the votes on the other systems."""
-        return replace(self, frame=self.frame[(self.frame[_EITHER] != system).all(axis=1)])
-
-
-def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | None = None) -> Votes:
-    """Take the votes on one question by one source from table ``preferences``, of one data set.
-
-    ``question`` and ``source`` are needed only if there are several; of several sources ``human`` is the default.
-
-    Raises
-    ------
-    ConfigError, UnknownNameError
-        When one is needed, or unknown.
-    SchemaError
-        When there are several data sets, or no vote.
+    Returns
+    -------
+    DataFrame
+        A row for each vote: ``question``, ``source``, ``pair_id``, ``annotator_id``, ``seconds``, ``a`` and ``b`` (systems, in
+        alphabetical order), ``a_dialogue_id``, ``b_dialogue_id``, ``won`` (1 where a is preferred, 0.5 for a tie, 0 where b
+        is), ``left`` (1 where a was shown left, 0 where b was, NaN where that is not known) and ``cluster``: votes on the same
+        two systems that share a dialogue, however indirectly.
     """
     for column, wanted in (("source", source), ("question", question)):
         there = sorted(table[column].unique())
@@ -103,23 +64,33 @@ def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | 
         table = table if wanted is None else table[table[column] == wanted]
     if table["dataset"].nunique() > 1:
         raise SchemaError(f"preferences of {', '.join(sorted(table['dataset'].unique()))}", expected="one data set")
-    kept = table[table["control"].isna()].reset_index(drop=True)
-    if kept.empty:
-        raise SchemaError("no vote", where="table preferences", expected="a vote on a pair that is no control")
+    kept = table[table["control"].isna() & (table["first_system_id"] != table["second_system_id"])].reset_index(
+        drop=True
+    )
+    if (kept["choice"] == "tie").all():
+        expected = "votes on two systems that are no controls, and not all ties"
+        raise SchemaError("no vote is for one of two systems", where="table preferences", expected=expected)
     swap = kept["first_system_id"] > kept["second_system_id"]
-    frame = kept[["pair_id", "annotator_id"]].astype(object).assign(seconds=kept["seconds"].astype(float))
-    for name, one, other in (("a", "first", "second"), ("b", "second", "first")):
-        for column, kind in ((name, "system_id"), (f"{name}_dialogue_id", "dialogue_id")):
+    frame = kept[["question", "source", "pair_id", "annotator_id"]].astype(object)
+    frame["seconds"] = kept["seconds"].astype(float)
+    for side, one, other in (("a", "first", "second"), ("b", "second", "first")):
+        for column, kind in ((side, "system_id"), (f"{side}_dialogue_id", "dialogue_id")):
             frame[column] = kept[f"{one}_{kind}"].where(~swap, kept[f"{other}_{kind}"]).astype(object)
     for name, column in (("won", "choice"), ("left", "left")):
         code = kept[column].map(_CODES).astype(float)
         frame[name] = code.where(~swap, 1 - code)
-    frame["cluster"] = _clusters(frame, _EITHER)
-    first = kept.iloc[0]
-    return Votes(frame, str(first["dataset"]), str(first["question"]), str(first["source"]), len(table) - len(kept))
+    return frame.assign(cluster=_clusters(frame, _EITHER))
 
 
-def _clusters(frame: pd.DataFrame, within: Sequence[str] = ()) -> Integers:
+def _systems(votes: pd.DataFrame) -> list[str]:
+    return sorted({*votes["a"], *votes["b"]})
+
+
+def _without(votes: pd.DataFrame, system: str) -> pd.DataFrame:
+    return votes[(votes[_EITHER] != system).all(axis=1)]
+
+
+def _clusters(frame: pd.DataFrame, within: Sequence[str] = ()) -> npt.NDArray[np.intp]:
     """Number the groups of votes that share a dialogue, however indirectly, within the same values of columns."""
     columns = [*within, "system", "dialogue"]
     sides = [frame[[*within, side, f"{side}_dialogue_id"]].set_axis(range(len(columns)), axis=1) for side in _EITHER]
@@ -129,7 +100,7 @@ def _clusters(frame: pd.DataFrame, within: Sequence[str] = ()) -> Integers:
     return np.asarray(connected_components(links, directed=False)[1][ends], dtype=np.intp)
 
 
-def win_matrix(votes: Votes) -> pd.DataFrame:
+def win_matrix(votes: pd.DataFrame) -> pd.DataFrame:
     """Return who wins against whom.
 
     Returns
@@ -137,13 +108,12 @@ def win_matrix(votes: Votes) -> pd.DataFrame:
     DataFrame
         A row for each two systems that were compared: ``a``, ``b``, ``votes``, ``wins`` and ``losses`` of a, ``ties``,
         ``win_rate`` (of a, ties left out) with an interval that allows for votes that share a dialogue, ``low`` and
-        ``high``; two-sided p of a win rate of one half, each followed by Holm's correction over all rows:
-        ``p`` (binomial, as if each vote were independent), ``p_dialogue`` and ``p_annotator`` (exact, the votes of a
-        dialogue or an annotator counting as one cluster); ``left``, how many votes showed a left, and ``sided``, of
-        how many that is known.
+        ``high``; two-sided p of a win rate of one half, each followed by Holm's correction over all rows: ``p``
+        (binomial, as if each vote were independent), ``p_dialogue`` and ``p_annotator`` (exact, the votes of a dialogue or
+        an annotator counting as one cluster).
     """
     rows = []
-    for (a, b), group in votes.apart.groupby(_EITHER, sort=True):
+    for (a, b), group in votes.groupby(_EITHER, sort=True):
         strict = group[group["won"] != 0.5]
         wins, margin = int((strict["won"] == 1).sum()), 2 * strict["won"] - 1
         rate = share(strict["won"] == 1, strict["cluster"])
@@ -154,34 +124,39 @@ def win_matrix(votes: Votes) -> pd.DataFrame:
                 "p": float(binomial_p(wins, len(strict))),
                 "p_dialogue": flip_p(margin.groupby(strict["cluster"]).sum()),
                 "p_annotator": flip_p(margin.groupby(strict["annotator_id"]).sum()),
-                "left": int((group["left"] == 1).sum()), "sided": int(group["left"].notna().sum()),
             }
         )  # fmt: skip
-    if not rows:
-        raise SchemaError("no two systems were compared", where="table preferences", expected="votes on two systems")
     made = pd.DataFrame(rows)
-    for name in ("p", "p_dialogue", "p_annotator"):
+    for name in TESTS:
         made.insert([*made].index(name) + 1, f"{name}_holm", holm(made[name]))
     return made
 
 
-def strengths(votes: Votes, *, by: Unit | None = None, matrix: pd.DataFrame | None = None) -> pd.DataFrame:
+def strengths(votes: pd.DataFrame) -> pd.DataFrame:
     """Return the systems' Bradley-Terry strengths, ties half a win for each, the strongest first.
-
-    ``by`` is what votes may share: an annotator, or (the default for fewer than ten of them) a dialogue; ``matrix`` is
-    :func:`win_matrix`'s, if it was made already.
 
     Returns
     -------
     DataFrame
         ``system``, ``votes``, ``won`` (share, ties half), ``strength`` (logarithm, mean 0), ``low`` and ``high`` (95 %,
-        :func:`comperdial.stats.bradley_terry.uncertainty`, by annotators or groups of votes that share dialogues),
-        ``rank`` (any two systems of different ranks differ significantly), ``by`` (what votes may share) and ``prior``
-        (ties added to each pair, where plain strengths are infinite). The ends and ranks are missing if there is one unit.
+        :func:`comperdial.stats.bradley_terry.uncertainty`), ``rank`` (any two systems of different ranks differ
+        significantly), ``by`` (whose votes may be alike: of an ``annotator``, or with fewer than ten of them of a
+        ``dialogue``) and ``prior`` (ties added to each pair, where plain strengths are infinite). The ends and ranks are
+        missing if all votes may be alike. A SchemaError is raised if pairs do not link all systems.
     """
-    names, ballots, unit = _ballots(votes, by)
+    names = _systems(votes)
+    by = "annotator" if votes["annotator_id"].nunique() >= FEWEST_ANNOTATORS else "dialogue"
+    units = votes["annotator_id"].to_numpy() if by == "annotator" else _clusters(votes)
+    a, b = (pd.Categorical(votes[side], names).codes.astype(np.intp) for side in _EITHER)
+    ballots = bradley_terry.Ballots(a, b, votes["won"].to_numpy(np.float64), pd.factorize(units)[0])
     wins, games = ballots.wins, ballots.wins + ballots.wins.T
-    values, prior = _fitted(wins)
+    prior = 0.0 if bradley_terry.has_strengths(wins) else _PRIOR
+    try:
+        values = bradley_terry.strengths(wins, prior=prior)
+    except ValueError as error:
+        text = "the systems fall into groups that were never compared with each other"
+        expected = "pairs that link all systems"
+        raise SchemaError(text, where="table preferences", expected=expected) from error
     low, high, p = bradley_terry.uncertainty(ballots)
     table = pd.DataFrame(
         {
@@ -192,56 +167,26 @@ def strengths(votes: Votes, *, by: Unit | None = None, matrix: pd.DataFrame | No
             "low": np.minimum(low, values),
             "high": np.maximum(high, values),
             "rank": pd.array([None] * len(names), dtype="Int64"),
-            "by": unit,
+            "by": by,
             "prior": prior,
         }
     )
     if np.isfinite(low).all():
-        table["rank"] = _ranks(table, win_matrix(votes) if matrix is None else matrix, p, unit)
+        table["rank"] = _ranks(table, win_matrix(votes), p, by)
     return table.sort_values("strength", ascending=False, kind="stable", ignore_index=True)
 
 
-def strongest_first(votes: Votes) -> list[str]:
-    """Return the systems by their strengths."""
-    names, ballots, _ = _ballots(votes, None)
-    return [names[at] for at in np.argsort(-_fitted(ballots.wins)[0], kind="stable")]
-
-
-def _ballots(votes: Votes, by: Unit | None) -> tuple[list[str], bradley_terry.Ballots, Unit]:
-    """Return the systems, the votes on two of them, and what a unit is."""
-    frame = votes.apart
-    names = sorted({*frame["a"], *frame["b"]})
-    unit: Unit = by or ("annotator" if frame["annotator_id"].nunique() >= FEWEST_ANNOTATORS else "dialogue")
-    units = frame["annotator_id"].to_numpy() if unit == "annotator" else _clusters(frame)
-    a, b = (pd.Index(names).get_indexer(frame[side]).astype(np.intp) for side in _EITHER)
-    return names, bradley_terry.Ballots(a, b, frame["won"].to_numpy(np.float64), pd.factorize(units)[0]), unit
-
-
-def _fitted(wins: Floats) -> tuple[Floats, float]:
-    """Return strengths, and the ties that were added to each pair to make them finite."""
-    prior = 0.0 if bradley_terry.has_strengths(wins) else _PRIOR
-    try:
-        return bradley_terry.strengths(wins, prior=prior), prior
-    except ValueError as error:
-        raise SchemaError(
-            "the systems fall into groups that were never compared with each other",
-            where="table preferences",
-            expected="pairs that link all systems",
-        ) from error
-
-
-def _ranks(table: pd.DataFrame, matrix: pd.DataFrame, p_of_all: Floats, unit: Unit) -> list[int]:
+def _ranks(table: pd.DataFrame, matrix: pd.DataFrame, p_of_all: Floats, by: str) -> list[int]:
     """Rank systems so that any two of different ranks differ significantly.
 
     From the strongest down, a new rank begins where every system above is significantly preferred to every system below,
     at 5 % after Holm's correction over all pairs. The test of a pair is that of its own votes, the binomial one or the
     clustered one, whichever p is larger; a pair that was never compared is tested by the difference of strengths.
     """
-    place = pd.Index(table["system"])
     strength, p = table["strength"].to_numpy(), p_of_all.copy()
-    a, b = (place.get_indexer(matrix[side]) for side in _EITHER)
+    a, b = (pd.Index(table["system"]).get_indexer(matrix[side]) for side in _EITHER)
     agrees = (matrix["wins"] - matrix["losses"]).to_numpy() * (strength[a] - strength[b]) > 0
-    p[a, b] = p[b, a] = np.where(agrees, matrix[["p", f"p_{unit}"]].max(axis=1), 1.0)
+    p[a, b] = p[b, a] = np.where(agrees, matrix[["p", f"p_{by}"]].max(axis=1), 1.0)
     above = np.triu_indices(len(strength), 1)
     differ = np.zeros(p.shape, dtype=bool)
     differ[above] = holm(p[above]) < ALPHA
@@ -254,52 +199,72 @@ def _ranks(table: pd.DataFrame, matrix: pd.DataFrame, p_of_all: Floats, unit: Un
     return ranks.tolist()
 
 
-def circles(matrix: pd.DataFrame, *, significant: bool = False) -> list[tuple[str, str, str]]:
-    """Return the triples of systems that beat each other in a circle: by majority, or by significant wins alone."""
-    names = pd.Index(sorted({*matrix["a"], *matrix["b"]}))
-    kept = matrix[(matrix["wins"] != matrix["losses"]) & ~((matrix["p_dialogue"] > ALPHA) & significant)]
-    a, b = (names.get_indexer(kept[side]) for side in _EITHER)
-    won, beats = (kept["wins"] > kept["losses"]).to_numpy(), np.zeros((len(names),) * 2, dtype=bool)
-    beats[np.where(won, a, b), np.where(won, b, a)] = True
-    return [(names[i], names[j], names[k]) for i, j, k in bradley_terry.cycles(beats)]
+@dataclass(frozen=True)
+class Analysis:
+    """What is made of votes: :func:`win_matrix`, :func:`strengths`, and a summary.
 
-
-class Agreement(NamedTuple):
-    """How far annotators of the same pair agree.
-
-    ``pairs`` counts those with two annotators or more; ``value`` is the share of pairs of annotators with the same choice, a
-    tie being a choice, the mean over pairs; ``alpha`` is Krippendorff's, nominal: 0 is chance. The ends are of 95 %
-    intervals over groups of votes that share dialogues.
+    ``summary`` counts ``votes``, ``ties``, ``systems``, ``pairs``, of these those that differ significantly by each column of
+    p-values, and ``circles`` (A beats B beats C beats A, by majority). With ``_low`` and ``_high`` (95 %) and NaN where
+    unknown: ``left``, how often what was shown left is preferred; ``agreement``, the share of pairs of annotators of the same
+    pair with the same choice, the mean over pairs, and ``alpha``, Krippendorff's, nominal.
     """
 
-    pairs: int
-    value: float
-    low: float
-    high: float
-    alpha: float
-    alpha_low: float
-    alpha_high: float
+    votes: pd.DataFrame
+    matrix: pd.DataFrame
+    strengths: pd.DataFrame
+    summary: dict[str, float]
+
+    @property
+    def dominant(self) -> str:
+        """Return the strongest system."""
+        return str(self.strengths["system"].iloc[0])
 
 
-def agreement(votes: Votes, *, resamples: int = 1000, seed: int = 2024) -> Agreement:
-    """Return how far annotators of the same pair agree."""
-    frame = votes.frame
-    table = frame.pivot(index="pair_id", columns="annotator_id", values="won")
+def analyse(votes: pd.DataFrame, *, resamples: int = 1000, seed: int = 2024) -> Analysis:
+    """Analyse votes; ``resamples`` and ``seed`` are for the intervals of agreement."""
+    matrix, names = win_matrix(votes), _systems(votes)
+    # Majorities: three steps lead back to the start, from each of the three.
+    beats = np.zeros((len(names),) * 2, dtype=int)
+    a, b = (pd.Categorical(matrix[side], names).codes for side in _EITHER)
+    beats[a, b], beats[b, a] = matrix["wins"] > matrix["losses"], matrix["losses"] > matrix["wins"]
+    summary: dict[str, float] = {"votes": len(votes), "ties": int((votes["won"] == 0.5).sum())}
+    summary |= {"systems": len(names), "pairs": len(matrix), "circles": int(np.trace(beats @ beats @ beats)) // 3}
+    summary |= {p: int((matrix[p] < ALPHA).sum()) for name in TESTS for p in (name, f"{name}_holm")}
+    sided = votes[(votes["won"] != 0.5) & votes["left"].notna()]
+    left = share(sided["won"] == sided["left"], sided["annotator_id"])
+    summary |= {"left": left.value, "left_low": left.low, "left_high": left.high}
+    return Analysis(votes, matrix, strengths(votes), summary | _agreement(votes, resamples, seed))
+
+
+def analyses(votes: pd.DataFrame, *, resamples: int = 1000, seed: int = 2024) -> dict[str, Analysis]:
+    """Analyse ``All`` votes, and those ``Without`` the strongest system if they still link the others."""
+    whole = analyse(votes, resamples=resamples, seed=seed)
+    result = {"All": whole}
+    rest = _without(votes, whole.dominant)
+    if (rest["won"] != 0.5).any():
+        # The strongest system may have been the only link between the others.
+        with suppress(SchemaError):
+            result[f"Without {whole.dominant}"] = analyse(rest, resamples=resamples, seed=seed)
+    return result
+
+
+def _agreement(frame: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
+    """Return how far annotators of the same pair agree, with intervals over groups of votes that share dialogues."""
+    # Who voted does not matter: a column for the first vote on a pair, one for the second and so on.
+    numbered = frame.assign(number=frame.groupby("pair_id").cumcount())
+    table = numbered.pivot(index="pair_id", columns="number", values="won")
     table = table[table.notna().sum(axis=1) >= 2]
+    names = [name + end for name in ("agreement", "alpha") for end in ("", "_low", "_high")]
     if table.empty:
-        return Agreement(0, *(float("nan"),) * 6)
-    values = table.to_numpy(float)
-    counts = np.stack([(values == code).sum(axis=1) for code in _CODES.values()])
+        return dict.fromkeys(names, float("nan"))
+    counts = np.stack([(table == code).sum(axis=1) for code in _CODES.values()])
     n = counts.sum(axis=0)
     alike = (counts * (counts - 1)).sum(axis=0) / (n * (n - 1))
-    clusters = frame.drop_duplicates("pair_id").set_index("pair_id")["cluster"].reindex(table.index).to_numpy()
+    clusters = frame.groupby("pair_id")["cluster"].first().reindex(table.index).to_numpy()
     rng = np.random.default_rng(seed)
-    low, high = _mean_interval(alike, clusters, resamples, rng)
-    # Only which values a pair has matters: a table as wide as the most that judged a pair is enough.
-    packed = np.full((len(values), int(n.max())), np.nan)
-    packed[np.arange(int(n.max())) < n[:, np.newaxis]] = values[~np.isnan(values)]
-    alpha = alpha_interval(packed, "nominal", rng=rng, resamples=resamples, clusters=clusters)
-    return Agreement(len(values), float(alike.mean()), low, high, *alpha)
+    ends = _mean_interval(alike, clusters, resamples, rng)
+    alpha = alpha_interval(table.to_numpy(), "nominal", rng=rng, resamples=resamples, clusters=clusters)
+    return dict(zip(names, (float(alike.mean()), *ends, *alpha), strict=True))
 
 
 def _mean_interval(
@@ -312,35 +277,11 @@ def _mean_interval(
     return interval(weights @ values / weights.sum(axis=1))
 
 
-class Analysis(NamedTuple):
-    """All that is made of votes; ``left`` is how often what was shown left is preferred, with an interval by annotator."""
-
-    votes: Votes
-    matrix: pd.DataFrame
-    strengths: pd.DataFrame
-    left: Share
-    agreement: Agreement
-
-    @property
-    def dominant(self) -> str:
-        """Return the strongest system."""
-        return str(self.strengths["system"].iloc[0])
-
-
-def analyse(votes: Votes, *, by: Unit | None = None, resamples: int = 1000, seed: int = 2024) -> Analysis:
-    """Analyse votes; ``by`` as in :func:`strengths`, what follows as in :func:`agreement`."""
-    matrix, sided = win_matrix(votes), votes.frame[(votes.frame["won"] != 0.5) & votes.frame["left"].notna()]
-    left = share(sided["won"] == sided["left"], sided["annotator_id"])
-    return Analysis(
-        votes, matrix, strengths(votes, by=by, matrix=matrix), left, agreement(votes, resamples=resamples, seed=seed)
-    )
-
-
 # Which metrics choose alike
 
 
 def dialogue_scores(scores: pd.DataFrame, contexts: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return one score for each dialogue: those of dialogues, else the mean over the judged speaker's turns.
+    """Return one score for each dialogue: that of the dialogue, else the mean over the judged speaker's turns.
 
     ``scores`` is a table of this name; ``contexts`` (``context_id`` and ``dialogue_id``) is needed for scores of turns. The
     result has the columns ``metric``, ``output``, ``dialogue_id``, ``system_id`` and ``value``.
@@ -349,18 +290,13 @@ def dialogue_scores(scores: pd.DataFrame, contexts: pd.DataFrame | None = None) 
     whole = scores[scores["level"] == "dialogue"].rename(columns={"item_id": "dialogue_id"})[[*key, "value"]]
     turns = scores[scores["level"] == "turn"]
     if turns.empty:
-        return whole.reset_index(drop=True)
+        return whole
     if contexts is None:
         needed = "--contexts, which dialogue each belongs to, or scores of dialogues"
         raise ConfigError("scores of turns", where="--scores", expected=needed)
     of = contexts.drop_duplicates("context_id").set_index("context_id")["dialogue_id"]
-    named = turns.assign(dialogue_id=turns["item_id"].map(of))
-    if (unknown := named.loc[named["dialogue_id"].isna(), "item_id"]).any():
-        text = f"context {unknown.iloc[0]!r} is not known"
-        raise SchemaError(text, where="--scores", expected="a context of --contexts")
-    means = named.groupby(key)["value"].mean().reset_index()
-    done = pd.MultiIndex.from_frame(means[key[:2]]).isin(pd.MultiIndex.from_frame(whole[key[:2]]))
-    return pd.concat([whole, means[~done]], ignore_index=True)
+    means = turns.assign(dialogue_id=turns["item_id"].map(of)).groupby(key)["value"].mean().reset_index()
+    return pd.concat([whole, means], ignore_index=True).drop_duplicates(key)
 
 
 def properties(dialogue: Dialogue) -> dict[str, float]:
@@ -380,7 +316,7 @@ def properties(dialogue: Dialogue) -> dict[str, float]:
 
 
 def metric_choices(
-    votes: Votes,
+    votes: pd.DataFrame,
     scores: pd.DataFrame,
     *,
     dominant: str,
@@ -400,45 +336,25 @@ def metric_choices(
         ``b``), ``value``, ``low``, ``high``, ``n`` (votes), ``lacking`` (votes without both scores), and for ``all``
         and ``others`` ``spearman`` with ratings of the same systems.
     """
-    rows, strict, item = [], votes.strict, ["dialogue_id", "system_id"]
-    for (metric, output), group in scores.groupby(["metric", "output"], sort=False):
-        known = group.set_index(item)["value"]
-        keys = (pd.MultiIndex.from_frame(strict[[f"{side}_dialogue_id", side]]) for side in _EITHER)
-        a, b = (known.reindex(key).to_numpy(float) for key in keys)
+    rows, strict, item = [], votes[votes["won"] != 0.5], ["dialogue_id", "system_id"]
+    sides = [pd.MultiIndex.from_frame(strict[[f"{side}_dialogue_id", side]]) for side in _EITHER]
+    for (metric, output), own in scores.groupby(["metric", "output"], sort=False):
+        known = own.set_index(item)["value"]
+        a, b = (known.reindex(side).to_numpy(float) for side in sides)
         hit = np.where(a == b, 0.5, (a > b) == (strict["won"] == 1))
         frame = strict.assign(hit=np.where(np.isnan(a) | np.isnan(b), np.nan, hit))
-        parts = {("all", "", ""): frame, ("others", "", ""): frame[(frame[_EITHER] != dominant).all(axis=1)]}
+        parts = {("all", "", ""): frame, ("others", "", ""): _without(frame, dominant)}
         parts |= {("pair", str(x), str(y)): part for (x, y), part in frame.groupby(_EITHER)}
         for (of, x, y), part in parts.items():
             there, spearman = part[part["hit"].notna()], np.nan
             rng = np.random.default_rng(seed)
             low, high = _mean_interval(there["hit"].to_numpy(float), there["annotator_id"].to_numpy(), resamples, rng)
             if ratings is not None and of != "pair":
-                rated = group.merge(ratings, on=item)
-                own = rated if of == "all" else rated[rated["system_id"] != dominant]
-                value, rating = own["value"].to_numpy(float), own["rating"].to_numpy(float)
-                spearman = float(correlate(value, rating, "spearman").value)
+                rated = own.merge(ratings, on=item)
+                rated = rated if of == "all" else rated[rated["system_id"] != dominant]
+                pair = rated["value"].to_numpy(float), rated["rating"].to_numpy(float)
+                spearman = float(correlate(*pair, "spearman").value)
             about = {"metric": metric, "output": output, "of": of, "a": x, "b": y}
             numbers = {"value": there["hit"].mean(), "low": low, "high": high, "n": len(there)}
             rows.append(about | numbers | {"lacking": len(part) - len(there), "spearman": spearman})
     return pd.DataFrame(rows)
-
-
-def significance(
-    votes: Votes, a: str, b: str, sizes: Sequence[int], *, draws: int = 2000, seed: int = 2024
-) -> pd.DataFrame:
-    """Return how likely studies of several sizes on two systems are to find a difference (binomial test, 5 %).
-
-    Votes, ties among them, are drawn at random from those given, with replacement. A vote costs the median time of those
-    whose time is known. The columns are ``votes``, ``hours`` (missing if no time is known) and ``probability``.
-    """
-    frame = votes.frame[(votes.frame["a"] == a) & (votes.frame["b"] == b)]
-    if frame.empty:
-        text = f"no vote on {a} and {b}"
-        raise SchemaError(text, where="table preferences", expected="two systems that were compared")
-    shares = [float((frame["won"] == code).mean()) for code in (1.0, 0.0, 0.5)]
-    rng = np.random.default_rng(seed)
-    drawn = [rng.multinomial(size, shares, size=draws).T for size in sizes]
-    significant = [float((binomial_p(wins, wins + losses) <= ALPHA).mean()) for wins, losses, _ in drawn]
-    hours = np.array(sizes) * float(frame["seconds"].median()) / 3600
-    return pd.DataFrame({"votes": list(sizes), "hours": hours, "probability": significant})

@@ -1,9 +1,8 @@
-"""Strengths of competitors from who was preferred to whom (Bradley and Terry 1952), and preferences that go in circles."""
+"""Strengths of competitors from who was preferred to whom (Bradley and Terry 1952)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
@@ -178,15 +177,3 @@ def _end(counts: Floats, centre: Floats, one: int, bound: float, near: float) ->
     while excess(near) < 0:
         near *= 1.5
     return float(optimize.brentq(excess, 0.0, near, xtol=1e-6) + centre[one])
-
-
-def cycles(beats: npt.ArrayLike) -> list[tuple[int, int, int]]:
-    """Return the triples of competitors that beat each other in a circle: i beats j, j beats k, k beats i.
-
-    ``beats`` has shape (n, n), True where row beats column.
-    """
-    table = np.asarray(beats, dtype=np.bool_)
-    # Each circle once, from its first competitor on.
-    triples = (one for one in permutations(range(len(table)), 3) if one[0] == min(one))
-    circles = [(i, j, k) for i, j, k in triples if table[i, j] and table[j, k] and table[k, i]]
-    return sorted(circles, key=lambda one: (sorted(one), one))

@@ -1,12 +1,12 @@
-"""Exact two-sided tests of a win rate of one half, how many votes they need, and a test after every vote."""
+"""Exact two-sided tests of a win rate of one half, and how many votes they need."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import stats
 
-from comperdial.stats.design import Flags, Floats, Integers
+from comperdial.stats.design import Floats, Integers
 
 
 def binomial_p(wins: npt.ArrayLike, votes: npt.ArrayLike) -> Floats:
@@ -60,39 +60,3 @@ def votes_needed(win_rate: float, *, power_wanted: float = 0.8, alpha: float = 0
     # The exact number lies a little above the normal one: whole wins cost at most a few of the tails' steps.
     tried = np.arange(1, int(1.3 * near + 4 / abs(win_rate - 0.5)) + 20)
     return int(tried[power(win_rate, tried, alpha=alpha) < power_wanted].max(initial=0)) + 1
-
-
-def decided_at(won: npt.ArrayLike, *, alpha: float = 0.05) -> Integers:
-    """Return after how many votes the e-value first reaches 1 / alpha; 0 where it never does.
-
-    The e-value is the likelihood of the votes so far under win rates that are all equally likely, over that under one
-    half: 2^n / ((n + 1) C(n, wins)). If the true rate is one half, the chance that it ever reaches 1 / alpha is at most
-    alpha, however often one looks and whenever one stops (Ville 1939, Ramdas et al. 2023).
-
-    Parameters
-    ----------
-    won
-        Shape (..., votes): True or False in the order of voting; ties are left out. The result has shape (...).
-    """
-    wins, n = _so_far(won)
-    # Logarithms of factorials are looked up: a simulation asks for millions.
-    log = special.gammaln(np.arange(wins.shape[-1] + 2) + 1.0)
-    return _first(np.exp(n * np.log(2) + log[wins] + log[n - wins] - log[n + 1]) >= 1 / alpha)
-
-
-def peeked_at(won: npt.ArrayLike, *, alpha: float = 0.05) -> Integers:
-    """Return after how many votes the binomial test is first significant, if one looks after each; 0 for never.
-
-    This is what one must not do: it finds a difference where there is none in far more than ``alpha`` of studies.
-    """
-    wins, n = _so_far(won)
-    return _first(np.minimum(wins, n - wins) <= _most_losses(n, alpha))
-
-
-def _so_far(won: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    wins = np.cumsum(np.asarray(won, dtype=np.int64), axis=-1)
-    return wins, np.arange(1, wins.shape[-1] + 1)
-
-
-def _first(reached: Flags) -> Integers:
-    return np.where(reached.any(axis=-1), reached.argmax(axis=-1) + 1, 0).astype(np.intp)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -11,21 +11,12 @@ from scipy import stats
 
 from comperdial import schema
 from comperdial.core.files import read_table
-from comperdial.evaluation.preferences import (
-    Votes,
-    analyse,
-    circles,
-    metric_choices,
-    significance,
-    strongest_first,
-    votes_of,
-    win_matrix,
-)
+from comperdial.evaluation.preferences import analyse, analyses, metric_choices, votes_of, win_matrix
 from comperdial.evaluation.preferences import strengths as strengths_of
 from comperdial.report.about import Inputs, Study
 from comperdial.report.plots.preferences import matrix_figure, significance_figure, strengths_figure
-from comperdial.report.preferences import metrics_section, planner_sentence, preferences_table, section
-from comperdial.report.render import Section, Table, count, described, estimate, interval, number
+from comperdial.report.preferences import metrics_section, planner_sentence, preferences_table
+from comperdial.report.render import Section, Table, count, described, estimate
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.win_rate import binomial_p, votes_needed
 
@@ -37,153 +28,153 @@ _SIZES, _SESSIONS = (10, 20, 40, 80, 160, 320, 640), (5, 10, 20, 40, 80, 160, 24
 _RATES = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
 _DRAWS = 1000
 _LIKERT = "the same worker's Likert rating"
+# The columns of the overview, by what the summary of an analysis calls them.
+_COUNTS = {
+    "votes": ("Votes", "all"),
+    "ties": ("Votes", "ties"),
+    "systems": ("", "Systems"),
+    "pairs": ("Pairs of systems", "all"),
+    "p": ("Pairs of systems", "differ, binomial"),
+    "p_holm": ("Pairs of systems", "Holm"),
+    "p_dialogue": ("Pairs of systems", "by dialogue"),
+    "circles": ("", "Circles"),
+}
+_AGREEMENT = {"agreement": "agree", "alpha": "alpha"}
 
 
-def _votes(inputs: Inputs, study: Study) -> dict[str, Votes]:
+def _votes(inputs: Inputs, study: Study) -> dict[str, pd.DataFrame]:
     """Return the votes on the question nearest to overall quality, by title of the data set."""
-    sets = {path.parent.name: study["entry"]["sets"][path.parent.name] for path in inputs["votes"]}
-    read = {path.parent.name: schema.read(path, "preferences") for path in inputs["votes"]}
-    return {entry["title"]: votes_of(read[name], question=entry["question"]) for name, entry in sets.items()}
+    votes = {}
+    for path in inputs["votes"]:
+        entry = study["entry"]["sets"][path.parent.name]
+        votes[entry["title"]] = votes_of(schema.read(path, "preferences"), question=entry["question"])
+    return votes
+
+
+def _how(study: Study) -> dict[str, int]:
+    return {name: study[name] for name in ("resamples", "seed")}
 
 
 def preferences(inputs: Inputs, study: Study) -> Table:
     """Show what the preferences of one data set say of the systems that they compare."""
     ((title, votes),) = _votes(inputs, study).items()
-    return preferences_table(votes, title, resamples=study["resamples"], seed=study["seed"])[0]
+    return preferences_table(title, analyses(votes, **_how(study)))
 
 
 def overview(inputs: Inputs, study: Study) -> Table:
     """Show what public preferences say and, in a section of its own, what the paper reports."""
-    rows, planned = [], []
-    tests = {"binomial": ("binomial", "p"), "holm": ("Holm", "p_holm"), "dialogue": ("by dialogue", "p_dialogue")}
+    rows: list[dict[str, Any]] = []
+    planned = []
     for title, votes in _votes(inputs, study).items():
-        result = analyse(votes, resamples=study["resamples"], seed=study["seed"])
-        matrix, agreed = result.matrix, result.agreement
-        rows.append(
-            {
-                "data": f"{title}, {votes.question}", "votes": len(votes.frame), "ties": int((votes.frame["won"] == 0.5).sum()),
-                "systems": len(votes.systems), "pairs": len(matrix),
-                **{name: int((matrix[p] < ALPHA).sum()) for name, (_, p) in tests.items()}, "circles": len(circles(matrix)),
-                "agree": number(agreed.value) + interval(agreed.low, agreed.high) if agreed.pairs else "judged once",
-                "alpha": number(agreed.alpha) + interval(agreed.alpha_low, agreed.alpha_high) if agreed.pairs else "judged once",
-            }
-        )  # fmt: skip
-        planned.append(f"{title}: {planner_sentence(matrix)}")
-    frame = pd.DataFrame(rows)
-    texts = {
-        ("", "Data, question"): frame["data"],
-        ("Votes", "all"): frame["votes"].map(count),
-        ("Votes", "ties"): frame["ties"].map(count),
-        ("", "Systems"): frame["systems"].astype(str),
-    }
-    for name, (head, _) in tests.items():
-        texts["Pairs that differ", head] = frame[name].astype(str) + " of " + frame["pairs"].astype(str)
-    texts["", "Circles"] = frame["circles"].astype(str)
-    texts |= {("Two annotators", name): frame.pop(name) for name in ("agree", "alpha")}
-    needed = [
-        {("", "Win rate"): f"{r:.2f}", ("Votes for", "one of the two"): f"{votes_needed(r, power_wanted=0.8):,}"}
-        for r in _RATES
-    ]
+        result = analyse(votes, **_how(study))
+        rows.append({"data": f"{title}, {votes['question'].iloc[0]}"} | result.summary)
+        planned.append(f"{title}: {planner_sentence(result.matrix)}")
+    texts = {("", "Data, question"): [row["data"] for row in rows]}
+    texts |= {head: [count(row[name]) for row in rows] for name, head in _COUNTS.items()}
+    texts |= {("Two annotators", head): [estimate(row, n) for row in rows] for n, head in _AGREEMENT.items()}
+    needed = [{"Win rate": f"{rate:.2f}", "Votes for one of the two": count(votes_needed(rate))} for rate in _RATES]
     names = {"what": "What", "value": "Reported", "place": "Section of the paper"}
     reported = read_table(inputs["statements"][0])[[*names]].astype(str).rename(columns=names)
-    reported.columns = pd.MultiIndex.from_product([[""], reported.columns])
     sections = [
         Section("Public preferences, analysed here", pd.DataFrame(texts)),
-        section("Votes that a study needs", needed),
+        Section("Votes that a study needs", pd.DataFrame(needed)),
         Section("Reported by the paper, of its own data", reported),
     ]
-    return described(study, frame, sections, *planned)
+    frame = pd.DataFrame(rows)[["data", *_COUNTS]]
+    named = {"p": "binomial", "p_holm": "holm", "p_dialogue": "dialogue"}
+    return described(study, frame.rename(columns=named), sections, *planned)
 
 
 def metrics(inputs: Inputs, study: Study) -> Table:
     """Show which properties of a dialogue choose as people do, and whether those that correlate also choose."""
     ((title, votes),) = _votes(inputs, study).items()
-    dialogues = read_table(inputs["dialogues"][0])
-    key = ["dialogue_id", "system_id"]
-    properties = [name for name in dialogues if name not in (*key, "annotator_id", "seconds", "likert")]
-    scores = dialogues.rename(columns={"likert": _LIKERT}).melt(key, [*properties, _LIKERT], "metric", "value")
-    dominant = strongest_first(votes)[0]
+    dialogues, key = read_table(inputs["dialogues"][0]), ["dialogue_id", "system_id"]
+    known = dialogues.drop(columns=["annotator_id", "seconds", "likert"]).assign(**{_LIKERT: dialogues["likert"]})
+    scores = known.melt(key, var_name="metric")
+    dominant = str(strengths_of(votes)["system"].iloc[0])
     result = metric_choices(
         votes,
         scores.assign(output=scores["metric"]),
         dominant=dominant,
         ratings=dialogues[[*key, "likert"]].rename(columns={"likert": "rating"}),
-        resamples=study["resamples"],
-        seed=study["seed"],
+        **_how(study),
     )
-    about = {"data": title, "dominant": dominant, "tried": len(properties) + 1}
+    about = {"data": title, "dominant": dominant, "tried": result["metric"].nunique()}
     return described(study, result, [metrics_section(result, dominant)], **about)
 
 
 def judges(inputs: Inputs, study: Study) -> Table:
     """Show how recorded judges choose, as :func:`comperdial.judges.recorded_pairs.judged_pairs` summarises them."""
     result = pd.concat([pd.read_csv(path) for path in inputs["judges"]], ignore_index=True)
-    shares = {"accuracy": "right", "same": "the same in both orders", "chose_first": "first shown"}
-    records = [
-        {
-            ("", "Data"): study["entry"]["sets"][row["dataset"]]["title"],
-            ("", "Judge"): row["judge"],
-            ("", "Compared with"): row["against"],
-            ("Asked", "pairs"): f"{row['pairs']:,}",
-            **{("Share of choices", head): estimate(row, name) for name, head in shares.items()},
-        }
-        for row in result.to_dict("records")
-    ]
-    return described(study, result, [section("Judges", records)])
+    shares = {"accuracy": "Right", "same": "The same in both orders", "chose_first": "First shown"}
+    titles = {name: one["title"] for name, one in study["entry"]["sets"].items()}
+    columns: dict[str, Any] = {
+        "Data": result["dataset"].map(titles),
+        "Judge": result["judge"],
+        "Compared with": result["against"],
+        "Pairs": result["pairs"].map(count),
+    }
+    columns |= {head: [estimate(row, name) for row in result.to_dict("records")] for name, head in shares.items()}
+    return described(study, result, [Section("Judges", pd.DataFrame(columns))])
 
 
 def matrices(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the win matrices."""
     votes = _votes(inputs, study)
     result = {title: win_matrix(one) for title, one in votes.items()}
-    return matrix_figure(result, {title: strongest_first(one) for title, one in votes.items()}), _with_data(result)
+    orders = {title: list(strengths_of(one)["system"]) for title, one in votes.items()}
+    return matrix_figure(result, orders), _joined(result, "data")
 
 
 def strengths(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the systems' strengths."""
     result = {title: strengths_of(one) for title, one in _votes(inputs, study).items()}
-    return strengths_figure(result), _with_data(result)
+    return strengths_figure(result), _joined(result, "data")
 
 
-def _with_data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat([frame.assign(data=title) for title, frame in frames.items()], ignore_index=True)
+def _joined(frames: Mapping[str, pd.DataFrame], column: str) -> pd.DataFrame:
+    return pd.concat([frame.assign(**{column: title}) for title, frame in frames.items()], ignore_index=True)
 
 
 def hours(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the probability that a study finds a difference against person-hours, as the paper's figure does."""
     (title, ranked), *others = _votes(inputs, study).items()
-    dialogues, seed = read_table(inputs["dialogues"][0]), study["seed"]
-    panels = {
-        f"{title}: {a}, {b}": likert_curves(ranked, dialogues, a, b, seed=seed) for a, b in study["entry"]["close"]
-    }
+    dialogues, entry, seed = read_table(inputs["dialogues"][0]), study["entry"], study["seed"]
+    panels = {f"{title}: {a}, {b}": likert_curves(ranked, dialogues, a, b, seed=seed) for a, b in entry["close"]}
     panels |= {other: pairwise_curves(votes, seed=seed) for other, votes in others}
-    curves = _with_data(panels).rename(columns={"data": "panel"})
-    return significance_figure(curves, study["entry"]["title"], study["entry"]["notes"]), curves
+    curves = _joined(panels, "panel")
+    return significance_figure(curves, entry["title"], entry["notes"]), curves
 
 
-def pairwise_curves(votes: Votes, *, seed: int) -> pd.DataFrame:
-    """Return how likely studies of several sizes are to find a difference, the mean over all pairs of systems."""
-    pairs = votes.frame.loc[votes.frame["a"] != votes.frame["b"], ["a", "b"]].drop_duplicates()
-    result = [
-        significance(votes, a, b, _SIZES, draws=_DRAWS, seed=seed) for a, b in pairs.itertuples(index=False, name=None)
-    ]
-    return pd.concat(result).groupby("votes", as_index=False)[["hours", "probability"]].mean().assign(line="pairwise")
+def pairwise_curves(votes: pd.DataFrame, *, seed: int) -> pd.DataFrame:
+    """Return how likely studies of several sizes are to find a difference, the mean over all pairs of systems.
+
+    Votes, ties among them, are drawn from those on a pair, with replacement; each takes their median time. Binomial test
+    over votes for one of the two. Returns ``votes``, ``hours``, ``probability`` and ``line``.
+    """
+    rows = []
+    for _, frame in votes.groupby(["a", "b"], sort=False):
+        shares = [float((frame["won"] == code).mean()) for code in (1.0, 0.0, 0.5)]
+        rng, seconds = np.random.default_rng(seed), float(frame["seconds"].median())
+        for size in _SIZES:
+            wins, losses, _ = rng.multinomial(size, shares, size=_DRAWS).T
+            significant = float((binomial_p(wins, wins + losses) <= ALPHA).mean())
+            rows.append({"votes": size, "hours": size * seconds / 3600, "probability": significant})
+    return pd.DataFrame(rows).groupby("votes", as_index=False).mean().assign(line="pairwise")
 
 
-def likert_curves(votes: Votes, ratings: pd.DataFrame, a: str, b: str, *, seed: int) -> pd.DataFrame:
+def likert_curves(votes: pd.DataFrame, ratings: pd.DataFrame, a: str, b: str, *, seed: int) -> pd.DataFrame:
     """Return how likely studies with the same workers are to find a difference by rankings, and by Likert ratings.
 
     Whole sessions of workers are drawn with replacement. Rankings: binomial test over votes for one of the two. Likert: paired
     t-test over conversations of the difference of ``likert``. Returns ``line``, ``hours`` and ``probability``.
     """
-    frame = votes.frame[(votes.frame["a"] == a) & (votes.frame["b"] == b)]
+    frame = votes[(votes["a"] == a) & (votes["b"] == b)]
     wide = ratings.pivot(index=["annotator_id", "dialogue_id"], columns="system_id", values="likert")
-    apart = (wide[a] - wide[b]).rename("sum").reset_index("dialogue_id", drop=True).to_frame()
-    apart = apart.assign(square=apart["sum"] ** 2, n=1.0).groupby(level=0).sum()
-    won = frame.groupby("annotator_id")["won"]
-    sessions = apart.assign(
-        wins=won.apply(lambda one: (one == 1).sum()), losses=won.apply(lambda one: (one == 0).sum())
-    )
+    apart = (wide[a] - wide[b]).rename("sum").to_frame()
+    sessions = apart.assign(square=apart["sum"] ** 2, n=1.0).groupby("annotator_id").sum()
+    for name, code in (("wins", 1), ("losses", 0)):
+        sessions[name] = (frame["won"] == code).groupby(frame["annotator_id"]).sum()
     sessions = sessions.loc[sorted(frame["annotator_id"].unique())]
     seconds = ratings.groupby("annotator_id")["seconds"].first().median()
     rng = np.random.default_rng(seed)

@@ -17,37 +17,33 @@ from comperdial.core.names import Output
 from comperdial.data.catalogue import Catalogue
 from comperdial.evaluation.aggregate import read_scores
 from comperdial.evaluation.options import Tables
-from comperdial.evaluation.overall import BOARDS, OVERALL, Board, Missing, board_of, overall, read_boards, read_samples
-from comperdial.report.render import Section, Table
+from comperdial.evaluation.overall import BOARDS, OVERALL, Board, board_of, overall, read_boards, read_samples
+from comperdial.report.render import Table
 from comperdial.schema.dimensions import chosen_dimension
-from comperdial.studies.overall import MEASURES, WITHIN, overall_table
+from comperdial.studies.overall import overall_table
 
 KEY = ["dataset", "item_id", "system_id"]
-_MAKE = '`snakemake overall` makes all of them, `make reproduce DATASETS="usr_persona usr_topical"` some'
+TABLES, RESULTS = Path("data/tables"), Path("results")
+_HINT = (
+    "In the repository's root, `snakemake overall` makes all of them, "
+    '`make reproduce DATASETS="usr_persona usr_topical"` some'
+)
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A board, and those of its data sets that are here.
+    """A board of ``studies/overall/boards.yaml``, and those of its data sets that are in ``data/tables``.
 
-    ``catalogue`` has titles of data sets and which rated dimension counts; ``boards`` is the file of boards.
+    ``catalogue`` has titles of data sets and which rated dimension counts.
     """
 
     name: str
     catalogue: Catalogue
-    tables: Path = Path("data/tables")
-    results: Path = Path("results")
-    boards: Path = BOARDS
 
     @cached_property
     def board(self) -> dict[str, Any]:
         """Return the board as the file of boards has it."""
-        return board_of(self.name, read_boards(self.boards))
-
-    @property
-    def level(self) -> str:
-        """Return what was rated: ``turn`` or ``dialogue``."""
-        return str(self.board["level"])
+        return board_of(self.name, read_boards(BOARDS))
 
     @cached_property
     def datasets(self) -> list[str]:
@@ -55,180 +51,136 @@ class Leaderboard:
         return Board.of(self.name, self.board["tasks"]).datasets
 
     @cached_property
-    def items(self) -> dict[str, pd.Series]:
-        """Return what can be scored of each data set that is here: whether it was rated, by item and system.
+    def targets(self) -> dict[str, str | None]:
+        """Return the rated dimension of each data set, as the catalogue has it."""
+        return {name: entry.target for name, entry in self.catalogue.datasets.items()}
 
-        Raises
-        ------
-        MissingResourceError
-            When none is here.
+    @cached_property
+    def responses(self) -> pd.DataFrame:
+        """Return the responses of the data sets that are here with their contexts, ``item_id``, and whether that was rated.
+
+        Raises MissingResourceError if no data set is here.
         """
-        result = {name: items for name in self.datasets if (items := self._items(name)) is not None}
-        if not result:
-            raise MissingResourceError(
-                f"none of the data sets of board {self.name!r} is here",
-                where=str(self.tables),
-                expected=f"tables of {', '.join(self.datasets)}",
-                hint=f"In the repository's root, {_MAKE}",
-            )
-        return result
-
-    def _items(self, dataset: str) -> pd.Series | None:
-        folder, source = self.tables / dataset, self.board["source"]
-        if not folder.is_dir():
-            return None
-        tables = Tables.read(folder, (), source)
-        result = tables.ratings[(tables.ratings["level"] == self.level) & (tables.ratings["source"] == source)]
-        if result.empty:
-            return None
-        target = chosen_dimension(self._targets.get(dataset), None, result["dimension"])
-        rated = tables.rated(self.level, [target]).assign(rated=True)
-        both = pd.concat([rated, self._answers(dataset).assign(rated=False)])
-        return both.drop_duplicates(KEY).set_index(KEY[1:])["rated"].sort_index()
+        parts = []
+        level, source = self.board["level"], self.board["source"]
+        for name in self.datasets:
+            if not (folder := TABLES / name).is_dir():
+                continue
+            tables = Tables.read(folder, (), source)
+            ratings = tables.ratings.query("level == @level and source == @source")
+            if ratings.empty:
+                continue
+            target = chosen_dimension(self.targets.get(name), None, ratings["dimension"])
+            contexts, responses = (schema.read(folder / f"{one}.parquet", one) for one in ("contexts", "responses"))
+            frame = responses.merge(contexts, on=["dataset", "context_id"])
+            frame["item_id"] = frame["context_id" if level == "turn" else "dialogue_id"]
+            parts.append(frame.merge(tables.rated(level, [target]).assign(rated=True), on=KEY, how="left"))
+        if not parts:
+            text = f"none of the data sets of board {self.name!r} is here"
+            expected = f"tables of {', '.join(self.datasets)}"
+            raise MissingResourceError(text, where=str(TABLES), expected=expected, hint=_HINT)
+        return pd.concat(parts, ignore_index=True).assign(level=level)
 
     @property
-    def _targets(self) -> dict[str, str | None]:
-        return {name: entry.target for name, entry in self.catalogue.datasets.items()}
+    def rated(self) -> pd.DataFrame:
+        """Return the keys of the items that were rated, sorted within each data set."""
+        rated = self.responses[self.responses["rated"].eq(True)].drop_duplicates(KEY)
+        place = {name: at for at, name in enumerate(self.datasets)}
+        return rated.sort_values(KEY, key=lambda one: one.map(place) if one.name == "dataset" else one)[[*KEY, "level"]]
 
     def template(self) -> pd.DataFrame:
         """Return a file of scores without values: every rated item of every data set that is here."""
-        rated = pd.concat({name: items[items] for name, items in self.items.items()}, names=["dataset"])
-        return rated.index.to_frame(index=False).assign(level=self.level, value=None)
+        return self.rated.assign(value=None)
 
     def texts(self) -> pd.DataFrame:
         """Return what there is to score: of dialogues, a record for each response."""
-        result = pd.concat([self._answers(name) for name in self.items]).sort_values("turn", kind="stable")
+        turns = self.responses.drop(columns="level").sort_values("turn", kind="stable")
         columns = [*KEY, "level", "context_id", "turn", "history", "response", "references", "facts"]
-        return self.template().drop(columns="value").merge(result, on=KEY, how="left")[columns]
-
-    def _answers(self, dataset: str) -> pd.DataFrame:
-        folder = self.tables / dataset
-        contexts = schema.read(folder / "contexts.parquet", "contexts")
-        result = schema.read(folder / "responses.parquet", "responses").merge(contexts, on=["dataset", "context_id"])
-        return result.assign(item_id=result["context_id" if self.level == "turn" else "dialogue_id"])
+        return self.rated.merge(turns, on=KEY, how="left")[columns]
 
     def read(self, paths: Sequence[Path]) -> pd.DataFrame:
         """Read and check files of scores: table ``scores`` of the items that were rated.
 
         Raises
         ------
-        SchemaError, UnknownNameError, MissingResourceError
-            When a file cannot be read, names what is not here, or has nothing that was rated.
+        SchemaError, UnknownNameError, MissingResourceError, ConfigError
+            When a file cannot be read, names what is unknown or not here, or has nothing that was rated.
         """
-        scores = read_scores(paths)
-        where = ", ".join(map(str, paths))
-        if (other := scores["level"] != self.level).any():
-            level = scores.loc[other, "level"].iloc[0]
-            raise SchemaError(f"scores of level {level!r}", where=where, expected=f"{self.level!r}, the board's")
-        for dataset, own in scores.groupby("dataset"):
-            self._check_items(str(dataset), own, where)
-        ranked = {row["metric"] for row in self.board["outputs"]}
-        for metric, own in scores.groupby("metric"):
-            if metric in ranked:
-                raise ConfigError(f"{metric!r} is a metric of the board", where=where, expected="a name of its own")
-            if own["output"].nunique() > 1:
-                raise SchemaError(f"several outputs of {metric!r}", where=where, expected="the rows of one output")
-        rated = pd.concat({name: items[items] for name, items in self.items.items()}).index
-        kept = scores[pd.MultiIndex.from_frame(scores[KEY]).isin(rated)]
+        scores, where = read_scores(paths), ", ".join(map(str, paths))
+        if (other := scores["level"] != self.board["level"]).any():
+            level, expected = scores.loc[other, "level"].iloc[0], f"{self.board['level']!r}, the board's"
+            raise SchemaError(f"scores of level {level!r}", where=where, expected=expected)
+        for metric in {row["metric"] for row in self.board["outputs"]} & {*scores["metric"]}:
+            raise ConfigError(f"{metric!r} is a metric of the board", where=where, expected="a name of its own")
+        known = self.responses
+        unknown = scores.merge(known[KEY].drop_duplicates(), on=KEY, how="left", indicator=True).query(
+            "_merge == 'left_only'"
+        )
+        if len(unknown):
+            self._report(unknown, where)
+        kept = scores.merge(self.rated[KEY], on=KEY)
         if kept.empty:
             raise SchemaError("no score of an item that was rated", where=where, expected="what --template prints")
-        return kept.reset_index(drop=True)
+        return kept
 
-    def _check_items(self, dataset: str, scores: pd.DataFrame, where: str) -> None:
+    def _report(self, unknown: pd.DataFrame, where: str) -> None:
+        dataset, item, system = unknown.iloc[0][KEY]
+        known = self.responses[self.responses["dataset"] == dataset]
         if dataset not in self.datasets:
             raise UnknownNameError("data set", dataset, self.datasets, where=where)
-        if dataset not in self.items:
-            raise MissingResourceError(
-                f"data set {dataset!r} is not here",
-                where=where,
-                expected=f"one of {', '.join(self.items)}, or its tables in {self.tables}",
-                hint=f"In the repository's root, {_MAKE}",
-            )
-        known = self.items[dataset].index
-        unknown = scores[~pd.MultiIndex.from_frame(scores[KEY[1:]]).isin(known)]
-        if unknown.empty:
-            return
-        item, system = unknown.iloc[0][["item_id", "system_id"]]
-        systems = known[known.get_level_values("item_id") == item].get_level_values("system_id")
-        if len(systems):
-            expected = f"one of {', '.join(systems)}"
-        else:
-            names = known.get_level_values("item_id").unique()
-            expected = f"such as {difflib.get_close_matches(item, names, n=1, cutoff=0)[0]!r}"
+        if known.empty:
+            expected = f"one of {', '.join(self.responses['dataset'].unique())}, or its tables in {TABLES}"
+            raise MissingResourceError(f"data set {dataset!r} is not here", where=where, expected=expected, hint=_HINT)
+        near = difflib.get_close_matches(item, known["item_id"].unique(), n=1, cutoff=0)[0]
+        systems = ", ".join(known.loc[known["item_id"] == near, "system_id"].unique())
         text = f"{len(unknown):,} scores of unknown items of {dataset!r}, the first: {item!r}, {system!r}"
-        raise SchemaError(text, where=where, expected=expected)
+        raise SchemaError(text, where=where, expected=f"such as {near!r} of one of {systems}")
 
-    def coverage(self, scores: pd.DataFrame) -> tuple[Section, bool]:
-        """Return how much of each data set a metric scored, with the tasks that it counts in, and whether that is all."""
-        counts = scores.groupby("dataset").size()
-        rows, whole = [], True
-        for name in self.datasets:
-            tasks = [
-                MEASURES[task["measure"]] + WITHIN.get(task.get("grouping", ""), "")
-                for task in self.board["tasks"]
-                if name in task["datasets"]
-            ]
-            cells = ("not here", "", "")
-            if name in self.items:
-                scored, rated = int(counts.get(name, 0)), int(self.items[name].sum())
-                whole &= scored == rated
-                # Rounded down: never "100 %" for less than all.
-                cells = f"{rated:,}", f"{scored:,}", f"{100 * scored // rated} %" if scored else "missing"
-            rows.append((name, *cells, ", ".join(tasks)))
-        frame = pd.DataFrame(rows, columns=["Data set", "rated", "scored", "coverage", "tasks"])
-        return Section(f"Scores of {scores['metric'].iloc[0]}", frame.set_index("Data set")), whole
-
-    def ranking(self, scores: pd.DataFrame, *, resamples: int, seed: int, missing: Missing | None = None) -> Table:
+    def ranking(self, scores: pd.DataFrame, *, resamples: int, seed: int) -> Table:
         """Rank the board's metrics that have scores here, and those of ``scores``, over the data sets that are here.
 
-        Raises
-        ------
-        MissingResourceError
-            When nothing has scores.
+        Raises MissingResourceError if nothing has scores.
         """
+        here = list(self.responses["dataset"].unique())
         ours: list[Output] = [(row["metric"], row["output"]) for row in self.board["outputs"]]
-        metrics = dict.fromkeys(metric for metric, _ in ours)
-        paths = [self.results / name / "scores" / f"{metric}.parquet" for name in self.items for metric in metrics]
-        paths = [path for path in paths if path.is_file()]
         own = sorted({*zip(scores["metric"], scores["output"], strict=True)})
-        names = [*ours, *own]
-        result = read_samples(
-            {name: self.tables / name for name in self.items},
-            pd.concat([scores, *(schema.read(path, "scores") for path in paths)], ignore_index=True),
-            names,
-            level=self.level,
+        paths = [RESULTS / name / "scores" / f"{metric}.parquet" for name in here for metric in dict(ours)]
+        read = [schema.read(path, "scores") for path in paths if path.is_file()]
+        samples = read_samples(
+            {name: TABLES / name for name in here},
+            pd.concat([scores, *read], ignore_index=True),
+            [*ours, *own],
+            level=self.board["level"],
             source=self.board["source"],
-            targets=self._targets,
+            targets=self.targets,
         )
         # A data set with scores of the files alone has nothing to rank them among.
-        result = {name: sample for name, sample in result.items() if set(ours) & set(sample.names)} or result
-        names = [name for name in names if any(name in sample.names for sample in result.values())]
+        samples = {name: sample for name, sample in samples.items() if set(ours) & set(sample.names)} or samples
+        names = [name for name in [*ours, *own] if any(name in sample.names for sample in samples.values())]
         if not names:
-            raise MissingResourceError(
-                "no metric has scores", where=str(self.results), hint=f"In the repository's root, {_MAKE}"
-            )
-        parts = [{**t, "datasets": [name for name in t["datasets"] if name in result]} for t in self.board["tasks"]]
-        tasks = [task for task in parts if task["datasets"]]
-        frame, tests = overall(
-            Board.of(self.name, tasks),
-            result,
-            names,
-            resamples=resamples,
-            seed=seed,
-            missing=missing or self.board["missing"],
-        )
-        labels = [*self.board["outputs"], *({"label": f"{m} (yours)", "metric": m, "output": o} for m, o in own)]
+            raise MissingResourceError("no metric has scores", where=str(RESULTS), hint=_HINT)
+        tasks = [{**task, "datasets": [n for n in task["datasets"] if n in samples]} for task in self.board["tasks"]]
+        tasks = [task for task in tasks if task["datasets"]]
+        frame, tests = overall(Board.of(self.name, tasks), samples, names, resamples=resamples, seed=seed)
+        outputs = pd.DataFrame(own, columns=["metric", "output"])
+        several = outputs["metric"].duplicated(keep=False)
+        outputs["label"] = outputs["metric"] + (" " + outputs["output"]).where(several, "") + " (yours)"
+        yours = outputs.to_dict("records")
+        board = {**self.board, "tasks": tasks, "outputs": [*self.board["outputs"], *yours]}
         titles = {name: entry.title for name, entry in self.catalogue.datasets.items()}
-        table = overall_table({self.name: {**self.board, "tasks": tasks, "outputs": labels}}, titles, frame, tests)
-        mine = frame[(frame["task"] == OVERALL) & frame["metric"].isin([metric for metric, _ in own])]
+        table = overall_table({self.name: board}, titles, frame, tests)
+        mine = table.frame[
+            (table.frame["task"] == OVERALL) & table.frame["label"].isin([one["label"] for one in yours])
+        ]
+        # Rounded down: never "100 %" for less than all.
         notes = [
-            f"{row['metric']} (yours): {int(100 * row['coverage'] + 1e-6)} % of the rated items, tasks weighted as in the "
-            f"overall score; {row['signature']}"
+            f"{row['label']}: {int(100 * row['coverage'] + 1e-6)} % of the rated items have a score, tasks weighted as in "
+            "the overall score"
             for row in mine.to_dict("records")
         ]
-        if lost := [name for name in self.datasets if name not in result]:
-            here = f"Over {len(result)} of the board's {len(self.datasets)} data sets"
-            notes.append(f"{here}: no ratings, or no scores of the board's metrics, here of {', '.join(lost)}")
-        if gone := [row["label"] for row in labels if (row["metric"], row["output"]) not in names]:
+        if lost := [name for name in self.datasets if name not in samples]:
+            few = f"Over {len(samples)} of the board's {len(self.datasets)} data sets"
+            notes.append(f"{few}: no ratings, or no scores of the board's metrics, here of {', '.join(lost)}")
+        if gone := [row["label"] for row in board["outputs"] if (row["metric"], row["output"]) not in names]:
             notes.append(f"No scores here of: {', '.join(gone)}")
         return replace(table, notes=[*notes, *table.notes])

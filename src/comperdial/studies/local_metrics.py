@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,16 +14,30 @@ from comperdial.metrics.local import Coefficients
 from comperdial.report import correlations, ranking
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.plots import style
-from comperdial.report.render import Section, Table, described, estimate, grouped_notes, number, small_p, spread
+from comperdial.report.render import (
+    Section,
+    Table,
+    arranged,
+    described,
+    estimate,
+    grouped_notes,
+    number,
+    small_p,
+    spread,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN = ("spearman", "pearson")
-MEAN = "Mean"
 # Which responses of a data set a row's values are of.
 ALL, WITHIN, AGENTS = "all responses", "within systems", "without human responses"
-_RESTRICTED = {"system": WITHIN, "agents": AGENTS}
+_RESPONSES = {"pooled": ALL, "system": WITHIN, "agents": AGENTS}
+_COLUMNS = [
+    "label", "metric", "output", "figure", "responses", "dataset", "target", "level", "against", "coefficient", "value", "p",
+    "low", "high", "rank", "tests", "n", "coverage", "cut", "lacking", "loso_value", "loso_system", "seconds", "usd",
+    "loso_halved",
+]  # fmt: skip
 
 
 def table(inputs: Inputs, study: Study) -> Table:
@@ -33,35 +46,24 @@ def table(inputs: Inputs, study: Study) -> Table:
     titles, whole = about.titles, made[made["responses"] == ALL]
     lost = dict.fromkeys(row["metric"] for row in study["entry"]["rows"] if row["metric"] not in {*made["metric"]})
     counts = whole.groupby("dataset")["n"].max()
-    costs = _costs(inputs)
-    costs = costs[costs["metric"].isin(made["metric"])]
-    planned, notes = _contrasts(inputs, study, about)
-    return described(
-        study,
-        made.drop(columns=["signature", "not_run"]),
-        [
-            *(_section(made, "label", "Metric", study, titles, name, ranked=True) for name in SHOWN),
-            planned,
-            _cost_section(whole, costs),
-        ],
+    costs = whole.drop_duplicates("label")[["label", "metric"]].merge(_costs(inputs), on="metric").set_index("label")
+    texts = {
+        ("Cost", "CPU seconds"): costs["seconds"].map(number, digits=1),
+        ("Cost", "US dollars"): costs["usd"].map(number, digits=2),
+        ("Cost", "How"): costs["how"],
+    }
+    parts = [made[made["coefficient"] == name] for name in SHOWN]
+    sections = [_section(_by_mean(part, study), "Metric", study, titles) for part in parts if len(part)]
+    sections.append(Section("1,000 responses", pd.DataFrame(texts).rename_axis(index="Metric")))
+    notes = [
         *correlations.READING,
-        *_corrected(whole, titles),
-        f"{WITHIN.capitalize()}: the mean of the coefficients within each system, where there are several. "
-        f"{AGENTS.capitalize()}: where some systems are human (kind, in the table of systems)",
-        f"{MEAN} is over all data sets, of the metrics that have a value on each",
-        "With fewer than four systems, intervals and tests resample dialogues alone",
+        *_corrected(made, titles),
         *correlations.left_out_notes(made[made["responses"] != WITHIN], titles),
         *correlations.partial_notes(made),
         *grouped_notes((name, about.not_run.get(name, "no scores")) for name in lost),
-        *(
-            f"Cost, {how}: {', '.join(part['metric'])} ({'; '.join(dict.fromkeys(part['machine']))}, "
-            f"{'; '.join(dict.fromkeys(part['date']))})"
-            for how, part in costs.groupby("how", sort=False)
-        ),
-        *notes,
-        sizes="; ".join(f"{titles[name]} {counts[name]:,}" for name in study["datasets"] if name in counts),
-        legend=f" {correlations.LEGEND}" if made["loso_halved"].any() else "",
-    )
+    ]
+    sizes = "; ".join(f"{titles[name]} {counts[name]:,}" for name in study["datasets"] if name in counts)
+    return described(study, made, sections, *notes, sizes=sizes, legend=_legend(made))
 
 
 def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
@@ -77,28 +79,22 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     if result.empty:
         raise NothingToShowError("no score of any row")
     whole = ranking.with_ranks(correlations.pooled(result), _of_turns(inputs, "pairs"))
-    key = ["dataset", "metric", "output", "coefficient"]
-    parts = result[result["grouping"].isin([*_RESTRICTED])].assign(rank=np.nan, tests=np.nan)
     # Within the only system there is nothing to average.
-    parts = parts[(parts["metric"] == "local") & ((parts["grouping"] != "system") | (parts["n"] > 1))]
+    parts = result[(result["grouping"] == "agents") | ((result["grouping"] == "system") & (result["n"] > 1))]
+    parts = parts[parts["metric"] == "local"].assign(rank=np.nan, tests=np.nan)
     # Within systems, what is averaged are systems: the responses are those of all of them.
+    key = ["dataset", "metric", "output", "coefficient"]
     responses = parts[key].merge(whole[[*key, "n"]], on=key, how="left")["n"].to_numpy()
     parts = parts.assign(n=parts["n"].where(parts["grouping"] != "system", responses))
-    both = pd.concat([whole, parts], ignore_index=True)
-    both["responses"] = both["grouping"].map({"pooled": ALL, **_RESTRICTED})
-    made = rows.merge(both, on=["metric", "output"])
+    made = rows.merge(pd.concat([whole, parts], ignore_index=True), on=["metric", "output"])
     made = made.merge(_costs(inputs)[["metric", "seconds", "usd"]], on="metric", how="left")
+    made["responses"] = made["grouping"].map(_RESPONSES)
     made["label"] = made["label"].where(made["responses"] == ALL, made["label"] + ", " + made["responses"])
-    part = made["responses"].map([ALL, WITHIN, AGENTS].index)
-    made = made.assign(part=part, set=made["dataset"].map(study["datasets"].index), lacking=None, not_run=None)
-    made = made.sort_values(["place", "part", "set", "coefficient"], kind="stable").reset_index(drop=True)
-    made["loso_halved"] = correlations.halved(made)
-    columns = [
-        "label", "metric", "output", "figure", "responses", "dataset", "target", "level", "against", "coefficient", "value", "p",
-        "low", "high", "rank", "tests", "n", "coverage", "cut", "lacking", "loso_value", "loso_system", "seconds", "usd",
-        "loso_halved", "signature", "not_run",
-    ]  # fmt: skip
-    return made[columns].astype({"rank": "Int32", "tests": "Int32"})
+    orders = {"part": ("responses", [*_RESPONSES.values()]), "set": ("dataset", study["datasets"])}
+    made = made.assign(**{name: made[column].map(order.index) for name, (column, order) in orders.items()})
+    made = made.sort_values(["place", "part", "set", "coefficient"], kind="stable", ignore_index=True)
+    made = made.assign(lacking=None, loso_halved=correlations.halved(made))
+    return made[_COLUMNS].astype({"rank": "Int32", "tests": "Int32"})
 
 
 def _of_turns(inputs: Inputs, name: str) -> pd.DataFrame:
@@ -108,45 +104,36 @@ def _of_turns(inputs: Inputs, name: str) -> pd.DataFrame:
 
 
 def _costs(inputs: Inputs) -> pd.DataFrame:
-    return correlations.read_reported(inputs["costs"], ("metric", "how", "machine", "date"), ("seconds", "usd"))
+    return correlations.read_reported(inputs["costs"], ("metric", "how"), ("seconds", "usd"))
 
 
-def _section(
-    made: pd.DataFrame,
-    row: str,
-    head: str,
-    study: Study,
-    titles: Mapping[str, str],
-    coefficient: str,
-    *,
-    ranked: bool = False,
-) -> Section:
-    """Return a section: rows by data sets, with their mean; ``ranked``: by the mean, rows without one on every set below."""
-    shown = made[made["coefficient"] == coefficient]
-    groups = shown[shown["value"].notna()].groupby(row, sort=False)
-    means = groups["value"].mean()
-    full = means[groups["dataset"].nunique() == len(study["datasets"])]
-    order = [*dict.fromkeys(made[row])]
-    if ranked:
-        # What is restricted to some responses is below the row that it belongs to.
-        output = ["metric", "output"]
-        above = made[made["responses"] == ALL].drop_duplicates(output).set_index(output)[row]
-        first = {name: above[metric, output] for name, metric, output in made[[row, *output]].to_numpy()}
-        order.sort(key=lambda name: (first[name] not in full, -means.get(first[name], -np.inf)))
-    cells = {(record[row], record["dataset"]): _cell(record) for record in shown.to_dict("records")}
-    order = [name for name in order if any((name, dataset) in cells for dataset in study["datasets"])]
-    texts = [[number(full.get(name)), *(cells.get((name, one), "–") for one in study["datasets"])] for name in order]
-    columns = pd.MultiIndex.from_product([["Data set"], [MEAN, *(titles[name] for name in study["datasets"])]])
-    made = pd.DataFrame(texts, index=pd.Index(order, name=head), columns=columns, dtype=object)
-    return Section(correlations.COEFFICIENTS[coefficient], made)
+def _by_mean(shown: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Sort by the mean over data sets of all responses, outputs without a value on every set below."""
+    whole = shown[shown["responses"] == ALL].groupby(["metric", "output"])["value"].agg(["mean", "count"])
+    placed = shown.join(whole.assign(few=whole["count"] < len(study["datasets"])), on=["metric", "output"])
+    # What is of some responses stays below its row.
+    placed = placed.sort_values(["few", "mean"], ascending=[True, False], kind="stable")
+    return placed[[*shown]]
 
 
-def _cell(record: correlations.Record) -> str:
+def _section(shown: pd.DataFrame, head: str, study: Study, titles: dict[str, str]) -> Section:
+    """Return a section of one coefficient: a row for each label, a column for each data set, and the mean over all."""
     # A mean of coefficients has no p of its own, so nothing that an asterisk would say.
-    return correlations.with_interval(record, starred=record.get("responses") != WITHIN)
+    texts = [
+        correlations.with_interval(record, starred=record["responses"] != WITHIN) for record in shown.to_dict("records")
+    ]
+    # As objects: pandas would make plain texts of ranked ones.
+    text = pd.Series(texts, shown.index, dtype=object)
+    placed = shown.assign(text=text, group="Data set", head=shown["dataset"].map(titles))
+    order = [("Data set", titles[name]) for name in study["datasets"]]
+    wide = arranged(placed, {"label": head}, ["group", "head"], order=order)
+    means = shown.groupby("label")["value"].agg(["mean", "count"])
+    full = means["mean"].where(means["count"] == len(study["datasets"]))
+    wide.insert(0, ("Data set", "Mean"), [number(full[label]) for label in wide.index])
+    return Section(correlations.COEFFICIENTS[shown["coefficient"].iloc[0]], wide)
 
 
-def _corrected(made: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
+def _corrected(made: pd.DataFrame, titles: dict[str, str]) -> list[str]:
     """Return the note that says over how many tests ranks were corrected."""
     tests = made.dropna(subset="tests").groupby("dataset")["tests"].max()
     counts = {titles[str(name)]: int(n) for name, n in tests.items()}
@@ -154,50 +141,32 @@ def _corrected(made: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     return [note] if counts else []
 
 
-def _cost_section(whole: pd.DataFrame, costs: pd.DataFrame) -> Section:
-    first = whole.drop_duplicates("label")[["label", "metric"]].merge(costs, on="metric").set_index("label")
-    texts = {
-        ("Cost", "CPU seconds"): first["seconds"].map(number, digits=1),
-        ("Cost", "US dollars"): first["usd"].map(number, digits=2),
-        ("Cost", "How"): first["how"],
-    }
-    return Section("1,000 responses", pd.DataFrame(texts).rename_axis(index="Metric"))
-
-
-# Planned contrasts
+def _legend(made: pd.DataFrame) -> str:
+    return f" {correlations.LEGEND}" if made["loso_halved"].any() else ""
 
 
 def contrasts(inputs: Inputs, study: Study) -> Table:
-    """Show the planned contrasts, corrected over these alone."""
-    section, notes = _contrasts(inputs, study, About.read(inputs["about"]))
-    return described(study, contrast_frame(inputs, study), [section], *notes)
-
-
-def contrast_frame(inputs: Inputs, study: Study) -> pd.DataFrame:
-    """Return :func:`comperdial.report.ranking.contrasts` of the study, with the labels of its rows.
+    """Show the planned contrasts, corrected over these alone.
 
     Raises UnknownNameError if a contrast names no row or no data set of the study.
     """
     labels = {f"{row['metric']}:{row['output']}": row["label"] for row in study["tables"]["local_metrics"]["rows"]}
-    where = f"study {study['name']}, planned_contrasts"
-    for entry in study["planned_contrasts"]:
-        for what, names, known in (
-            ("row", (entry["metric"], entry["against"]), labels),
-            ("dataset", entry["datasets"], study["datasets"]),
-        ):
-            if unknown := [name for name in names if name not in known]:
+    planned, where = study["planned_contrasts"], f"study {study['name']}, planned_contrasts"
+    for entry in planned:
+        names: Any = {
+            "row": ([entry["metric"], entry["against"]], labels),
+            "dataset": (entry["datasets"], study["datasets"]),
+        }
+        for what, (asked, known) in names.items():
+            if unknown := [name for name in asked if name not in known]:
                 raise UnknownNameError(what, unknown[0], known, where=where)
-    result = ranking.contrasts(_of_turns(inputs, "pairs"), study["planned_contrasts"])
-    named = result.assign(metric=result["metric"].map(labels), against=result["against"].map(labels))
-    return named.rename(columns={"metric": "label", "against": "minus"})
-
-
-def _contrasts(inputs: Inputs, study: Study, about: About) -> tuple[Section, list[str]]:
-    """Return the section of planned contrasts, and how to read it."""
-    made = contrast_frame(inputs, study)
+    made = ranking.contrasts(_of_turns(inputs, "pairs"), planned).rename(
+        columns={"metric": "label", "against": "minus"}
+    )
+    made = made.assign(label=made["label"].map(labels), minus=made["minus"].map(labels))
     shown = made.assign(
         pair=made["label"] + " minus " + made["minus"],
-        title=made["dataset"].map(about.titles),
+        title=made["dataset"].map(About.read(inputs["about"]).titles),
         group=made["coefficient"].map(correlations.COEFFICIENTS),
     ).sort_values("coefficient", ascending=False, kind="stable")
     # With three digits an end near 0 says on which side it is.
@@ -207,27 +176,17 @@ def _contrasts(inputs: Inputs, study: Study, about: About) -> tuple[Section, lis
         "p corrected": small_p("p_adjusted"),
     }
     texts = spread(shown, {"pair": "Difference", "title": "Data set"}, "group", cells)
-    counts = {
-        correlations.COEFFICIENTS[str(name)]: int(of["tests"].max())
-        for name, of in made.groupby("coefficient", sort=False)
-    }
+    tests = made.groupby(made["coefficient"].map(correlations.COEFFICIENTS), sort=False)["tests"].max()
     lost = shown[shown["p"].isna()].drop_duplicates(["pair", "dataset"])
-    return Section("Planned contrasts", texts), [
-        "Planned contrasts: p corrected by Holm over these alone, by each coefficient: "
-        f"{correlations.over_tests(counts)}. Next to each difference its 95 % interval, which is not corrected",
+    notes = [
+        f"p corrected by Holm over the planned contrasts alone, by each coefficient: {correlations.over_tests(dict(tests))}",
+        *(f"{one['metric']} against {one['against']}: {one['note']}" for one in planned if "note" in one),
         *(
-            f"Planned contrast {one['metric']} against {one['against']}: {one['note']}"
-            for one in study["planned_contrasts"]
-            if "note" in one
-        ),
-        *(
-            f"Planned contrast {one['pair']}: not tested on {one['title']}, where one of the two has no scores"
+            f"{one['pair']}: not tested on {one['title']}, where one of the two has no scores"
             for one in lost.to_dict("records")
         ),
     ]
-
-
-# What each part of `local` contributes
+    return described(study, made, [Section("Planned contrasts", texts)], *notes)
 
 
 def ablation(inputs: Inputs, study: Study) -> Table:
@@ -236,38 +195,24 @@ def ablation(inputs: Inputs, study: Study) -> Table:
     result = schema.read(inputs["correlations"][0], "correlations")
     result = ranking.with_ranks(result, schema.read(inputs["pairs"][0], "pairs"))
     order = list(variants(known.features))
-    made = result.assign(place=result["output"].map(order.index)).sort_values("place", kind="stable")
-    made = made.assign(loso_halved=correlations.halved(made), responses=ALL)
+    made = result.sort_values("output", key=lambda one: one.map(order.index), kind="stable")
+    made = made.rename(columns={"output": "variant"}).assign(loso_halved=correlations.halved(made))
+    shown = made.assign(label=made["variant"], responses=ALL)
     weights = weights_frame(known).set_index(["part", "feature"]).rename_axis(index=["Part", "Feature"])
-    texts = weights.rename(columns={"weight": "all sets"})[["all sets", "lowest", "highest"]]
-    texts = texts.map(number, sign=True)
-    texts.columns = pd.MultiIndex.from_product([["Weight"], texts.columns])
-    unused = ["place", "responses", "signature", "grouping", "metric", "p_exact"]
-    return described(
-        study,
-        made.drop(columns=[name for name in unused if name in made]).rename(columns={"output": "variant"}),
-        [
-            *(_section(made, "output", "Variant", study, titles, name) for name in SHOWN),
-            Section("Weights of what ships", texts),
-        ],
-        *correlations.READING[1:],
-        *_corrected(made, titles),
-        *correlations.left_out_notes(made, titles),
-        variants=len(order),
-        whole=WHOLE,
-        legend=f" {correlations.LEGEND}" if made["loso_halved"].any() else "",
-    )
+    texts = weights.rename(columns={"weight": "all sets"}).map(number, sign=True)
+    sections = [_section(shown[shown["coefficient"] == name], "Variant", study, titles) for name in SHOWN]
+    sections.append(Section("Weights of what ships", pd.concat({"Weight": texts}, axis=1)))
+    notes = [*correlations.READING[1:], *_corrected(made, titles), *correlations.left_out_notes(made, titles)]
+    unused = made.columns.intersection(["signature", "grouping", "metric", "p_exact"])
+    about = {"variants": len(order), "whole": WHOLE, "legend": _legend(made)}
+    return described(study, made.drop(columns=unused), sections, *notes, **about)
 
 
 def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw Spearman's coefficient of the rows marked for it with intervals, a panel for each data set."""
-    titles, made = About.read(inputs["about"]).titles, frame(inputs, study)
-    shown = made[made["figure"] & (made["coefficient"] == "spearman") & made["value"].notna()]
-    shown = shown[shown["responses"] == ALL]
-    labels, datasets = (
-        list(shown["label"].unique()),
-        [name for name in study["datasets"] if name in {*shown["dataset"]}],
-    )
+    titles, made, entry = About.read(inputs["about"]).titles, frame(inputs, study), study["entry"]
+    shown = made[made["figure"] & (made["coefficient"] == "spearman") & (made["responses"] == ALL)]
+    labels, datasets = list(shown["label"].unique()), [n for n in study["datasets"] if n in {*shown["dataset"]}]
     kind = np.select([shown["metric"] == "local", shown["label"].str.contains("recorded")], [1, 2], 0)
     lowest = min(0.0, float(np.nanmin(shown[["value", "low"]].to_numpy(np.float64))))
     with style.drawing():
@@ -277,6 +222,5 @@ def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
         for ax, dataset in zip(axes, datasets, strict=True):
             style.forest(ax, shown.assign(style=kind)[shown["dataset"] == dataset], labels)
             ax.set_xlim(max(-1.0, lowest - 0.05), 1.0)
-        entry = study["entry"]
         style.titled(drawn, study["tables"]["local_metrics"]["title"], entry["title"], entry["notes"])
-    return drawn, shown.drop(columns=["figure", "responses", "signature", "not_run", "loso_halved"])
+    return drawn, shown.drop(columns=["figure", "responses", "loso_halved"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -11,6 +10,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.evaluation.overall import OVERALL, Board, Task, read_boards
 from comperdial.report.about import About, Inputs, Study
+from comperdial.report.correlations import MEASURES
 from comperdial.report.plots import style
 from comperdial.report.render import NOTES, Section, Table, count, estimate, number
 from comperdial.stats.correlation import ALPHA
@@ -18,43 +18,34 @@ from comperdial.stats.correlation import ALPHA
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MEASURES: Mapping[str, str] = {
-    "pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall", "acc_eq": "acc_eq", "accuracy": "accuracy", "spa": "SPA",
-}  # fmt: skip
-WITHIN = {"item": " within contexts", "system": " within systems"}
+_WITHIN = {"item": " within contexts", "system": " within systems"}
 _KEY = ["board", "metric", "output"]
-
-
-def read(paths: Iterable[Path], table: str) -> pd.DataFrame:
-    """Return a table of all boards."""
-    return pd.concat([schema.read(path, table) for path in paths], ignore_index=True)
 
 
 def overall(inputs: Inputs, study: Study) -> Table:
     """Show each board: the overall ranking, and every task."""
     names = {"ranking": OVERALL, "comparisons": "overall_comparisons", "pairs": "overall_pairs"}
-    frames = {name: read(inputs[name], table) for name, table in names.items()}
+    frames = {name: _read(inputs, name, table) for name, table in names.items()}
     return overall_table(read_boards(inputs["boards"][0]), About.read(inputs["about"]).titles, **frames)
+
+
+def _read(inputs: Inputs, name: str, table: str) -> pd.DataFrame:
+    return pd.concat([schema.read(path, table) for path in inputs[name]], ignore_index=True)
 
 
 def _labelled(ranking: pd.DataFrame, boards: Mapping[str, Any]) -> pd.DataFrame:
     """Add the labels of outputs, as the first column."""
     rows = [{"board": board, **row} for board, entry in boards.items() for row in entry["outputs"]]
-    labels = pd.DataFrame(rows)[[*_KEY, "label"]]
-    result = ranking.merge(labels, on=_KEY, validate="many_to_one")
+    result = ranking.merge(pd.DataFrame(rows)[[*_KEY, "label"]], on=_KEY, validate="many_to_one")
     return result[["label", *ranking]].drop(columns="signature")
 
 
-def _in_order(boards: Mapping[str, Any]) -> list[str]:
-    """Return the names of boards, those that people rated first, then those with more tasks."""
-    number_of = {name: len(Board.of(name, entry["tasks"]).tasks) for name, entry in boards.items()}
-    return sorted(boards, key=lambda name: (boards[name]["source"] != "human", -number_of[name]))
-
-
-def _head(task: Task, titles: Mapping[str, str]) -> tuple[str, str]:
-    # A data set's title may say who rated it, which here the board's title does.
-    name = titles.get(task.datasets[0], task.datasets[0]).split(" (rated by")[0]
-    return MEASURES[task.measure] + WITHIN.get(task.grouping or "", ""), name if len(task.datasets) == 1 else "pooled"
+def _in_order(boards: Mapping[str, Any], ranking: pd.DataFrame) -> list[str]:
+    """Return the names of the boards that were ranked, those that people rated first, then those with more tasks."""
+    tasks = ranking.groupby("board")["task"].nunique()
+    return sorted(
+        tasks.index, key=lambda name: (boards[name]["source"] != "human", -tasks[name], [*boards].index(name))
+    )
 
 
 def overall_table(
@@ -65,14 +56,13 @@ def overall_table(
     pairs: pd.DataFrame | None = None,
 ) -> Table:
     """Return tables ``overall`` and ``overall_comparisons`` of some boards, with notes on what ``overall_pairs`` counts."""
-    ranked, tidy = {*ranking["board"]}, _labelled(ranking, boards)
-    sections, notes = [], list(NOTES["overall"])
-    for name in (name for name in _in_order(boards) if name in ranked):
+    tidy, sections, notes = _labelled(ranking, boards), [], list(NOTES["overall"])
+    for name in _in_order(boards, ranking):
         board, title = Board.of(name, boards[name]["tasks"]), boards[name]["title"]
         part = tidy[tidy["board"] == name]
         sections.append(Section(title, _section(part, board, titles)))
         if pairs is not None:
-            notes += _pair_notes(board, title, pairs[pairs["board"] == name], titles)
+            notes += [f"{title}: {note}" for note in _pair_notes(board, pairs[pairs["board"] == name], titles)]
         tests = comparisons[(comparisons["board"] == name) & (comparisons["task"] == OVERALL)]
         ours, fdr, wmt = ((tests[p] <= ALPHA).sum() for p in ("p_adjusted", "p_fdr", "p_wmt"))
         notes.append(
@@ -82,48 +72,50 @@ def overall_table(
         )
         lacking = part[(part["task"] == OVERALL) & part["lacking"].notna()]
         notes += [f"{row['label']}: {row['lacking']}" for row in lacking.to_dict("records")]
-    return Table(
-        "Metrics over all data sets",
-        "One ranking of what runs here over many data sets, each a task or several: the shared-task table for dialogue.",
-        tidy,
-        sections,
-        notes,
+    caption = (
+        "One ranking of what runs here over many data sets, each a task or several: the shared-task table for dialogue."
     )
+    return Table("Metrics over all data sets", caption, tidy, sections, notes)
 
 
 def _section(part: pd.DataFrame, board: Board, titles: Mapping[str, str]) -> pd.DataFrame:
     whole = part[part["task"] == OVERALL].sort_values("value", ascending=False, na_position="last", kind="stable")
-    whole = whole.set_index("label")
-    values = part.pivot(index="label", columns="task", values="value").reindex(whole.index)
-    columns = {
-        ("Overall", "score"): [
-            estimate(row) if pd.notna(row["value"]) else "left out" for row in whole.to_dict("records")
-        ]
-    }
+    whole = whole.set_index("label").rename_axis("Metric")
+    scores = [estimate(row) if pd.notna(row["value"]) else "left out" for row in whole.to_dict("records")]
+    columns: dict[tuple[str, str], Any] = {("Overall", "score"): scores}
     for name, head in (("rank", "cluster"), ("rank_wmt", "WMT's")):
         columns["Overall", head] = ["" if pd.isna(rank) else f"#{rank}" for rank in whole[name]]
-    columns |= {_head(task, titles): [number(value) for value in values[task.name]] for task in board.tasks}
-    return pd.DataFrame(columns, index=whole.index.rename("Metric"))
+    for task in board.tasks:
+        values = part[part["task"] == task.name].set_index("label")["value"]
+        columns[_head(task, titles)] = [number(values[label]) for label in whole.index]
+    return pd.DataFrame(columns, index=whole.index)
 
 
-def _pair_notes(board: Board, title: str, pairs: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
+def _head(task: Task, titles: Mapping[str, str]) -> tuple[str, str]:
+    # A data set's title may say who rated it, which here the board's title does.
+    name = titles.get(task.datasets[0], task.datasets[0]).split(" (rated by")[0]
+    return MEASURES[task.measure] + _WITHIN.get(task.grouping or "", ""), name if len(task.datasets) == 1 else "pooled"
+
+
+def _pair_notes(board: Board, pairs: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
     """Say how few pairs of systems a task rests on, and in how many of them one is a person."""
-    tasks, notes = {task.name: task for task in board.tasks}, []
-    for name, part in pairs.groupby("task", sort=False):
-        task = tasks[str(name)]
+    notes = []
+    for task in board.tasks:
+        part = pairs[pairs["task"] == task.name]
         each = ", ".join(f"{titles.get(d, d)} {n}" for d, n in zip(part["dataset"], part["pairs"], strict=True))
-        notes.append(
-            f"{title}: {task.weight:.0%} of the weight is that of {MEASURES[task.measure]} on "
+        note = (
+            f"{task.weight:.0%} of the weight is that of {MEASURES[task.measure]} on "
             f"{count(part['pairs'].sum(), 'pair')} of systems ({each}), of which {part['with_human'].sum()} include a human"
         )
+        notes += [note] if len(part) else []
     return notes
 
 
 def overall_figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the overall score of the metrics of each board that people rated, with intervals, the best first."""
-    boards = read_boards(inputs["boards"][0])
-    ranking = _labelled(read(inputs["ranking"], OVERALL), boards)
-    chosen = [name for name in _in_order(boards) if boards[name]["source"] == "human" and name in {*ranking["board"]}]
+    boards, entry = read_boards(inputs["boards"][0]), study["entry"]
+    ranking = _labelled(_read(inputs, "ranking", OVERALL), boards)
+    chosen = [name for name in _in_order(boards, ranking) if boards[name]["source"] == "human"]
     shown = ranking[(ranking["task"] == OVERALL) & ranking["board"].isin(chosen) & ranking["value"].notna()]
     shown = shown.sort_values(["board", "value"], kind="stable")
     labels = {name: list(shown.loc[shown["board"] == name, "label"])[::-1] for name in chosen}
@@ -135,6 +127,5 @@ def overall_figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
             part = shown[shown["board"] == name]
             style.forest(ax, part.assign(style=(part["rank"] == 1).fillna(False).astype(int)), labels[name], chance=0.5)
             ax.set_title(f"{boards[name]['title']} ({len(boards[name]['tasks'][0]['datasets'])} sets)", loc="left")
-        entry = study["entry"]
         style.titled(drawn, entry["title"], "about 0.5 is chance, 1 is perfect agreement with people", entry["notes"])
     return drawn, shown

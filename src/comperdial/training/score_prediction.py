@@ -16,8 +16,6 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.schema.tables import SPLITS
-from comperdial.training.continuity import stacked
-from comperdial.training.continuity_tasks import embed
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,8 +23,8 @@ INTERLOCUTOR, OUTSIDERS = "interlocutor", "outsiders"
 TRAIN, VALIDATION, TEST = SPLITS
 PENALTIES = (0.1, 0.3, 1, 3, 10, 30, 100)
 TEXTS = ("response", "last", "earlier")
-# Characters that are read of the utterances before the last one; tokens of a text that a sentence encoder reads.
-_CHARACTERS, _TOKENS = 512, 256
+# Characters that are read of the utterances before the last one.
+_CHARACTERS = 512
 # The shares of a dialogue at whose ends the training and the validation part end.
 _ENDS = (0.8, 0.9)
 
@@ -94,17 +92,12 @@ def personal_means(frame: pd.DataFrame) -> Floats:
     return frame["person"].map(means).to_numpy(np.float64)
 
 
-def text_features(frame: pd.DataFrame, encoder: str | None = None) -> Any:  # noqa: ANN401 - sparse or dense
+def text_features(frame: pd.DataFrame) -> Any:  # noqa: ANN401 - a sparse matrix
     """Return features of each exchange's text, shape (exchanges, features), fitted to the training part.
 
-    There is a block of length 1 for each of response, last utterance and earlier ones: TF-IDF of character 1- to 3-grams, or
-    the mean of the hidden states of a sentence ``encoder`` of ``comperdial.models``. Raises SchemaError if the training
-    part's texts have nothing in common.
+    There is a block of length 1 for each of response, last utterance and earlier ones: TF-IDF of character 1- to 3-grams.
+    Raises SchemaError if the training part's texts have nothing in common.
     """
-    if encoder is not None:
-        vectors = embed(encoder, frame[list(TEXTS)].to_numpy().ravel(), _TOKENS)
-        blocks = [stacked(vectors, frame[name].tolist()) for name in TEXTS]
-        return np.hstack([block / np.maximum(np.linalg.norm(block, axis=1, keepdims=True), 1e-12) for block in blocks])
     from scipy import sparse
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -129,11 +122,11 @@ class Prediction(NamedTuple):
 
 def predict(
     frame: pd.DataFrame,
-    features: Any,  # noqa: ANN401 - sparse or dense
+    features: Any,  # noqa: ANN401 - a sparse matrix
     *,
     target: str,
     identity: bool,
-    penalties: Sequence[float],
+    penalties: Sequence[float] = PENALTIES,
 ) -> Prediction:
     """Fit ridge regressions on the training part and keep the one with the lowest squared error on the validation part.
 
@@ -146,7 +139,7 @@ def predict(
 
     if identity:
         blocks: list[Any] = [features, pd.get_dummies(frame["person"]).to_numpy(np.float64)]
-        features = sparse.hstack(blocks, format="csr") if sparse.issparse(features) else np.hstack(blocks)
+        features = sparse.hstack(blocks, format="csr")
     scores = frame[target].to_numpy(np.float64)
     train, validation = ((frame["split"] == name).to_numpy() for name in (TRAIN, VALIDATION))
     centre = scores[train].mean()
