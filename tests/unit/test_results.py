@@ -171,4 +171,4 @@ def test_a_few_dialogues_give_no_interval_and_no_test(folder, tmp_path):
     few = correlate(tmp_path / "few", [folder.parent / "scores.parquet"], resamples=50)
     assert rows(few.correlations, coefficient="pearson")["value"].notna().any()
     assert few.correlations["low"].isna().all() and few.correlations["over"].isna().all()
-    assert len(few.pairs) and few.pairs[["p", "low", "p_wmt"]].isna().all(axis=None)
+    assert len(few.pairs) and few.pairs[["p", "low"]].isna().all(axis=None)

@@ -13,10 +13,7 @@ TIED = 2.0**-44
 
 
 def merge_ties(values: npt.ArrayLike, sizes: npt.ArrayLike = 0.0) -> Floats:
-    """Make equal the means of a row that differ by rounding only.
-
-    A mean, or a score, depends in its last digits on the order of summing: two systems with the same ratings would get
-    different ranks.
+    """Make equal the means of a row that differ by rounding only, since rounding depends on the order of summing.
 
     Parameters
     ----------
@@ -24,29 +21,28 @@ def merge_ties(values: npt.ArrayLike, sizes: npt.ArrayLike = 0.0) -> Floats:
         Rows along the last axis; NaN stays NaN.
     sizes
         Broadcast to values: the mean absolute value of what each mean is of, which is what it was rounded at. Numbers
-        nearer to each other than 2^-44 of this, or of themselves, are equal. May be left out where nothing that is
-        averaged is negative: the mean itself is as large then.
+        nearer to each other than 2^-44 of this, or of themselves, are equal. May be left out if nothing that is averaged
+        is negative: the mean itself is as large then.
 
     Returns
     -------
     array
-        Same shape: the smallest of those that are equal in place of each of them, all others as they were. What else
-        is in the row does not matter, however large it is.
+        Same shape: the smallest of those that are equal in place of each of them, all others as they were.
     """
     table = np.asarray(values, dtype=np.float64)
-    if table.size == 0:
-        return table.copy()
-    order = np.argsort(table, axis=-1, kind="stable")
+    order = np.argsort(table, axis=-1)
     ordered = np.take_along_axis(table, order, axis=-1)
     size = np.take_along_axis(np.maximum(np.abs(table), sizes), order, axis=-1)
-    near = np.zeros(table.shape, dtype=np.bool_)
     with np.errstate(invalid="ignore"):
-        near[..., 1:] = np.diff(ordered, axis=-1) <= TIED * np.maximum(size[..., 1:], size[..., :-1])
-    if not (near[..., 1:] & (ordered[..., 1:] != ordered[..., :-1])).any():
+        apart = np.diff(ordered, axis=-1)
+        near = apart <= TIED * np.maximum(size[..., 1:], size[..., :-1])
+    if not (near & (apart > 0)).any():
         return table.copy()
-    first = np.maximum.accumulate(np.where(near, 0, np.arange(table.shape[-1])), axis=-1)
+    starts = np.zeros(table.shape, dtype=np.intp)
+    starts[..., 1:] = np.where(near, 0, np.arange(1, table.shape[-1]))
+    merged = np.take_along_axis(ordered, np.maximum.accumulate(starts, axis=-1), axis=-1)
     result = np.empty_like(table)
-    np.put_along_axis(result, order, np.take_along_axis(ordered, first, axis=-1), axis=-1)
+    np.put_along_axis(result, order, merged, axis=-1)
     return result
 
 
@@ -74,14 +70,16 @@ def system_means(values: npt.ArrayLike, design: Design) -> Floats:
     """
     table = np.atleast_2d(np.asarray(values, dtype=np.float64))
     count = design.counts[0]
-    result, sizes = np.full((len(table), count), np.nan), np.zeros((len(table), count))
-    for at, row in enumerate(table):
-        there = ~np.isnan(row)
-        codes, present = design.systems[there], row[there]
-        result[at] = group_means(present, codes, count)
-        if present.min(initial=0.0) < 0:
-            sizes[at] = group_means(np.abs(present), codes, count)
-    return merge_ties(result, sizes).reshape(*np.shape(values)[:-1], count)
+    means, sizes = (
+        np.array(
+            [
+                group_means(row[there], design.systems[there], count)
+                for row, there in zip(of, ~np.isnan(of), strict=True)
+            ]
+        )
+        for of in (table, np.abs(table))
+    )
+    return merge_ties(means.reshape(-1, count), sizes.reshape(-1, count)).reshape(*np.shape(values)[:-1], count)
 
 
 def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) -> tuple[Floats, Floats]:
@@ -105,3 +103,11 @@ def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) 
     for rows, kept in by_units(table):
         y[rows] = system_means(np.where(kept, human, np.nan), design)
     return x, y
+
+
+def paired(scores: Floats, ratings: Floats, design: Design) -> list[tuple[Floats, Floats]]:
+    """Return each metric's complete pairs of score and rating: of units, or of systems' means if the design averages."""
+    if not design.average:
+        return [(row[there], ratings[there]) for row, there in zip(scores, ~np.isnan(scores), strict=True)]
+    means = zip(*paired_means(scores, ratings, design), strict=True)
+    return [(x[there], y[there]) for x, y in means for there in [~np.isnan(x)]]
