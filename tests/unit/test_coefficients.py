@@ -189,7 +189,7 @@ def test_concordance_of_each_unit():
     for levels in (3, 60):
         x, y = np.round(rng.normal(size=70), 1), rng.integers(0, levels, 70) / 3
         pairs = np.sign(x[:, None] - x) * np.sign(y[:, None] - y)
-        np.testing.assert_array_equal(concordance(x, y), pairs.sum(axis=1))
+        np.testing.assert_array_equal(concordance(x[None], y)[0], pairs.sum(axis=1))
 
 
 # Within items

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -232,7 +233,7 @@ class _Ranked(NamedTuple):
         return cls(ranks, weights @ np.bincount(codes, minlength=clusters), squares, cubes)
 
 
-def _summing(groups: Integers, places: Integers, width: int) -> Any:
+def _summing(groups: Integers, places: Integers, width: int) -> sparse.csr_array:
     """Return a sparse matrix (groups, width) that counts each unit's place in its group."""
     shape = int(groups.max(initial=-1)) + 1, width
     return sparse.csr_array((np.ones(len(groups)), (groups, places)), shape=shape)
@@ -268,7 +269,7 @@ def _middle_ranks(ranks: Integers, times: Floats) -> tuple[Floats, Floats]:
 def _standing(ranks: Integers, codes: Integers, clusters: int) -> npt.NDArray[np.int32]:
     """Return how many units of each cluster lie below each unit less those above it: shape (n, clusters)."""
     counts = np.zeros((len(ranks) + 1, clusters), dtype=np.int32)
-    counts[1:][np.arange(len(ranks)), codes[np.argsort(ranks, kind="stable")]] = 1
+    counts[np.arange(1, len(counts)), codes[np.argsort(ranks, kind="stable")]] = 1
     np.cumsum(counts, axis=0, out=counts)
     edges = np.concatenate([[0], np.cumsum(np.bincount(ranks))])
     return np.asarray(counts[edges[ranks]] + counts[edges[ranks + 1]] - counts[-1])
@@ -292,7 +293,7 @@ def _concordant(x: Integers, y: Integers, codes: Integers, count: int) -> Floats
     x, y = (side[order].astype(np.min_scalar_type(int(side.max()))) for side in (x, y))
     pairs = np.zeros((count, count))
     edges = np.searchsorted(codes, np.arange(count + 1))
-    for code, (first, end) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for code, (first, end) in enumerate(pairwise(edges)):
         # The sum of 127 signs fits into a byte. Pairs of two clusters are looked at from the first one.
         for start in range(first, end, 127):
             some = slice(start, min(start + 127, end))
@@ -302,21 +303,22 @@ def _concordant(x: Integers, y: Integers, codes: Integers, count: int) -> Floats
 
 
 def concordance(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Floats:
-    """Return for each unit the sum over all units of sign(x - x') sign(y - y'): shape (n,).
+    """Return for each unit the sum over all units of sign(x - x') sign(y - y'), of rows x, (rows, n), and one y, (n,).
 
     Ratings have few values: of each, units are counted by their place in x.
     """
-    level, rank = sorted((codes_of(x), codes_of(y)), key=lambda side: int(side.max(initial=0)))
-    places = int(rank.max(initial=-1)) + 1
-    result, lower = np.empty(len(rank)), np.zeros(places)
+    level, rank = codes_of(y), np.array([codes_of(row) for row in x])
+    places, offsets = int(rank.max(initial=-1)) + 1, np.arange(len(rank))[:, np.newaxis]
+    result, lower = np.empty(rank.shape), np.zeros((len(rank), places))
     for own in np.split(np.argsort(level, kind="stable"), np.cumsum(np.bincount(level))[:-1]):
-        counts = np.bincount(rank[own], minlength=places)
+        at = rank[:, own]
+        counts = np.bincount((offsets * places + at).ravel(), minlength=lower.size).reshape(lower.shape)
         # Units of this level below each place less those above it.
-        surplus = 2 * np.cumsum(counts) - counts - len(own)
-        result[own] = (2 * lower + surplus)[rank[own]]
+        surplus = 2 * np.cumsum(counts, axis=1) - counts - len(own)
+        result[:, own] = (2 * lower + surplus)[offsets, at]
         lower += surplus
     # Those of lower levels twice and of its own once; less all, which gives lower levels less higher ones.
-    return result - lower[rank]
+    return result - lower[offsets, rank]
 
 
 def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coefficient) -> Floats:
@@ -341,7 +343,7 @@ def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coef
         present, own = np.unique(clusters[kept], return_inverse=True)
         x, y, size = scores[np.ix_(rows, kept)], ratings[kept], len(present)
         if name == "kendall":
-            values = np.stack([_kendall_without(row, y, own) for row in x])
+            values = _kendall_without(x, y, own)
         else:
             # All but one: parts of them, since of thousands of clusters the whole square is large.
             drawn = (1 - np.eye(part.stop - part.start, size, part.start) for part in blocks(size, size))
@@ -352,19 +354,22 @@ def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coef
 
 def _kendall_without(x: Floats, y: Floats, clusters: Integers) -> Floats:
     """Return Kendall's tau-b without each cluster, from all pairs less those of what is left out (two counted twice)."""
-    n, sizes, rank = len(x), np.bincount(clusters), codes_of(x)
-    agree = concordance(rank, y)
+    n, left = len(y), len(y) - np.bincount(clusters)
+    *scored, rated = (codes_of(side) for side in (*x, y))
     # Moved far up and far down by cluster, pairs of two clusters cancel each other: those within a cluster are left.
-    within = sum(concordance(rank + sign * n * clusters, y) for sign in (1, -1)) / 2
-    untied = []
-    for side in (rank, codes_of(y)):
-        ties = np.bincount(side)
-        cell, inside = np.unique(clusters * len(ties) + side, return_counts=True)
-        # Without some of a group of t ties, t squared becomes (t - some) squared.
-        lost = inside * (2 * ties[cell % len(ties)] - inside)
-        gone = np.bincount(cell // len(ties), lost, len(sizes))
-        untied.append((n - sizes) ** 2.0 - ((ties**2).sum() - gone))
-    return ratio(agree.sum() - np.bincount(clusters, 2 * agree - within), *untied)
+    agree, up, down = (concordance(np.array(scored) + sign * n * clusters, rated) for sign in (0, 1, -1))
+    lost = np.array([np.bincount(clusters, row) for row in 2 * agree - (up + down) / 2])
+    *untied_x, untied_y = (left**2.0 - _ties_without(side, clusters) for side in (*scored, rated))
+    return ratio(agree.sum(axis=1, keepdims=True) - lost, np.array(untied_x), untied_y)
+
+
+def _ties_without(ranks: Integers, clusters: Integers) -> Floats:
+    """Return the sum of the squared sizes of groups of ties, without each cluster: shape (clusters,)."""
+    ties = np.bincount(ranks)
+    cells, inside = np.unique(clusters * len(ties) + ranks, return_counts=True)
+    cluster, group = np.divmod(cells, len(ties))
+    change = (ties[group] - inside) ** 2 - ties[group] ** 2
+    return np.asarray((ties**2).sum() + np.bincount(cluster, change))
 
 
 def influence(x: Floats, y: Floats, name: Coefficient) -> tuple[float, Floats]:
@@ -385,7 +390,7 @@ def influence(x: Floats, y: Floats, name: Coefficient) -> tuple[float, Floats]:
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan"), np.full(len(x), np.nan)
     if name == "kendall":
-        agree = concordance(x, y) / len(x)
+        agree = concordance(x[np.newaxis], y)[0] / len(x)
         untied_x, untied_y = (1 - np.bincount(group)[group] / len(x) for group in (codes_of(x), codes_of(y)))
         mean, mean_x, mean_y = agree.mean(), untied_x.mean(), untied_y.mean()
         size = np.sqrt(mean_x * mean_y)
