@@ -64,21 +64,10 @@ def alpha_interval(
     The coincidence matrix of a resample is a weighted sum of those of the clusters. That is exact; the distances of ordinal
     ratings, which depend on the marginals, are those of the resample.
 
-    Parameters
-    ----------
-    ratings, level
-        As in :func:`krippendorff_alpha`.
-    rng, resamples, confidence
-        Source and number of the resamples, and coverage of the interval.
-    clusters
-        Shape (items,): the cluster of each item, by any codes. Whole clusters are drawn, with replacement, so that what
-        the items of a cluster share does not pass for precision. Default: each item is drawn for itself.
-
-    Returns
-    -------
-    tuple of float
-        Value, low, high; NaN where alpha is undefined. Items with fewer than two ratings take no part, and neither do
-        resamples without variation.
+    Whole clusters of items (any codes, (items,); default: each item is one) are drawn with replacement, so that what the items
+    of a cluster share does not pass for precision. Value, low and high are NaN where alpha is undefined. Items with fewer than
+    two ratings take no part, and neither do resamples without variation. ``ratings`` and ``level`` are as in
+    :func:`krippendorff_alpha`.
     """
     table = np.asarray(ratings, dtype=np.float64)
     value, kept = krippendorff_alpha(table, level), is_pairable(table)

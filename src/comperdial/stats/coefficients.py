@@ -59,24 +59,11 @@ def checked(
 
 
 def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[Coefficient]) -> Floats:
-    """Correlate metrics with ratings.
+    """Correlate metrics with ratings, by scipy: shape (metrics, names), NaN where a side does not vary.
 
-    Parameters
-    ----------
-    scores
-        Shape (metrics, n); NaN where a metric has no score: the unit then takes no part in that metric's row.
-    ratings
-        Shape (n,), no NaN.
-    design
-        The systems and dialogues of the n units, and whether to correlate the means of systems.
-    names
-        Of ``pearson``, ``spearman`` and ``kendall`` (tau-b).
-
-    Returns
-    -------
-    array
-        Shape (metrics, names): scipy's values; NaN where a side does not vary. Means of systems that differ by rounding
-        only are ties.
+    Scores have the shape (metrics, n), ratings (n,). A unit without a score (NaN) takes no part in that metric's row; each
+    needs a rating. The design of the n units says whether to correlate the means of systems, of which those that differ by
+    rounding only are ties. Names are ``pearson``, ``spearman`` and ``kendall`` (tau-b).
     """
     sides = paired(*checked(scores, ratings, design, names), design)
     values = [correlate(x, y, name).value for x, y in sides for name in names]
@@ -86,20 +73,10 @@ def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, 
 def over_means(
     scores: Floats, ratings: Floats, design: Design, weights: npt.NDArray[Any], names: Sequence[Coefficient]
 ) -> Floats:
-    """Return the coefficients over means of systems of resamples of dialogues.
+    """Return the coefficients over means of systems of resamples of dialogues: shape (resamples, metrics, names).
 
-    Parameters
-    ----------
-    scores, ratings, design, names
-        As in :func:`coefficients`.
-    weights
-        How often each dialogue was drawn: for all systems, shape (resamples, dialogues), or for each system by itself,
-        (resamples, systems, dialogues).
-
-    Returns
-    -------
-    array
-        Shape (resamples, metrics, names). A system of which nothing was drawn takes no part.
+    Weights say how often each dialogue was drawn: for all systems, shape (resamples, dialogues), or for each system by itself,
+    (resamples, systems, dialogues). A system of which nothing was drawn takes no part. The rest is as in :func:`coefficients`.
     """
     result = np.full((len(weights), len(scores), len(names)), np.nan)
     axes = "sd,bd->bs" if weights.ndim == 2 else "sd,bsd->bs"
@@ -129,21 +106,10 @@ def over_means(
 def over_clusters(
     scores: Floats, ratings: Floats, clusters: Integers, weights: Floats, names: Sequence[Coefficient]
 ) -> Floats:
-    """Return the coefficients of resamples of clusters.
+    """Return the coefficients of resamples of clusters: shape (resamples, metrics, names), NaN where a side does not vary.
 
-    Parameters
-    ----------
-    scores, ratings, clusters
-        Shapes (metrics, n), (n,) and (n,); scores are NaN where missing, clusters are codes from 0 on.
-    weights
-        Shape (resamples, clusters), 0 or more.
-    names
-        Which coefficients.
-
-    Returns
-    -------
-    array
-        Shape (resamples, metrics, names); NaN where a side does not vary.
+    Scores, ratings and clusters have the shapes (metrics, n), (n,) and (n,); scores are NaN where missing, clusters are codes
+    from 0 on. Weights, (resamples, clusters), say how often each cluster was drawn.
     """
     result = np.full((len(weights), len(scores), len(names)), np.nan)
     for rows, kept in by_units(scores):
@@ -322,21 +288,10 @@ def concordance(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Floats:
 
 
 def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coefficient) -> Floats:
-    """Return each metric's coefficient over the units that are not of a cluster, for each cluster.
+    """Return each metric's coefficient without the units of each cluster: shape (metrics, clusters).
 
-    Leaving out for good, not by a derivative, is what keeps a test's level where scores have long tails.
-
-    Parameters
-    ----------
-    scores, ratings, clusters
-        Shapes (metrics, n), (n,) and (n,); scores are NaN where missing, clusters are codes from 0 on.
-    name
-        The coefficient.
-
-    Returns
-    -------
-    array
-        Shape (metrics, clusters). NaN where no coefficient is left, and where there was nothing to leave out.
+    NaN where no coefficient is left, and where there was nothing to leave out. Arguments are as in :func:`over_clusters`.
+    Leaving out for good, not by a derivative, keeps a test's level where scores have long tails.
     """
     result = np.full((len(scores), int(clusters.max(initial=-1)) + 1), np.nan)
     for rows, kept in by_units(scores):
@@ -375,17 +330,7 @@ def _ties_without(ranks: Integers, clusters: Integers) -> Floats:
 def influence(x: Floats, y: Floats, name: Coefficient) -> tuple[float, Floats]:
     """Return a coefficient, and how much each unit moves it: its derivative by the unit's weight, times n.
 
-    Parameters
-    ----------
-    x, y
-        Shape (n,), nothing missing.
-    name
-        ``pearson``, ``spearman`` or ``kendall`` (tau-b).
-
-    Returns
-    -------
-    tuple
-        The value, and influences of shape (n,) with a mean of 0; NaN where a side does not vary.
+    Sides, (n,), have nothing missing; influences, (n,), have a mean of 0. NaN where a side does not vary.
     """
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan"), np.full(len(x), np.nan)

@@ -90,21 +90,13 @@ def compare(
 
     Parameters
     ----------
-    scores
-        Shape (metrics, n); NaN where missing. A pair is compared over the units that both have.
-    ratings
-        Shape (n,), none missing.
-    design
-        Systems and dialogues of the units, and whether they are averaged by system.
-    name
-        ``pearson``, ``spearman`` or ``kendall`` (tau-b).
-    resamples
-        Random swaps of systems; p is (1 + those at least as far out) / (1 + resamples). All pairs share them. With 0 there
-        is no p that needs swaps. Swaps go on where few of them are as far out as the data,
-        up to ``SWAPS``, and p is divided by what was drawn (Besag and Clifford 1991): without that none would be small
-        enough for a correction over many pairs. What one pair gets does not depend on the others.
-    seed
-        Of the swaps: the same seed gives the same p.
+    scores, ratings, design, name
+        As in :func:`comperdial.stats.coefficients.coefficients`. A pair is compared over the units that both have.
+    resamples, seed
+        Of swaps and of dialogues; p of swaps is (1 + those at least as far out) / (1 + swaps). Swaps go on where few of them
+        are as far out as the data, up to ``SWAPS`` (Besag and Clifford 1991): without that no p would be small enough for a
+        correction over many pairs. All pairs share them; what one pair gets does not depend on the others. With 0 there is
+        no p that needs swaps.
 
     Returns
     -------

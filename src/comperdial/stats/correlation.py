@@ -38,21 +38,11 @@ class Correlation:
 
 
 def correlate(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> Correlation:
-    """Correlate two samples of equal length; pairs with a NaN on either side are left out.
+    """Correlate two samples, (n,) each, by scipy's ``pearsonr``, ``spearmanr`` or ``kendalltau`` (variant b).
 
-    Parameters
-    ----------
-    x, y
-        Shape (n,), numbers.
-    coefficient
-        ``pearson``, ``spearman`` or ``kendall`` (tau-b).
-
-    Returns
-    -------
-    Correlation
-        As scipy's ``pearsonr``, ``spearmanr`` and ``kendalltau`` (variant b) give it. The p of Spearman is that of
-        Student's t, as in the papers; with four or five points it is too small (a perfect ranking of four has an exact
-        p of 0.083, not 0). Kendall's is exact for small samples without ties.
+    Pairs with a NaN on either side are left out. The p of Spearman is that of Student's t, as in the papers; with four or five
+    points it is too small (a perfect ranking of four has an exact p of 0.083, not 0). Kendall's is exact for small samples
+    without ties.
     """
     # Half a second, which commands that only ask whether a value is starred need not wait.
     from scipy import stats
@@ -77,16 +67,8 @@ def _complete(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
 def exact_p(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> float:
     """Return the two-sided p of a correlation of a few points under random pairing.
 
-    Parameters
-    ----------
-    x, y, coefficient
-        As in :func:`correlate`.
-
-    Returns
-    -------
-    float
-        The share of all n! pairings whose coefficient is as far from 0 as the given one, or further. NaN with fewer
-        than two pairs or more than :data:`MOST_EXACT`, and when a side does not vary.
+    It is the share of all n! pairings whose coefficient is as far from 0 as the given one, or further. NaN with fewer than two
+    pairs or more than :data:`MOST_EXACT`, and when a side does not vary. Arguments are as in :func:`correlate`.
     """
     a, b = _complete(x, y)
     if not 2 <= len(a) <= MOST_EXACT:

@@ -70,12 +70,9 @@ def intervals(
     Parameters
     ----------
     scores, ratings, design, names
-        As in :func:`coefficients`.
-    resamples
-        How many of each kind.
-    seed
-        Of the resamples; the same for all metrics and coefficients. The same data in another order of units give the
-        same intervals.
+        As in :func:`comperdial.stats.coefficients.coefficients`.
+    resamples, seed
+        Of each kind; the same for all metrics and coefficients, whatever the order of units.
     confidence
         Share of intervals that are to cover, between 0 and 1.
 
@@ -86,11 +83,6 @@ def intervals(
         systems (resamples of a perfect order are perfect, which is no precision); over the means of fewer than four
         systems; where fewer than half of the resamples have a coefficient; and where nothing was resampled that
         varies. A side that has one member only is not resampled.
-
-    Raises
-    ------
-    ValueError
-        As :func:`coefficients`; fewer than two resamples; a confidence outside (0, 1).
     """
     x, y = checked(scores, ratings, design, names)
     if resamples < 2 or not 0 < confidence < 1:
@@ -145,8 +137,7 @@ def _resampled(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the coefficients, (resamples, metrics, names), of resamples of systems, of dialogues and of each system's own.
 
-    The last are those of the dialogues of each system by itself, of means of systems; NaN over units. All are NaN where no
-    resamples are needed.
+    The last are of means of systems only. All are NaN where no resamples are needed.
     """
     # Two or three systems are given: over units, dialogues alone are drawn.
     together = not design.average and not design.fixed and design.given

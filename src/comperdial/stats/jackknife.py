@@ -69,14 +69,7 @@ class Replicates:
 def over_units(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, name: Coefficient) -> Replicates:
     """Return a coefficient over all units, and what it would be without each cluster; without a cell, by its influence.
 
-    Parameters
-    ----------
-    scores, ratings
-        Shapes (metrics, n) and (n,), nothing missing.
-    design
-        Of the n units; ``average`` is not looked at.
-    name
-        ``pearson``, ``spearman`` or ``kendall``.
+    Scores, (metrics, n), and ratings, (n,), have nothing missing; ``design.average`` is not looked at.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     codes = design.cells
@@ -114,17 +107,10 @@ def weighted(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
 
 
 def residuals_of(pairs: npt.ArrayLike) -> Floats:
-    """Return what is left of a value of each pair of systems when the means of both its systems are taken off.
+    """Return the residuals of D_ij = mean + h_i + h_j by least squares: shape (metrics, pairs).
 
-    Parameters
-    ----------
-    pairs
-        Shape (metrics, systems, systems), symmetric, at least three systems; the diagonal does not matter.
-
-    Returns
-    -------
-    array
-        Shape (metrics, pairs): the residuals of D_ij = mean + h_i + h_j by least squares.
+    D, a value of each pair of three systems or more, has the shape (metrics, systems, systems) and is symmetric; its diagonal
+    does not matter.
     """
     table = np.array(pairs, dtype=np.float64)
     systems = table.shape[-1]

@@ -13,21 +13,11 @@ TIED = 2.0**-44
 
 
 def merge_ties(values: npt.ArrayLike, sizes: npt.ArrayLike = 0.0) -> Floats:
-    """Make equal the means of a row that differ by rounding only, since rounding depends on the order of summing.
+    """Make equal the means of a row (the last axis) that differ by rounding only, which depends on the order of summing.
 
-    Parameters
-    ----------
-    values
-        Rows along the last axis; NaN stays NaN.
-    sizes
-        Broadcast to values: the mean absolute value of what each mean is of, which is what it was rounded at. Numbers
-        nearer to each other than 2^-44 of this, or of themselves, are equal. May be left out if nothing that is averaged
-        is negative: the mean itself is as large then.
-
-    Returns
-    -------
-    array
-        Same shape: the smallest of those that are equal in place of each of them, all others as they were.
+    ``sizes`` are the mean absolute values of what each mean is of, which it was rounded at; they may be left out if nothing
+    that is averaged is negative. Numbers nearer to each other than 2^-44 of this, or of themselves, are equal: the smallest of
+    them replaces each. NaN stays NaN.
     """
     table = np.asarray(values, dtype=np.float64)
     order = np.argsort(table, axis=-1)
@@ -54,19 +44,9 @@ def group_means(values: Floats, codes: Integers, count: int) -> Floats:
 
 
 def system_means(values: npt.ArrayLike, design: Design) -> Floats:
-    """Average by system; means that differ by rounding only are ties.
+    """Average values, (n,) or (k, n), by system: shape (systems,) or (k, systems).
 
-    Parameters
-    ----------
-    values
-        Shape (n,) or (k, n), scores or ratings of the units of the design; NaN where missing, and left out.
-    design
-        Of the n units.
-
-    Returns
-    -------
-    array
-        Shape (systems,) or (k, systems), NaN for a system without a value.
+    Missing values (NaN) are left out; a system without any has NaN. Means that differ by rounding only are ties.
     """
     table = np.atleast_2d(np.asarray(values, dtype=np.float64))
     count = design.counts[0]
@@ -83,19 +63,9 @@ def system_means(values: npt.ArrayLike, design: Design) -> Floats:
 
 
 def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) -> tuple[Floats, Floats]:
-    """Average metrics and ratings by system, each metric over the units that it scored and people rated.
+    """Average metrics, (metrics, n), and ratings, (n,), by system, each metric over the units that it scored and people rated.
 
-    Parameters
-    ----------
-    scores, ratings
-        Shapes (metrics, n) and (n,), NaN where missing.
-    design
-        Of the n units.
-
-    Returns
-    -------
-    tuple
-        Means of scores and of ratings, each of shape (metrics, systems) and as :func:`system_means` gives them.
+    Both tables of means have the shape (metrics, systems), since ratings are those of a metric's units.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     x = system_means(np.where(np.isnan(human), np.nan, table), design)

@@ -42,19 +42,8 @@ def rank_clusters(values: npt.ArrayLike, p: npt.ArrayLike, alpha: float = 0.05) 
     of the cluster so far. Within a cluster no metric is significantly better than another; the first metric of a later
     cluster is worse than some, not each, of the one before.
 
-    Parameters
-    ----------
-    values
-        Shape (metrics,): coefficients, more is better. Equal values keep their order.
-    p
-        Shape (metrics, metrics), symmetric, adjusted or not. A NaN is no significant difference.
-    alpha
-        Level of the tests.
-
-    Returns
-    -------
-    array
-        Shape (metrics,): 1 for the best; 0, no rank, where the value is NaN.
+    Values, (metrics,), are the better the higher; p, (metrics, metrics), is symmetric, adjusted or not, and NaN is no
+    significant difference. Ranks, (metrics,), begin with 1; 0, no rank, where the value is NaN.
     """
     given, tests = np.asarray(values, dtype=np.float64), np.asarray(p, dtype=np.float64)
     ranks = np.zeros(len(given), dtype=np.intp)
