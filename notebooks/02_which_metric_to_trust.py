@@ -132,11 +132,10 @@ items(lines) if lines else none
 
 # %% [markdown]
 # Of all pairs at a level, by Spearman's correlation, how many differ by our test at 5 %, before and after the
-# correction; and by Williams' test, which takes responses for independent. `docs/validation.md` shows
-# how often each finds a difference where there is none.
+# correction. `docs/validation.md` shows how often the test finds a difference where there is none.
 
 # %%
-tests = {"p": "our test", "p_adjusted": "after Holm", "p_williams": "Williams"}
+tests = {"p": "our test", "p_adjusted": "after Holm"}
 ranks = comparisons[comparisons["coefficient"] == "spearman"]
 # Where a test was not made, none told apart would be untrue.
 told = ranks.groupby("cell")[list(tests)].agg(lambda p: (p <= 0.05).sum() if p.notna().any() else None)

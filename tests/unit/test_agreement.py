@@ -207,3 +207,11 @@ def test_intervals_cover_the_alpha_of_the_population(level):
         hits += low <= truth <= high
     # Binomial: 0.9 of 200 with a standard deviation of 4.2; the percentile bootstrap runs a little short.
     assert 165 <= hits <= 195
+
+
+def test_pairwise_agreement_is_the_mean_over_pairs_of_columns():
+    table = np.array([[1, 2, 1], [2, 3, 3], [3, 1, 2], [4, 5, 4]], dtype=float)
+    expected = np.mean([np.corrcoef(table[:, i], table[:, j])[0, 1] for i, j in [(0, 1), (0, 2), (1, 2)]])
+    assert agreement.pairwise_agreement(table, "pearson") == pytest.approx(expected)
+    with pytest.raises(ValueError, match="two raters"):
+        agreement.pairwise_agreement(table[:, :1], "pearson")

@@ -455,12 +455,11 @@ def test_pairs_of_systems_are_tested_where_they_are_few_or_somebody_asks(monkeyp
     assert of_pairs["value"].notna().all() and of_pairs["coefficient"].nunique() == 5
 
 
-def test_tests_take_over_what_correlations_computed(made):
-    samples, detail, known = all_samples(made), Detail(resamples=100), {}
-    evaluation.correlations(samples, detail=detail, known=known)
-    assert known
-    alone, after = (evaluation.pairs(samples, detail=detail, known=one) for one in (None, known))
-    pd.testing.assert_frame_equal(alone, after)
+def test_both_tables_at_once_are_each_by_itself(made):
+    samples, detail = all_samples(made), Detail(resamples=100)
+    values, tests = evaluation.evaluate(samples, detail=detail)
+    pd.testing.assert_frame_equal(values, evaluation.correlations(samples, detail=detail))
+    pd.testing.assert_frame_equal(tests, evaluation.pairs(samples, detail=detail))
 
 
 def test_systems_are_given_where_there_are_few_or_params_ask_for_it():

@@ -129,8 +129,6 @@ def write_results(root, names, rng):
                 pair = {"metric_a": a, "output_a": output_a, "metric_b": b, "output_b": output_b, "difference": 0.1}
                 tests = {
                     "p": 0.04,
-                    "p_wmt": 0.005,
-                    "p_williams": 0.01,
                     "n": 5,
                     "test": "made up",
                 }

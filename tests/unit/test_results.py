@@ -10,6 +10,7 @@ import pytest
 from comperdial import schema
 from comperdial.cli import main
 from comperdial.evaluation.results import correlate
+from comperdial.report.about import label
 from comperdial.report.ranking import contrasts, of_outputs, with_ranks
 from comperdial.stats.correlation import correlate as of_pairs
 from comperdial.stats.multiple import holm
@@ -171,4 +172,19 @@ def test_a_few_dialogues_give_no_interval_and_no_test(folder, tmp_path):
     few = correlate(tmp_path / "few", [folder.parent / "scores.parquet"], resamples=50)
     assert rows(few.correlations, coefficient="pearson")["value"].notna().any()
     assert few.correlations["low"].isna().all() and few.correlations["over"].isna().all()
-    assert len(few.pairs) and few.pairs[["p", "low", "p_wmt"]].isna().all(axis=None)
+    assert len(few.pairs) and few.pairs[["p", "low"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("output", "labels", "called"),
+    [
+        (("chrf", "chrf"), {}, "chrf"),
+        (("chrf_raw", "chrf"), {"chrf_raw": "chrF (raw text)"}, "chrF (raw text)"),
+        (("bleu", "bleu-2"), {}, "bleu-2"),
+        (("f1", "recall"), {"f1": "Word F1", "f1:f1": "Word F1"}, "Word F1, recall"),
+        (("f1", "f1"), {"f1": "Word F1", "f1:f1": "Word F1"}, "Word F1"),
+        (("m", "o"), {}, "m o"),
+    ],
+)
+def test_an_output_has_one_name(output, labels, called):
+    assert label(output, labels) == called

@@ -68,11 +68,11 @@ def compare(options: argparse.Namespace) -> None:
     scores = scores[pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin([*labels])]
     samples, notes = _samples(options, Tables(scores, data.ratings, data.contexts, data.systems, source), data)
     detail = evaluation.Detail.named(None, None, options.resamples, options.seed, only=options.coefficient)
-    tests = evaluation.differences(samples, detail=detail, coefficients=options.coefficient)
+    values, tests = evaluation.evaluate(samples, detail=detail)
     # Ranks are of all pairs.
     pairs = tests.iloc[:0] if contrasted else tests
     document = comparison_document(
-        with_ranks(evaluation.correlations(samples, detail=detail), pairs, options.correction),
+        with_ranks(values, pairs, options.correction),
         corrected(against(tests, contrasted) if contrasted else tests, options.correction),
         evaluation.ceilings(samples),
         labels,

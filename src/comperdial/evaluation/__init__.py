@@ -2,8 +2,8 @@
 
 from comperdial.core.names import LEVELS
 from comperdial.evaluation.ceilings import ceilings
-from comperdial.evaluation.comparisons import differences, pairs
-from comperdial.evaluation.correlations import Detail, Known, correlations
+from comperdial.evaluation.comparisons import evaluate, pairs
+from comperdial.evaluation.correlations import Detail, correlations
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.robustness import Subsampling, curves, power
 from comperdial.evaluation.samples import HUMAN, Sample, samples
@@ -15,13 +15,12 @@ __all__ = [
     "LEVELS",
     "Detail",
     "Expected",
-    "Known",
     "Sample",
     "Subsampling",
     "ceilings",
     "correlations",
     "curves",
-    "differences",
+    "evaluate",
     "pairs",
     "power",
     "samples",

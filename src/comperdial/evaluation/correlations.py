@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,15 @@ from comperdial import schema
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.names import Output, output_name
 from comperdial.evaluation.expected import Expected
-from comperdial.evaluation.leave_out import leave_one_system_out
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, HUMAN, Sample
 from comperdial.schema.tables import OVER
 from comperdial.stats import COEFFICIENTS, FEW_SYSTEMS, OF_SYSTEMS, TESTED_OF_FEW, Coefficient, Measure, PairMeasure
+from comperdial.stats.coefficients import without_each
 from comperdial.stats.correlation import MOST_EXACT, correlate, exact_p
+from comperdial.stats.design import by_units
 from comperdial.stats.intervals import intervals
 from comperdial.stats.jackknife import Replicates
-from comperdial.stats.means import paired_means
+from comperdial.stats.means import paired, paired_means
 from comperdial.stats.pairs import Grouping, replicates
 
 Floats = npt.NDArray[np.float64]
@@ -30,13 +32,14 @@ FEWEST_DIALOGUES = 4
 """Below so many dialogues there is no interval and no test: resampling so few gives one without width."""
 
 WITHIN_ITEMS: tuple[Measure, ...] = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson", "acc_eq")
+WITHIN_SYSTEMS: tuple[Measure, ...] = (*COEFFICIENTS, "acc_eq")
 # What outputs that only studies show have intervals and tests of.
 SHOWN: tuple[Coefficient, ...] = ("pearson", "spearman")
-WITHIN_SYSTEMS: tuple[Measure, ...] = (*COEFFICIENTS, "acc_eq")
-
-
-# Statistics within items or systems, or of pairs of systems, by sample and grouping: of which outputs, and the statistics.
-Known = dict[tuple[str, ...], tuple[tuple[Output, ...], dict[Measure, Replicates]]]
+# How many systems must be left when one is left out. Over units, two: of one alone, the differences between systems are
+# gone. Over the means of systems, four: three points correlate at random.
+_FEWEST_LEFT = {False: 2, True: 4}
+# Values nearer to each other than this are equally low: the first system is named, whatever the machine's rounding.
+_SAME = 1e-12
 
 
 @dataclass(frozen=True)
@@ -120,12 +123,12 @@ class Detail:
         return replace(self, outputs=[*self.outputs, *self.also]).of(sample)
 
 
+# Statistics within items or systems, or of pairs of systems, by grouping.
+Grouped = Callable[[Grouping], dict[Measure, Replicates]]
+
+
 def correlations(
-    samples: Iterable[Sample],
-    *,
-    detail: Detail | None = None,
-    expected: Expected | None = None,
-    known: Known | None = None,
+    samples: Iterable[Sample], *, detail: Detail | None = None, expected: Expected | None = None
 ) -> pd.DataFrame:
     """Correlate every output of every metric with the mean rating.
 
@@ -137,9 +140,6 @@ def correlations(
         With it: intervals, statistics within items and within systems, and of pairs of systems, for what it names.
     expected
         With it: a row for each output that was to have scores and has none, and what those without a score lack.
-    known
-        An empty mapping, which is filled with what :func:`comperdial.evaluation.comparisons` of the same samples and detail
-        need not compute again.
 
     Returns
     -------
@@ -147,21 +147,57 @@ def correlations(
         Table ``correlations``. ``n`` counts complete pairs: units, or systems at system level, or, where the grouping
         is ``item`` or ``system``, the items or systems averaged over. ``coverage`` is the share of the rated units that
         have a score; ``cut`` counts the scored ones whose input did not fit the metric's model. p is scipy's, for
-        independent pairs, as the papers' is. Pooled coefficients have their lowest value without one of the systems
-        (:func:`comperdial.evaluation.leave_out.leave_one_system_out`).
+        independent pairs, as the papers' is. ``loso_value`` of pooled coefficients is the lowest value without a system,
+        ``loso_system`` that system: the smallest value where all systems give a positive one, the largest where they give a
+        negative one. A system without which no coefficient is left is named, and the value missing. Both are missing where
+        fewer than three systems (at system level: five) have scores, and where the coefficient is 0 or missing.
     """
-    rows: list[dict[str, Any]] = []
-    for sample in samples:
-        first = len(rows)
-        part = detail.of(sample) if detail else None
-        bounds = _bounds(sample, detail) if detail else {}
-        pooled = _pooled(sample, detail)
-        rows += [row | bounds.get((row["metric"], row["output"], row["coefficient"]), {}) for row in pooled]
-        if part and detail:
-            rows += _grouped(part, detail, known)
-        if expected:
-            rows[first:] = _explained(rows[first:], sample, expected)
+    rows = [
+        row for sample in samples for row in value_rows(sample, detail, expected, grouped_statistics(sample, detail))
+    ]
     return schema.validate(pd.DataFrame(rows, columns=schema.table("correlations").columns), "correlations")
+
+
+def grouped_statistics(sample: Sample, detail: Detail | None) -> Grouped:
+    """Return a function that computes the statistics of a grouping, of what is looked at in detail, once."""
+
+    @cache
+    def grouped(grouping: Grouping) -> dict[Measure, Replicates]:
+        part = detail.of(sample) if detail else None
+        measures = [measure for of, measure in grouped_measures(part, detail) if of == grouping] if part else []
+        if not part or not detail or not measures:
+            return {}
+        how = {"resamples": detail.resamples, "seed": detail.seed}
+        return replicates(part.scores, part.ratings, part.design, part.items, measures, grouping, **how)
+
+    return grouped
+
+
+def value_rows(
+    sample: Sample, detail: Detail | None, expected: Expected | None, grouped: Grouped
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one sample."""
+    bounds = _bounds(sample, detail) if detail else {}
+    rows = [row | bounds.get((row["metric"], row["output"], row["coefficient"]), {}) for row in _pooled(sample, detail)]
+    if detail and (part := detail.of(sample)):
+        for grouping in dict.fromkeys(grouping for grouping, _ in grouped_measures(part, detail)):
+            for measure, result in grouped(grouping).items():
+                few = (result.n < FEWEST_SYSTEMS) & part.design.average
+                rows += rows_of(part, grouping, measure, np.where(few, np.nan, result.values), result.n)
+    if not expected:
+        yield from rows
+        return
+    lacking = {
+        name: expected.lacking(sample, name, np.isnan(scores))
+        for name, scores in zip(sample.names, sample.scores, strict=True)
+    }
+    yield from (row | {"lacking": lacking[row["metric"], row["output"]]} for row in rows)
+    everyone = np.ones(len(sample.units), dtype=np.bool_)
+    for metric, output in expected.without_scores(sample):
+        none = {"value": np.nan, "n": 0, "coverage": 0.0, "cut": 0, "signature": expected.signatures[metric]}
+        none |= {"metric": metric, "output": output, "grouping": "pooled"}
+        none |= {"lacking": expected.lacking(sample, (metric, output), everyone)}
+        yield from (sample.key | none | {"coefficient": name} for name in COEFFICIENTS)
 
 
 def rows_of(
@@ -173,47 +209,55 @@ def rows_of(
     **more: npt.NDArray[Any],
 ) -> list[dict[str, Any]]:
     """Return a row of table ``correlations`` for each output, given a value and a count of each."""
-    rows = []
-    for row, (metric, output) in enumerate(sample.names):
-        rows.append(
-            sample.key
-            | {"metric": metric, "output": output, "grouping": grouping, "coefficient": coefficient}
-            | {"value": values[row], "n": counts[row], "coverage": sample.coverage[row], "cut": sample.cut[row]}
-            | {"signature": sample.signatures[row]}
-            | {name: column[row] for name, column in more.items()}
-        )
-    return rows
+    same = sample.key | {"grouping": grouping, "coefficient": coefficient}
+    columns = {"value": values, "n": counts, "coverage": sample.coverage, "cut": sample.cut} | more
+    return [
+        same
+        | {"metric": metric, "output": output, "signature": sample.signatures[row]}
+        | {name: column[row] for name, column in columns.items()}
+        for row, (metric, output) in enumerate(sample.names)
+    ]
 
 
-def _pooled(sample: Sample, detail: Detail | None) -> list[dict[str, Any]]:
-    rows = []
-    pairs = [paired(sample, row) for row in range(len(sample.names))]
-    counts = np.array([len(x) for x, _ in pairs], dtype=np.intp)
+def _pooled(sample: Sample, detail: Detail | None) -> Iterator[dict[str, Any]]:
+    sides = paired(sample.scores, sample.ratings, sample.design)
+    counts = np.array([len(x) for x, _ in sides], dtype=np.intp)
     # Two systems always correlate perfectly.
     few = (counts < FEWEST_SYSTEMS) & sample.design.average
     exact = sample.level == "system" and detail is not None and sample.target in (detail.targets or [sample.target])
     for name in detail.coefficients if detail else COEFFICIENTS:
-        result = [correlate(x, y, name) for x, y in pairs]
-        values = np.where(few, np.nan, [one.value for one in result])
-        p = np.where(few, np.nan, [one.p for one in result])
-        exactly = [exact_p(x, y, name) if exact and len(x) <= MOST_EXACT else np.nan for x, y in pairs]
-        more = {"p": p, "p_exact": np.array(exactly), **leave_one_system_out(sample, name, values)}
-        rows += rows_of(sample, "pooled", name, values, counts, **more)
-    return rows
+        result = [correlate(x, y, name) for x, y in sides]
+        values, p = np.where(few, np.nan, [[one.value for one in result], [one.p for one in result]])
+        exactly = [exact_p(x, y, name) if exact and len(x) <= MOST_EXACT else np.nan for x, y in sides]
+        yield from rows_of(
+            sample, "pooled", name, values, counts,
+            p=p, p_exact=np.array(exactly), **_without_a_system(sample, name, values),
+        )  # fmt: skip
 
 
-def _explained(rows: list[dict[str, Any]], sample: Sample, expected: Expected) -> list[dict[str, Any]]:
-    """Add what units without a score lack, and a row without a value for each output that has no score at all."""
-    unscored = dict(zip(sample.names, np.isnan(sample.scores), strict=True))
-    lacking = {name: expected.lacking(sample, name, missing) for name, missing in unscored.items()}
-    result = [row | {"lacking": lacking[row["metric"], row["output"]]} for row in rows]
-    everyone = np.ones(len(sample.units), dtype=np.bool_)
-    for metric, output in expected.without_scores(sample):
-        none = {"value": np.nan, "n": 0, "coverage": 0.0, "cut": 0, "signature": expected.signatures[metric]}
-        none["lacking"] = expected.lacking(sample, (metric, output), everyone)
-        named = {"metric": metric, "output": output, "grouping": "pooled"}
-        result += [sample.key | named | {"coefficient": name} | none for name in COEFFICIENTS]
-    return result
+def _without_a_system(sample: Sample, name: Coefficient, values: Floats) -> dict[str, npt.NDArray[Any]]:
+    """Return columns ``loso_value`` and ``loso_system``."""
+    count = len(sample.systems)
+    if sample.design.average:
+        scores, ratings = paired_means(sample.scores, sample.ratings, sample.design)
+        without = np.full(scores.shape, np.nan)
+        # Outputs that scored the same units have the same mean ratings.
+        for rows, _ in by_units(sample.scores):
+            without[rows] = without_each(scores[rows], ratings[rows[0]], np.arange(count), name)
+        scored = ~np.isnan(scores)
+    else:
+        # By name: a design may put systems together.
+        systems = np.searchsorted(np.asarray(sample.systems), [system for _, system in sample.units])
+        without = without_each(sample.scores, sample.ratings, systems, name)
+        scored = np.array([np.bincount(systems[~np.isnan(row)], minlength=count) > 0 for row in sample.scores])
+    lowest, named = np.full(len(values), np.nan), np.full(len(values), None, dtype=object)
+    for row, sign in enumerate(np.sign(values)):
+        if abs(sign) == 1 and scored[row].sum() > _FEWEST_LEFT[sample.design.average]:
+            towards = np.where(np.isnan(without[row]), -np.inf, without[row] * sign)
+            towards = np.where(scored[row], towards, np.inf)
+            at = int(np.argmax(towards <= towards.min() + _SAME))
+            lowest[row], named[row] = without[row, at], sample.systems[at]
+    return {"loso_value": lowest, "loso_system": named}
 
 
 def is_narrow(sample: Sample) -> bool:
@@ -232,38 +276,24 @@ def _bounds(sample: Sample, detail: Detail) -> dict[tuple[str, str, str], dict[s
 
 
 def _ends(sample: Sample, names: Sequence[Coefficient], detail: Detail) -> dict[tuple[str, str, str], dict[str, Any]]:
-    result = intervals(
-        sample.scores, sample.ratings, sample.design, names, resamples=detail.resamples, seed=detail.seed
-    )
-    over = [
-        OVER[1] if given else OVER[0] if systems > 1 else OVER[2]
-        for systems, given in zip(result.systems, result.given, strict=True)
-    ]
-    return {
-        (metric, output, name): {
-            "low": result.low[row, column],
-            "high": result.high[row, column],
-            "over": None if np.isnan(result.low[row, column]) else over[row],
-        }
-        for row, (metric, output) in enumerate(sample.names)
-        for column, name in enumerate(names)
-    }
+    how = {"resamples": detail.resamples, "seed": detail.seed}
+    result = intervals(sample.scores, sample.ratings, sample.design, names, **how)
+    ends = {}
+    for row, (metric, output) in enumerate(sample.names):
+        over = OVER[1] if result.given[row] else OVER[0] if result.systems[row] > 1 else OVER[2]
+        for column, name in enumerate(names):
+            low, high = result.low[row, column], result.high[row, column]
+            ends[metric, output, name] = {"low": low, "high": high, "over": None if np.isnan(low) else over}
+    return ends
 
 
-def paired(sample: Sample, row: int) -> tuple[Floats, Floats]:
-    """Return the complete pairs of score and rating of one output: of units, or of systems' means at system level."""
-    if not sample.design.average:
-        kept = ~np.isnan(sample.scores[row])
-        return sample.scores[row, kept], sample.ratings[kept]
-    x, y = paired_means(sample.scores[row : row + 1], sample.ratings, sample.design)
-    there = ~np.isnan(x[0])
-    return x[0, there], y[0, there]
-
-
-def grouped_measures(sample: Sample) -> list[tuple[Grouping, Measure]]:
+def grouped_measures(sample: Sample, detail: Detail | None = None) -> list[tuple[Grouping, Measure]]:
     """Return what is computed of a sample within items, within systems, or of pairs of systems."""
+    only = detail.only if detail else None
     if sample.design.average:
-        return [("pooled", measure) for measure in OF_SYSTEMS]
+        return [("pooled", measure) for measure in OF_SYSTEMS if only is None or measure in only]
+    if only is not None:
+        return []
     return [*(("item", measure) for measure in WITHIN_ITEMS), *(("system", measure) for measure in WITHIN_SYSTEMS)]
 
 
@@ -272,27 +302,6 @@ def tested_measures(sample: Sample, detail: Detail) -> list[tuple[Grouping, Meas
     few = TESTED_OF_FEW if len(sample.systems) <= FEW_SYSTEMS else ()
     return [
         (grouping, measure)
-        for grouping, measure in grouped_measures(sample)
-        if grouping != "pooled" or measure in detail.tests or measure in few
+        for grouping, measure in grouped_measures(sample, detail)
+        if grouping != "pooled" or detail.only is not None or measure in (*detail.tests, *few)
     ]
-
-
-def _grouped(sample: Sample, detail: Detail, known: Known | None) -> list[dict[str, Any]]:
-    rows = []
-    measures = [
-        (grouping, measure)
-        for grouping, measure in grouped_measures(sample)
-        if detail.only is None or (grouping == "pooled" and measure in detail.only)
-    ]
-    for grouping in dict.fromkeys(grouping for grouping, _ in measures):
-        together = [measure for of, measure in measures if of == grouping]
-        result = replicates(
-            sample.scores, sample.ratings, sample.design, sample.items, together, grouping,
-            resamples=detail.resamples, seed=detail.seed,
-        )  # fmt: skip
-        if known is not None:
-            known[*sample.key.values(), grouping] = sample.names, result
-        for measure, one in result.items():
-            few = (one.n < FEWEST_SYSTEMS) & sample.design.average
-            rows += rows_of(sample, grouping, measure, np.where(few, np.nan, one.values), one.n)
-    return rows

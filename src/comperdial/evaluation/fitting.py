@@ -14,8 +14,8 @@ import pandas as pd
 from comperdial import schema
 from comperdial.config import load_yaml
 from comperdial.core.errors import SchemaError
-from comperdial.evaluation.comparisons import pairs
-from comperdial.evaluation.correlations import SHOWN, Detail, correlations
+from comperdial.evaluation.comparisons import evaluate
+from comperdial.evaluation.correlations import SHOWN, Detail
 from comperdial.evaluation.options import Tables
 from comperdial.metrics import scoring
 from comperdial.metrics.local import Coefficients, Features, Fit, context_key, read_scores
@@ -255,7 +255,7 @@ def ablation(
         samples = replace(Tables.read(tables / one.dataset, []), scores=scored).samples(["turn"], [one.target])
         # No output is a main one: tests and intervals of Pearson and Spearman will do.
         detail = Detail((), [one.target], resamples, seed, only=SHOWN, also=also)
-        results.append((correlations(samples, detail=detail), pairs(samples, detail=detail)))
+        results.append(evaluate(samples, detail=detail))
     made = [pd.concat(frames, ignore_index=True) for frames in zip(*results, strict=True)]
     return made[0], made[1]
 

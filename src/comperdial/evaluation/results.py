@@ -13,8 +13,8 @@ from comperdial import schema
 from comperdial.core.errors import FileError
 from comperdial.core.names import LEVELS, output_name
 from comperdial.evaluation.ceilings import ceilings
-from comperdial.evaluation.comparisons import pairs
-from comperdial.evaluation.correlations import SHOWN, Detail, Known, correlations, rows_of
+from comperdial.evaluation.comparisons import evaluate
+from comperdial.evaluation.correlations import SHOWN, Detail, correlations, rows_of
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.options import Tables
 from comperdial.evaluation.samples import Sample
@@ -104,13 +104,12 @@ def correlate(
     detail.check(samples, allow_missing=True)
     contexts = folder / "contexts.parquet"
     why = Expected.of(expected, schema.read(contexts, "contexts")) if expected else None
-    known: Known = {}
-    result = correlations(samples, detail=detail, expected=why, known=known)
+    result, pairs = evaluate(samples, detail=detail, expected=why)
     parts = [result, _within_systems(samples, result, detail, restricted), _agents(tables, detail, restricted, fixed)]
     parts = [part for part in parts if len(part)]
     return Results(
         schema.validate(pd.concat(parts, ignore_index=True), "correlations") if len(parts) > 1 else result,
-        pairs(samples, detail=detail, known=known),
+        pairs,
         ceilings(samples),
     )
 

@@ -47,7 +47,7 @@ def comparison_document(
 ) -> Table:
     """Return how well metrics correlate with ratings, and which of them differ.
 
-    Takes tables ``correlations``, with ranks, and ``ceilings``, and the corrected :func:`comperdial.evaluation.differences`.
+    Takes tables ``correlations``, with ranks, and ``ceilings``, and the corrected :func:`comperdial.evaluation.pairs`.
     ``labels`` has what to call each (metric, output), in the order of the table. If one is ``contrasted``, the differences are
     those from it. The notes begin with ``notes``: what was left out.
     """

@@ -45,10 +45,7 @@ _SHOWN = {
 }
 # Sizes that tables show if there are several of them; which size is enough is looked up in all.
 _SIZES = (10, 15, 30, 50, 100, 300)
-_TESTS = {
-    "p": "our test", "p_adjusted": "our test, Holm", "p_fdr": "our test, FDR", "p_wmt": "WMT's, one-sided",
-    "p_williams": "Williams",
-}  # fmt: skip
+_TESTS = {"p": "our test", "p_adjusted": "our test, Holm", "p_fdr": "our test, FDR"}
 _VARIED = {
     "systems": "Fewer systems", "dialogues": "Fewer dialogues", "annotators": "Fewer raters",
     "samples": "Fewer answers of a judge",

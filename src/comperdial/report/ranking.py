@@ -47,13 +47,13 @@ def corrected(pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFr
 
 
 def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFrame:
-    """Add ``rank``, ``rank_wmt`` and ``tests`` to table ``correlations``: clusters of outputs that do not differ significantly.
+    """Add ``rank`` and ``tests`` to table ``correlations``: clusters of outputs that do not differ significantly.
 
-    ``rank`` is by the corrected p of the paired test, ``rank_wmt`` by the p of WMT's permutation test, as WMT ranks. ``pairs``
-    may be of any outputs: those between given rows are corrected together, ``tests`` is their number.
+    ``rank`` is by the corrected p of the paired test. ``pairs`` may be of any outputs: those between given rows are corrected
+    together, ``tests`` is their number.
     """
     rows = correlations.reset_index(drop=True)
-    made = pd.DataFrame(index=rows.index, columns=["rank", "rank_wmt", "tests"], dtype="Int32")
+    made = pd.DataFrame(index=rows.index, columns=["rank", "tests"], dtype="Int32")
     pairs = pairs.assign(a=_names(pairs, "_a"), b=_names(pairs, "_b"))
     groups = dict(iter(pairs.groupby(OF, sort=False, observed=True)))
     for key, group in rows.groupby(OF, sort=False, observed=True):
@@ -65,16 +65,14 @@ def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Corr
         place = {name: at for at, name in enumerate(_names(compared))}
         one, other = tested["a"].map(place), tested["b"].map(place)
         values = compared["value"].to_numpy(np.float64, na_value=np.nan)
-        for column, of in (("rank", "p_adjusted"), ("rank_wmt", "p_wmt")):
-            if tested["p_adjusted"].isna().all() or tested[of].isna().all():
-                continue
-            p = np.full((len(compared), len(compared)), np.nan)
-            p[one, other] = p[other, one] = tested[of].to_numpy(np.float64)
-            ranks = rank_clusters(values, p)
-            ranked = compared.index[ranks > 0]
-            made.loc[ranked, column] = ranks[ranks > 0]
-            if column == "rank":
-                made.loc[ranked, "tests"] = int(tested[of].notna().sum())
+        if tested["p_adjusted"].isna().all():
+            continue
+        p = np.full((len(compared), len(compared)), np.nan)
+        p[one, other] = p[other, one] = tested["p_adjusted"].to_numpy(np.float64)
+        ranks = rank_clusters(values, p)
+        ranked = compared.index[ranks > 0]
+        made.loc[ranked, "rank"] = ranks[ranks > 0]
+        made.loc[ranked, "tests"] = int(tested["p_adjusted"].notna().sum())
     return correlations.assign(**{str(name): made[name].array for name in made})
 
 

@@ -126,7 +126,7 @@ _COLUMNS: Mapping[str, Field] = {
     **_each("seconds cost", _AMOUNT),
     **_each("turn position cut sample tries input_tokens output_tokens n size repeats rank rank_wmt", _COUNT),
     **_each("systems pairs with_human", _COUNT),
-    **_each("began value low high loso_value p p_exact coverage difference p_wmt p_williams", _NUMBER),
+    **_each("began value low high loso_value p p_exact coverage difference p_wmt", _NUMBER),
     **_each("agreement power threshold ratio ties lowest highest weight p_adjusted p_fdr", _NUMBER),
     "level": _one_of(*LEVELS),
     "kind": _one_of(*SYSTEM_KINDS),
@@ -207,7 +207,7 @@ TABLES: Mapping[str, Table] = {
         _table("ceilings", f"{_SAMPLE} grouping* coefficient* annotator_id* value? n"),
         _table(
             "pairs",
-            f"{_SAMPLE} grouping* coefficient* {_PAIR} low? high? over? p? p_wmt? p_williams? n test",
+            f"{_SAMPLE} grouping* coefficient* {_PAIR} low? high? over? p? n test",
         ),
         _table(
             "curves",

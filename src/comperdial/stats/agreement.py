@@ -61,31 +61,19 @@ def alpha_interval(
 ) -> tuple[float, float, float]:
     """Return Krippendorff's alpha with a percentile bootstrap interval over items, or over clusters of items.
 
-    The coincidence matrix is a sum over items, so that of a resample is a weighted sum of what each cluster brings to it.
-    That is exact; the distances of ordinal ratings, which depend on the marginals, are those of the resample.
+    The coincidence matrix of a resample is a weighted sum of those of the clusters. That is exact; the distances of ordinal
+    ratings, which depend on the marginals, are those of the resample.
 
-    Parameters
-    ----------
-    ratings, level
-        As in :func:`krippendorff_alpha`.
-    rng, resamples, confidence
-        Source and number of the resamples, and coverage of the interval.
-    clusters
-        Shape (items,): the cluster of each item, by any codes. Whole clusters are drawn, with replacement, so that what
-        the items of a cluster share does not pass for precision. Default: each item is drawn for itself.
-
-    Returns
-    -------
-    tuple of float
-        Value, low, high; NaN where alpha is undefined. Items with fewer than two ratings take no part, and neither do
-        resamples without variation.
+    Whole clusters of items (any codes, (items,); default: each item is one) are drawn with replacement, so that what the items
+    of a cluster share does not pass for precision. Value, low and high are NaN where alpha is undefined. Items with fewer than
+    two ratings take no part, and neither do resamples without variation. ``ratings`` and ``level`` are as in
+    :func:`krippendorff_alpha`.
     """
     table = np.asarray(ratings, dtype=np.float64)
-    kept = is_pairable(table)
-    codes = codes_of((np.arange(len(table)) if clusters is None else np.asarray(clusters))[kept])
-    value = krippendorff_alpha(table, level)
+    value, kept = krippendorff_alpha(table, level), is_pairable(table)
     if np.isnan(value):
         return value, value, value
+    codes = codes_of((np.arange(len(table)) if clusters is None else np.asarray(clusters))[kept])
     table = table[kept]
     rated = ~np.isnan(table)
     values, units = np.unique(table[rated]), int(codes.max()) + 1
@@ -95,19 +83,17 @@ def alpha_interval(
     item, pair = np.nonzero(rated[:, one] & rated[:, other])
     cells = places[item, one[pair]] * len(values) + places[item, other[pair]]
     shares = 1.0 / (rated.sum(axis=1) - 1)
-    brought = sparse.csr_array(sparse.coo_array((shares[item], (codes[item], cells)), shape=(units, len(values) ** 2)))
+    matrices = sparse.csr_array(sparse.coo_array((shares[item], (codes[item], cells)), shape=(units, len(values) ** 2)))
     alphas = []
     at_once = max(1, _AT_ONCE // max(units, len(values) ** 2))
     for start in range(0, resamples, at_once):
         count = min(at_once, resamples - start)
         drawn = rng.integers(units, size=(count, units)) + units * np.arange(count)[:, np.newaxis]
         times = np.bincount(drawn.ravel(), minlength=count * units).reshape(count, units).astype(np.float64)
-        alphas.append(_alphas((times @ brought).reshape(count, len(values), len(values)), values, level))
+        alphas.append(_alphas((times @ matrices).reshape(count, len(values), len(values)), values, level))
     known = np.concatenate(alphas)
     known = known[~np.isnan(known)]
-    if not len(known):
-        return value, float("nan"), float("nan")
-    low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2]) if len(known) else (np.nan, np.nan)
     return value, float(low), float(high)
 
 

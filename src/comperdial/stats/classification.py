@@ -1,4 +1,4 @@
-"""How well scores tell two classes apart, with intervals over resampled clusters.
+"""How well scores separate two classes, with intervals over resampled clusters.
 
 Measures take n classes or scores and n weights, or (resamples, n) weights, and return one value or one a resample.
 """
@@ -32,17 +32,13 @@ def macro_f1(truth: Values, predicted: Values, weights: Floats) -> Floats:
 
 def auc(truth: Values, scores: Values, weights: Floats) -> Floats:
     """Return the chance that a positive's score is above a negative's, ties counting half; NaN without both classes."""
-    rows = np.atleast_2d(weights)
-    _, places = np.unique(scores, return_inverse=True)
-    order = np.argsort(places, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(places[order]) > 0])
+    order = np.argsort(scores, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(scores[order]) > 0))
     positive = np.asarray(truth, dtype=bool)
-    ups, downs = (np.add.reduceat((rows * of)[:, order], starts, axis=1) for of in (positive, ~positive))
-    below = np.cumsum(downs, axis=1) - downs
-    pairs = ups.sum(axis=1) * downs.sum(axis=1)
-    won = (ups * (below + downs / 2)).sum(axis=1)
-    areas = np.divide(won, pairs, out=np.full(len(rows), np.nan), where=pairs > 0)
-    return areas if weights.ndim > 1 else np.asarray(areas[0])
+    ups, downs = (np.add.reduceat((weights * of)[..., order], starts, axis=-1) for of in (positive, ~positive))
+    pairs = ups.sum(axis=-1) * downs.sum(axis=-1)
+    won = (ups * (np.cumsum(downs, axis=-1) - downs / 2)).sum(axis=-1)
+    return np.asarray(np.divide(won, pairs, out=np.full(np.shape(pairs), np.nan), where=pairs > 0))
 
 
 def correlation(one: Values, other: Values, weights: Floats) -> Floats:

@@ -1,8 +1,8 @@
 """Whether one metric correlates better with ratings than another: paired tests of all pairs.
 
-Metrics like or dislike whole systems and whole dialogues, so units are not independent, and tests that take them for
-independent (PERM-BOTH by unit, Williams) call far too many differences real. ``compare`` tests by what was sampled.
-benchmarks/paired.py counts how often each test is wrong.
+Metrics like or dislike whole systems and whole dialogues, so units are not independent, and tests that treat them as
+independent call far too many differences real. ``compare`` tests by what was sampled. benchmarks/paired.py counts how often
+each test is wrong.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from comperdial.stats import Coefficient
 from comperdial.stats.coefficients import checked, coefficients, over_means
-from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import FEWEST_SAMPLED, Design, Flags, Floats, Integers
 from comperdial.stats.intervals import bootstrap
 from comperdial.stats.jackknife import CLOSE, Variances, over_units, variances
@@ -27,7 +25,7 @@ from comperdial.stats.swaps import SWAPS, swap_systems
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was found of each pair of metrics, all of shape (metrics, metrics).
+    """The differences of all pairs of metrics and their tests, each of shape (metrics, metrics).
 
     Attributes
     ----------
@@ -37,8 +35,8 @@ class Comparison:
     p
         Two-sided. Symmetric; 1 on the diagonal.
     reach
-        Half the width of the difference's 95 % interval, which leaves out 0 just where p < 0.05; symmetric. NaN where
-        none is honest: over ranks of systems' means, where no difference could be significant.
+        Half the width of the difference's 95 % interval, which leaves out 0 just where p < 0.05; symmetric. NaN of ranks of
+        systems' means, which have no interval.
     n
         Points correlated: units, or systems where units are averaged.
     test
@@ -78,7 +76,6 @@ def compare(
     *,
     resamples: int = 1000,
     seed: int,
-    intervals: bool = False,
 ) -> Comparison:
     """Test for every pair of metrics whether they correlate equally well with the ratings.
 
@@ -89,28 +86,17 @@ def compare(
     too much.
 
     Systems that are given (``design.given``: asked for, or fewer than four) are neither left out nor swapped. Over units
-    each dialogue is left out; over means of systems dialogues are resampled (:func:`_over_dialogues`).
+    each dialogue is left out; over means of systems dialogues are resampled.
 
     Parameters
     ----------
-    scores
-        Shape (metrics, n); NaN where missing. A pair is compared over the units that both have.
-    ratings
-        Shape (n,), none missing.
-    design
-        Systems and dialogues of the units, and whether they are averaged by system.
-    name
-        ``pearson``, ``spearman`` or ``kendall`` (tau-b).
-    resamples
-        Random swaps of systems; p is (1 + those at least as far out) / (1 + resamples). All pairs share them. With 0 there
-        is no p that needs swaps. Swaps go on where few of them are as far out as the data,
-        up to ``SWAPS``, and p is divided by what was drawn (Besag and Clifford 1991): without that none would be small
-        enough for a correction over many pairs. What one pair gets does not depend on the others.
-    seed
-        Of the swaps: the same seed gives the same p.
-    intervals
-        Whether to find the reach where that takes more work, by keeping every swap's difference in memory (ranks of
-        means of systems); a jackknife has it anyway.
+    scores, ratings, design, name
+        As in :func:`comperdial.stats.coefficients.coefficients`. A pair is compared over the units that both have.
+    resamples, seed
+        Of swaps and of dialogues; p of swaps is (1 + those at least as far out) / (1 + swaps). Swaps go on where few of them
+        are as far out as the data, up to ``SWAPS`` (Besag and Clifford 1991): without that no p would be small enough for a
+        correction over many pairs. All pairs share them; what one pair gets does not depend on the others. With 0 there is
+        no p that needs swaps.
 
     Returns
     -------
@@ -119,31 +105,23 @@ def compare(
         a jackknife has no variance: a metric does not vary without one of the systems or dialogues.
     """
     table, target = checked(scores, ratings, design, [name])
-    metrics = len(table)
-    difference, p, reach = (np.full((metrics, metrics), np.nan) for _ in range(3))
-    n = np.zeros((metrics, metrics), dtype=np.intp)
-    given = np.full((metrics, metrics), design.given)
+    difference, p, reach = np.full((3, len(table), len(table)), np.nan)
+    n, given = np.zeros_like(p, dtype=np.intp), np.full_like(p, design.given, dtype=np.bool_)
     for rows, wanted, units in common_units(~np.isnan(table)):
-        part, kept, inner = table[np.ix_(rows, units)], target[units], design.of(units)
-        points = inner.counts[0] if inner.average else len(kept)
-        cell = np.ix_(rows, rows)
-        n[cell] = np.where(wanted, points, n[cell])
-        given[cell] = np.where(wanted, inner.given, given[cell])
-        if points < FEWEST_SAMPLED:
-            continue
-        values, tested, wide = _tested(part, kept, inner, name, resamples, seed, intervals)
-        for whole, result in ((difference, values[:, None] - values), (p, tested), (reach, wide)):
-            whole[cell] = np.where(wanted, result, whole[cell])
+        inner = design.of(units)
+        points = inner.counts[0] if inner.average else int(units.sum())
+        results: list[tuple[npt.NDArray[np.generic], npt.ArrayLike]] = [(n, points), (given, inner.given)]
+        if points >= FEWEST_SAMPLED:
+            values, *tested = _tested(table[np.ix_(rows, units)], target[units], inner, name, resamples, seed)
+            results += zip((difference, p, reach), (values[:, None] - values, *tested), strict=True)
+        for whole, result in results:
+            put(whole, rows, wanted, result)
     test = "jackknife"
     if design.average and design.fixed:
         test = f"bootstrap:{resamples}"
-    elif _is_swapped(design, name):
+    elif design.average and name != "pearson":
         test = f"swap_systems|swaps:{resamples and max(resamples, SWAPS)}"
     return Comparison(difference, p, reach, n, test, given)
-
-
-def _is_swapped(design: Design, name: Coefficient) -> bool:
-    return design.average and name != "pearson" and not design.fixed
 
 
 def common_units(present: Flags) -> Iterator[tuple[Integers, Flags, Flags]]:
@@ -155,45 +133,31 @@ def common_units(present: Flags) -> Iterator[tuple[Integers, Flags, Flags]]:
         rows, places = np.unique(together, return_inverse=True)
         wanted = np.zeros((len(rows), len(rows)), dtype=np.bool_)
         wanted[tuple(places.reshape(-1, 2).T)] = True
-        wanted |= wanted.T
-        yield rows, wanted, np.frombuffer(key, dtype=np.bool_)
+        yield rows, wanted | wanted.T, np.frombuffer(key, dtype=np.bool_)
+
+
+def put(whole: npt.NDArray[np.generic], rows: Integers, wanted: Flags, values: npt.ArrayLike) -> None:
+    """Write the values of the wanted pairs of some metrics into a table of all."""
+    cell = np.ix_(rows, rows)
+    whole[cell] = np.where(wanted, values, whole[cell])
 
 
 def _tested(
-    scores: Floats, ratings: Floats, design: Design, name: Coefficient, resamples: int, seed: int, intervals: bool
+    scores: Floats, ratings: Floats, design: Design, name: Coefficient, resamples: int, seed: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return values (metrics,), p and the reach of each pair, of metrics without gaps."""
     if design.average and design.fixed:
         return _over_dialogues(scores, ratings, design, name, resamples, seed)
     if design.average:
-        scores, ratings, design = averaged(scores, ratings, design)
-    if not _is_swapped(design, name):
-        return jackknife_t(scores, ratings, design, name)
-    values = coefficients(scores, ratings, replace(design, average=False), [name])[:, 0]
-    if not resamples:
-        return values, *np.full((2, len(scores), len(scores)), np.nan)
-    p, reach = swap_systems(scores, ratings, name, resamples, seed, intervals=intervals)
-    # The swaps are of numerators: where scores are tied, an interval might leave out 0 and p be above 0.05, or the reverse.
-    apart = np.abs(values[:, None] - values)
-    reach = np.where(p < ALPHA, np.minimum(reach, apart - CLOSE), np.maximum(reach, apart + CLOSE))
-    return values, p, reach
-
-
-def averaged(scores: Floats, ratings: Floats, design: Design) -> tuple[Floats, Floats, Design]:
-    """Return means of systems, each a unit of its own and all of one dialogue."""
-    codes = np.arange(design.counts[0], dtype=np.intp)
-    narrow = Design(codes, np.zeros_like(codes), design.average)
-    return system_means(scores, design), system_means(ratings, design), narrow
-
-
-def jackknife_t(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -> tuple[Floats, Floats, Floats]:
-    """Return coefficients (metrics,), p of each pair and half the width of each difference's 95 % interval.
-
-    Student's t with a two-way jackknife variance. Each system is left out once and each dialogue once, and the coefficients
-    are computed anew; cells, which weigh little, count by their influences. With one system only, or one dialogue, the other
-    alone counts; systems that are given count as one. ``design.average`` is not looked at.
-    """
-    if design.given and not design.average:
+        # Each mean is a unit of its own, and all are of one dialogue.
+        scores, ratings = system_means(scores, design), system_means(ratings, design)
+        codes = np.arange(design.counts[0], dtype=np.intp)
+        design = Design(codes, np.zeros_like(codes))
+        if name != "pearson":
+            none = np.full((len(scores), len(scores)), np.nan)
+            p = swap_systems(scores, ratings, name, resamples, seed) if resamples else none
+            return coefficients(scores, ratings, design, [name])[:, 0], p, none
+    elif design.given:
         design = replace(design, systems=np.zeros_like(design.systems))
     result = over_units(scores, ratings, design, name)
     drawn = variances(result, 2)
@@ -203,7 +167,7 @@ def jackknife_t(scores: Floats, ratings: Floats, design: Design, name: Coefficie
 def _over_dialogues(
     scores: Floats, ratings: Floats, design: Design, name: Coefficient, resamples: int, seed: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Do what :func:`jackknife_t` does for means of systems that are given: resample dialogues alone.
+    """Do the same for means of systems that are given: resample dialogues alone.
 
     Student's t with the variance that a difference has over resamples of dialogues. p and reach are NaN where fewer than
     half of the resamples have both coefficients, or none differs: that is no precision.
@@ -220,38 +184,3 @@ def _over_dialogues(
     variance[~(variance > CLOSE**2)] = np.nan
     none = np.zeros_like(variance)
     return values, *Variances.of(none, variance, none, (1, count)).test(values[:, None] - values, variance)
-
-
-def williams(r_ay: npt.ArrayLike, r_by: npt.ArrayLike, r_ab: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
-    """Return the two-sided p of Williams' test of two correlations that share a side.
-
-    Parameters
-    ----------
-    r_ay, r_by
-        Correlations of the two metrics with the ratings.
-    r_ab
-        Correlation of the two metrics.
-    n
-        Number of independent points, more than 3. The test takes points to be independent and normal (Pearson; for
-        ranks it is an approximation). Units that share systems or dialogues are not independent: with n = units it is
-        too liberal, and only over means of systems is n known, the number of systems.
-
-    Returns
-    -------
-    array
-        Broadcast over the four; NaN where one is missing, n is below 4 or the three correlations fit no sample; 1 where
-        the first two are equal.
-
-    Notes
-    -----
-    Equation 7 of Steiger (1980), "Tests for comparing elements of a correlation matrix": Student's t with n - 3 degrees
-    of freedom.
-    """
-    ay, by, ab, count = np.broadcast_arrays(*(np.asarray(side, dtype=np.float64) for side in (r_ay, r_by, r_ab, n)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        determinant = 1 - ay**2 - by**2 - ab**2 + 2 * ay * by * ab
-        spread = 2 * determinant * (count - 1) / (count - 3) + ((ay + by) / 2) ** 2 * (1 - ab) ** 3
-        statistic = (ay - by) * np.sqrt((count - 1) * (1 + ab) / spread)
-        p = 2 * stats.t.sf(np.abs(statistic), count - 3)
-    complete = ~(np.isnan(ay) | np.isnan(by) | np.isnan(ab)) & (count > 3)
-    return np.asarray(np.where(complete & (ay == by), 1.0, np.where(complete, p, np.nan)))

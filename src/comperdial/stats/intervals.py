@@ -4,12 +4,10 @@ It is a bootstrap of what was sampled: systems, dialogues, and, for each system 
 variance on the scale of Fisher's z. Over units, the variance of the value is that of systems plus that of dialogues, a little
 too much since both hold what a system alone does in a dialogue. Over the means of systems that share is large, and the
 variance of dialogues within systems is taken away (the two-way variance of Cameron, Gelbach and Miller, 2011); it stays at
-least the larger of the first two. A resample of n things varies by (n - 1) / n too little; that is made good. This choice
-between two formulas was made on 100 simulated benchmarks. The interval is the value -+ a quantile of Student's t times the
-standard error, on the scale of z and turned back, so that it stays within -1 and 1. Its degrees of freedom are
-Satterthwaite's: near the number of dialogues - 1 where dialogues matter most, near that of systems - 1 where systems do. Over
-the means of 4 to 10 systems nothing is resampled (:func:`posterior_interval`). benchmarks/coverage.py prints what this and
-other ways cover.
+least the larger of the first two. A resample of n things varies by (n - 1) / n too little; that is made good. The interval is
+the value -+ a quantile of Student's t times the standard error, on the scale of z and turned back. Its degrees of freedom are
+Satterthwaite's. Over the means of 4 to 10 systems nothing is resampled (:func:`posterior_interval`). benchmarks/coverage.py
+prints what this and other ways cover.
 
 Where systems are given (``Design.fixed``, and a metric that scored fewer than four), what is to be covered is the value of
 these systems over ever more dialogues: the variance is that of dialogues alone. benchmarks/given_systems.py prints what that
@@ -21,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +34,6 @@ from comperdial.stats.means import paired_means
 _CELLS = 2**25
 # Up to so many systems, what resamples say is too little: they have an interval of their own (docs/validation.md).
 FEW = 10
-# An interval needs this share of its resamples to have a coefficient.
-SHARE = 0.5
 # From here on a coefficient counts as 1.
 _PERFECT = 1 - 1e-9
 
@@ -73,12 +70,9 @@ def intervals(
     Parameters
     ----------
     scores, ratings, design, names
-        As in :func:`coefficients`.
-    resamples
-        How many of each kind.
-    seed
-        Of the resamples; the same for all metrics and coefficients. The same data in another order of units give the
-        same intervals.
+        As in :func:`comperdial.stats.coefficients.coefficients`.
+    resamples, seed
+        Of each kind; the same for all metrics and coefficients, whatever the order of units.
     confidence
         Share of intervals that are to cover, between 0 and 1.
 
@@ -89,30 +83,22 @@ def intervals(
         systems (resamples of a perfect order are perfect, which is no precision); over the means of fewer than four
         systems; where fewer than half of the resamples have a coefficient; and where nothing was resampled that
         varies. A side that has one member only is not resampled.
-
-    Raises
-    ------
-    ValueError
-        As :func:`coefficients`; fewer than two resamples; a confidence outside (0, 1).
     """
     x, y = checked(scores, ratings, design, names)
     if resamples < 2 or not 0 < confidence < 1:
         raise ValueError(f"expected 2 resamples or more and 0 < confidence < 1, got {resamples} and {confidence}")
     value = coefficients(x, y, design, names)
-    kept = ~np.isnan(x)
     systems, dialogues = (
-        np.array([len(np.unique(codes[row])) for row in kept], dtype=np.intp).reshape(-1, 1)
+        np.array([len(np.unique(codes[row])) for row in ~np.isnan(x)], dtype=np.intp).reshape(-1, 1)
         for codes in (design.systems, design.dialogues)
     )
     given = np.asarray(design.fixed | ((systems > 1) & (systems < FEWEST_SAMPLED)))
-    rng = np.random.default_rng(seed)
+    drawn = _resampled(x, y, design, names, resamples, np.random.default_rng(seed))
     # A resample of few varies too little, as the variance about a mean of n divided by n and not by n - 1 does.
-    of_systems, of_dialogues, of_cells = [
-        np.where(n > 1, spread(values) * n / np.maximum(n - 1, 1), 0.0)
-        for values, n in zip(
-            _resampled(x, y, design, names, resamples, rng), (systems, dialogues, dialogues), strict=True
-        )
-    ]
+    of_systems, of_dialogues, of_cells = (
+        np.where(n > 1, _spread(values) * n / np.maximum(n - 1, 1), 0.0)
+        for values, n in zip(drawn, (systems, dialogues, dialogues), strict=True)
+    )
     of_systems = np.where(given, 0.0, of_systems)
     both = total = of_systems + of_dialogues
     if design.average:
@@ -122,15 +108,14 @@ def intervals(
     shares = of_systems**2 / np.maximum(systems - 1, 1) + of_dialogues**2 / np.maximum(dialogues - 1, 1)
     with np.errstate(all="ignore"):
         freedom = np.maximum(np.minimum(total, both) ** 2 / shares, 1.0)
-        # Resamples of a perfect coefficient are perfect, and of one unit all the same: that is no precision.
         error = np.sqrt(np.where((total > 0) & (np.abs(value) < _PERFECT), total, np.nan))
         reach = stats.t.ppf((1 + confidence) / 2, freedom) * error
         low, high = np.tanh(np.arctanh(value) - reach), np.tanh(np.arctanh(value) + reach)
     if design.average:
-        for row in np.flatnonzero((systems >= FEWEST_SAMPLED) & (systems <= FEW)) if not design.fixed else ():
-            for at, name in enumerate(names):
-                ends = posterior_interval(float(value[row, at]), int(systems[row, 0]), name, confidence)
-                low[row, at], high[row, at] = ends
+        few = (systems >= FEWEST_SAMPLED) & (systems <= FEW) & (not design.fixed)
+        for row, at in np.argwhere(np.broadcast_to(few, value.shape)):
+            ends = posterior_interval(float(value[row, at]), int(systems[row, 0]), names[at], confidence)
+            low[row, at], high[row, at] = ends
         low[systems[:, 0] < FEWEST_SAMPLED] = np.nan
     none = np.isnan(value) | np.isnan(low) | np.isnan(high)
     low, high = (np.where(none, np.nan, np.clip(end, -1, 1)) for end in (low, high))
@@ -139,9 +124,7 @@ def intervals(
 
 def bootstrap(count: int, resamples: int, rng: np.random.Generator) -> Floats:
     """Return how often each of ``count`` clusters is drawn, with replacement: shape (resamples, count)."""
-    if not count:
-        return np.ones((resamples, 0))
-    return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
+    return rng.multinomial(count, np.full(count, 1 / max(count, 1)), size=resamples).astype(np.float64)
 
 
 def _resampled(
@@ -154,7 +137,7 @@ def _resampled(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the coefficients, (resamples, metrics, names), of resamples of systems, of dialogues and of each system's own.
 
-    The last are those of the dialogues of each system by itself, of means of systems; NaN over units.
+    The last are of means of systems only. All are NaN where no resamples are needed.
     """
     # Two or three systems are given: over units, dialogues alone are drawn.
     together = not design.average and not design.fixed and design.given
@@ -162,6 +145,8 @@ def _resampled(
     systems = bootstrap(int(codes.max(initial=-1)) + 1, resamples, rng)
     dialogues = bootstrap(design.counts[1], resamples, rng)
     of_systems, within = (np.full((resamples, len(scores), len(names)), np.nan) for _ in range(2))
+    if design.average and not design.fixed and design.counts[0] <= FEW:
+        return of_systems, of_systems, within
     if not design.average:
         of_systems = over_clusters(scores, ratings, codes, systems, names)
         return of_systems, over_clusters(scores, ratings, design.dialogues, dialogues, names), within
@@ -181,15 +166,14 @@ def _resampled(
     return of_systems, over_means(scores, ratings, design, dialogues, names), within
 
 
-def spread(values: Floats) -> Floats:
-    """Return the variance of resamples of a value on the scale of Fisher's z: shape (metrics, names)."""
+def _spread(values: Floats) -> Floats:
+    """Return the variance of resamples on the scale of Fisher's z, (metrics, names); NaN where fewer than half have a value."""
     # A resample that is perfect has no z: it counts as the highest of those that are not.
     size = np.abs(values)
     highest = np.where(size < _PERFECT, size, 0.0).max(axis=0)
     z = np.arctanh(np.where(size < _PERFECT, values, np.sign(values) * highest))
-    n = (~np.isnan(z)).sum(axis=0)
-    enough = n >= max(SHARE * len(values), 2)
-    variance = np.full(n.shape, np.nan)
+    enough = (~np.isnan(z)).sum(axis=0) >= max(len(values) / 2, 2)
+    variance = np.full(enough.shape, np.nan)
     variance[enough] = np.nanvar(z[:, enough], axis=0, ddof=1)
     return variance
 
@@ -208,36 +192,19 @@ _Z = np.linspace(-15, 15, 6001)
 
 
 def posterior_interval(value: float, systems: int, name: Coefficient, confidence: float) -> tuple[float, float]:
-    """Return the ends of the interval of a coefficient over the means of systems.
+    """Return the ends of the interval of a coefficient over the means of 4 to ``FEW`` systems.
 
-    Parameters
-    ----------
-    value
-        Between -1 and 1; a rank coefficient of ties is taken as the nearest one that has none.
-    systems
-        How many, 4 to ``FEW``.
-    name
-        ``pearson``, ``spearman`` or ``kendall``.
-    confidence
-        Between 0 and 1.
-
-    Returns
-    -------
-    tuple
-        Low and high end. The interval reaches to the value where what is likely lies nearer to 0. NaN for NaN, and
-        for a Pearson of 1 or -1: points on a line were not drawn from what is assumed.
+    A rank coefficient of ties is taken as the nearest one that has none. The interval reaches to the value where what is
+    likely lies nearer to 0. NaN for NaN, and for a Pearson of 1 or -1: points on a line were not drawn from what is assumed.
     """
     if np.isnan(value):
         return value, value
     tails = (1 - confidence) / 2, (1 + confidence) / 2
-    if name == "pearson":
-        low, high = _of_pearson(value, systems, tails)
-    else:
-        low, high = _of_ranks(value, systems, name, tails)
+    low, high = (_of_pearson if name == "pearson" else _of_ranks)(value, systems, name, tails)
     return min(low, value), max(high, value)
 
 
-def _of_pearson(r: float, n: int, tails: tuple[float, float]) -> tuple[float, float]:
+def _of_pearson(r: float, n: int, _: Coefficient, tails: tuple[float, float]) -> tuple[float, float]:
     """Return quantiles of the population's r, from the exact density of the sample's (Hotelling 1953)."""
     if not abs(r) < 1:
         return float("nan"), float("nan")
@@ -254,31 +221,28 @@ def _of_pearson(r: float, n: int, tails: tuple[float, float]) -> tuple[float, fl
 @cache
 def _of_ranks(value: float, n: int, name: Coefficient, tails: tuple[float, float]) -> tuple[float, float]:
     """Return quantiles of the population's coefficient, from the samples with a value like this."""
-    populations, made = _simulated(n)[name == "kendall"]
-    distance = np.abs(made - value)
+    populations, *made = _simulated(n)
+    distance = np.abs(made[name == "kendall"] - value)
     tau = np.quantile(populations[distance <= distance.min() + 1e-9], tails)
     low, high = 6 / np.pi * np.arcsin(np.sin(np.pi * tau / 2) / 2) if name == "spearman" else tau
     return float(low), float(high)
 
 
 @cache
-def _simulated(n: int) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Draw populations and samples of n from them: tau of the populations, with Spearman's and Kendall's of samples."""
+def _simulated(n: int) -> list[Floats]:
+    """Draw populations and a sample of n from each: tau of the populations, Spearman's and Kendall's of the samples."""
     rng = np.random.default_rng([_SEED, n])
     tau = rng.uniform(-1, 1, _DRAWS)
     rho = np.sin(np.pi * tau / 2)
     x = rng.standard_normal((n, _DRAWS), dtype=np.float32)
     y = rho * x + np.sqrt(1 - rho**2) * rng.standard_normal((n, _DRAWS), dtype=np.float32)
-    ranks = np.zeros((2, n, _DRAWS), dtype=np.int8)
-    alike = np.zeros(_DRAWS, dtype=np.int16)
-    for one in range(n):
-        for other in range(one):
-            above = x[one] > x[other], y[one] > y[other]
-            alike += above[0] == above[1]
-            for side, up in zip(ranks, above, strict=True):
-                side[one] += up
-                side[other] += ~up
+    ranks, alike = np.zeros((2, n, _DRAWS), dtype=np.int8), np.zeros(_DRAWS, dtype=np.int16)
+    for one, other in combinations(range(n), 2):
+        above = x[one] > x[other], y[one] > y[other]
+        alike += above[0] == above[1]
+        for side, up in zip(ranks, above, strict=True):
+            side[one] += up
+            side[other] += ~up
     apart = ((ranks[0] - ranks[1]).astype(np.int32) ** 2).sum(axis=0)
     spearman, kendall = 1 - 6 * apart / (n**3 - n), 4 * alike / (n**2 - n) - 1
-    both = np.concatenate([tau, -tau])
-    return (both, np.concatenate([spearman, -spearman])), (both, np.concatenate([kendall, -kendall]))
+    return [np.concatenate([side, -side]) for side in (tau, spearman, kendall)]

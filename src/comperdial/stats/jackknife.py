@@ -54,15 +54,12 @@ class Replicates:
     residuals: Floats | None = None
 
     def _each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Replicates:
-        changed: dict[str, Any] = {
-            field.name: None if (part := getattr(self, field.name)) is None else change(part) for field in fields(self)
-        }
-        return replace(self, **changed)
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: None if part is None else change(part) for name, part in parts.items()})
 
     def rows(self, chosen: Sequence[int]) -> Replicates:
         """Return those of some of the metrics."""
-        at = np.asarray(chosen, dtype=np.intp)
-        return self._each(lambda part: part[at])
+        return self._each(lambda part: part[np.asarray(chosen, dtype=np.intp)])
 
     def with_zero(self) -> Replicates:
         """Return them with one more metric, whose value is always 0: a difference from it is a value by itself."""
@@ -72,25 +69,18 @@ class Replicates:
 def over_units(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, name: Coefficient) -> Replicates:
     """Return a coefficient over all units, and what it would be without each cluster; without a cell, by its influence.
 
-    Parameters
-    ----------
-    scores, ratings
-        Shapes (metrics, n) and (n,), nothing missing.
-    design
-        Of the n units; ``average`` is not looked at.
-    name
-        ``pearson``, ``spearman`` or ``kendall``.
+    Scores, (metrics, n), and ratings, (n,), have nothing missing; ``design.average`` is not looked at.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     codes = design.cells
-    result = [influence(row, human, name) for row in table]
-    values = np.array([value for value, _ in result])
     clusters = int(codes.max(initial=-1)) + 1
-    sums = np.array([np.bincount(codes, moves) for _, moves in result]).reshape(len(table), clusters) / len(human)
-    return Replicates(
-        values, without_each(table, human, design.systems, name), without_each(table, human, design.dialogues, name),
-        values[:, np.newaxis] - sums * clusters / max(clusters - 1, 1), np.full(len(table), len(human), dtype=np.intp),
-    )  # fmt: skip
+    values, cells = np.empty(len(table)), np.empty((len(table), clusters))
+    for row, side in enumerate(table):
+        values[row], moves = influence(side, human, name)
+        lost = np.bincount(codes, moves, clusters) / len(human)
+        cells[row] = values[row] - lost * clusters / max(clusters - 1, 1)
+    systems, dialogues = (without_each(table, human, of, name) for of in (design.systems, design.dialogues))
+    return Replicates(values, systems, dialogues, cells, np.full(len(table), len(human), dtype=np.intp))
 
 
 def weighted(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
@@ -100,35 +90,27 @@ def weighted(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
     """
 
     def summed(name: str) -> Floats:
-        widest = max(getattr(result, name).shape[1] for _, result in parts)
-        rows = []
-        for weight, result in parts:
-            without = getattr(result, name)
-            rows.append(
-                weight * (without if without.shape[1] else np.repeat(result.values[:, np.newaxis], widest, axis=1))
-            )
+        sides = [(weight, getattr(part, name), part.values[:, np.newaxis]) for weight, part in parts]
+        widest = max(without.shape[1] for _, without, _ in sides)
+        rows = [
+            weight * (without if without.shape[1] else np.repeat(value, widest, axis=1))
+            for weight, without, value in sides
+        ]
         return np.asarray(np.sum(rows, axis=0))
 
-    values = np.asarray(np.sum([weight * result.values for weight, result in parts], axis=0))
-    of_pairs = [weight * result.residuals for weight, result in parts if result.residuals is not None]
+    values = np.asarray(np.sum([weight * part.values for weight, part in parts], axis=0))
+    residuals = [weight * part.residuals for weight, part in parts if part.residuals is not None]
     return Replicates(
         values, summed("systems"), summed("dialogues"), summed("cells"), parts[0][1].n,
-        residuals=np.sum(of_pairs, axis=0) if of_pairs else None,
+        residuals=np.sum(residuals, axis=0) if residuals else None,
     )  # fmt: skip
 
 
 def residuals_of(pairs: npt.ArrayLike) -> Floats:
-    """Return what is left of what pairs of systems say when the means of both their systems are taken off.
+    """Return the residuals of D_ij = mean + h_i + h_j by least squares: shape (metrics, pairs).
 
-    Parameters
-    ----------
-    pairs
-        Shape (metrics, systems, systems), symmetric, at least three systems; the diagonal does not matter.
-
-    Returns
-    -------
-    array
-        Shape (metrics, pairs): the residuals of D_ij = mean + h_i + h_j by least squares.
+    D, a value of each pair of three systems or more, has the shape (metrics, systems, systems) and is symmetric; its diagonal
+    does not matter.
     """
     table = np.array(pairs, dtype=np.float64)
     systems = table.shape[-1]
@@ -207,17 +189,16 @@ def variances(result: Replicates, fewest: int = FEWEST_SAMPLED) -> Variances:
     what is too much is taken off, so that the variance is that of a U-statistic without bias, but never less than if pairs
     had nothing else.
     """
-    square = len(result.values), len(result.values)
-    sides = [without if without.shape[1] >= fewest else None for without in (result.systems, result.dialogues)]
-    of_systems, of_dialogues = (np.zeros(square) if side is None else _jackknifed(side) for side in sides)
-    if sides[0] is not None and result.residuals is not None:
-        count = sides[0].shape[1]
+    counts = tuple(side.shape[1] if side.shape[1] >= fewest else 1 for side in (result.systems, result.dialogues))
+    none = np.zeros((len(result.values), len(result.values)))
+    of_systems = _jackknifed(result.systems) if counts[0] > 1 else none
+    of_dialogues = _jackknifed(result.dialogues) if counts[1] > 1 else none
+    if counts[0] > 1 and result.residuals is not None:
+        count = counts[0]
         of_pairs = _between(result.residuals) / (count * (count - 3) / 2)
         excess = 2 * of_pairs / ((count - 1) * (count - 2))
         of_systems = np.maximum(of_systems - excess, of_systems * (count - 2) / (2 * (count - 1)))
-    both = sides[0] is not None and sides[1] is not None
-    of_cells = _jackknifed(result.cells) if both else np.zeros(square)
-    counts = [1 if side is None else side.shape[1] for side in sides]
+    of_cells = _jackknifed(result.cells) if min(counts) > 1 else none
     return Variances.of(of_systems, of_dialogues, of_cells, (counts[0], counts[1]))
 
 
@@ -229,7 +210,7 @@ def _jackknifed(without: Floats) -> Floats:
 
 
 def _between(rows: Floats) -> Floats:
-    """Sums of squares of the differences of all pairs of rows."""
+    """Return the sums of squares of the differences of all pairs of rows."""
     products = rows @ rows.T
     own = np.diag(products)
     return np.asarray(np.maximum(own[:, None] + own - 2 * products, 0))

@@ -13,40 +13,26 @@ TIED = 2.0**-44
 
 
 def merge_ties(values: npt.ArrayLike, sizes: npt.ArrayLike = 0.0) -> Floats:
-    """Make equal the means of a row that differ by rounding only.
+    """Make equal the means of a row (the last axis) that differ by rounding only, which depends on the order of summing.
 
-    A mean, or a score, depends in its last digits on the order of summing: two systems with the same ratings would get
-    different ranks.
-
-    Parameters
-    ----------
-    values
-        Rows along the last axis; NaN stays NaN.
-    sizes
-        Broadcast to values: the mean absolute value of what each mean is of, which is what it was rounded at. Numbers
-        nearer to each other than 2^-44 of this, or of themselves, are equal. May be left out where nothing that is
-        averaged is negative: the mean itself is as large then.
-
-    Returns
-    -------
-    array
-        Same shape: the smallest of those that are equal in place of each of them, all others as they were. What else
-        is in the row does not matter, however large it is.
+    ``sizes`` are the mean absolute values of what each mean is of, which it was rounded at; they may be left out if nothing
+    that is averaged is negative. Numbers nearer to each other than 2^-44 of this, or of themselves, are equal: the smallest of
+    them replaces each. NaN stays NaN.
     """
     table = np.asarray(values, dtype=np.float64)
-    if table.size == 0:
-        return table.copy()
-    order = np.argsort(table, axis=-1, kind="stable")
+    order = np.argsort(table, axis=-1)
     ordered = np.take_along_axis(table, order, axis=-1)
     size = np.take_along_axis(np.maximum(np.abs(table), sizes), order, axis=-1)
-    near = np.zeros(table.shape, dtype=np.bool_)
     with np.errstate(invalid="ignore"):
-        near[..., 1:] = np.diff(ordered, axis=-1) <= TIED * np.maximum(size[..., 1:], size[..., :-1])
-    if not (near[..., 1:] & (ordered[..., 1:] != ordered[..., :-1])).any():
+        apart = np.diff(ordered, axis=-1)
+        near = apart <= TIED * np.maximum(size[..., 1:], size[..., :-1])
+    if not (near & (apart > 0)).any():
         return table.copy()
-    first = np.maximum.accumulate(np.where(near, 0, np.arange(table.shape[-1])), axis=-1)
+    starts = np.zeros(table.shape, dtype=np.intp)
+    starts[..., 1:] = np.where(near, 0, np.arange(1, table.shape[-1]))
+    merged = np.take_along_axis(ordered, np.maximum.accumulate(starts, axis=-1), axis=-1)
     result = np.empty_like(table)
-    np.put_along_axis(result, order, np.take_along_axis(ordered, first, axis=-1), axis=-1)
+    np.put_along_axis(result, order, merged, axis=-1)
     return result
 
 
@@ -58,46 +44,28 @@ def group_means(values: Floats, codes: Integers, count: int) -> Floats:
 
 
 def system_means(values: npt.ArrayLike, design: Design) -> Floats:
-    """Average by system; means that differ by rounding only are ties.
+    """Average values, (n,) or (k, n), by system: shape (systems,) or (k, systems).
 
-    Parameters
-    ----------
-    values
-        Shape (n,) or (k, n), scores or ratings of the units of the design; NaN where missing, and left out.
-    design
-        Of the n units.
-
-    Returns
-    -------
-    array
-        Shape (systems,) or (k, systems), NaN for a system without a value.
+    Missing values (NaN) are left out; a system without any has NaN. Means that differ by rounding only are ties.
     """
     table = np.atleast_2d(np.asarray(values, dtype=np.float64))
     count = design.counts[0]
-    result, sizes = np.full((len(table), count), np.nan), np.zeros((len(table), count))
-    for at, row in enumerate(table):
-        there = ~np.isnan(row)
-        codes, present = design.systems[there], row[there]
-        result[at] = group_means(present, codes, count)
-        if present.min(initial=0.0) < 0:
-            sizes[at] = group_means(np.abs(present), codes, count)
-    return merge_ties(result, sizes).reshape(*np.shape(values)[:-1], count)
+    means, sizes = (
+        np.array(
+            [
+                group_means(row[there], design.systems[there], count)
+                for row, there in zip(of, ~np.isnan(of), strict=True)
+            ]
+        )
+        for of in (table, np.abs(table))
+    )
+    return merge_ties(means.reshape(-1, count), sizes.reshape(-1, count)).reshape(*np.shape(values)[:-1], count)
 
 
 def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) -> tuple[Floats, Floats]:
-    """Average metrics and ratings by system, each metric over the units that it scored and people rated.
+    """Average metrics, (metrics, n), and ratings, (n,), by system, each metric over the units that it scored and people rated.
 
-    Parameters
-    ----------
-    scores, ratings
-        Shapes (metrics, n) and (n,), NaN where missing.
-    design
-        Of the n units.
-
-    Returns
-    -------
-    tuple
-        Means of scores and of ratings, each of shape (metrics, systems) and as :func:`system_means` gives them.
+    Both tables of means have the shape (metrics, systems), since ratings are those of a metric's units.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     x = system_means(np.where(np.isnan(human), np.nan, table), design)
@@ -105,3 +73,11 @@ def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) 
     for rows, kept in by_units(table):
         y[rows] = system_means(np.where(kept, human, np.nan), design)
     return x, y
+
+
+def paired(scores: Floats, ratings: Floats, design: Design) -> list[tuple[Floats, Floats]]:
+    """Return each metric's complete pairs of score and rating: of units, or of systems' means if the design averages."""
+    if not design.average:
+        return [(row[there], ratings[there]) for row, there in zip(scores, ~np.isnan(scores), strict=True)]
+    means = zip(*paired_means(scores, ratings, design), strict=True)
+    return [(x[there], y[there]) for x, y in means for there in [~np.isnan(x)]]

@@ -12,15 +12,7 @@ from comperdial.stats.design import Floats, Integers
 def holm(p: npt.ArrayLike) -> Floats:
     """Adjust p-values by Holm's step-down rule: the chance of any false finding among all stays below alpha.
 
-    Parameters
-    ----------
-    p
-        Any shape; NaN stays NaN and is not counted as a test. Give each unordered pair once.
-
-    Returns
-    -------
-    array
-        Same shape.
+    ``p`` has any shape; NaN stays NaN and is not counted as a test. Give each unordered pair once.
     """
     values = np.array(p, dtype=np.float64)
     known = np.flatnonzero(~np.isnan(values))
@@ -31,7 +23,7 @@ def holm(p: npt.ArrayLike) -> Floats:
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
-    """Adjust p-values by Benjamini and Hochberg's step-up rule (1995): of what is found, at most a share alpha is false.
+    """Adjust p-values by Benjamini and Hochberg's step-up rule (1995): at most a share alpha of the findings is false.
 
     That share, the false discovery rate, is expected over repetitions. It is kept where tests are independent or
     positively dependent, as tests of metrics against the same ratings mostly are; it is less strict than :func:`holm`.
@@ -50,29 +42,14 @@ def rank_clusters(values: npt.ArrayLike, p: npt.ArrayLike, alpha: float = 0.05) 
     of the cluster so far. Within a cluster no metric is significantly better than another; the first metric of a later
     cluster is worse than some, not each, of the one before.
 
-    Parameters
-    ----------
-    values
-        Shape (metrics,): coefficients, more is better. Equal values keep their order.
-    p
-        Shape (metrics, metrics), symmetric, adjusted or not. A NaN is no significant difference.
-    alpha
-        Level of the tests.
-
-    Returns
-    -------
-    array
-        Shape (metrics,): 1 for the best; 0, no rank, where the value is NaN.
+    Values, (metrics,), are the better the higher; p, (metrics, metrics), is symmetric, adjusted or not, and NaN is no
+    significant difference. Ranks, (metrics,), begin with 1; 0, no rank, where the value is NaN.
     """
     given, tests = np.asarray(values, dtype=np.float64), np.asarray(p, dtype=np.float64)
-    if given.ndim != 1 or tests.shape != (len(given), len(given)):
-        raise ValueError(f"expected values (metrics,) and p (metrics, metrics), got {given.shape} and {tests.shape}")
     ranks = np.zeros(len(given), dtype=np.intp)
     cluster: list[int] = []
     rank = 1
-    for metric in np.argsort(-given, kind="stable"):
-        if np.isnan(given[metric]):
-            continue
+    for metric in np.argsort(-given, kind="stable")[: (~np.isnan(given)).sum()]:
         if np.any(tests[cluster, metric] <= alpha):
             rank, cluster = rank + 1, []
         cluster.append(int(metric))

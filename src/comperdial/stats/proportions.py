@@ -1,16 +1,15 @@
-"""Shares of yes and no, with intervals that know which of them come from the same thing."""
+"""Shares of yes and no, with intervals that respect which units belong together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(NamedTuple):
     """A share with the ends of its interval; all NaN where nothing was counted. ``n`` counts units."""
 
     value: float
@@ -30,9 +29,9 @@ def share(hits: npt.ArrayLike, clusters: npt.ArrayLike) -> Share:
     clusters of 5 units, in 90 to 98 % with 40 of 1 to 9, and in 92 to 96 % with 300 of mostly 1 or 2.
     """
     yes = np.asarray(hits, dtype=np.bool_)
-    n, nan = len(yes), float("nan")
+    n = len(yes)
     if not n:
-        return Share(nan, nan, nan, 0)
+        return Share(np.nan, np.nan, np.nan, 0)
     value = float(yes.mean())
     codes = np.unique(np.asarray(clusters), return_inverse=True)[1].reshape(-1)
     sizes = np.bincount(codes).astype(np.float64)
@@ -40,7 +39,7 @@ def share(hits: npt.ArrayLike, clusters: npt.ArrayLike) -> Share:
     if count == n:
         return Share(value, *_wilson(value, n, float(stats.norm.ppf(0.975))), n)
     if count == 1:
-        # One thing, however often it was looked at, says nothing about others.
+        # A single cluster says nothing about others.
         return Share(value, 0.0, 1.0, n)
     sums = np.bincount(codes, weights=yes)
     variance = count / (count - 1) * float(((sums - value * sizes) ** 2).sum()) / n**2

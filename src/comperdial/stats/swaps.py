@@ -23,7 +23,6 @@ import numpy.typing as npt
 from scipy import stats
 
 from comperdial.stats import Measure
-from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import FEWEST_SAMPLED, Design, Flags, Floats, Integers
 from comperdial.stats.jackknife import CLOSE, Replicates
 from comperdial.stats.means import merge_ties, paired_means
@@ -138,9 +137,7 @@ def _of_means(a: Floats, b: Floats, y: Floats, measure: Measure) -> Floats:
     return _of_pairs((above == rated) / (n * (n - 1) / 2))
 
 
-def _swap_p(
-    linear: Floats, resamples: int, most: int, draw: Callable[[int], Floats], *, keep: bool = False
-) -> tuple[Floats, list[Floats]]:
+def _swap_p(linear: Floats, resamples: int, most: int, draw: Callable[[int], Floats]) -> Floats:
     """Return (1 + swaps as far out as the data) / (1 + swaps) of pairs of metrics, which share the swaps.
 
     A pair gets ``resamples`` swaps, and more while fewer than ``ENOUGH`` are as far out, up to ``most``. To stop early only
@@ -153,26 +150,20 @@ def _swap_p(
         Shape (pairs, units).
     draw
         Returns so many random signs of all units: shape (count, units).
-    keep
-        Whether to return the absolute differences of each pair's swaps, too.
     """
     observed = np.abs(linear.sum(axis=1))
     counts, swaps = np.zeros(len(linear)), np.zeros(len(linear))
-    kept: list[list[Floats]] = [[] for _ in linear]
     unsure, done, target = np.arange(len(linear)), 0, resamples
     while len(unsure):
         while done < target:
             size = min(max(1, _AT_ONCE // linear.shape[1]), target - done)
             drawn = np.abs(linear[unsure] @ draw(size).T)
             counts[unsure] += _as_far(drawn, observed[unsure, np.newaxis])
-            if keep:
-                for pair, differences in zip(unsure, drawn, strict=True):
-                    kept[pair].append(differences)
             done += size
         swaps[unsure] = done
         unsure = unsure[counts[unsure] < ENOUGH] if target < most else unsure[:0]
         target = max(target, min(4 * target, most))
-    return (1 + counts) / (1 + swaps), [np.concatenate(differences) for differences in kept] if keep else []
+    return (1 + counts) / (1 + swaps)
 
 
 # Whole systems swapped
@@ -185,10 +176,8 @@ def swap_systems(
     resamples: int,
     seed: int,
     most: int = SWAPS,
-    *,
-    intervals: bool = False,
-) -> tuple[Floats, Floats]:
-    """Return the two-sided p of each pair of metrics from swaps of whole systems, and the reach of its interval.
+) -> Floats:
+    """Return the two-sided p of each pair of metrics from swaps of whole systems.
 
     Parameters
     ----------
@@ -201,34 +190,17 @@ def swap_systems(
         Swaps of each pair, and of a pair with fewer than ``ENOUGH`` of them as far out as the data.
     seed
         All pairs share the swaps; p of a pair does not depend on what other pairs there are.
-    intervals
-        Whether to keep every swap's difference, which intervals are made of.
 
     Returns
     -------
-    tuple
-        Both (metrics, metrics) and symmetric. p is 1 on the diagonal; NaN for a metric that does not vary. The reach is
-        half the width of the 95 % interval of the difference: the largest difference among the swaps whose p would not
-        be below 0.05. It takes the difference to vary as much where it is not 0 as where it is. NaN where no difference
-        would be significant, as with five systems, or not asked for.
+    array
+        Shape (metrics, metrics), symmetric, 1 on the diagonal; NaN for a metric that does not vary.
     """
     usable = _varying(scores, ratings)
     pairs = combinations(_standardised(scores[usable]), 2)
     linear = np.array([_of_means(a, b, ratings, measure) for a, b in pairs]).reshape(-1, len(ratings))
     draw = partial(draw_signs, np.random.default_rng(seed), width=len(ratings))
-    p, drawn = _swap_p(linear, resamples, most, draw, keep=intervals)
-    reach = [_reach(differences) for differences in drawn] if intervals else np.nan
-    return _square(len(scores), usable, p, 1.0), _square(len(scores), usable, reach, np.nan)
-
-
-def _reach(drawn: Floats) -> float:
-    """Return the largest of the differences drawn that is not significant; NaN where none would be."""
-    ordered = np.sort(drawn)
-    as_far = len(ordered) - np.searchsorted(ordered, ordered - CLOSE)
-    p = (1 + as_far) / (1 + len(ordered))
-    usual = ordered[p >= ALPHA]
-    # What differs from it by rounding only is no more significant.
-    return float(usual[-1]) + CLOSE if len(usual) and len(usual) < len(ordered) else float("nan")
+    return _square(len(scores), usable, _swap_p(linear, resamples, most, draw), 1.0)
 
 
 def swap_systems_of_pairs(
@@ -267,7 +239,7 @@ def swap_systems_of_pairs(
     if systems < FEWEST_SAMPLED or not resamples:
         return _square(len(table), usable, np.nan, 1.0)
     if measure != "spa":
-        return swap_systems(means, rated[0], measure, resamples, seed, most)[0]
+        return swap_systems(means, rated[0], measure, resamples, seed, most)
     signs = sign_flips(int(items.max()) + 1, resamples, seed)
     *sides, of_ratings = (system_matrix(row, design.systems, items) for row in (*_standardised(table[usable]), human))
     known = p_better(of_ratings, of_ratings, signs)
@@ -276,7 +248,7 @@ def swap_systems_of_pairs(
         p = np.array([[p_better(one, other, signs) for other in pair] for one in pair])
         linear.append(_of_pairs(np.nan_to_num(1 - np.abs(p - known))) / (systems * (systems - 1) / 2))
     draw = partial(draw_signs, np.random.default_rng(seed), width=systems)
-    p, _ = _swap_p(np.array(linear).reshape(-1, systems), resamples, most, draw)
+    p = _swap_p(np.array(linear).reshape(-1, systems), resamples, most, draw)
     return _square(len(table), usable, p, 1.0)
 
 
