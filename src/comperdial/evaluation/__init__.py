@@ -6,7 +6,7 @@ from comperdial.evaluation.comparisons import differences, pairs
 from comperdial.evaluation.correlations import Detail, Known, correlations
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.robustness import Subsampling, curves, power
-from comperdial.evaluation.samples import HUMAN, Sample, samples
+from comperdial.evaluation.samples import HUMAN, Sample, Tables, samples
 from comperdial.stats import COEFFICIENTS
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Known",
     "Sample",
     "Subsampling",
+    "Tables",
     "ceilings",
     "correlations",
     "curves",
