@@ -162,7 +162,7 @@ def commands(folder: Path, stage: str) -> list[list[str]]:
         "merge": [["merge", *parts, "--output", folder / f"{SHARDED}_merged.parquet"]],
         "correlate": [
             ["correlate", *scores, *sampled, "--resamples", "1000", "--seed", "2024", "--ceilings",
-             folder / "ceilings.parquet", "--comparisons", folder / "comparisons.parquet", "--output",
+             folder / "ceilings.parquet", "--pairs", folder / "pairs.parquet", "--output",
              folder / "correlations.parquet", "--outputs", *DETAILS],
         ],
         "robustness": [

@@ -14,7 +14,7 @@ from scipy import stats
 
 from comperdial import evaluation, schema
 from comperdial.data.catalogue import load_catalogue
-from comperdial.evaluation import aggregate
+from comperdial.evaluation import ratings
 from comperdial.metrics import create, scoring
 from comperdial.stats.correlation import is_starred
 
@@ -182,7 +182,7 @@ def _read(path):
 
 def test_inter_annotator_agreement(root, usr_tables):
     """USR's Table 1, all 24 cells to four digits, but for one whose printed digits are transposed."""
-    found = pd.concat([aggregate.agreement(tables["ratings"]) for tables in usr_tables.values()])
+    found = pd.concat([ratings.agreement(tables["ratings"]) for tables in usr_tables.values()])
     ours = found.set_index(["dataset", "dimension", "coefficient"])["value"]
     published = _read(root / "studies/usr/agreement.csv")
     assert len(published) == 24

@@ -69,7 +69,7 @@ def test_score_then_correlate(tmp_path, responses, capsys):
     plain = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert len(plain) == 3 * 3
     assert plain["low"].isna().all()
-    assert main([*arguments, "--comparisons", str(tmp_path / "pairs.csv")]) == 1
+    assert main([*arguments, "--pairs", str(tmp_path / "pairs.csv")]) == 1
     assert "--resamples: no resamples; expected 2 or more" in capsys.readouterr().err
 
 
@@ -305,7 +305,7 @@ def test_bad_ratings(tmp_path, capsys, responses):
     ratings.write_text("context_id,rating\n1,2\n")
     assert "no column 'system_id'" in fails(capsys, "correlate", scores, "--ratings", ratings)
     ratings.write_text("context_id,system_id,rating\n1,a,good\n")
-    assert "column 'rating' holds 'good'; expected a finite number" in fails(
+    assert "record 1, column 'rating': holds 'good'; expected a number" in fails(
         capsys, "correlate", scores, "--ratings", ratings
     )
 

@@ -7,7 +7,7 @@ from scipy import stats
 
 from comperdial import evaluation, schema
 from comperdial.evaluation.dimensions import dimension_correlations
-from comperdial.evaluation.rated import RatedSet
+from comperdial.evaluation.samples import Tables
 
 PLAIN = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
 
@@ -83,11 +83,11 @@ def test_each_level_leaves_out_each_system_in_turn(six, found, level):
 
 def test_a_study_leaves_out_systems_that_its_intervals_do_not_resample():
     scores, ratings, contexts = tables(3)
-    known = RatedSet("d", "turn", ratings, contexts)
+    known = Tables(scores, ratings, contexts)
     one = {"system_id": "chatbot"}
     apart = contexts.assign(dataset="e")
     unknown = [frame[frame["system_id"] == "s1"].assign(dataset="e", **one) for frame in (scores, ratings)]
-    sets = [(known, scores), (RatedSet("e", "turn", unknown[1], apart), unknown[0])]
-    made = pd.concat(dimension_correlations(*one_set, resamples=0) for one_set in sets)
+    sets = [known, Tables(*unknown, apart)]
+    made = pd.concat(dimension_correlations(one_set, resamples=0) for one_set in sets)
     assert set(made.loc[made["metric"] == "easy", "loso_system"].dropna()) == {"s0"}
     assert made.groupby("dataset")["loso_system"].count().to_dict() == {"d": 6, "e": 0}

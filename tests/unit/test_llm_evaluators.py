@@ -1,6 +1,7 @@
 """The study of LLMs as dialogue evaluators: correlations by dimension, ensembles, robustness ratios, and its tables."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,8 +15,8 @@ from comperdial.config.studies import read_study
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.evaluation.dimensions import between_dimensions, dimension_correlations
 from comperdial.evaluation.ensembles import Ensembles, averaged
-from comperdial.evaluation.rated import RatedSet
 from comperdial.evaluation.ratios import bounds_of, pairs_of, ratios
+from comperdial.evaluation.samples import Tables
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies import llm_evaluators
 
@@ -55,15 +56,14 @@ def rated():
             contexts.append(("d", f"d{d}t{t}", f"d{d}"))
             scores.append(("d", "turn", f"d{d}t{t}", "bot", "words", "mean", truth + rng.normal(), 0, "words|v:1"))
     contexts = pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id"])
-    return RatedSet("d", "dialogue", table("ratings", ratings), contexts), table("scores", scores)
+    return Tables(table("scores", scores), table("ratings", ratings), contexts)
 
 
 @pytest.fixture(scope="module")
 def found(rated):
-    scores = rated[1]
-    ensembles = Ensembles.of(STUDY["ensembles"], sorted(scores["metric"].unique()), VARIANTS)
+    ensembles = Ensembles.of(STUDY["ensembles"], sorted(rated.scores["metric"].unique()), VARIANTS)
     return dimension_correlations(
-        *rated, ensembles=ensembles, outputs={("words", "mean")}, own={"gpt-4_d": "gpt-4"}, resamples=60, seed=1
+        rated, ensembles=ensembles, outputs={("words", "mean")}, own={"gpt-4_d": "gpt-4"}, resamples=60, seed=1
     )
 
 
@@ -81,21 +81,21 @@ def means(rated, source, dimension):
 
 @pytest.mark.parametrize("source", ["human", "gpt-4"])
 def test_correlations_are_scipys_apart_for_each_source(rated, found, source):
-    tables, scores = rated
+    scores = rated.scores
     words = scores[scores["metric"] == "words"]
     own = words.groupby(words["item_id"].str.partition("t")[0])["value"].mean()
     for name, of in {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}.items():
         row = one(found, source=source, dimension="coherence", metric="words", coefficient=name)
-        expected = of(own, means(tables, source, "coherence").reindex(own.index))
+        expected = of(own, means(rated, source, "coherence").reindex(own.index))
         assert (row["value"], row["p"]) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
         assert (row["n"], row["coverage"], row["level"]) == (30, 1.0, "dialogue")
         assert row["low"] < row["value"] < row["high"]
 
 
 def test_ensembles_are_averages_and_a_judge_is_not_compared_with_its_own_ratings(rated, found):
-    tables, scores = rated
+    scores = rated.scores
     wide = scores[scores["level"] == "dialogue"].pivot(index="item_id", columns=["metric", "output"], values="value")
-    ratings = means(tables, "human", "overall").reindex(wide.index)
+    ratings = means(rated, "human", "overall").reindex(wide.index)
     expected = {
         f"ensemble-dimensions:{JUDGE}": wide[JUDGE][list(DIALOGUE[:4])].mean(axis=1),
         "ensemble-dimensions:implicit_lm": wide[ASKED].mean(axis=1),
@@ -111,10 +111,11 @@ def test_ensembles_are_averages_and_a_judge_is_not_compared_with_its_own_ratings
 
 
 def test_how_dimensions_go_together_is_pandas_corr(rated):
-    tables, scores = rated
-    frame = between_dimensions(tables, scores[scores["metric"] != "gpt-4_d"], Ensembles.of({}, ASKED, VARIANTS))
+    scores = rated.scores
+    others = replace(rated, scores=scores[scores["metric"] != "gpt-4_d"])
+    frame = between_dimensions(others, Ensembles.of({}, ASKED, VARIANTS))
     assert {*frame["who"]} == {"human", "gpt-4", JUDGE}, "implicit scoring lacks the overall score"
-    expected = means(tables, "gpt-4", "diversity").corr(means(tables, "gpt-4", "coherence"))
+    expected = means(rated, "gpt-4", "diversity").corr(means(rated, "gpt-4", "coherence"))
     row = one(frame, who="gpt-4", dimension_a="diversity", dimension_b="coherence")
     assert (row["value"], row["n"]) == (pytest.approx(expected), 30)
 
@@ -179,15 +180,15 @@ def test_what_cannot_be_compared_is_refused():
 
 
 def test_commands_write_what_the_functions_return(rated, tmp_path):
-    tables, scores = rated
-    for name, frame in {"ratings": tables.ratings, "contexts": full(tables.contexts)}.items():
+    scores = rated.scores
+    for name, frame in {"ratings": rated.ratings, "contexts": full(rated.contexts)}.items():
         schema.write(tmp_path / f"{name}.parquet", frame, name)
     schema.write(tmp_path / "scores.parquet", scores, "scores")
     given = [str(tmp_path / "scores.parquet"), "--tables", str(tmp_path), "--output", str(tmp_path / "out.parquet")]
     assert main(["dimensions", *given, "--resamples", "0", "--between", str(tmp_path / "b.parquet")]) == 0
     made = schema.read(tmp_path / "out.parquet", "dimension_correlations")
     key = list(schema.table("dimension_correlations").key)
-    expected = dimension_correlations(tables, scores, resamples=0).sort_values(key, ignore_index=True)
+    expected = dimension_correlations(rated, resamples=0).sort_values(key, ignore_index=True)
     pd.testing.assert_frame_equal(made.sort_values(key, ignore_index=True), expected)
     assert len(schema.read(tmp_path / "b.parquet", "between_dimensions")) == 4 * 10
     assert main(["ratios", *given]) == 1, "these are no pairs"

@@ -1,6 +1,7 @@
-"""Options of an analysis: subsets, missing scores, outliers, corrections; from Python and on the command line."""
+"""Options of an analysis: subsets, missing scores, corrections; from Python and on the command line."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,9 @@ import pytest
 
 from comperdial import evaluation, schema
 from comperdial.cli import main
-from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.evaluation.options import Options, Tables, analysed, outlying, subset, with_worst
+from comperdial.core.errors import ConfigError, UnknownNameError
+from comperdial.evaluation.options import Options, analysed, subset
+from comperdial.evaluation.samples import Tables
 from comperdial.report.ranking import corrected
 from comperdial.stats.multiple import benjamini_hochberg
 
@@ -74,7 +76,7 @@ def of(samples, level, against="turn"):
     return next(one for one in samples if (one.level, one.against) == (level, against))
 
 
-def test_defaults_a_subset_of_all_and_worst_of_nothing_change_nothing():
+def test_defaults_a_subset_of_everything_and_worst_of_nothing_change_nothing():
     mine = tables(per_dialogue=True)
     plain = mine.samples()
     found = analysed(mine, Options())
@@ -82,7 +84,6 @@ def test_defaults_a_subset_of_all_and_worst_of_nothing_change_nothing():
     same(found.samples, plain)
     same(analysed(mine, Options(subset=(("track", "1"), ("track", "2")))).samples, plain)
     same(analysed(mine, Options(missing="worst")).samples, plain)
-    same(analysed(mine, Options(missing="error")).samples, plain)
 
 
 def test_a_subset_is_what_the_tables_cut_by_hand_give():
@@ -100,15 +101,19 @@ def test_a_subset_is_what_the_tables_cut_by_hand_give():
     assert of(some, "turn").scores.shape == (2, 24)
 
 
-def test_a_column_of_one_s_own_chooses_responses_and_the_dialogues_that_are_wholly_in_it():
+def test_an_attribute_chooses_responses_and_the_dialogues_that_are_wholly_in_it():
     mine = tables(per_dialogue=True)
-    topics = mine.contexts.assign(topic=["tea", "tea", "tea", "sea", *["sea"] * 12])[["dataset", "context_id", "topic"]]
-    found = analysed(mine, Options(subset=(("topic", "tea"),)), attributes=[topics]).samples
+    rows = mine.ratings[mine.ratings["level"] == "turn"][["dataset", "item_id", "system_id"]]
+    topics = rows.assign(topic=rows["item_id"].isin(["d0-0", "d0-1", "d1-0"]).map({True: "tea", False: "sea"}))
+    found = analysed(replace(mine, attributes=topics), Options(subset=(("topic", "tea"),))).samples
     assert {unit[0] for unit in of(found, "turn").units} == {"d0-0", "d0-1", "d1-0"}
     assert {unit[0] for unit in of(found, "dialogue", "dialogue").units} == {"d0"}
-    differ = pd.concat([topics, topics.assign(topic="rain").iloc[:1]])
-    with pytest.raises(ConfigError, match="says rain and tea of one response: context d0-0"):
-        subset(mine, [("topic", "tea")], [differ])
+    # A response with two values is in no subset; an empty cell says nothing.
+    both = pd.concat([topics, topics.assign(topic="rain").iloc[:1], topics.assign(topic="").iloc[1:2]])
+    found = analysed(replace(mine, attributes=both), Options(subset=(("topic", "tea"),))).samples
+    first = rows.iloc[0]
+    assert (first["item_id"], first["system_id"]) not in of(found, "turn").units
+    assert of(found, "turn").scores.shape[1] == 3 * len(SYSTEMS) - 1
 
 
 def test_what_no_table_has_is_an_error_that_lists_what_there_is():
@@ -139,7 +144,7 @@ def test_worst_gives_what_is_missing_the_lowest_score_and_says_so():
     assert own[1][place] == pytest.approx((own[0][place] + lowest) / 2)
     assert [one.coverage for one in found.samples] == [one.coverage for one in plain]
     assert of(plain, "turn").coverage[0] == pytest.approx(1 - 3 / 96)
-    assert found.notes == [f"good:o: 3 without a score count as its lowest, {lowest:.4g}"]
+    assert "counts as the lowest score" in found.notes[0]
     assert found.samples[0].signatures[0].endswith("|missing:worst")
 
 
@@ -163,52 +168,6 @@ def test_the_lowest_score_is_the_data_set_s_not_the_subset_s():
     good = mine.scores[mine.scores["metric"] == "good"]
     assert of(found.samples, "turn").scores[0].min() == good["value"].min()
     assert good.loc[good["system_id"].isin(["e", "f"]), "value"].min() > good["value"].min()
-    assert with_worst(mine)[0].scores["value"].notna().all()
-
-
-def test_an_error_names_the_first_unit_that_has_no_score():
-    with pytest.raises(SchemaError, match=r"good:o has no score of context 'd5-0', system 'e', and of 2 more"):
-        analysed(tables(GAPS), Options(missing="error"))
-    # One that was not rated needs no score.
-    mine = tables(GAPS)
-    rated = ~pd.MultiIndex.from_frame(mine.ratings[["item_id", "system_id"]]).isin(list(GAPS))
-    analysed(Tables(mine.scores, mine.ratings[rated], mine.contexts), Options(missing="error"))
-
-
-def test_a_system_far_off_is_left_out_at_system_level_only_and_named():
-    mine = tables(rate=lambda s, d, t, noise: (50 if s == 5 else s) + noise, per_dialogue=True)
-    found = analysed(mine, Options(outliers="mad"))
-    assert "".join(of(found.samples, "turn").systems) == "abcdef"
-    assert "".join(of(found.samples, "system").systems) == "abcde"
-    assert "left out as outliers" in found.notes[0] and found.notes[0].endswith(": f")
-    # Ratings of dialogues have no such system.
-    assert "".join(of(found.samples, "system", "dialogue").systems) == "abcdef"
-    assert "no outliers" in found.notes[1]
-    assert of(found.samples, "system").signatures[0] == "good|v:1|outliers:mad:f"
-    assert of(found.samples, "system", "dialogue").signatures[0].endswith("|outliers:mad:none")
-    rest = Tables(
-        mine.scores[mine.scores["system_id"] != "f"], mine.ratings[mine.ratings["system_id"] != "f"], mine.contexts
-    )
-    same([of(found.samples, "system")], [of(rest.samples(), "system")])
-
-
-@pytest.mark.parametrize(
-    ("means", "far"),
-    [
-        # Deviations from the median, 3, are 2, 1, 0, 1, 97; 2.5 * 1.483 * 1 is 3.7.
-        ([1, 2, 3, 4, 100], "e"),
-        ([1, 2, 3, 4, 6.7], ""),
-        ([1, 2, 3, 4, 6.71], "e"),
-        # Four of five alike: no deviation to measure by, however far the fifth.
-        ([3, 3, 3, 3, 9], ""),
-    ],
-)
-def test_the_rule_of_outliers_by_hand(means, far):
-    mine = tables(rate=lambda s, d, t, noise: (*means, means[2])[s])
-    sample = of(Tables(mine.scores, mine.ratings[mine.ratings["system_id"] != "f"], mine.contexts).samples(), "system")
-    found, said = outlying(sample)
-    assert "".join(found) == far
-    assert ("deviation of the systems' ratings is 0" in said) == (means[0] == means[1])
 
 
 def test_corrections_change_only_the_adjusted_p_and_the_ranks_that_follow():
@@ -301,15 +260,11 @@ def test_a_subset_by_one_s_own_column_knows_responses_with_the_same_text_apart(t
     assert "36 of 72 rated responses" in run(capsys, [*command, "--subset", "topic=tea"])
 
 
-def test_compare_says_what_it_did_with_missing_scores_outliers_and_corrections(mine, capsys):
-    plain, worst = (
-        run(capsys, [*mine, *more]) for more in ([], ["--missing", "worst", "--outliers", "mad", "--level", "system"])
-    )
+def test_compare_says_what_it_did_with_missing_scores_and_corrections(mine, capsys):
+    plain, worst = (run(capsys, [*mine, *more]) for more in ([], ["--missing", "worst"]))
     assert "rank (Holm)" in plain and "Holm's correction" in plain and "97%" in plain
-    assert "fair:o: 2 without a score count as its lowest" in worst and "97%" in worst and "|missing:worst" in worst
-    assert "rating, system level, ratings of turns: no outliers" in worst
-    assert "fair:o has no score of context '0', system 'a', and of 1 more" in run(capsys, [*mine, "--missing", "error"])
-    assert "Outliers are left out at system level alone" in run(capsys, [*mine, "--outliers", "mad"])
+    assert "A rated unit without a score counts as the lowest score" in worst
+    assert "97%" in worst and "|missing:worst" in worst
     fdr = run(capsys, [*mine, "--correction", "fdr"])
     assert "rank (FDR)" in fdr and "(FDR: " in fdr and "Benjamini and Hochberg" in fdr and "Holm" not in fdr
     none = run(capsys, [*mine, "--correction", "none"])
@@ -319,13 +274,8 @@ def test_compare_says_what_it_did_with_missing_scores_outliers_and_corrections(m
 def test_correlate_takes_the_same_options_and_records_them(mine, capsys):
     pd.read_csv("mine.csv")[["context_id", "system_id", "rating"]].to_csv("ratings.csv", index=False)
     command = ["correlate", "scores.csv", "--ratings", "ratings.csv", "--resamples", "50", "--output", "found.csv"]
-    options = ["--missing", "worst", "--outliers", "mad", "--correction", "fdr", "--comparisons", "pairs.csv"]
-    assert (
-        main([*command, *options, "--subset", "system_id=a", "--subset", "system_id=b", "--subset", "system_id=c"]) == 0
-    )
+    systems = [part for name in "abc" for part in ("--subset", f"system_id={name}")]
+    assert main([*command, "--missing", "worst", *systems]) == 0
     assert "Subset system_id = a or b or c: 36 of 72 rated responses" in capsys.readouterr().err
-    found, pairs = pd.read_csv("found.csv"), pd.read_csv("pairs.csv")
-    assert found["signature"].str.contains(r"\|subset:system_id=c\|missing:worst").all()
-    assert found.loc[found["level"] == "system", "signature"].str.contains(r"\|outliers:mad:none$").all()
-    # The file keeps Holm's p, whichever makes the ranks.
-    assert (pairs["p_adjusted"].dropna() >= pairs["p"][pairs["p_adjusted"].notna()]).all()
+    found = pd.read_csv("found.csv")
+    assert found["signature"].str.endswith("|subset:system_id=c|missing:worst").all()

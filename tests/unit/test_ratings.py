@@ -7,7 +7,7 @@ import pytest
 from comperdial import schema
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.evaluation import ratings
-from comperdial.stats.agreement import alpha_interval, krippendorff_alpha
+from comperdial.stats.agreement import krippendorff_alpha
 
 RATERS = ["r1", "r2", "r3"]
 AGENTS = ["s1", "s2", "s3", "s4"]
@@ -159,21 +159,11 @@ class TestAlphas:
         # Nobody marked an axis: no variation, no alpha.
         assert found.loc[found["dimension"] == "Fluency", ["value", "low", "high"]].isna().all(axis=None)
 
-    def test_turns_are_resampled_by_dialogue_and_system(self, monkeypatch):
+    def test_turns_are_resampled_by_dialogue_and_system(self):
         turn, contexts = of_turns(simulated())
-        seen = []
-
-        def spy(numbers, metric, *, clusters, **options):
-            seen.append((len(numbers), clusters))
-            return alpha_interval(numbers, metric, clusters=clusters, **options)
-
-        monkeypatch.setattr(ratings, "alpha_interval", spy)
-        ratings.alphas(turn, contexts, seed=3, resamples=5, metrics=["nominal"])
-        ((items, clusters),) = seen
-        index = turn.pivot(index=["item_id", "system_id"], columns="annotator_id", values="rating").index
-        names = [(context.split("-")[0], system) for context, system in index]
-        assert items == len(names)
-        assert len(set(zip(names, clusters, strict=True))) == len(set(names)) == len(set(clusters))
+        row = ratings.alphas(turn, contexts, seed=3, resamples=5).iloc[0]
+        units = {(context.split("-")[0], system) for context, system in turn[["item_id", "system_id"]].to_numpy()}
+        assert row["clusters"] == len(units) < row["items"]
 
     def test_the_seed_decides_and_a_dimension_more_changes_nothing(self):
         rated, contexts, _ = simulated()
@@ -240,45 +230,38 @@ class TestBias:
         assert len(found) == 3 * len(RATERS)
 
 
-class TestLevelDifferences:
-    def test_the_lowest_first_and_ties_by_name(self):
-        found = ratings.level_differences(BOTH, CONTEXTS)
-        assert len(found) == len(EVERYBODY)
-        names = list(zip(found["dialogue_id"], found["system_id"], strict=True))
-        assert names[:5] == [("x", "person"), ("y", "s1"), ("x", "s1"), ("x", "s2"), ("x", "s3")]
-        assert names[5:] == sorted(names[5:])
-        assert list(found["difference"][:5]) == [-3, -2.5, -2, -1, -1]
-        assert set(found["turns"]) == {TURNS}
-        agents = ratings.level_differences(BOTH, CONTEXTS, systems=SYSTEMS)
-        assert set(agents["system_id"]) == set(AGENTS)
-
-    def test_turns_count_alike_however_many_rated_them(self):
-        turn = turn_table({("x-0", "s1"): (1, None, None), ("x-1", "s1"): (4, 5, 3)})
-        dialogue = dialogue_table({("x", "s1"): (2, 2, 2)})
-        found = ratings.level_differences(both(turn, dialogue), CONTEXTS).iloc[0]
-        assert (found["turn_rating"], found["dialogue_rating"], found["difference"]) == (2.5, 2, -0.5)
-
+class TestTable13:
     def test_the_dialogue_whose_systems_are_lowest_together(self):
         # y has the lowest single system, x the lowest three.
         cases = ratings.table13_cases(BOTH, CONTEXTS, systems=SYSTEMS)
         assert list(cases["system_id"]) == ["s1", "s2", "s3"]
+        assert list(cases["difference"]) == [-2, -1, -1] and set(cases["turns"]) == {TURNS}
         assert set(cases["dialogue_id"]) == {"x"}
         one = ratings.table13_cases(BOTH, CONTEXTS, systems=SYSTEMS, count=1)
         assert list(zip(one["dialogue_id"], one["system_id"], strict=True)) == [("y", "s1")]
         same = ratings.table13_cases(both(TURN, EQUAL), CONTEXTS, count=2)
         assert list(zip(same["dialogue_id"], same["system_id"], strict=True)) == [("x", "person"), ("x", "s1")]
+        assert len(ratings.table13_cases(BOTH, CONTEXTS, count=9)) == 5, "as many as there are"
+
+    def test_turns_count_alike_however_many_rated_them(self):
+        turn = turn_table({("x-0", "s1"): (1, None, None), ("x-1", "s1"): (4, 5, 3)})
+        dialogue = dialogue_table({("x", "s1"): (2, 2, 2)})
+        case = ratings.table13_cases(both(turn, dialogue), CONTEXTS).iloc[0]
+        assert (case["turn_rating"], case["dialogue_rating"], case["difference"]) == (2.5, 2, -0.5)
 
     def test_what_is_lacking_is_named(self):
-        with pytest.raises(
-            SchemaError, match=r"no ratings of dimension 'Overall' by source 'human' at dialogue level.*Fluency"
-        ):
-            ratings.level_differences(both(TURN, DIALOGUE[DIALOGUE["dimension"] != "Overall"]), CONTEXTS)
-        with pytest.raises(SchemaError, match="no ratings of dimension 'Nice'"):
-            ratings.level_differences(BOTH, CONTEXTS, dimension="Nice")
         with pytest.raises(SchemaError, match="no dialogue of a system has ratings at both levels"):
-            ratings.level_differences(
+            ratings.table13_cases(
                 both(TURN[TURN["item_id"].str.startswith("x")], DIALOGUE[DIALOGUE["item_id"] == "y"]), CONTEXTS
             )
-        assert len(ratings.table13_cases(BOTH, CONTEXTS, count=9)) == 5, "as many as there are"
         with pytest.raises(SchemaError, match="rated context"):
-            ratings.level_differences(BOTH, CONTEXTS[1:])
+            ratings.table13_cases(BOTH, CONTEXTS[1:])
+
+
+def test_agreement_by_position_needs_positions():
+    table = turn_table({(f"x-{n}", "s1"): (n % 3 + 1, n % 3 + 2, None) for n in range(6)})
+    table["position"] = table["annotator_id"].map({"r1": 0, "r2": 1})
+    found = ratings.agreement(table)
+    assert found["value"].tolist() == pytest.approx([1.0, 1.0]) and found["n"].tolist() == [6, 6]
+    with pytest.raises(SchemaError, match="the positions of dimension 'Overall' are not one a rater"):
+        ratings.agreement(table.assign(position=None))

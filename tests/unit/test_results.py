@@ -9,7 +9,9 @@ import pytest
 
 from comperdial import schema
 from comperdial.cli import main
+from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.results import correlate
+from comperdial.evaluation.samples import Tables
 from comperdial.report.about import label
 from comperdial.report.ranking import contrasts, of_outputs, with_ranks
 from comperdial.stats.correlation import correlate as of_pairs
@@ -62,10 +64,11 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(folder):
+    expected = {"lost": {"signature": "lost", "outputs": {"score": ["references"]}}}
     return correlate(
-        folder, [folder.parent / "scores.parquet"], outputs=["good:score", "fair:score", "poor:score"],
+        Tables.read(folder, [folder.parent / "scores.parquet"]), outputs=["good:score", "fair:score", "poor:score"],
         compared=["shown:score", "gpt-4_recorded:mean"], restricted=["shown:score"], raters=["gpt-4"], resamples=200,
-        expected={"lost": {"signature": "lost", "outputs": {"score": ["references"]}}},
+        main_target="overall", expected=Expected.of(expected, schema.read(folder / "contexts.parquet", "contexts")),
     )  # fmt: skip
 
 
@@ -169,7 +172,7 @@ def test_a_few_dialogues_give_no_interval_and_no_test(folder, tmp_path):
     kept = contexts.loc[contexts["dialogue_id"].isin(sorted(contexts["dialogue_id"].unique())[:3]), "context_id"]
     ratings = schema.read(folder / "ratings.parquet", "ratings")
     schema.write(tmp_path / "few/ratings.parquet", ratings[ratings["item_id"].isin(kept)], "ratings")
-    few = correlate(tmp_path / "few", [folder.parent / "scores.parquet"], resamples=50)
+    few = correlate(Tables.read(tmp_path / "few", [folder.parent / "scores.parquet"]), resamples=50)
     assert rows(few.correlations, coefficient="pearson")["value"].notna().any()
     assert few.correlations["low"].isna().all() and few.correlations["over"].isna().all()
     assert len(few.pairs) and few.pairs[["p", "low"]].isna().all(axis=None)

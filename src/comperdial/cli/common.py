@@ -143,23 +143,19 @@ def add_rated(add: Add, **several: str) -> None:
     add("--contexts", type=Path, help="table `contexts`: which dialogue a context belongs to")
     add("--source", help="whose ratings; default: human (of `compare`: or the only one)")
     add("--level", choices=LEVELS, help="default: all", **several)
-    add("--target", metavar="DIMENSION", help="a rated dimension; default: all", **several)
     add("--seed", type=int, default=2024, help="of all that is drawn (default: 2024)")
 
 
 def add_analysis(add: Add) -> None:
-    """Add the options of an analysis: which units, missing scores, outliers, and what ranks are made of."""
+    """Add the options of an analysis: which units, and what becomes of missing scores."""
     what = "only units that have it, such as turn=1 or a column of the file; again: any value of a column, all of the columns"
     add("--subset", action="append", default=[], metavar="COLUMN=VALUE", help=what)
-    what = "rated units without a score: left out of that metric (default), its lowest score, or an error"
-    add("--missing", choices=("left-out", "worst", "error"), default="left-out", help=what)
-    what = "mad: at system level, leave out systems rated over 2.5 median absolute deviations off the median"
-    add("--outliers", choices=("none", "mad"), default="none", help=what)
-    add("--correction", choices=("holm", "fdr", "none"), default="holm", help="of p-values, for ranks (default: holm)")
+    what = "rated units without a score: left out of that metric (default), or its lowest score"
+    add("--missing", choices=("left-out", "worst"), default="left-out", help=what)
 
 
 def analysis_of(options: argparse.Namespace) -> Options:
     """Return what the options of an analysis say."""
     from comperdial.evaluation.options import Options, parsed_subset
 
-    return Options(parsed_subset(options.subset), options.missing, options.outliers)
+    return Options(parsed_subset(options.subset), options.missing)

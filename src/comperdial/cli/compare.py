@@ -20,8 +20,9 @@ from comperdial.core.files import write_text
 from comperdial.core.names import LEVELS, Output, output_name
 from comperdial.evaluation.aggregate import UNNAMED, read_scores
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
-from comperdial.evaluation.options import Tables, analysed
-from comperdial.evaluation.rated_data import RatedData, read_rated
+from comperdial.evaluation.options import analysed
+from comperdial.evaluation.rated_data import UNIT, Responses, column_scores, read_rated
+from comperdial.evaluation.samples import Tables
 from comperdial.metrics import Metric, create, kinds
 from comperdial.metrics.named import Entries, metric_named, read_entries
 from comperdial.report.compared import comparison_document
@@ -44,12 +45,12 @@ def compare(options: argparse.Namespace) -> None:
         raise ConfigError("no metrics", expected="a file or folder of responses, --scores or both")
     ready = read_scores(options.scores, unnamed=True) if options.scores else schema.empty("scores")
     datasets = {*ready["dataset"]} - {UNNAMED}
-    data = read_rated(
+    tables, responses = read_rated(
         options.input, ratings=options.ratings, contexts=options.contexts,
         dataset=datasets.pop() if len(datasets) == 1 else None, options=rated_file_options(options),
     )  # fmt: skip
-    metrics, columns, called = _chosen(options, ready, data)
-    scores, not_run = _scores(options, metrics, columns, ready, data)
+    metrics, columns, called = _chosen(options, ready, tables, responses)
+    scores, not_run = _scores(options, metrics, columns, ready, tables, responses)
     there = set(zip(scores["metric"], scores["output"], strict=True))
     for name, text in called.items():
         if name not in there and output_name(text, "")[0] not in not_run:
@@ -63,10 +64,10 @@ def compare(options: argparse.Namespace) -> None:
     if contrasted and len(labels) < 2:
         problem = f"no other metric than {options.against} has scores"
         raise ConfigError(problem, where="--against", expected="others: --metrics, --scores or both")
-    sources = {*data.ratings["source"]}
+    sources = {*tables.sources}
     source = options.source or (sources.pop() if len(sources) == 1 else "human")
     scores = scores[pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin([*labels])]
-    samples, notes = _samples(options, Tables(scores, data.ratings, data.contexts, data.systems, source), data)
+    samples, notes = _samples(options, replace(tables, scores=scores, source=source))
     detail = evaluation.Detail.named(None, None, options.resamples, options.seed, only=options.coefficient)
     values, tests = evaluation.evaluate(samples, detail=detail)
     # Ranks are of all pairs.
@@ -106,7 +107,7 @@ def _caption(options: argparse.Namespace, source: str) -> str:
 
 
 def _chosen(
-    options: argparse.Namespace, ready: pd.DataFrame, data: RatedData
+    options: argparse.Namespace, ready: pd.DataFrame, tables: Tables, responses: Responses
 ) -> tuple[dict[str, Metric], list[str], dict[Output, str]]:
     """Look up names of metrics of --scores, kinds of metrics, entries of params.yaml and columns of the file.
 
@@ -114,8 +115,9 @@ def _chosen(
     """
     entries = read_entries(options.params)
     known = {str(name): rows for name, rows in ready.groupby("metric", sort=True)}
-    spelled = {_plain(column): column for column in data.columns}
-    texts = options.metrics if options.metrics or options.scores else _default(options, data, entries)
+    own = [] if tables.attributes is None else [*tables.attributes.columns.drop(UNIT)]
+    spelled = {_plain(column): column for column in own}
+    texts = options.metrics if options.metrics or options.scores else _default(responses, entries)
     named = {text: (text, "") if text in known else output_name(text, "") for text in texts}
     # Whoever names no metric of --scores wants all of them.
     if not {name for name, _ in named.values()} & {*known}:
@@ -133,7 +135,7 @@ def _chosen(
                 outputs = list(metric.outputs)
         except UnknownNameError as error:
             if _plain(name) not in spelled:
-                there = {"--scores has": [*known], "columns of the file that may be compared": data.columns}
+                there = {"--scores has": [*known], "columns of the file that may be compared": own}
                 more = "; ".join(f"{what}: {', '.join(names)}" for what, names in there.items() if names)
                 hint = f"{error.hint or ''} {more}".strip() or None
                 raise ConfigError(error.problem, expected=error.expected, hint=hint) from None
@@ -168,13 +170,13 @@ def _outputs(scores: pd.DataFrame, *, is_named: bool) -> list[str]:
     return [*main]
 
 
-def _default(options: argparse.Namespace, data: RatedData, entries: Entries) -> list[str]:
+def _default(responses: Responses, entries: Entries) -> list[str]:
     """Return the metrics that are compared if none is named, and say which of params.yaml would take long."""
-    if options.input.is_dir():
-        responses = schema.count(options.input / "responses.parquet", "responses")
+    if isinstance(responses, Path):
+        count = schema.count(responses / "responses.parquet", "responses")
     else:
-        responses = sum(len(some) for some, _ in data.parts)
-    names, lines = default_metrics(entries, responses)
+        count = sum(len(some) for some, _ in responses)
+    names, lines = default_metrics(entries, count)
     for line in lines:
         print(line, file=sys.stderr)
     if not names:
@@ -212,23 +214,29 @@ def default_metrics(entries: Entries, responses: int) -> tuple[list[str], list[s
 
 
 def _scores(
-    options: argparse.Namespace, metrics: dict[str, Metric], columns: list[str], ready: pd.DataFrame, data: RatedData
+    options: argparse.Namespace,
+    metrics: dict[str, Metric],
+    columns: list[str],
+    ready: pd.DataFrame,
+    tables: Tables,
+    responses: Responses,
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return all scores, and why metrics were not run."""
-    frames = [_matched(ready, data) if len(ready) else ready, data.scores(columns)]
+    frames = [_matched(ready, tables)] if len(ready) else []
+    if columns and tables.attributes is not None:
+        frames.append(column_scores(tables.attributes, columns, str(options.input)))
     not_run: dict[str, str] = {}
     if metrics:
         keep_embeddings(options.embeddings)
-        responses = data.parts if isinstance(data.parts, list) else options.input
         scored, not_run, unsuited = score_with(metrics, responses)
         not_run |= unsuited
         if not options.scores and not columns:
             name_not_run(not_run, metrics, options.input)
         frames.append(scored)
-    made = [frame for frame in frames if frame is not None and len(frame)]
+    made = [frame for frame in frames if len(frame)]
     if not made:
         raise ConfigError("no response has a score", where=str(options.input), expected="one that a metric can score")
-    scores, rated = pd.concat(made, ignore_index=True), set(data.ratings["dataset"])
+    scores, rated = pd.concat(made, ignore_index=True), set(tables.ratings["dataset"])
     if lost := sorted(set(scores["dataset"]) - rated):
         raise ConfigError(
             f"there are scores of the data set {lost[0]!r}", where="--scores",
@@ -238,7 +246,7 @@ def _scores(
     return scores, not_run
 
 
-def _matched(scores: pd.DataFrame, data: RatedData) -> pd.DataFrame:
+def _matched(scores: pd.DataFrame, data: Tables) -> pd.DataFrame:
     """Return the scores of --scores that are of the file's contexts and dialogues; a metric without any is an error.
 
     Scores that name no data set are those of the only one that was rated.
@@ -271,12 +279,11 @@ def _matched(scores: pd.DataFrame, data: RatedData) -> pd.DataFrame:
     return kept
 
 
-def _samples(options: argparse.Namespace, tables: Tables, data: RatedData) -> tuple[list[evaluation.Sample], list[str]]:
+def _samples(options: argparse.Namespace, tables: Tables) -> tuple[list[evaluation.Sample], list[str]]:
     """Return the samples of what is compared, and notes on what was left out of them."""
     samples, notes = analysed(
         tables,
         replace(analysis_of(options), systems=options.systems),
-        attributes=data.attributes() if options.subset else (),
         levels=options.level or LEVELS,
         targets=options.target,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,84 +15,60 @@ from comperdial import evaluation, schema
 from comperdial.cli.common import analysis_of
 from comperdial.config.studies import params_file
 from comperdial.core.errors import ConfigError
-from comperdial.core.files import read_json, write_table
+from comperdial.core.files import read_json
 from comperdial.core.names import LEVELS
 from comperdial.data.catalogue import load_catalogue
 from comperdial.evaluation import aggregate, overall, results
-from comperdial.evaluation.options import Tables, analysed
-from comperdial.report.ranking import corrected, with_ranks
-from comperdial.schema.dimensions import chosen_dimension
+from comperdial.evaluation.expected import Expected
+from comperdial.evaluation.samples import Tables
 from comperdial.selection import Selection, describe
 
 
 def correlate(options: argparse.Namespace) -> None:
-    """Write correlations, and if asked for tests of pairs, ceilings and corrected tests."""
-    folder = _folder(options)
-    made = _of_folder(options, folder) if folder else _of_files(options)
-    correlations = made.correlations
-    if options.pairs:
-        schema.write(options.pairs, made.pairs, "pairs")
-    if options.ceilings:
-        schema.write(options.ceilings, made.ceilings, "ceilings")
-    if options.comparisons:
-        correlations = with_ranks(correlations, made.pairs, options.correction)
-        write_table(options.comparisons, corrected(made.pairs))
-    if not options.output:
-        correlations.to_csv(sys.stdout, index=False, lineterminator="\n")
-    elif options.comparisons:
-        # The table `correlations` has no columns of ranks.
-        write_table(options.output, correlations)
-    else:
-        schema.write(options.output, correlations, "correlations")
-
-
-def _folder(options: argparse.Namespace) -> Path | None:
-    """Return the folder of tables that is the input; None if files of scores are."""
-    return options.input[0] if len(options.input) == 1 and options.input[0].is_dir() else None
-
-
-def _of_files(options: argparse.Namespace) -> results.Results:
-    tested = options.pairs or options.comparisons
-    if tested and not options.resamples:
+    """Write correlations, and if asked for tests of pairs and ceilings."""
+    if options.pairs and not options.resamples:
         raise ConfigError("no resamples", where="--resamples", expected="2 or more, for tests of pairs")
-    levels, targets = options.level or LEVELS, options.target
-    samples, notes = analysed(_tables(options), analysis_of(options), levels=levels, targets=targets)
-    for note in notes:
-        print(note, file=sys.stderr)
-    detail = None
-    if options.resamples:
-        named = options.outputs, options.detail_target, options.resamples, options.seed, options.tests
-        detail = evaluation.Detail.named(*named)
-        detail.check(samples)
-    known: evaluation.Known = {}
-    return results.Results(
-        evaluation.correlations(samples, detail=detail, known=known),
-        evaluation.pairs(samples, detail=detail, known=known) if tested and detail else pd.DataFrame(),
-        evaluation.ceilings(samples) if options.ceilings else pd.DataFrame(),
-    )
-
-
-def _of_folder(options: argparse.Namespace, folder: Path) -> results.Results:
-    if options.subset or options.missing != "left-out" or options.outliers != "none" or options.comparisons:
-        what = "--subset, --missing, --outliers and --comparisons are for files"
-        raise ConfigError(what, where="correlate", expected="tables `scores` and --ratings")
-    about = _about(options, folder)
+    folder, tables, about = _input(options)
+    expected = about.get("expected")
     same = ("compared", "restricted", "raters", "tests", "resamples", "seed")
-    return results.correlate(
-        folder,
-        options.scores,
-        outputs=about.get("outputs") if options.outputs is None else options.outputs,
-        source=options.source or about.get("source", "human"),
-        target=options.detail_target[0] if options.detail_target else about.get("target"),
+    made = results.correlate(
+        tables,
+        outputs=options.outputs,
+        targets=options.detail_target,
         main_target=about.get("main_target"),
         levels=options.level or LEVELS,
-        expected=about.get("expected"),
-        fixed=options.systems_given,
+        expected=Expected.of(expected, schema.read(folder / "contexts.parquet", "contexts")) if expected else None,
+        options=replace(analysis_of(options), systems="fixed" if options.systems_given else "sampled"),
+        allow_missing=folder.is_dir(),
         **{name: getattr(options, name) for name in same},
     )
+    for note in made.notes:
+        print(note, file=sys.stderr)
+    for name in ("pairs", "ceilings"):
+        if path := getattr(options, name):
+            schema.write(path, getattr(made, name), name)
+    if options.output:
+        schema.write(options.output, made.correlations, "correlations")
+    else:
+        made.correlations.to_csv(sys.stdout, index=False, lineterminator="\n")
 
 
-def _tables(options: argparse.Namespace) -> Tables:
+def _input(options: argparse.Namespace) -> tuple[Path, Tables, Mapping[str, Any]]:
+    """Return the input, its tables, and what --about or params.yaml says of it; fill in the options that this decides."""
+    first = options.input[0]
+    if not first.is_dir():
+        return first, _files(options), {}
+    about: dict[str, Any] = {}
+    if options.about:
+        about = read_json(options.about)
+    elif params_file().is_file() and first.name in (selection := Selection.read()).datasets:
+        about = {**describe(selection, first.name), "expected": selection.expected(first.name)}
+    options.outputs = about.get("outputs") if options.outputs is None else options.outputs
+    options.detail_target = options.detail_target or ([about["target"]] if about.get("target") else None)
+    return first, Tables.read(first, options.scores, options.source or about.get("source", "human")), about
+
+
+def _files(options: argparse.Namespace) -> Tables:
     """Read files of scores, and the ratings to compare them with."""
     if not options.ratings:
         raise ConfigError("no ratings", expected="--ratings, or a folder of tables with --scores")
@@ -104,36 +81,13 @@ def _tables(options: argparse.Namespace) -> Tables:
     return Tables(scores, ratings, contexts, systems, options.source or "human")
 
 
-def _about(options: argparse.Namespace, folder: Path) -> Mapping[str, Any]:
-    """Return what --about says of a data set; without it, what params.yaml says of one with the folder's name."""
-    about: dict[str, Any] = {}
-    if options.about:
-        about = read_json(options.about)
-    elif params_file().is_file() and folder.name in (selection := Selection.read()).datasets:
-        about = {**describe(selection, folder.name), "expected": selection.expected(folder.name)}
-    return about
-
-
 def robustness(options: argparse.Namespace) -> None:
     """Write learning curves and the power of a test."""
-    if options.repeats < 1:
-        raise ConfigError(f"{options.repeats} subsets", where="--repeats", expected="1 or more")
-    levels, outputs, targets = options.level or LEVELS, options.outputs, options.detail_target
-    if folder := _folder(options):
-        about = _about(options, folder)
-        tables = Tables.read(folder, options.scores, options.source or about.get("source", "human"))
-        samples = tables.samples(levels, options.target, allow_missing=True)
-        if samples and about and not targets:
-            rated = {sample.target for sample in samples}
-            targets = [chosen_dimension(about.get("target"), about.get("main_target"), rated)]
-        outputs = about.get("outputs") if outputs is None else outputs
-        # A data set may have no scores of the main metrics: then all that have scores are shown.
-        if not {":".join(name) for sample in samples for name in sample.names} & {*(outputs or ())}:
-            outputs = None
-    else:
-        samples = _tables(options).samples(levels, options.target)
-    detail = evaluation.Detail.named(outputs, targets, evaluation.Detail.resamples, options.seed)
-    detail.check(samples, allow_missing=folder is not None)
+    folder, tables, about = _input(options)
+    samples = tables.samples(options.level or LEVELS, allow_missing=folder.is_dir())
+    targets, main = options.detail_target, about.get("main_target")
+    detail = results.detail_of(samples, options.outputs, targets, main, seed=options.seed)
+    detail.check(samples, allow_missing=folder.is_dir())
     subsampling = evaluation.Subsampling(options.coefficient, options.repeats, options.seed)
     judgements = [schema.read(path, "judgements") for path in options.judgements]
     every = pd.concat(judgements, ignore_index=True) if judgements else None

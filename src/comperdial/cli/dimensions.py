@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from comperdial.cli.common import READ, WRITE, Commands, Run, add_command, json_object, output_table
-from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.core.errors import UnknownNameError
 from comperdial.core.files import read_json
 from comperdial.core.names import output_name
 
@@ -40,48 +41,39 @@ def _command(commands: Commands, name: str, run: Run, about: str) -> ArgumentPar
     return command
 
 
-def _scores(paths: list[Path], dataset: str) -> Any:  # noqa: ANN401 - a table
-    from comperdial.evaluation.aggregate import read_scores
-
-    scores = read_scores(paths)
-    if others := sorted({*scores["dataset"]} - {dataset}):
-        raise SchemaError(f"scores of data set {others[0]!r}", where="--tables", expected=f"scores of {dataset!r}")
-    return scores
-
-
 def _dimensions(options: Namespace) -> None:
     from comperdial import schema
     from comperdial.config import load_yaml
     from comperdial.evaluation.dimensions import between_dimensions, dimension_correlations
     from comperdial.evaluation.ensembles import Ensembles
-    from comperdial.evaluation.rated import RatedSet
+    from comperdial.evaluation.samples import Tables
 
     study: dict[str, Any] = {"resamples": 1000, "seed": 2024} | (load_yaml(options.study) if options.study else {})
     given = {name: getattr(options, name) for name in ("ensembles", "resamples", "seed")}
     study |= {name: value for name, value in given.items() if value is not None}
-    rated = RatedSet.read(options.tables)
-    scores = _scores(options.scores, rated.dataset)
-    metrics = sorted(scores["metric"].unique())
-    ensembles = Ensembles.of(study.get("ensembles") or {}, metrics, study.get("variants"))
+    tables = Tables.read(options.tables, options.scores)
+    scores = tables.scores
+    ensembles = Ensembles.of(study.get("ensembles") or {}, sorted({*scores["metric"]}), study.get("variants"))
     outputs = None if options.outputs is None else {output_name(name, where="--outputs") for name in options.outputs}
     # A recorded judge is called as the source of its ratings.
     own = {name: entry["model"] for name, entry in (study.get("recorded_judges") or {}).items()}
     drawing = {"resamples": study["resamples"], "seed": study["seed"]}
-    table = dimension_correlations(rated, scores, ensembles=ensembles, outputs=outputs, own=own, **drawing)
+    table = dimension_correlations(tables, ensembles=ensembles, outputs=outputs, own=own, **drawing)
     if options.between:
-        others = scores[~scores["metric"].isin(list(own))]
-        schema.write(options.between, between_dimensions(rated, others, ensembles), "between_dimensions")
+        others = replace(tables, scores=scores[~scores["metric"].isin(list(own))])
+        schema.write(options.between, between_dimensions(others, ensembles), "between_dimensions")
     schema.write(options.output, table, "dimension_correlations")
 
 
 def _ratios(options: Namespace) -> None:
     from comperdial import schema
+    from comperdial.evaluation.aggregate import read_scores
     from comperdial.evaluation.ratios import bounds_of, ratios, read_pairs
     from comperdial.perturbations import PERTURBATIONS
 
     bounds = bounds_of(options.bounds or (read_json(options.about)["bounds"] if options.about else {}))
     contexts, pairs = read_pairs(options.tables)
-    scores = _scores(options.scores, str(pairs["dataset"].iloc[0]))
+    scores = read_scores(options.scores)
     known = {*zip(scores["metric"], scores["output"], strict=True)}
     if options.bounds and (unknown := sorted(":".join(name) for name in bounds.keys() - known)):
         raise UnknownNameError("output", unknown[0], sorted(map(":".join, known)), where="--bounds")

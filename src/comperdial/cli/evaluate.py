@@ -35,10 +35,13 @@ def _add_compare(commands: Commands) -> None:
     add("--scores", **READ, nargs="+", default=[], help="scores of any program: context_id, system_id, value")
     common.add_rated_file(command)
     common.add_rated(add, nargs="+")
+    add("--target", nargs="+", metavar="DIMENSION", help="a rated dimension; default: all")
     what = "one or more (default: spearman pearson); the last five are of pairs of systems, at system level"
     names = (*COEFFICIENTS, *OF_SYSTEMS)
     add("--coefficient", nargs="+", choices=names, default=["spearman", "pearson"], help=what)
     common.add_analysis(add)
+    corrections = ("holm", "fdr", "none")
+    add("--correction", choices=corrections, default="holm", help="of p-values, for ranks (default: holm)")
     what = "fixed: intervals and tests are over contexts, these systems; two or three always count so"
     add("--systems", choices=("sampled", "fixed"), default="sampled", help=what)
     add("--resamples", type=int, default=1000, help="for intervals and tests (default: 1000)")
@@ -75,17 +78,16 @@ def _add_correlating(commands: Commands) -> None:
     add = add_command(commands, "correlate", "correlate:correlate", "correlate scores with human ratings").add_argument
     _add_scored(add)
     outputs: Any = {"nargs": "*", "default": [], "metavar": "METRIC:OUTPUT"}
-    add("--compared", **outputs, help="of a folder: outputs with intervals and tests of Pearson and Spearman")
-    add("--restricted", **outputs, help="of a folder: also correlate these within systems and without human systems")
-    add("--raters", nargs="*", default=[], metavar="SOURCE", help="of a folder: whose mean ratings are scores, too")
-    add("--systems-given", action="store_true", help="of a folder: intervals and tests over contexts, these systems")
+    add("--compared", **outputs, help="outputs with intervals and tests of Pearson and Spearman")
+    add("--restricted", **outputs, help="also correlate these within systems and without human systems")
+    add("--raters", nargs="*", default=[], metavar="SOURCE", help="whose mean ratings are scores, too")
+    add("--systems-given", action="store_true", help="intervals and tests over contexts, these systems")
     common.add_analysis(add)
     add("--resamples", type=int, default=1000, help="for details, intervals and tests (default: 1000); 0: no details")
     what = "also test these over systems; accuracy and spa are tested anyway where there are few systems"
     add("--tests", nargs="+", choices=OF_SYSTEMS, default=[], help=what)
     add("--ceilings", **WRITE, help="write how one annotator agrees with the others")
     add("--pairs", **WRITE, help="write tests of pairs, not corrected")
-    add("--comparisons", **WRITE, help="of files: write tests, corrected over all pairs; adds ranks")
     add("--output", **_OUTPUT)
 
     command = add_command(commands, "robustness", "correlate:robustness", "how ranks change with less data")
@@ -93,7 +95,7 @@ def _add_correlating(commands: Commands) -> None:
     _add_scored(add)
     add("--judgements", type=Path, nargs="*", default=[], help="tables `judgements`: single samples")
     add("--coefficient", default="spearman", choices=COEFFICIENTS)
-    add("--repeats", type=int, default=100, help="subsets for each size (default: 100)")
+    add("--repeats", type=common.whole(1), default=100, help="subsets for each size (default: 100)")
     add("--curves", **WRITE, required=True, help="write the learning curves")
     add("--power", **WRITE, required=True, help="write the power of a 5 %% test")
 
@@ -105,7 +107,8 @@ def _add_scored(add: Add) -> None:
     add("--about", **READ, help="about.json of the folder: source, dimension, main outputs; default: params.yaml")
     common.add_rated(add, action="append")
     add("--systems", type=Path, help="table `systems`: which of the rated systems are references")
-    add("--detail-target", action="append", metavar="TARGET", help="a dimension to detail; default: all")
+    what = "a dimension to detail; default: all, of a folder of params.yaml its own"
+    add("--detail-target", action="append", metavar="TARGET", help=what)
     add("--outputs", nargs="*", metavar="METRIC:OUTPUT", help="scores to detail; default: all")
 
 

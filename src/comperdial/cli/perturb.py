@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 
+import numpy as np
+
 from comperdial import schema
 from comperdial.cli.score import name_not_run
 from comperdial.core.errors import ConfigError, MissingResourceError
 from comperdial.core.files import write_table
+from comperdial.evaluation.ratios import drawn, ratios, read_pairs
+from comperdial.metrics import scoring
 from comperdial.metrics.named import metric_named, read_entries
 from comperdial.perturbations import PERTURBATIONS, perturb, require
 
@@ -51,14 +55,17 @@ def make_pairs(options: argparse.Namespace) -> None:
 
 def score_sample(options: argparse.Namespace) -> None:
     """Score a sample of pairs with the metrics that run here."""
-    from comperdial.evaluation.ratios import score_pairs
-
     entries = read_entries()
     metrics = {name: metric_named(name, entries) for name in options.metrics}
-    not_run = {name: why for name, metric in metrics.items() if (why := metric.unavailable())}
+    contexts, pairs = read_pairs(options.tables)
+    contexts = drawn(contexts, options.kinds, options.sample, np.random.default_rng(options.seed))
+    parts = []
+    for responses, batch in scoring.batches(options.tables):
+        kept = responses["context_id"].isin(contexts["context_id"]).to_numpy()
+        parts.append((responses[kept], batch.only(kept)))
+    scores, not_run = scoring.score_many(metrics, parts)
     name_not_run(not_run)
-    ratios = score_pairs(
-        options.tables, {name: metrics[name] for name in metrics if name not in not_run}, options.output,
-        strategies=options.kinds, sample=options.sample, seed=options.seed, perturbations=PERTURBATIONS,
-    )  # fmt: skip
-    schema.write(options.ratios, ratios, "ratios")
+    schema.write(options.output, scores, "scores")
+    pairs = pairs[pairs.index.isin(contexts["dialogue_id"])]
+    found = ratios(contexts, pairs, scores, PERTURBATIONS) if len(scores) else schema.empty("ratios")
+    schema.write(options.ratios, found, "ratios")

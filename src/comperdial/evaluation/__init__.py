@@ -6,7 +6,7 @@ from comperdial.evaluation.comparisons import evaluate, pairs
 from comperdial.evaluation.correlations import Detail, correlations
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.robustness import Subsampling, curves, power
-from comperdial.evaluation.samples import HUMAN, Sample, samples
+from comperdial.evaluation.samples import HUMAN, Sample, Tables, samples
 from comperdial.stats import COEFFICIENTS
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Expected",
     "Sample",
     "Subsampling",
+    "Tables",
     "ceilings",
     "correlations",
     "curves",

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.names import Output
+from comperdial.core.names import RATED_LEVELS, Output
 from comperdial.evaluation.correlations import Detail, correlations
 from comperdial.evaluation.ensembles import MEAN, Ensembles, is_ensemble
-from comperdial.evaluation.rated import RatedSet
+from comperdial.evaluation.samples import UNIT, Sample, Tables
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.stats import COEFFICIENTS
+from comperdial.stats.design import FEWEST_SAMPLED, Design
 
 
 def dimension_correlations(
-    rated: RatedSet,
-    scores: pd.DataFrame,
+    tables: Tables,
     *,
     ensembles: Ensembles | None = None,
     outputs: Collection[Output] | None = None,
@@ -29,8 +31,10 @@ def dimension_correlations(
 
     Parameters
     ----------
-    rated, scores, ensembles
-        The data set, rated at one level, its table ``scores``, and means of these scores, which are correlated too.
+    tables
+        Of one data set. Scores are compared with ratings at the level that was rated.
+    ensembles
+        Means of scores, which are correlated too.
     outputs
         (metric, output) of what gets intervals, on all dimensions; None: all. An output called as a dimension gets one
         on that dimension, and so does the mean of an ensemble.
@@ -48,13 +52,19 @@ def dimension_correlations(
     """
     made = ensembles or Ensembles()
     frames = [schema.empty("dimension_correlations")]
-    for source in rated.sources:
+    for source in tables.sources:
         itself = {metric for metric, of in (own or {}).items() if of == source}
-        for sample in rated.samples(scores, source):
+        samples = replace(tables, source=source).samples(RATED_LEVELS)
+        for sample in (_resampled(one) for one in samples if one.level == one.against):
             whole = made.added(sample)
             whole = whole.only([name for name in whole.names if not itself & made.made_of(name[0])])
             shown = [
-                name for name in whole.names if outputs is None or name in outputs or _is_shown(name, sample.target)
+                (metric, output)
+                for metric, output in whole.names
+                if outputs is None
+                or (metric, output) in outputs
+                or output == sample.target
+                or (is_ensemble(metric) and output == MEAN)
             ]
             detail = Detail(shown, resamples=resamples, seed=seed, only=COEFFICIENTS) if resamples else None
             frames.append(correlations([whole], detail=detail).assign(source=source))
@@ -62,40 +72,49 @@ def dimension_correlations(
     return schema.validate(table[list(frames[0].columns)], "dimension_correlations")
 
 
-def _is_shown(name: Output, dimension: str) -> bool:
-    return name[1] == dimension or (is_ensemble(name[0]) and name[1] == MEAN)
+def _resampled(sample: Sample) -> Sample:
+    """Return a sample with what its intervals resample.
+
+    These are systems and dialogues, where the systems have dialogues in common; systems, where each dialogue is of one, as
+    what dialogues vary is in the systems then, and 98 % of intervals of both would cover; dialogues, where there are fewer
+    than four systems, or it is not known which one a dialogue is of.
+    """
+    design, coverage = sample.design, np.isfinite(sample.scores).mean(axis=1)
+    if len(sample.systems) < FEWEST_SAMPLED:
+        design = Design(np.zeros_like(design.systems), design.dialogues)
+    elif design.cells.max() == design.dialogues.max():
+        design = Design(design.systems, np.zeros_like(design.dialogues))
+    return replace(sample, design=design, coverage=tuple(coverage.tolist()))
 
 
-def between_dimensions(rated: RatedSet, scores: pd.DataFrame, ensembles: Ensembles | None = None) -> pd.DataFrame:
+def between_dimensions(tables: Tables, ensembles: Ensembles | None = None) -> pd.DataFrame:
     """Correlate the dimensions of each rater with each other, by Pearson (Zhang et al. 2024, figures 3 and 4).
 
-    A rater is each source of ratings, each metric of table ``scores`` with an output for all five dimensions of the level,
-    and of ``ensembles`` each judge with a metric for each. Table ``between_dimensions`` has each pair of dimensions once,
-    over the n rated items that have all five.
+    A rater is each source of ratings, each metric with an output for all five dimensions of the level that was rated, and of
+    ``ensembles`` each judge with a metric for each. Table ``between_dimensions`` has each pair of dimensions once, over the n
+    rated items that have all five.
     """
-    wanted = list(DIMENSIONS[rated.level])
-    single = {source: rated.single(source) for source in rated.sources}
-    tables = {who: one.mean(axis="columns").unstack("dimension") for who, one in single.items() if one is not None}
-    own = scores[scores["level"].eq(rated.level) & scores["output"].isin(wanted)]
-    signatures = own.drop_duplicates("metric").set_index("metric")["signature"]
-    by_output = own.pivot(index=["item_id", "system_id"], columns=["metric", "output"], values="value")
-    items = pd.concat(tables.values()).index.unique() if tables else by_output.index[:0]
-    judges = {str(metric): [(metric, one) for one in wanted] for metric in own["metric"].unique()}
-    made_by = dict.fromkeys(tables)
-    for who, outputs in {**judges, **(ensembles.dimensions if ensembles else {})}.items():
-        there = [name for name in outputs if name in by_output.columns]
-        if {output for _, output in there} == set(wanted):
-            tables[who] = by_output[there].droplevel(0, axis="columns").reindex(items)
-            made_by[who] = signatures[there[0][0]]
     rows = []
-    for who, table in tables.items():
-        if set(wanted) <= set(table.columns):
-            whole = table[wanted].dropna()
-            value, n, signature = whole.corr(), len(whole), made_by[who]
-            rows += [
-                (rated.dataset, who, one, other, value.loc[one, other], n, signature)
-                for place, one in enumerate(wanted)
-                for other in wanted[:place]
-            ]
-    table = pd.DataFrame(rows, columns=schema.table("between_dimensions").columns)
-    return schema.validate(table, "between_dimensions")
+    for dataset, level in tables.ratings[["dataset", "level"]].drop_duplicates().itertuples(index=False):
+        wanted = list(DIMENSIONS[level])
+        single = {source: replace(tables, source=source).single(level) for source in tables.sources}
+        raters = {who: (one.mean(axis="columns").unstack("dimension"), None) for who, one in single.items() if len(one)}
+        items = pd.concat([table for table, _ in raters.values()]).index.unique()
+        scores = tables.scores[tables.scores["level"].eq(level) & tables.scores["output"].isin(wanted)]
+        signatures = scores.drop_duplicates("metric").set_index("metric")["signature"]
+        wide = scores.pivot(index=UNIT, columns=["metric", "output"], values="value").reindex(items)
+        judges = {metric: [(metric, one) for one in wanted] for metric in signatures.index}
+        for who, outputs in {**judges, **(ensembles.dimensions if ensembles else {})}.items():
+            there = [name for name in outputs if name in wide.columns]
+            if there:
+                raters[who] = wide[there].droplevel(0, axis="columns"), signatures[there[0][0]]
+        for who, (table, signature) in raters.items():
+            if {*wanted} <= {*table.columns}:
+                whole = table[wanted].dropna()
+                value = whole.corr()
+                rows += [
+                    (dataset, who, one, other, value.loc[one, other], len(whole), signature)
+                    for place, one in enumerate(wanted)
+                    for other in wanted[:place]
+                ]
+    return schema.validate(pd.DataFrame(rows, columns=schema.table("between_dimensions").columns), "between_dimensions")

@@ -59,30 +59,27 @@ class Ensembles:
             No, and not the numbers of a scale (implicit scoring), the metrics ``<variant>_<judge>`` are a judge, too:
             ``implicit_<judge>``.
         """
-        dimensions: dict[str, Sequence[Output]] = {}
+        dimensions: dict[str, list[Output]] = {}
         for entry in value.get("dimensions", ()):
             if isinstance(entry, Mapping):
                 dimensions |= {name: [output_name(one) for one in outputs] for name, outputs in entry.items()}
             else:
                 dimensions[entry] = [(entry, one) for one in dict.fromkeys(sum(DIMENSIONS.values(), ()))]
-        implicit: dict[str, list[Output]] = {}
         for name, variant in (variants or {}).items():
             if any(str(label) != f"{number:g}" for label, number in (variant.get("labels") or {}).items()):
                 for metric in (one for one in scored if one.startswith(f"{name}_")):
                     judge = f"implicit_{metric.removeprefix(f'{name}_')}"
-                    implicit.setdefault(judge, []).append((metric, variant["dimensions"][0]))
-        return cls(dimensions | implicit, dict(value.get("models", {})))
+                    dimensions.setdefault(judge, []).append((metric, variant["dimensions"][0]))
+        return cls(dimensions, dict(value.get("models", {})))
 
     def judge_of(self, metric: str) -> str:
         """Return the name of the judge that a metric belongs to; the metric's own if it belongs to none."""
-        return next((name for name, of in self.dimensions.items() if metric in {one for one, _ in of}), metric)
+        return next((name for name, of in self.dimensions.items() if metric in dict(of)), metric)
 
     def made_of(self, metric: str) -> set[str]:
         """Return the metrics whose scores are in a metric: itself, or an ensemble's members."""
-        kind, _, name = metric.partition(":")
-        if kind == OVER_DIMENSIONS and name in self.dimensions:
-            return {one for one, output in self.dimensions[name] if output != OVERALL}
-        return {output_name(one, OVERALL)[0] for one in self.models.get(name, ())} if kind == OVER_MODELS else {metric}
+        members = [of for level in DIMENSIONS for (name, _), of in self.members(level).items() if name == metric]
+        return {name for of in members for name, _ in of} or {metric}
 
     def members(self, level: str) -> dict[Output, list[Output]]:
         """Return the outputs that each ensemble averages at a level, by the ensemble's own output."""
@@ -99,27 +96,33 @@ class Ensembles:
 
     def added(self, sample: Sample) -> Sample:
         """Return a sample with the ensembles whose members it has all of, in the order of names."""
-        place = {name: row for row, name in enumerate(sample.names)}
-        rows = [*zip(sample.names, sample.scores, sample.coverage, sample.cut, sample.signatures, strict=True)]
+        rows = dict(
+            zip(
+                sample.names,
+                zip(sample.scores, sample.coverage, sample.cut, sample.signatures, strict=True),
+                strict=True,
+            )
+        )
+        made = {}
         for name, members in self.members(sample.against).items():
-            if not place.keys() >= set(members):
+            if not rows.keys() >= set(members):
                 continue
-            if name in place:
-                raise ConfigError(
-                    f"{name[0]} is a metric and an ensemble", where=f"dataset {sample.dataset!r}", expected="two names"
-                )
-            of, standardise = [rows[place[one]] for one in members], name[0].startswith(OVER_MODELS)
-            scores = averaged(np.stack([one[1] for one in of]), standardise=standardise)
+            if name in rows:
+                problem = f"{name[0]} is a metric and an ensemble"
+                raise ConfigError(problem, where=f"dataset {sample.dataset!r}", expected="two names")
+            kind, standardise = name[0].partition(":")[0], name[0].startswith(OVER_MODELS)
+            scores = averaged(np.stack([rows[one][0] for one in members]), standardise=standardise)
             listed = "+".join(":".join(one) if standardise else one[1] for one in members)
             # The digest names what made the members.
-            digest = hashlib.sha256("\n".join(one[4] for one in of).encode()).hexdigest()[:8]
-            kind = name[0].partition(":")[0]
+            digest = hashlib.sha256("\n".join(rows[one][3] for one in members).encode()).hexdigest()[:8]
             signature = f"{kind}|members:{listed}|scale:{'z' if standardise else 'plain'}|made:{digest}"
-            rows.append((name, scores, float((~np.isnan(scores)).mean()), max(one[3] for one in of), signature))
-        if len(rows) == len(place):
+            cut = max(rows[one][2] for one in members)
+            made[name] = scores, float(np.isfinite(scores).mean()), cut, signature
+        if not made:
             return sample
-        names, values, coverage, cut, signatures = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
-        return replace(sample, names=names, scores=np.stack(values), coverage=coverage, cut=cut, signatures=signatures)
+        names, columns = zip(*sorted((rows | made).items(), key=lambda row: row[0]), strict=True)
+        values, coverage, cuts, signatures = zip(*columns, strict=True)
+        return replace(sample, names=names, scores=np.stack(values), coverage=coverage, cut=cuts, signatures=signatures)
 
 
 def averaged(scores: npt.NDArray[np.float64], *, standardise: bool) -> npt.NDArray[np.float64]:

@@ -16,7 +16,7 @@ from comperdial.config import load_yaml
 from comperdial.core.errors import SchemaError
 from comperdial.evaluation.comparisons import evaluate
 from comperdial.evaluation.correlations import SHOWN, Detail
-from comperdial.evaluation.options import Tables
+from comperdial.evaluation.samples import Tables
 from comperdial.metrics import scoring
 from comperdial.metrics.local import Coefficients, Features, Fit, context_key, read_scores
 from comperdial.stats.correlation import correlate

@@ -22,8 +22,7 @@ from comperdial import schema
 from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.names import Output
-from comperdial.evaluation.options import Tables
-from comperdial.evaluation.samples import Sample
+from comperdial.evaluation.samples import Sample, Tables
 from comperdial.schema.dimensions import chosen_dimension
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
 from comperdial.stats.comparison import common_units

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.core.names import RATED_LEVELS
-from comperdial.stats.agreement import Measurement, alpha_interval, is_pairable
+from comperdial.schema.dimensions import OVERALL as OVERALL
+from comperdial.stats import Coefficient
+from comperdial.stats.agreement import Measurement, alpha_interval, is_pairable, pairwise_agreement
 from comperdial.stats.correlation import correlate
 
-OVERALL = "Overall"
 ALPHA_COLUMNS = [
     "dataset", "level", "dimension", "metric", "value", "low", "high", "confidence", "items", "clusters", "annotators",
     "ratings", "resamples",
 ]  # fmt: skip
 BIAS_COLUMNS = ["dataset", "level", "dimension", "annotator_id", "n", "mean", "bias", "spread", "spearman"]
+# ComperDial (section 5) does not say which level of measurement it used.
+_MEASUREMENTS: tuple[Measurement, ...] = ("ordinal", "interval")
+_COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman")
 _ITEM, _DIALOGUE = ["dataset", "item_id", "system_id"], ["dataset", "dialogue_id", "system_id"]
 
 
@@ -30,8 +33,6 @@ def alphas(
     *,
     seed: int,
     resamples: int = 1000,
-    metrics: Sequence[Measurement] = ("ordinal", "interval"),
-    confidence: float = 0.95,
     source: str = "human",
 ) -> pd.DataFrame:
     """Return Krippendorff's alpha of every dimension at each level, with bootstrap intervals.
@@ -43,12 +44,8 @@ def alphas(
     ----------
     ratings, contexts
         Tables of these names; a level without ratings by the source is left out.
-    seed
-        Of the resamples. Each dimension has its own stream, so that one more does not change the others.
-    resamples, confidence
-        As in :func:`comperdial.stats.agreement.alpha_interval`.
-    metrics
-        Levels of measurement, of which ComperDial (section 5) does not say which it used.
+    seed, resamples
+        Of a 95 % interval. Each dimension has its own stream, so that one more does not change the others.
     source
         Whose ratings: ``human`` or the name of a judge; never mixed.
 
@@ -60,24 +57,21 @@ def alphas(
     """
     rows: list[dict[str, Any]] = []
     for key, table in _tables(ratings, source):
-        items = table.index.to_frame(index=False).assign(dataset=key["dataset"])
-        if key["level"] == "turn":
-            items["item_id"] = _dialogue_of(items, contexts)
-        clusters = items.groupby(["item_id", "system_id"], sort=False).ngroup().to_numpy()
+        units = table.index.to_frame(index=False).assign(dataset=key["dataset"])
+        items = _dialogue_of(units, contexts) if key["level"] == "turn" else units["item_id"]
+        clusters = pd.factorize(pd.MultiIndex.from_arrays([items, units["system_id"]]))[0]
         numbers = table.to_numpy(dtype=np.float64)
         kept = is_pairable(numbers)
         rated = ~np.isnan(numbers[kept])
         counts = {
-            "confidence": confidence, "items": int(kept.sum()), "clusters": len(np.unique(clusters[kept])),
+            "confidence": 0.95, "items": int(kept.sum()), "clusters": len(np.unique(clusters[kept])),
             "annotators": int(rated.any(axis=0).sum()), "ratings": int(rated.sum()), "resamples": resamples,
         }  # fmt: skip
-        for metric in metrics:
+        for metric in _MEASUREMENTS:
             # The same resamples for each metric.
             rng = np.random.default_rng([seed, zlib.crc32("\n".join(key.values()).encode())])
-            value, low, high = alpha_interval(
-                numbers, metric, rng=rng, resamples=resamples, confidence=confidence, clusters=clusters
-            )
-            rows.append(key | {"metric": metric, "value": value, "low": low, "high": high} | counts)
+            ends = alpha_interval(numbers, metric, rng=rng, resamples=resamples, clusters=clusters)
+            rows.append(key | {"metric": metric} | dict(zip(("value", "low", "high"), ends, strict=True)) | counts)
     # Sorted by data set alone, stably: the levels come turn first.
     return pd.DataFrame(rows, columns=ALPHA_COLUMNS).sort_values("dataset", kind="stable", ignore_index=True)
 
@@ -113,60 +107,24 @@ def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFr
     return pd.DataFrame(rows, columns=BIAS_COLUMNS)
 
 
-def level_differences(
-    ratings: pd.DataFrame,
-    contexts: pd.DataFrame,
-    *,
-    systems: pd.DataFrame | None = None,
-    dimension: str = OVERALL,
-    source: str = "human",
-) -> pd.DataFrame:
-    """Return by how much raters of dialogues differ from raters of their turns.
+def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
+    """Return inter-annotator agreement as USR's Table 1 has it: mean correlation over the pairs of rater positions.
 
-    ComperDial, appendix A.8, shows such dialogues; the rule is ours. The difference is the mean dialogue rating minus the
-    mean over turns of the mean turn rating, with nothing standardised.
-
-    Parameters
-    ----------
-    ratings, contexts
-        Tables of these names; a dialogue of a system counts if it was rated at both levels.
-    systems
-        Table ``systems``: with it, only those of kind ``agent`` count.
-    dimension, source
-        Which ratings.
-
-    Returns
-    -------
-    DataFrame
-        Columns dataset, dialogue_id, system_id, turns (rated), turn_rating, dialogue_rating, difference; lowest
-        difference first, ties (to 9 digits) by the names.
+    ``ratings`` is a table of one data set and level, with positions; all responses count, references included. The columns
+    are dataset, dimension, coefficient (pearson, spearman), value, n (responses); sorted by data set and dimension.
     """
-    of_level = {}
-    for level in RATED_LEVELS:
-        chosen = ratings[(ratings["level"] == level) & (ratings["source"] == source)]
-        if dimension not in set(chosen["dimension"]):
+    rows = []
+    for (dataset, dimension), group in ratings.groupby(["dataset", "dimension"], sort=True):
+        several = group.duplicated(["item_id", "system_id", "position"]).any() or group["position"].nunique() < 2
+        if several or group["position"].isna().any():
             raise SchemaError(
-                f"no ratings of dimension {dimension!r} by source {source!r} at {level} level",
-                where="table ratings",
-                expected=f"dimension {dimension!r}",
-                hint="It has: " + ", ".join(sorted(chosen["dimension"].unique())),
+                f"the positions of dimension {dimension!r} are not one a rater",
+                where=f"dataset {dataset!r}",
+                expected="two raters or more, each response rated once a position: the column of its rater",
             )
-        of_level[level] = chosen[chosen["dimension"] == dimension].groupby(_ITEM)["rating"].mean()
-    means = of_level["turn"].reset_index()
-    means["dialogue_id"] = _dialogue_of(means, contexts)
-    frame = means.groupby(_DIALOGUE)["rating"].agg(turns="size", turn_rating="mean")
-    frame["dialogue_rating"] = of_level["dialogue"].rename_axis(_DIALOGUE)
-    frame = frame[frame["dialogue_rating"].notna()].reset_index()
-    if systems is not None:
-        frame = frame.merge(systems.loc[systems["kind"] == "agent", ["dataset", "system_id"]])
-    if frame.empty:
-        raise SchemaError(
-            "no dialogue of a system has ratings at both levels",
-            where="table ratings",
-            expected=f"ratings of dimension {dimension!r} at both levels of the same dialogues and agents",
-        )
-    frame["difference"] = (frame["dialogue_rating"] - frame["turn_rating"]).round(9)
-    return frame.sort_values(["difference", *_DIALOGUE], ignore_index=True)
+        table = group.pivot(index=["item_id", "system_id"], columns="position", values="rating").to_numpy(np.float64)
+        rows += [(dataset, dimension, name, pairwise_agreement(table, name), len(table)) for name in _COEFFICIENTS]
+    return pd.DataFrame(rows, columns=["dataset", "dimension", "coefficient", "value", "n"])
 
 
 def table13_cases(
@@ -179,39 +137,62 @@ def table13_cases(
 ) -> pd.DataFrame:
     """Choose one dialogue and at most ``count`` systems in it, to be shown side by side as in ComperDial's Table 13.
 
-    The paper does not say how it chose. Here it is the dialogue whose ``count`` lowest differences of
-    :func:`level_differences` (same parameters, same columns) have the lowest mean, and the systems they belong to; ties by
-    name.
+    The paper (appendix A.8) shows dialogues that were rated lower as a whole than their turns, and does not say how it
+    chose. Here it is the dialogue whose ``count`` lowest differences have the lowest mean, and the systems they belong to;
+    ties (to 9 digits) by name. A difference is the mean overall rating of the dialogue minus the mean over turns of the mean
+    turn rating, with nothing standardised. With table ``systems`` only those of kind ``agent`` count.
+
+    Returns
+    -------
+    DataFrame
+        Columns dataset, dialogue_id, system_id, turns (rated), turn_rating, dialogue_rating, difference; lowest
+        difference first. A SchemaError is raised if no dialogue of a system has ratings at both levels.
     """
-    differences = level_differences(ratings, contexts, systems=systems, source=source)
-    lowest = differences.groupby(["dataset", "dialogue_id"]).head(count)
-    of_dialogue = lowest.groupby(["dataset", "dialogue_id"])["difference"].agg(["size", "mean"])
+    chosen = ratings[(ratings["dimension"] == OVERALL) & (ratings["source"] == source)]
+    turns, whole = (
+        chosen[chosen["level"] == level].groupby(_ITEM)["rating"].mean().reset_index() for level in RATED_LEVELS
+    )
+    turns["dialogue_id"] = _dialogue_of(turns, contexts)
+    frame = turns.groupby(_DIALOGUE)["rating"].agg(turns="size", turn_rating="mean").reset_index()
+    frame = frame.merge(whole.rename(columns={"item_id": "dialogue_id", "rating": "dialogue_rating"}))
+    if systems is not None:
+        frame = frame.merge(systems.loc[systems["kind"] == "agent", ["dataset", "system_id"]])
+    if frame.empty:
+        raise SchemaError(
+            "no dialogue of a system has ratings at both levels",
+            where="table ratings",
+            expected=f"ratings of dimension {OVERALL!r} at both levels of the same dialogues and agents",
+        )
+    frame["difference"] = (frame["dialogue_rating"] - frame["turn_rating"]).round(9)
+    frame = frame.sort_values(["difference", *_DIALOGUE], ignore_index=True)
+    lowest = frame.groupby(_DIALOGUE[:2]).head(count)
+    of_dialogue = lowest.groupby(_DIALOGUE[:2])["difference"].agg(["size", "mean"])
     # Small sets may have fewer systems than are to be shown: then as many as there are.
     means = of_dialogue.loc[of_dialogue["size"] == of_dialogue["size"].max(), "mean"].round(9)
     # The index is sorted, and the first of equal means is taken.
     dataset, dialogue = means.index[int(means.to_numpy().argmin())]
-    chosen = (lowest["dataset"] == dataset) & (lowest["dialogue_id"] == dialogue)
-    return lowest[chosen].reset_index(drop=True)
+    return lowest[(lowest["dataset"] == dataset) & (lowest["dialogue_id"] == dialogue)].reset_index(drop=True)
 
 
-def _tables(ratings: pd.DataFrame, source: str) -> Iterable[tuple[dict[str, str], pd.DataFrame]]:
+def _tables(ratings: pd.DataFrame, source: str) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
     """Yield data set, level (turn first) and dimension with their table: item and system x annotator."""
     chosen = ratings[ratings["source"] == source]
     if chosen.empty and len(ratings):
         raise UnknownNameError("source of ratings", source, ratings["source"].unique())
     for level in RATED_LEVELS:
-        of_level = chosen[chosen["level"] == level]
-        for (dataset, dimension), group in of_level.groupby(["dataset", "dimension"], sort=True):
+        for (dataset, dimension), group in chosen[chosen["level"] == level].groupby(
+            ["dataset", "dimension"], sort=True
+        ):
             table = group.pivot(index=["item_id", "system_id"], columns="annotator_id", values="rating")
             yield {"dataset": str(dataset), "level": level, "dimension": str(dimension)}, table
 
 
-def _dialogue_of(items: pd.DataFrame, contexts: pd.DataFrame) -> npt.NDArray[np.object_]:
+def _dialogue_of(items: pd.DataFrame, contexts: pd.DataFrame) -> pd.Series:
     """Return the dialogue of each context (dataset, item_id)."""
     known = contexts.set_index(["dataset", "context_id"])["dialogue_id"]
-    dialogues = known.reindex(pd.MultiIndex.from_frame(items[["dataset", "item_id"]])).to_numpy(dtype=object)
-    if (unknown := pd.isna(dialogues)).any():
-        dataset, context = items.loc[unknown, ["dataset", "item_id"]].iloc[0]
+    dialogues = known.reindex(pd.MultiIndex.from_frame(items[["dataset", "item_id"]])).set_axis(items.index)
+    if len(unknown := items[dialogues.isna()]):
+        dataset, context = unknown.iloc[0][["dataset", "item_id"]]
         raise SchemaError(
             f"rated context {context!r} of data set {dataset!r} is unknown",
             where="table contexts",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,8 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
-from comperdial.core.names import RATED_LEVELS, Output
+from comperdial.core.names import Output
 from comperdial.evaluation.samples import NAME, check_scores
-from comperdial.metrics import Metric, scoring
 from comperdial.perturbations import Perturbation
 from comperdial.schema.evaluated import ORIGINAL, PERTURBED
 from comperdial.stats.means import TIED
@@ -28,6 +26,7 @@ Bounds = Mapping[Output, tuple[float, float]]
 
 # Scores are kept as float32: the difference of two that differ by just the threshold may come out a little above it.
 _ROUNDING = 1e-6
+_SIDES = [ORIGINAL, PERTURBED]
 
 
 def read_pairs(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -47,17 +46,12 @@ def pairs_of(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
     ``original`` and ``perturbed``, and is called ``<perturbation>-<number>``.
     """
     rows = responses.merge(contexts[["context_id", "dialogue_id", "turn", "history"]], on="context_id")
-    if len(rows) < len(responses):
-        lost = responses.loc[~responses["context_id"].isin(contexts["context_id"]), "context_id"].iloc[0]
-        raise SchemaError(f"context {lost!r} is not in the table", expected="a context for each response")
     for dialogue, systems in rows.groupby("dialogue_id")["system_id"].unique().items():
-        if {*systems} != {ORIGINAL, PERTURBED}:
+        if {*systems} != {*_SIDES} or not str(dialogue).rpartition("-")[0]:
             raise SchemaError(
                 f"dialogue {dialogue!r} has responses of {', '.join(sorted(systems))}",
-                expected=f"a pair: the systems {ORIGINAL} and {PERTURBED}",
+                expected=f"a pair called <perturbation>-<number>: the systems {ORIGINAL} and {PERTURBED}",
             )
-        if not str(dialogue).rpartition("-")[0]:
-            raise SchemaError(f"dialogue {dialogue!r}", expected="<perturbation>-<number>")
     # The last response and its history are the whole text.
     rows = rows[rows["system_id"] == ORIGINAL].sort_values("turn", kind="stable")
     last = rows.drop_duplicates("dialogue_id", keep="last").set_index("dialogue_id").sort_index()
@@ -102,31 +96,35 @@ def ratios(
         output called like it, or, of a metric without such a one, all outputs. ``ties`` is the share of pairs with
         equal scores; ``n`` counts pairs with both, ``coverage`` is their share. The interval
         (:func:`comperdial.stats.proportions.share`) knows which pairs were made of the same original. A SchemaError is
-        raised if a metric's scores belong to no pair, or a score is outside its bounds.
+        raised if no score belongs to a pair, or a score is outside its bounds.
     """
-    dataset, bounds = str(pairs["dataset"].iloc[0]), bounds or {}
+    dataset = str(pairs["dataset"].iloc[0])
     where = f"dataset {dataset!r}"
     check_scores(scores, dataset)
     for name in pairs["perturbation"].unique():
         if name not in perturbations:
             raise UnknownNameError("perturbation", name, perturbations, where=where)
-    versions = _versions(contexts, pairs, scores, where)
+    dialogue_of = contexts.set_index("context_id")["dialogue_id"]
+    pair = scores["item_id"].map(dialogue_of).where(scores["level"] == "turn", scores["item_id"])
+    here = scores.assign(pair=pair)[pair.isin(pairs.index) & scores["system_id"].isin(_SIDES)]
+    for metric in sorted({*scores["metric"]} - {*here["metric"]}):
+        expected = "the same dataset, item and system_id in scores and tables"
+        raise SchemaError(f"no score of metric {metric!r} belongs to a pair", where=where, expected=expected)
+    versions = here.groupby([*NAME, "pair", "system_id"], observed=True)["value"].mean().unstack("system_id")
+    versions = versions.reindex(columns=_SIDES)
     signatures = scores.drop_duplicates("metric").set_index("metric")["signature"]
-    names = sorted({(str(metric), str(output)) for metric, output, _ in versions.index})
+    names = sorted({(metric, output) for metric, output, _ in versions.index})
     rows: list[dict[str, Any]] = []
     for metric, output in names:
-        both, scale = pd.DataFrame(versions.xs((metric, output))), bounds.get((metric, output))
+        both, scale = versions.loc[(metric, output)], (bounds or {}).get((metric, output))
         if scale is None:
             log.info("%s: no bounds of %s:%s, so the ratio for any drop alone", dataset, metric, output)
         low, high = scale or (np.nan, np.nan)
-        slack = _ROUNDING * (high - low)
-        outside = both.to_numpy(float)[((both < low - slack) | (both > high + slack)).to_numpy()]
+        values, slack = both.to_numpy(float), _ROUNDING * (high - low)
+        outside = values[(values < low - slack) | (values > high + slack)]
         if len(outside):
-            raise SchemaError(
-                f"a score of {outside[0]:g}, outside its bounds",
-                where=f"{where}, {metric}:{output}",
-                expected=f"{low:g} to {high:g}",
-            )
+            problem, of = f"a score of {outside[0]:g}, outside its bounds", f"{where}, {metric}:{output}"
+            raise SchemaError(problem, where=of, expected=f"{low:g} to {high:g}")
         drops = both[ORIGINAL] - both[PERTURBED]
         # Means that differ only in the order of adding are ties.
         drops = drops.mask(drops.abs() <= TIED * both.abs().max(axis=1), 0.0)
@@ -134,38 +132,24 @@ def ratios(
         about |= {"lowest": low, "highest": high}
         for name, of_pairs in pairs.groupby("perturbation"):
             aim, mine = perturbations[str(name)], drops.reindex(of_pairs.index).dropna()
-            clusters = of_pairs.loc[mine.index, "original"]
             # A metric's output that is called as a dimension is alone of this one.
             aimed = [one for one in aim.dimensions if output == one or (metric, one) not in names]
             for threshold in dict.fromkeys([0.0, float(aim.threshold)] if scale else [0.0]):
-                fell = share(mine > ((threshold + _ROUNDING) * (high - low) if threshold else 0.0), clusters)
-                numbers = {"threshold": threshold, "ratio": fell.value, "low": fell.low, "high": fell.high, "n": fell.n}
+                least = (threshold + _ROUNDING) * (high - low) if threshold else 0.0
+                fell = share(mine > least, of_pairs.loc[mine.index, "original"])
+                numbers: dict[str, Any] = {
+                    "threshold": threshold,
+                    "ratio": fell.value,
+                    "low": fell.low,
+                    "high": fell.high,
+                    "n": fell.n,
+                }
                 numbers |= {"ties": float((mine == 0).mean()), "coverage": fell.n / len(of_pairs)}
-                aims = {"perturbation": name, "level": aim.level}
-                rows += [about | aims | {"dimension": dimension} | numbers for dimension in aimed]
+                numbers |= {"perturbation": name, "level": aim.level}
+                rows += [about | numbers | {"dimension": dimension} for dimension in aimed]
     order = ["perturbation", "dimension", *NAME, "threshold"]
     table = pd.DataFrame(rows, columns=schema.table("ratios").columns)
     return schema.validate(table.sort_values(order, ignore_index=True), "ratios")
-
-
-def _versions(contexts: pd.DataFrame, pairs: pd.DataFrame, scores: pd.DataFrame, where: str) -> pd.DataFrame:
-    """Return the mean score of both versions of each pair: index metric, output and pair, a column for each version."""
-    of_turn = scores["item_id"].map(contexts.set_index("context_id")["dialogue_id"])
-    scores = scores.assign(pair=of_turn.where(scores["level"] == "turn", scores["item_id"]))
-    scores = scores[scores["level"].isin(RATED_LEVELS)]
-    here = scores["pair"].isin(pairs.index) & scores["system_id"].isin([ORIGINAL, PERTURBED])
-    for metric, mine in here.groupby(scores["metric"], observed=True):
-        if not mine.any():
-            raise SchemaError(
-                f"no score of metric {metric!r} belongs to a pair",
-                where=where,
-                expected="the same dataset, item and system_id in scores and tables",
-            )
-        if not mine.all():
-            log.warning("%s: %d of %d scores belong to no pair", metric, int((~mine).sum()), len(mine))
-    kept = scores[here].astype({"value": "float64"})
-    means = kept.groupby([*NAME, "pair", "system_id"], observed=True)["value"].mean()
-    return means.unstack("system_id").reindex(columns=[ORIGINAL, PERTURBED])
 
 
 def bounds_of(value: Mapping[str, Any]) -> dict[Output, tuple[float, float]]:
@@ -175,8 +159,7 @@ def bounds_of(value: Mapping[str, Any]) -> dict[Output, tuple[float, float]]:
     """
     bounds = {}
     for metric, outputs in value.items():
-        pairs: Mapping[str, Any] = outputs if isinstance(outputs, Mapping) else {"": outputs}
-        for output, pair in pairs.items():
+        for output, pair in (outputs if isinstance(outputs, Mapping) else {"": outputs}).items():
             numbers = isinstance(pair, list | tuple) and all(type(one) in (int, float) for one in pair)
             if not numbers or len(pair) != 2 or not -math.inf < pair[0] < pair[1] < math.inf:
                 where = f"bounds, {metric}, {output}".removesuffix(", ")
@@ -193,31 +176,3 @@ def drawn(contexts: pd.DataFrame, strategies: Sequence[str], sample: int, random
         names = sorted(contexts.loc[kinds == strategy, "dialogue_id"].unique())
         chosen |= {names[place] for place in random.permutation(len(names))[:sample]}
     return contexts[contexts["dialogue_id"].isin(chosen)]
-
-
-def score_pairs(
-    folder: str | Path,
-    metrics: Mapping[str, Metric],
-    output: str | Path,
-    *,
-    strategies: Sequence[str],
-    sample: int,
-    seed: int,
-    perturbations: Mapping[str, Perturbation],
-) -> pd.DataFrame:
-    """Score pairs of some kinds, drawn at random, and return how often the original's score is higher: table ``ratios``.
-
-    ``folder`` holds the tables of pairs, ``metrics`` are by the name to call each in table ``scores``, which is written to
-    ``output``; ``strategies``, ``sample`` and ``seed`` are the kinds of pairs, the most pairs of each, and the seed of the draw.
-    """
-    names = ("systems", "contexts", "responses")
-    systems, contexts, responses = (schema.read(Path(folder) / f"{name}.parquet", name) for name in names)
-    contexts = drawn(contexts, strategies, sample, np.random.default_rng(seed))
-    responses = responses[responses["context_id"].isin(contexts["context_id"])]
-    with tempfile.TemporaryDirectory() as part:
-        for name, frame in zip(names, (systems, contexts, responses), strict=True):
-            schema.write(Path(part) / f"{name}.parquet", frame, name)
-        scoring.score_all(metrics, part, output)
-    scored = schema.read(output, "scores")
-    pairs = pairs_of(contexts, responses)
-    return ratios(contexts, pairs, scored, perturbations) if len(scored) else schema.empty("ratios")

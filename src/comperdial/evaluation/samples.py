@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from pandas.api.typing import DataFrameGroupBy
 
-from comperdial.core.errors import SchemaError, UnknownNameError
-from comperdial.core.names import LEVELS, RATED_LEVELS
-from comperdial.evaluation.aggregate import rated_dimensions, without_references
+from comperdial import schema
+from comperdial.core.errors import FileError, SchemaError, UnknownNameError
+from comperdial.core.names import LEVELS, RATED_LEVELS, Output
+from comperdial.evaluation.aggregate import read_contexts, read_scores
 from comperdial.stats.design import Design
 from comperdial.stats.means import merge_ties
 
@@ -21,11 +24,19 @@ log = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float64]
 
-NAME = ["metric", "output"]
-# The paper's ``Human`` row: how well turn-level ratings say what the dialogue-level rating is.
+# Items and systems: a MultiIndex, which pandas' types do not follow.
+Units = Any
+NAME, UNIT = ["metric", "output"], ["item_id", "system_id"]
+# The paper's ``Human`` row: the mean rating of a dialogue's turns as its score.
 HUMAN = ("human", "turns")
 # Of fewer systems there is no system level: two always correlate perfectly.
 FEWEST_SYSTEMS = 3
+# What is a unit at each level, and ratings of what it is compared with; systems are averaged over their units.
+_PLACES = {
+    "turn": [("turn", "turn")],
+    "dialogue": [("dialogue", "turn"), ("dialogue", "dialogue")],
+    "system": [("turn", "turn"), ("dialogue", "dialogue")],
+}
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,7 @@ class Sample:
     level: str
     against: str
     target: str
-    names: tuple[tuple[str, str], ...]
+    names: tuple[Output, ...]
     scores: Floats
     annotators: tuple[str, ...]
     single: Floats
@@ -84,29 +95,128 @@ class Sample:
 
     @property
     def of_turns(self) -> bool:
-        """Say whether a unit is a response; else it is a dialogue of a system."""
+        """Whether a unit is a response; else it is a dialogue of a system."""
         return self.against == "turn" and self.level != "dialogue"
 
     @property
     def key(self) -> dict[str, str]:
-        """Return what every record made of this sample begins with."""
+        """What every record made of this sample begins with."""
         return {"dataset": self.dataset, "level": self.level, "against": self.against, "target": self.target}
 
     def with_systems_given(self) -> Sample:
         """Return the sample with systems that are those of interest: contexts alone count as sampled."""
         return replace(self, design=replace(self.design, fixed=True))
 
-    def only(self, names: Sequence[tuple[str, str]]) -> Sample:
+    def only(self, names: Sequence[Output]) -> Sample:
         """Return the sample with some of its outputs, in the sample's own order."""
-        chosen = [row for row, name in enumerate(self.names) if name in set(names)]
-        values = self.__dict__ | {
-            "names": tuple(self.names[row] for row in chosen),
-            "scores": self.scores[chosen],
-            "coverage": tuple(self.coverage[row] for row in chosen),
-            "cut": tuple(self.cut[row] for row in chosen),
-            "signatures": tuple(self.signatures[row] for row in chosen),
-        }
-        return Sample(**values)
+        rows = [row for row, name in enumerate(self.names) if name in set(names)]
+        columns = ("names", "coverage", "cut", "signatures")
+        chosen = {column: tuple(getattr(self, column)[row] for row in rows) for column in columns}
+        return Sample(**(self.__dict__ | chosen | {"scores": self.scores[rows]}))
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of one or several data sets, and whose ratings count.
+
+    Without ``contexts``, which name the dialogue of each context, every context is a dialogue of its own; with
+    ``systems``, the ratings of references, which are never scored, do not count. ``attributes`` are further columns of
+    responses (dataset, item_id, system_id), such as those of a researcher's own file.
+    """
+
+    scores: pd.DataFrame
+    ratings: pd.DataFrame
+    contexts: pd.DataFrame | None = None
+    systems: pd.DataFrame | None = None
+    source: str = "human"
+    attributes: pd.DataFrame | None = None
+
+    @classmethod
+    def read(cls, folder: str | Path, score_files: Sequence[str | Path] = (), source: str = "human") -> Tables:
+        """Read the tables of a data set, and its scores from any number of files."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise FileError("no such folder", where=str(folder), expected="a folder of one data set's tables")
+        systems = folder / "systems.parquet"
+        return cls(
+            read_scores(score_files) if score_files else schema.empty("scores"),
+            schema.ratings_in(folder),
+            read_contexts(folder / "contexts.parquet"),
+            schema.read(systems, "systems") if systems.is_file() else None,
+            source,
+        )
+
+    @property
+    def sources(self) -> list[str]:
+        """Who rated, in order."""
+        return sorted(self.ratings["source"].unique())
+
+    def of_level(self, level: str) -> pd.DataFrame:
+        """Return the source's ratings of a level, those of references left out."""
+        rows = (self.ratings["level"] == level) & (self.ratings["source"] == self.source)
+        if self.systems is not None:
+            references = self.systems.loc[self.systems["kind"] == "reference", ["dataset", "system_id"]]
+            rated = pd.MultiIndex.from_frame(self.ratings[["dataset", "system_id"]])
+            rows &= ~rated.isin(pd.MultiIndex.from_frame(references))
+        return self.ratings[rows]
+
+    def rated(self, level: str, targets: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return the units of a level (dataset, item_id, system_id) that were rated, in some dimensions or in any."""
+        chosen = self.of_level(level)
+        chosen = chosen if targets is None else chosen[chosen["dimension"].isin(list(targets))]
+        return chosen[["dataset", *UNIT]].drop_duplicates(ignore_index=True)
+
+    def single(self, level: str) -> pd.DataFrame:
+        """Return single ratings of one data set: a row an item, system and dimension (index), a column an annotator."""
+        return self.of_level(level).pivot(index=[*UNIT, "dimension"], columns="annotator_id", values="rating")
+
+    def samples(
+        self,
+        levels: Sequence[str] = LEVELS,
+        targets: Sequence[str] | None = None,
+        *,
+        allow_missing: bool = False,
+        lowest: pd.Series | None = None,
+    ) -> list[Sample]:
+        """Pair scores with ratings at each level that the tables allow.
+
+        As ComperDial defines them (appendix C.1.2): a turn metric's dialogue score is its mean over the dialogue's turns; a
+        system's score its mean over turns, or over dialogues where dialogues were rated; the ratings likewise.
+
+        Parameters
+        ----------
+        levels, targets
+            Which levels and rated dimensions; default: all. Of fewer than three systems there is no system level.
+        allow_missing
+            Whether there may be nothing to correlate: a data set without any score has samples without outputs, one that
+            nobody rated has none.
+        lowest
+            The score by dataset, metric and output that a unit without one gets, if it was rated or another metric scored
+            it; ``coverage`` does not count it. None: it has none.
+
+        Raises
+        ------
+        SchemaError
+            When scores belong to nothing that was rated, or their names clash.
+        UnknownNameError
+            When no rating has the source or the dimension.
+        """
+        result: list[Sample] = []
+        frames = {name: getattr(self, name) for name in ("scores", "ratings", "contexts", "systems")}
+        for dataset in sorted((self.scores if len(self.scores) else self.ratings)["dataset"].unique()):
+            own = {name: frame[frame["dataset"] == dataset] for name, frame in frames.items() if frame is not None}
+            if allow_missing and own["ratings"].empty:
+                continue
+            given = None if lowest is None else lowest[dataset]
+            made = list(_samples(replace(self, **own), dataset, levels, targets, allow_missing, given))
+            if not made and not allow_missing:
+                raise SchemaError(
+                    f"nothing to correlate at the levels {', '.join(levels)}",
+                    where=f"dataset {dataset!r}",
+                    expected="scores and ratings of the same turns or dialogues",
+                )
+            result += made
+        return result
 
 
 def samples(
@@ -116,209 +226,206 @@ def samples(
     contexts: pd.DataFrame | None = None,
     systems: pd.DataFrame | None = None,
     source: str = "human",
-    levels: Sequence[str] = LEVELS,
-    targets: Sequence[str] | None = None,
-    allow_missing: bool = False,
+    **choice: Any,  # noqa: ANN401 - as Tables.samples takes it
 ) -> Iterator[Sample]:
-    """Pair scores with ratings at each level that the tables allow.
-
-    As the paper defines them (appendix C.1.2): a turn metric's dialogue score is its mean over the dialogue's turns; a
-    system's score its mean over turns, or over dialogues where dialogues were rated; the ratings likewise.
-
-    Parameters
-    ----------
-    scores, ratings
-        Tables of these names, of any number of data sets.
-    contexts
-        Table ``contexts``: which dialogue a context belongs to; without it each context is a dialogue of its own.
-    systems
-        Table ``systems``: with it, the ratings of references, which are never scored, do not count.
-    source
-        Whose ratings.
-    levels, targets
-        Which levels and rated dimensions; default: all. Of fewer than three systems there is no system level.
-    allow_missing
-        Whether there may be nothing to correlate: a data set without any score has samples without outputs, one that
-        nobody rated has none.
-
-    Raises
-    ------
-    SchemaError
-        When a metric's scores belong to nothing that was rated.
-    UnknownNameError
-        When no rating has the source or the dimension.
-    """
-    if not allow_missing and not scores["level"].isin(RATED_LEVELS).any():
-        raise SchemaError("no scores at turn level", expected="a table `scores` with records of level turn or dialogue")
-    for dataset in sorted((scores if len(scores) else ratings)["dataset"].unique()):
-        rated = ratings[ratings["dataset"] == dataset]
-        if rated.empty:
-            if allow_missing:
-                continue
-            raise SchemaError(
-                "scores, and no ratings",
-                where=f"dataset {dataset!r}",
-                expected="the same dataset, item_id and system_id in scores and ratings",
-            )
-        _check_targets(targets, source, dataset, rated)
-        own = scores[scores["dataset"] == dataset]
-        check_scores(own, dataset)
-        single = {level: single_ratings(rated, level, systems, source) for level in RATED_LEVELS}
-        of_dataset = None if contexts is None else contexts[contexts["dataset"] == dataset]
-        result = list(_of_dataset(dataset, own, single, of_dataset, levels, targets, allow_missing))
-        if not result and not allow_missing:
-            raise SchemaError(
-                f"nothing to correlate at the levels {', '.join(levels)}",
-                where=f"dataset {dataset!r}",
-                expected="scores and ratings of the same turns or dialogues",
-            )
-        yield from result
+    """Pair scores with ratings: :meth:`Tables.samples` of these tables, with its options."""
+    yield from Tables(scores, ratings, contexts, systems, source).samples(**choice)
 
 
-def _of_dataset(
+def _samples(
+    tables: Tables,
     dataset: str,
-    scores: pd.DataFrame,
-    single: Mapping[str, pd.DataFrame | None],
-    contexts: pd.DataFrame | None,
     levels: Sequence[str],
     targets: Sequence[str] | None,
     allow_missing: bool,
+    lowest: pd.Series | None,
 ) -> Iterator[Sample]:
-    """Pair the scores of one data set with its single ratings of turns and of dialogues."""
-    made = scores[[*NAME, "signature"]].drop_duplicates().to_numpy(dtype=str)
-    signatures = {(metric, output): signature for metric, output, signature in made.tolist()}
-    turn, dialogue = (single[level] for level in RATED_LEVELS)
-    raters = 0 if turn is None else turn.columns.size
-    signatures[HUMAN] = f"human|ratings:turn|annotators:{raters}"
-    dialogue_of = _dialogue_names(contexts, dataset, turn, scores)
-    scores = scores if "cut" in scores else scores.assign(cut=0)
-    scores = scores[[*NAME, "level", "item_id", "system_id", "value", "cut"]]
-    for level, what in zip(RATED_LEVELS, ("response", "dialogue"), strict=True):
-        _check_rated(scores[scores["level"] == level], single[level], what, dataset, allow_missing)
-    tables = _Scores.of(scores, turn, dialogue_of)
-    of_turns = None if turn is None else _by_dialogue(_mean_ratings(turn), dialogue_of)
+    """Pair the scores and ratings of one data set."""
+    where = f"dataset {dataset!r}"
+    if tables.ratings.empty:
+        expected = "the same dataset, item_id and system_id in scores and ratings"
+        raise SchemaError("scores, and no ratings", where=where, expected=expected)
+    if tables.source not in tables.sources:
+        raise UnknownNameError("source of ratings", tables.source, tables.sources, where=where)
+    dimensions = tables.ratings.loc[tables.ratings["source"] == tables.source, "dimension"].unique()
+    for target in targets or ():
+        if target not in dimensions:
+            raise UnknownNameError("dimension", target, sorted(dimensions), where=where)
+    check_scores(tables.scores, dataset)
+    dialogue_of = _dialogue_of(tables, where)
+    single = {level: tables.single(level) for level in RATED_LEVELS}
+    units = {level: _units(of) for level, of in single.items()}
+    scored = {level: _Scores.of_level(tables.scores, level) for level in RATED_LEVELS}
+    for level, scores in scored.items():
+        if len(units[level]):
+            _check_rated(scores.values, units[level], level, dataset, allow_missing)
+        if lowest is not None:
+            also = units["dialogue"].union(_dialogues(units["turn"], dialogue_of).unique())
+            scored[level] = scores.filled(also if level == "dialogue" else units["turn"], lowest)
+    parts = {"turn": scored["turn"], **_averaged_scores(scored["turn"], scored["dialogue"], units["turn"], dialogue_of)}
+
+    # By unit and level of ratings: single ratings and their means.
+    means = {level: _mean_ratings(of) for level, of in single.items()}
+    # Of a dialogue that not all rated as a whole, the mean over raters is not its mean rating.
+    by_turns, of_turns = (_by_dialogue(frame, dialogue_of) for frame in (single["turn"], means["turn"]))
+    rated = {(level, level): (single[level], means[level]) for level in RATED_LEVELS}
+    rated["dialogue", "turn"] = by_turns, of_turns
+    has_several = _has_several(units["turn"], tables.contexts, dialogue_of)
+    signatures = tables.scores.drop_duplicates(NAME).set_index(NAME)["signature"].to_dict()
+    signatures[HUMAN] = f"human|ratings:turn|annotators:{single['turn'].columns.size}"
+
     for level in dict.fromkeys(levels):
-        rated: list[tuple[str, pd.DataFrame, pd.DataFrame]] = []
-        if turn is not None and level != "dialogue":
-            rated.append(("turn", turn, _mean_ratings(turn)))
-        if (
-            turn is not None
-            and of_turns is not None
-            and level == "dialogue"
-            and _has_several(turn, contexts, dialogue_of)
-        ):
-            # Of a dialogue that not all rated as a whole, the mean over raters is not its mean rating.
-            rated.append(("turn", _by_dialogue(turn, dialogue_of), of_turns))
-        if dialogue is not None and level != "turn":
-            rated.append(("dialogue", dialogue, _mean_ratings(dialogue)))
-        for against, of_level, means in rated:
-            of_units = against == "turn" and level != "dialogue"  # as Sample.of_turns
-            values, cut = tables.turn if level == "turn" else tables.system if of_units else tables.dialogue
-            for target in sorted(of_level.index.get_level_values("dimension").unique()):
-                one = _of_target(of_level, target).dropna(axis="columns", how="all")
+        for unit, against in _PLACES[level]:
+            ratings, mean = rated[unit, against]
+            part = parts[level if unit == "turn" else "dialogue"]
+            wanted = [] if unit != against and not has_several else sorted(ratings.index.unique("dimension"))
+            for target in (name for name in wanted if targets is None or name in targets):
+                one = _of_target(ratings, target).dropna(axis="columns", how="all").sort_index()
                 systems = one.index.get_level_values("system_id")
-                few = level == "system" and systems.nunique() < FEWEST_SYSTEMS
-                if few or (targets is not None and target not in targets):
+                if level == "system" and systems.nunique() < FEWEST_SYSTEMS:
                     continue
-                mine = values.reindex(one.index).dropna(axis="columns", how="all")
-                if mine.empty and not allow_missing:
-                    if against == "dialogue" and not values.empty:
+                values = part.values.reindex(one.index).dropna(axis="columns", how="all")
+                if values.empty and not allow_missing:
+                    if against == "dialogue" and not part.values.empty:
                         raise SchemaError(
                             "no score belongs to a rated dialogue",
-                            where=f"dataset {dataset!r}",
+                            where=where,
                             expected="contexts of the rated dialogues",
                             hint="Pass the table `contexts`, which names the dialogue of each context",
                         )
                     continue
-                if against == "dialogue" and of_turns is not None:
-                    mine = _with_human(mine, of_turns, target)
-                mine = mine.sort_index(axis=1)
-                names = tuple((str(name[0]), str(name[1])) for name in mine.columns)
-                items, item_names = pd.factorize(one.index.get_level_values("item_id"))
+                if against == "dialogue":
+                    human = _of_target(of_turns, target).reindex(one.index).dropna(axis="columns", how="all")
+                    values = values.join(
+                        human.set_axis(pd.MultiIndex.from_tuples([HUMAN] * human.shape[1], names=NAME), axis=1)
+                    )
+                values = values.sort_index(axis=1)
+                share, cut = (
+                    frame.reindex(index=values.index, columns=values.columns).where(values.notna(), 0)
+                    for frame in (part.share, part.cut)
+                )
+                items, names = pd.factorize(one.index.get_level_values("item_id"))
+                dialogues = (dialogue_of.reindex(names).to_numpy() if unit == "turn" else names)[items]
                 codes, system_names = pd.factorize(systems, sort=True)
-                dialogues = dialogue_of.reindex(item_names).to_numpy()[items] if of_units else item_names[items]
-                there = mine.notna()
-                was_cut = cut.reindex(index=mine.index, columns=mine.columns).fillna(0) > 0
-                # Of a dialogue of which some turns have a score, that share.
-                share = 1.0 if of_units else tables.share.reindex(index=mine.index, columns=mine.columns).fillna(1.0)
+                outputs = tuple(_named(values))
                 yield Sample(
                     dataset=dataset,
                     level=level,
                     against=against,
                     target=str(target),
-                    names=names,
-                    scores=mine.to_numpy(dtype=np.float64).T,
+                    names=outputs,
+                    scores=values.to_numpy(dtype=np.float64).T,
                     annotators=tuple(map(str, one.columns)),
                     single=one.to_numpy(dtype=np.float64).T,
-                    ratings=_of_target(means, target)["rating"].to_numpy(dtype=np.float64),
+                    ratings=_of_target(mean, target)["rating"].reindex(one.index).to_numpy(dtype=np.float64),
                     design=Design(codes, pd.factorize(dialogues, sort=True)[0], average=level == "system"),
                     items=items,
-                    units=tuple((str(unit[0]), str(unit[1])) for unit in one.index),
+                    units=tuple(zip(*(one.index.get_level_values(name).astype(str) for name in UNIT), strict=True)),
                     systems=tuple(map(str, system_names)),
-                    coverage=tuple((there * share).mean().tolist()),
-                    cut=tuple((was_cut & there).sum().tolist()),
-                    signatures=tuple(signatures[name] for name in names),
+                    # The human row has no turns to be scored.
+                    coverage=tuple(share.fillna(1.0).mean().tolist()),
+                    cut=tuple((cut > 0).sum().tolist()),
+                    signatures=tuple(signatures[name] for name in outputs),
                 )
 
 
-@dataclass(frozen=True)
-class _Scores:
-    """Scores as (values, how many were cut): one row a unit (item_id, system_id), one column a (metric, output).
+class _Scores(NamedTuple):
+    """Scores of units: a row an item and system (index), a column a metric and output.
 
-    Attributes
-    ----------
-    turn, dialogue
-        Of responses, and of dialogues: the means over their turns, and the scores of whole dialogues.
-    system
-        Of responses, with the scores of whole dialogues for each rated turn: systems are averaged over turns.
-    share
-        The share of a dialogue's turns, rated ones if there are any, that have a score.
+    ``cut`` says how much of a unit's input did not fit, ``share`` which share of the unit (of its turns, if it is a
+    dialogue) has a score.
     """
 
-    turn: tuple[pd.DataFrame, pd.DataFrame]
-    dialogue: tuple[pd.DataFrame, pd.DataFrame]
-    system: tuple[pd.DataFrame, pd.DataFrame]
+    values: pd.DataFrame
+    cut: pd.DataFrame
     share: pd.DataFrame
 
     @classmethod
-    def of(cls, scores: pd.DataFrame, rated: pd.DataFrame | None, dialogue_of: pd.Series) -> _Scores:
-        """Lay out the scores of one data set; ``rated`` are the single ratings of turns."""
+    def of_level(cls, scores: pd.DataFrame, level: str) -> _Scores:
+        rows = scores[scores["level"] == level].assign(cut=lambda frame: frame.get("cut", 0))
+        values, cut = (
+            rows.pivot(index=UNIT, columns=NAME, values=part).astype(np.float64) for part in ("value", "cut")
+        )
+        return cls(values, cut, values.notna().astype(np.float64))
 
-        def wide(level: str, column: str) -> pd.DataFrame:
-            rows = scores[scores["level"] == level]
-            return rows.pivot(index=["item_id", "system_id"], columns=NAME, values=column).astype(np.float64)
-
-        turn, whole = ((wide(level, "value"), wide(level, "cut")) for level in RATED_LEVELS)
-        means = _by_dialogue(turn[0], dialogue_of).join(whole[0], how="outer")
-        cut = _grouped(turn[1], dialogue_of).max().join(whole[1], how="outer")
-        system = turn
-        if rated is None:
-            counts = _grouped(turn[0].notna(), dialogue_of).sum()
-            share = counts.div(counts.max(axis="columns"), axis="index")
-        else:
-            units = _units(rated)
-            share = _grouped(turn[0].reindex(units).notna(), dialogue_of).mean()
-            if not whole[0].empty:
-                items = dialogue_of.reindex(units.get_level_values("item_id")).to_numpy()
-                at = pd.MultiIndex.from_arrays([items, units.get_level_values("system_id")])
-                values, was_cut = (frame.reindex(at).set_axis(units) for frame in whole)
-                system = turn[0].join(values, how="outer"), turn[1].join(was_cut, how="outer")
-        share = share.join(whole[0].notna().astype(np.float64), how="outer")
-        return cls(turn, (means, cut), system, share)
+    def filled(self, units: Units, lowest: pd.Series) -> _Scores:
+        """Return scores in which no output lacks a unit that another one has, or one of these."""
+        index = self.values.index.union(units)
+        share = self.share.reindex(index, fill_value=0.0)
+        return self._replace(values=self.values.reindex(index).fillna(lowest), share=share)
 
 
-def _with_human(scores: pd.DataFrame, turns: pd.DataFrame, target: str) -> pd.DataFrame:
-    """Add the mean ratings of a dialogue's turns as scores of the dialogue."""
-    human = _of_target(turns, target)["rating"].reindex(scores.index)
-    if human.isna().all():
-        return scores
-    columns = pd.MultiIndex.from_tuples([HUMAN], names=NAME)
-    return scores.join(pd.DataFrame(human.to_numpy(), index=scores.index, columns=columns))
+def _averaged_scores(turn: _Scores, whole: _Scores, rated: Units, dialogue_of: pd.Series) -> dict[str, _Scores]:
+    """Return the scores of dialogues, and those of rated turns for means of systems, each from scores of both levels.
+
+    A dialogue's score is its own or the mean over its turns; its own one counts for each of its rated turns.
+    """
+    some = _grouped(turn.share, dialogue_of).max()
+    if len(rated):
+        share = _grouped(turn.share.reindex(rated, fill_value=0.0), dialogue_of).mean().reindex(some.index)
+    else:
+        counts = _grouped(turn.share, dialogue_of).sum()
+        share = counts.div(counts.max(axis="columns"), axis="index")
+    means = _Scores(_by_dialogue(turn.values, dialogue_of), _grouped(turn.cut, dialogue_of).max(), share.fillna(some))
+    at = _dialogues(rated, dialogue_of)
+    spread = [frame.reindex(at).set_axis(rated) for frame in whole]
+    return {
+        name: _Scores(*(one.join(other, how="outer") for one, other in zip(own, others, strict=True)))
+        for name, own, others in (("dialogue", means, whole), ("system", turn, spread))
+    }
 
 
-def _has_several(turn: pd.DataFrame, contexts: pd.DataFrame | None, dialogue_of: pd.Series) -> bool:
+def check_scores(scores: pd.DataFrame, dataset: str) -> None:
+    """Refuse an output with scores of both levels and a metric with the raters' name; warn of scores of systems."""
+    where = f"dataset {dataset!r}"
+    levels = scores.loc[scores["level"].isin(RATED_LEVELS), [*NAME, "level"]].drop_duplicates()
+    if len(clash := levels[levels.duplicated(NAME)]):
+        metric, output = clash.iloc[0][NAME]
+        raise SchemaError(
+            f"metric {metric!r}, output {output!r} has scores of turns and of dialogues",
+            where=where,
+            expected="one level for each output; a dialogue's score is made of its turns' by itself",
+        )
+    if (scores["metric"] == HUMAN[0]).any():
+        raise SchemaError(f"a metric is called {HUMAN[0]!r}", where=where, expected="another name")
+    if count := int((scores["level"] == "system").sum()):
+        log.warning("%s: %d scores of whole systems are not used: systems are averaged here", dataset, count)
+
+
+def _check_rated(values: pd.DataFrame, rated: Units, level: str, dataset: str, allow_missing: bool) -> None:
+    """Refuse scores of a metric of which none was rated, and warn of those that were not."""
+    what = "response" if level == "turn" else level
+    inside = values[values.index.isin(rated)].count()
+    for (metric, output), total in zip(_named(values), values.count(), strict=True):
+        if not inside[metric, output] and not allow_missing:
+            raise SchemaError(
+                f"no score of metric {metric!r} belongs to a rated {what}",
+                where=f"dataset {dataset!r}",
+                expected="the same dataset, item and system_id in scores and ratings",
+            )
+        if lost := total - inside[metric, output]:
+            log.warning("%s, %s: %d of %d scores belong to no rated %s", metric, output, lost, total, what)
+
+
+def _dialogue_of(tables: Tables, where: str) -> pd.Series:
+    """Return the dialogue of each context; without a table, each context is a dialogue of its own."""
+    frames = [frame.loc[frame["level"] == "turn", "item_id"] for frame in (tables.scores, tables.ratings)]
+    items = pd.concat(frames).unique()
+    if tables.contexts is None:
+        return pd.Series(items, index=items, dtype=object)
+    known = tables.contexts.set_index("context_id")["dialogue_id"].astype(object)
+    if unknown := sorted({*items} - {*known.index}):
+        raise SchemaError(
+            f"{len(unknown)} contexts are in no table, the first: {unknown[0]!r}",
+            where=where,
+            expected="each context that was rated or scored, in the table `contexts`",
+        )
+    return known
+
+
+def _has_several(turns: Units, contexts: pd.DataFrame | None, dialogue_of: pd.Series) -> bool:
     """Return whether any system was rated in several turns of a dialogue: else dialogues are turns once more."""
-    units = _units(turn).to_frame(index=False)
+    units = turns.to_frame(index=False)
     units["dialogue"] = units["item_id"].map(dialogue_of)
     if contexts is not None and "turn" in contexts:
         # A turn that a system answered several times is one turn, of which each answer has a context.
@@ -326,101 +433,25 @@ def _has_several(turn: pd.DataFrame, contexts: pd.DataFrame | None, dialogue_of:
     return bool(units.drop_duplicates().duplicated(["dialogue", "system_id"]).any())
 
 
-def _check_targets(targets: Sequence[str] | None, source: str, dataset: str, ratings: pd.DataFrame) -> None:
-    """Refuse a source that no ratings of a data set have, and a dimension."""
-    sources = set(ratings["source"].unique())
-    if source not in sources:
-        raise UnknownNameError("source of ratings", source, sources, where=f"dataset {dataset!r}")
-    known = rated_dimensions(ratings, source)
-    for target in targets or ():
-        if target not in known:
-            raise UnknownNameError("dimension", target, known, where=f"dataset {dataset!r}")
-
-
-def check_scores(scores: pd.DataFrame, dataset: str) -> None:
-    """Refuse an output with scores of both levels and a metric with the raters' name; warn of scores that no level takes."""
-    levels = scores[[*NAME, "level"]].drop_duplicates()
-    clash = levels[levels["level"].isin(RATED_LEVELS)]
-    clash = clash[clash.duplicated(NAME)]
-    if len(clash):
-        metric, output = clash.iloc[0][NAME]
-        raise SchemaError(
-            f"metric {metric!r}, output {output!r} has scores of turns and of dialogues",
-            where=f"dataset {dataset!r}",
-            expected="one level for each output; a dialogue's score is made of its turns' by itself",
-        )
-    if (scores["metric"] == HUMAN[0]).any():
-        raise SchemaError(
-            f"a metric is called {HUMAN[0]!r}",
-            where=f"dataset {dataset!r}",
-            expected="another name: this one is the raters'",
-        )
-    if count := int((scores["level"] == "system").sum()):
-        log.warning("%s: %d scores of whole systems are not used: systems are averaged here", dataset, count)
-
-
-def _check_rated(
-    scores: pd.DataFrame, rated: pd.DataFrame | None, what: str, dataset: str, allow_missing: bool
-) -> None:
-    """Refuse scores of a metric of which none was rated, and warn of those that were not."""
-    if rated is None:
-        return
-    known = pd.MultiIndex.from_frame(scores[["item_id", "system_id"]]).isin(_units(rated))
-    for (metric, output), own in pd.Series(known, scores.index).groupby([scores[name] for name in NAME]):
-        if not own.any() and not allow_missing:
-            raise SchemaError(
-                f"no score of metric {metric!r} belongs to a rated {what}",
-                where=f"dataset {dataset!r}",
-                expected="the same dataset, item and system_id in scores and ratings",
-            )
-        if lost := int((~own).sum()):
-            log.warning("%s, %s: %d of %d scores belong to no rated %s", metric, output, lost, len(own), what)
-
-
-def single_ratings(ratings: pd.DataFrame, level: str, systems: pd.DataFrame | None, source: str) -> pd.DataFrame | None:
-    """Return single ratings of a level: one row an item, system and dimension (index), one column an annotator."""
-    chosen = without_references(ratings, systems)
-    chosen = chosen[(chosen["level"] == level) & (chosen["source"] == source)]
-    if chosen.empty:
-        return None
-    return chosen.pivot(index=["item_id", "system_id", "dimension"], columns="annotator_id", values="rating")
-
-
-def _dialogue_names(
-    contexts: pd.DataFrame | None, dataset: str, rated: pd.DataFrame | None, scores: pd.DataFrame
-) -> pd.Series:
-    """Return the dialogue of each context; without a table, each context is a dialogue of its own."""
-    result = set(scores.loc[scores["level"] == "turn", "item_id"].unique())
-    if rated is not None:
-        result |= set(rated.index.get_level_values("item_id").unique())
-    names = pd.Series({name: name for name in sorted(result)}, dtype=object)
-    if contexts is not None:
-        known = contexts.set_index("context_id")["dialogue_id"]
-        if unknown := sorted(result - set(known.index)):
-            raise SchemaError(
-                f"{len(unknown)} contexts are in no table, the first: {unknown[0]!r}",
-                where=f"dataset {dataset!r}",
-                expected="each context that was rated or scored, in the table `contexts`",
-            )
-        names.update(known)
-    return names
-
-
 # Frames whose index begins with item_id and system_id.
 
 
-def _units(single: pd.DataFrame) -> pd.MultiIndex:
-    return pd.MultiIndex.from_frame(single.index.to_frame(index=False)[["item_id", "system_id"]].drop_duplicates())
+def _named(values: pd.DataFrame) -> list[Output]:
+    return list(zip(*(values.columns.get_level_values(part).astype(str) for part in NAME), strict=True))
+
+
+def _units(single: pd.DataFrame) -> Units:
+    index: Units = single.index
+    return index.droplevel("dimension").unique()
 
 
 def _of_target(frame: pd.DataFrame, target: str) -> pd.DataFrame:
-    rows = frame.index.get_level_values("dimension") == target
-    return frame[rows].reset_index("dimension", drop=True).sort_index()
+    return frame[frame.index.get_level_values("dimension") == target].droplevel("dimension")
 
 
-def _mean_ratings(single: pd.DataFrame) -> pd.DataFrame:
-    """Average single ratings over annotators: column ``rating``."""
-    return _with_ties(*(frame.mean(axis="columns").to_frame("rating") for frame in (single, single.abs())))
+def _dialogues(turns: Units, dialogue_of: pd.Series) -> Units:
+    items, systems = (turns.get_level_values(name) for name in UNIT)
+    return pd.MultiIndex.from_arrays([dialogue_of.reindex(items).to_numpy(), systems], names=UNIT)
 
 
 def _grouped(frame: pd.DataFrame, dialogue_of: pd.Series) -> DataFrameGroupBy:
@@ -430,11 +461,15 @@ def _grouped(frame: pd.DataFrame, dialogue_of: pd.Series) -> DataFrameGroupBy:
 
 
 def _by_dialogue(frame: pd.DataFrame, dialogue_of: pd.Series) -> pd.DataFrame:
-    """Average over the turns of each dialogue."""
-    return _with_ties(*(_grouped(one, dialogue_of).mean() for one in (frame, frame.abs())))
+    return _averaged(frame, lambda values: _grouped(values, dialogue_of).mean())
 
 
-def _with_ties(means: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
-    """Make means ties, column by column, that differ only in the order of adding."""
+def _mean_ratings(single: pd.DataFrame) -> pd.DataFrame:
+    return _averaged(single, lambda values: values.mean(axis="columns").to_frame("rating"))
+
+
+def _averaged(frame: pd.DataFrame, average: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """Average; means of a column that differ only in the order of adding are ties."""
+    means, sizes = average(frame), average(frame.abs())
     values = merge_ties(means.to_numpy(dtype=np.float64).T, sizes.to_numpy(dtype=np.float64).T).T
     return pd.DataFrame(values, index=means.index, columns=means.columns)

@@ -15,8 +15,7 @@ from comperdial import schema
 from comperdial.core.errors import NothingToShowError
 from comperdial.core.files import read_json
 from comperdial.core.names import PERTURBATIONS, output_name
-from comperdial.evaluation.options import Tables
-from comperdial.evaluation.samples import Sample
+from comperdial.evaluation.samples import Sample, Tables
 from comperdial.report import correlations, ranking
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.correlations import COEFFICIENTS, LEGEND, Record, groups, over_tests, read_reported

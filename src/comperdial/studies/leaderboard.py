@@ -16,8 +16,8 @@ from comperdial.core.errors import ConfigError, MissingResourceError, SchemaErro
 from comperdial.core.names import Output
 from comperdial.data.catalogue import Catalogue
 from comperdial.evaluation.aggregate import read_scores
-from comperdial.evaluation.options import Tables
 from comperdial.evaluation.overall import BOARDS, OVERALL, Board, board_of, overall, read_boards, read_samples
+from comperdial.evaluation.samples import Tables
 from comperdial.report.render import Table
 from comperdial.schema.dimensions import chosen_dimension
 from comperdial.studies.overall import overall_table

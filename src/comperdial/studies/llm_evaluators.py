@@ -17,8 +17,8 @@ from comperdial.core.errors import NothingToShowError, SchemaError
 from comperdial.core.files import read_table
 from comperdial.core.names import output_name, unperturbed
 from comperdial.evaluation.ensembles import MEAN, OVER_DIMENSIONS, OVER_MODELS, OVERALL, Ensembles, is_ensemble
-from comperdial.evaluation.rated import RatedSet
 from comperdial.evaluation.ratios import read_pairs
+from comperdial.evaluation.samples import Tables
 from comperdial.judges.prompting import find_question
 from comperdial.perturbations import PERTURBATIONS
 from comperdial.report import render
@@ -388,22 +388,29 @@ def every_correlation(inputs: Inputs, study: Study) -> Table:
 # Table 1, and how raters agree.
 
 
+def _single(folder: Path) -> tuple[str, str, dict[str, pd.DataFrame]]:
+    """Return a data set's name, the level that was rated, and each source's single ratings: a column an annotator."""
+    tables = Tables.read(folder)
+    ((dataset, level),) = tables.ratings[["dataset", "level"]].drop_duplicates().itertuples(index=False)
+    single = {source: replace(tables, source=source).single(level) for source in tables.sources}
+    return dataset, level, {source: one for source, one in single.items() if len(one)}
+
+
 def _agreement(folders: Iterable[Path]) -> pd.DataFrame:
     """Return how annotators agree, over pairs of them: one row a data set, source and dimension."""
     rows = []
-    for rated in map(RatedSet.read, folders):
-        for source in rated.sources:
-            single = rated.single(source)
-            if single is None or single.shape[1] < 2:
+    for dataset, _, single in map(_single, folders):
+        for source, of_source in single.items():
+            if of_source.shape[1] < 2:
                 continue
-            for dimension, every in single.groupby(level="dimension"):
+            for dimension, every in of_source.groupby(level="dimension"):
                 table = every.dropna(axis="columns", how="all")
                 there, upper = table.notna().astype(int), np.triu_indices(table.shape[1], 1)
                 n = (there.T @ there).to_numpy()[upper]
                 pairs = pd.Series(table.corr().to_numpy()[upper])[n > 0]
                 of_pairs = (pairs.mean(), pairs.min(), pairs.max(), pairs.count(), n[n > 0].min())
                 alpha = krippendorff_alpha(table.to_numpy(), "interval")
-                rows.append((rated.dataset, source, dimension, *of_pairs, alpha))
+                rows.append((dataset, source, dimension, *of_pairs, alpha))
     columns = ["dataset", "source", "dimension", "mean", "lowest", "highest", "pairs", "n", "alpha"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -479,31 +486,30 @@ def _short(names: pd.Series, order: Sequence[str]) -> pd.Series:
 
 def _count(folder: Path) -> dict[str, object]:
     """Count a data set: its rated items, their mean length, and the dimensions that each source rated."""
-    rated = RatedSet.read(folder)
+    dataset, level, single = _single(folder)
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
     texts = responses.merge(contexts[["context_id", "dialogue_id", "history"]], on="context_id")
     texts = texts.assign(
         utterances=texts["history"].map(len) + 1,
         words_before=[sum(len(one["text"].split()) for one in history) for history in texts["history"]],
         words=texts["response"].str.split().map(len),
-        item_id=texts["context_id" if rated.level == "turn" else "dialogue_id"],
+        item_id=texts["context_id" if level == "turn" else "dialogue_id"],
     )
-    if rated.level == "dialogue":
+    if level == "dialogue":
         # The last response of a dialogue has all of it before it.
         texts = texts.sort_values("utterances", kind="stable").drop_duplicates(["item_id", "system_id"], keep="last")
         texts = texts.assign(words=texts["words_before"] + texts["words"], words_before=float("nan"))
-    single = {source: one.index for source in rated.sources if (one := rated.single(source)) is not None}
-    units = {(str(item), str(system)) for index in single.values() for item, system, _ in index}
+    units = {(str(item), str(system)) for one in single.values() for item, system, _ in one.index}
     counted = pd.DataFrame(sorted(units), columns=["item_id", "system_id"])
     counted = counted.merge(texts, on=["item_id", "system_id"], how="left")
-    by = {source: {*index.get_level_values("dimension")} for source, index in single.items()}
+    by = {source: {*one.index.get_level_values("dimension")} for source, one in single.items()}
     return {
-        "dataset": rated.dataset,
-        "level": rated.level,
+        "dataset": dataset,
+        "level": level,
         "items": len(counted),
         **{name: float(counted[name].mean()) for name in ("utterances", "words_before", "words")},
         **{
-            source: " ".join(one for one in DIMENSIONS[rated.level] if one in by.get(source, ()))
+            source: " ".join(one for one in DIMENSIONS[level] if one in by.get(source, ()))
             for source in ("human", "gpt-4")
         },
     }

@@ -9,7 +9,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import NothingToShowError
-from comperdial.evaluation import aggregate
+from comperdial.evaluation import ratings
 from comperdial.report import correlations
 from comperdial.report.about import About, Inputs
 from comperdial.report.correlations import COEFFICIENTS, FEW
@@ -27,7 +27,7 @@ _MOST_ROWS = 25
 
 def agreement(inputs: Inputs, study: Mapping[str, Any]) -> Table:
     """Show the mean correlation between the positions of annotators, beside USR's Table 1."""
-    result = pd.concat([aggregate.agreement(schema.read(path, "ratings")) for path in inputs["ratings"]])
+    result = pd.concat([ratings.agreement(schema.read(path, "ratings")) for path in inputs["ratings"]])
     if result.empty:
         raise NothingToShowError("it takes ratings by two annotators or more")
     about, key = About.read(inputs["about"]), ["dataset", "dimension", "coefficient"]

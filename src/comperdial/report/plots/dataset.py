@@ -20,8 +20,7 @@ from comperdial import schema
 from comperdial.core.errors import NothingToShowError, SchemaError
 from comperdial.core.names import LEVELS, Output, output_name
 from comperdial.core.scripts import words
-from comperdial.evaluation.options import Tables
-from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample
+from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample, Tables
 from comperdial.report.about import About, Inputs, Study, label
 from comperdial.report.correlations import COEFFICIENTS, FEW, LEGEND, MARK, halved, is_halved, pooled
 from comperdial.report.plots import style
