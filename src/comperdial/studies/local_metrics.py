@@ -50,7 +50,7 @@ def table(inputs: Inputs, study: Study) -> Table:
         f"{AGENTS.capitalize()}: where some systems are human (kind, in the table of systems)",
         f"{MEAN} is over all data sets, of the metrics that have a value on each",
         "With fewer than four systems, intervals and tests resample dialogues alone",
-        *correlations.left_out_notes(made[made["responses"] != WITHIN], titles),
+        *correlations.left_out_notes(made[made["responses"] != WITHIN]),
         *correlations.partial_notes(made),
         *grouped_notes((name, about.not_run.get(name, "no scores")) for name in lost),
         *(
@@ -252,7 +252,7 @@ def ablation(inputs: Inputs, study: Study) -> Table:
         ],
         *correlations.READING[1:],
         *_corrected(made, titles),
-        *correlations.left_out_notes(made, titles),
+        *correlations.left_out_notes(made),
         variants=len(order),
         whole=WHOLE,
         legend=f" {correlations.LEGEND}" if made["loso_halved"].any() else "",
