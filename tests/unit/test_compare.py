@@ -502,7 +502,7 @@ def test_mistakes_are_named_before_anything_is_scored(mine, capsys):
         (0.003, 0.003, 1, "a correlates better than b: +0.11 [0.04, 0.19], p = 0.003"),
         (0.0001, 0.0003, 3, "a correlates better than b: +0.11 [0.04, 0.19], p < 0.001 (Holm: < 0.001)"),
         (0.03, 0.09, 3, "a correlates better than b: +0.11 [0.04, 0.19], p = 0.030 (Holm: 0.090, not significant)"),
-        (0.04999, 0.04999, 1, "a correlates better than b: +0.11 [0.04, 0.19], p = 0.049990"),
+        (0.04999, 0.04999, 1, "a correlates better than b: +0.11 [0.04, 0.19], p < 0.050"),
         (0.05, 0.05, 1, "no significant difference between a and b: +0.11 [0.04, 0.19], p = 0.050"),
         (0.5, 1.0, 3, "no significant difference between a and b: +0.11 [0.04, 0.19], p = 0.500 (Holm: 1.000)"),
         (float("nan"), float("nan"), 1, "no test of a and b: +0.11 [0.04, 0.19], n = 7"),

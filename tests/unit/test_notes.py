@@ -105,11 +105,10 @@ def expected(scored, rated):
         if not any(shares):
             continue
         if (share := sum(shares) / len(shares)) < 1 - 1e-12:
-            found.add(f"{name} o: of the rated dialogues of d, {floored(share)} is scored, on average")
+            share = floored(share)
+            found.add(f"{name} o: {share} of the rated dialogues of d have a score, on average")
         if cut:
-            found.add(
-                f"{name} o: the input of {cut} dialogues of d did not fit the model and was cut, in one turn or more"
-            )
+            found.add(f"{name} o: the input of {cut} dialogues of d did not fit the model and was cut")
     return found
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from comperdial.report import render
-from comperdial.report.render import Ranked, Section, Table
+from comperdial.report.render import Section, Table
 
 SPECIAL = "& % _ # ~ ^ < > {braces} − – ‡ “quotes” \"plain\" 'single' $5 \\ | … é τ"
 
@@ -24,11 +24,11 @@ def table(rows: int = 2) -> Table:
         ]
     )
     cells = {
-        "ours": lambda cell: Ranked(f"{cell['value']:.3f}* #{cell['value'] * 10 + 1:.0f}", int(cell["value"] * 10) + 1),
+        "ours": lambda cell: f"{cell['value']:.3f}* #{cell['value'] * 10 + 1:.0f}",
         "reported": lambda cell: render.number(None),
     }
     frame = render.spread(records, {"label": "Metric", "by": "Reported by"}, "set", cells)
-    plain = pd.DataFrame({("", "System"): ["a", "b"], ("Rating", "mean"): ["1.0", None]})
+    plain = pd.DataFrame({("", "System"): ["bot #1", "bot #2"], ("Rating", "mean"): ["1.0", None]})
     flat = pd.DataFrame({"Name": ["a*b"], "Count": ["12"]})
     sections = [Section("Turn level", frame), Section("50 % <b>", plain), Section("Flat", flat)]
     return Table("A title", SPECIAL, records, sections, [SPECIAL, "a note"])
@@ -44,10 +44,8 @@ def test_markdown_has_one_header_row_bold_for_the_best_and_a_dash_for_what_is_mi
     ]
     assert lines[8].endswith(r"| **0.000\* #1** | – | **0.000\* #1** | – |")
     assert lines[9].endswith(r"| 0.100\* #2 | – | 0.100\* #2 | – |")
-    assert r"| a\*b | 12 |" in lines and "| b | – |" in lines and lines[-1] == "- a note"
-
-
-def test_bold_says_nothing_in_a_column_of_one_rank() -> None:
+    assert r"| a\*b | 12 |" in lines and "| bot #1 | 1.0 |" in lines and lines[-1] == "- a note"
+    # Bold says nothing in a column of one rank.
     assert "**" not in render.markdown(table(1))
 
 
@@ -62,18 +60,19 @@ def test_html_is_escaped_and_aligned() -> None:
     assert "<h1>A title</h1><p>&amp; % _ # ~ ^ &lt; &gt;" in page
     assert "<caption>50 % &lt;b&gt;</caption>" in page and "<td><b>0.000* #1</b></td>" in page
     assert "#t0 tr > :nth-child(1):not([colspan])" in page and "#t1 tr > :nth-child(2)" not in page
-    assert '<th colspan="2">One &amp; two</th>' in page
+    assert '<tr><th></th><th></th><th colspan="2">One &amp; two</th>' in page
+    assert "<thead><tr><th>Name</th><th>Count</th></tr>\n</thead>" in page
 
 
 def test_text_is_aligned() -> None:
     lines = render.text(table()).splitlines()
     at = lines.index("50 % <b>")
     assert lines[at + 2 : at + 7] == [
-        "        Rating",
-        "System    mean",
-        "--------------",
-        "a          1.0",
-        "b            –",
+        "       Rating",
+        "System   mean",
+        "------   ----",
+        "bot #1    1.0",
+        "bot #2      –",
     ]
 
 

@@ -120,8 +120,7 @@ def test_links_between_pages_lead_somewhere(root):
 
 
 def test_every_reported_number_has_a_source(root):
-    with (root / "studies/usr/sources.csv").open(newline="") as file:
-        known = {row["source"] for row in csv.DictReader(file)}
+    known = yaml.safe_load((root / "studies/usr/study.yaml").read_text())["tables"]["usr"]["sources"]
     for name in ("agreement", "reported", "grade_correlations", "system_means"):
         path = root / f"studies/usr/{name}.csv"
         with path.open(newline="") as file:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from comperdial.core.errors import UnknownNameError
 from comperdial.core.files import read_json
 from comperdial.core.names import Output
 from comperdial.schema.dimensions import chosen_dimension
@@ -28,8 +29,7 @@ class About:
     @classmethod
     def read(cls, paths: Iterable[str | Path]) -> About:
         """Read the files of several data sets."""
-        result = [read_json(path) for path in paths]
-        return cls({one["dataset"]: one for one in result})
+        return cls({one["dataset"]: one for one in map(read_json, paths)})
 
     def __getitem__(self, dataset: str) -> Mapping[str, Any]:
         """Return what is known of one data set."""
@@ -62,9 +62,12 @@ class About:
         return any(one["source"] == "simulated" for one in self.sets.values())
 
     def dimension(self, dataset: str, rated: Iterable[str]) -> str:
-        """Return the rated dimension that a data set's tables show, of those that were rated."""
-        one = self.sets[dataset]
-        return chosen_dimension(one["target"], one["main_target"], rated)
+        """Return the dimension that a data set's tables show, of those that were rated; UnknownNameError if it was not."""
+        one, known = self.sets[dataset], {*rated}
+        target = chosen_dimension(one["target"], one["main_target"], known)
+        if known and target not in known:
+            raise UnknownNameError("dimension", target, known)
+        return target
 
 
 def label(output: Output, labels: Mapping[str, str]) -> str:

@@ -274,7 +274,7 @@ def correlations(inputs: Inputs, study: Study) -> Table:
     reasons = [(row["label"].iloc[0], str(shared.why_no_scores(row))) for _, row in empty.groupby(empty.index)]
     notes = [
         *shared.READING,
-        *shared.reading_notes(result, None),
+        *shared.reading_notes(result),
         *grouped_notes(reasons),
         *([render.NOTES["within_systems"]] if has_local else []),
         *_not_run(one),
@@ -325,7 +325,7 @@ def measures(inputs: Inputs, study: Study) -> Table:
     estimate = ["value", "low", "high", "rank"]
     tidy = result.loc[beyond, ["level", "against", *_NAME, "grouping", "coefficient", *estimate, "n"]]
     few = [shared.FEW_NOTE] if (marked["n"] <= shared.FEW).any() else []
-    notes = [*shared.READING, *shared.corrected_over(marked, None), *few]
+    notes = [*shared.READING, *shared.corrected_over(marked), *few]
     legend = bool(shared.halved(marked).fillna(False).any())
     tidy = tidy.round(dict.fromkeys(estimate, 4)).reset_index(drop=True)
     return _table(inputs, study, tidy, sections, *notes, rated=result["target"].iloc[0], legend=legend)

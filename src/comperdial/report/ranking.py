@@ -6,19 +6,16 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from comperdial.core.names import Output, output_name
 from comperdial.stats.multiple import benjamini_hochberg, holm, rank_clusters
 
-Floats = npt.NDArray[np.float64]
 Correction = Literal["holm", "fdr", "none"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
 OF = ["dataset", "level", "against", "target", "grouping", "coefficient"]
 """What tests are corrected over: each by itself."""
-_NAME = ["metric", "output"]
 
 
 def _names(frame: pd.DataFrame, side: str = "") -> pd.Series[str]:
@@ -30,6 +27,20 @@ def of_outputs(frame: pd.DataFrame, outputs: Collection[str]) -> pd.DataFrame:
     """Return the rows of table ``correlations`` or ``pairs`` about some outputs (METRIC:OUTPUT), of pairs both."""
     sides = ("",) if "metric" in frame else ("_a", "_b")
     return frame[np.all([_names(frame, side).isin(list(outputs)) for side in sides], axis=0)]
+
+
+def against(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
+    """Return the pairs of one output with each other one: planned contrasts, which are corrected by themselves."""
+    return pairs[np.any([_names(pairs, side) == ":".join(output) for side in ("_a", "_b")], axis=0)]
+
+
+def signed(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
+    """Return the pairs of one output, as its difference from the other: metric_a and output_a are it everywhere."""
+    result = against(pairs, output)
+    turned = result[_names(result, "_b") == ":".join(output)]
+    ends = {f"{name}_{one}": turned[f"{name}_{other}"] for name in ("metric", "output") for one, other in ("ab", "ba")}
+    turned = turned.assign(**ends, difference=-turned["difference"], low=-turned["high"], high=-turned["low"])
+    return pd.concat([result.drop(turned.index), turned]).sort_index()
 
 
 def corrected(pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFrame:
@@ -49,45 +60,26 @@ def corrected(pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFr
 def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFrame:
     """Add ``rank`` and ``tests`` to table ``correlations``: clusters of outputs that do not differ significantly.
 
-    ``rank`` is by the corrected p of the paired test. ``pairs`` may be of any outputs: those between given rows are corrected
-    together, ``tests`` is their number.
+    ``pairs`` may be of any outputs: those between given rows are corrected together, ``tests`` is their number.
     """
     rows = correlations.reset_index(drop=True)
     made = pd.DataFrame(index=rows.index, columns=["rank", "tests"], dtype="Int32")
-    pairs = pairs.assign(a=_names(pairs, "_a"), b=_names(pairs, "_b"))
     groups = dict(iter(pairs.groupby(OF, sort=False, observed=True)))
     for key, group in rows.groupby(OF, sort=False, observed=True):
         if key not in groups:
             continue
-        names = _names(group)
-        tested = corrected(groups[key][groups[key][["a", "b"]].isin([*names]).all(axis=1)], correction)
-        compared = group[names.isin([*tested["a"], *tested["b"]])]
-        place = {name: at for at, name in enumerate(_names(compared))}
-        one, other = tested["a"].map(place), tested["b"].map(place)
-        values = compared["value"].to_numpy(np.float64, na_value=np.nan)
-        if tested["p_adjusted"].isna().all():
-            continue
-        p = np.full((len(compared), len(compared)), np.nan)
-        p[one, other] = p[other, one] = tested["p_adjusted"].to_numpy(np.float64)
-        ranks = rank_clusters(values, p)
-        ranked = compared.index[ranks > 0]
-        made.loc[ranked, "rank"] = ranks[ranks > 0]
-        made.loc[ranked, "tests"] = int(tested["p_adjusted"].notna().sum())
-    return correlations.assign(**{str(name): made[name].array for name in made})
-
-
-def signed(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
-    """Return the pairs of one output, as its difference from the other: metric_a and output_a are it everywhere."""
-    sides = {side: _names(pairs, f"_{side}") == ":".join(output) for side in "ab"}
-    turned = pairs[sides["b"]]
-    ends = {f"{name}_{one}": turned[f"{name}_{other}"] for name in _NAME for one, other in ("ab", "ba")}
-    turned = turned.assign(**ends, difference=-turned["difference"], low=-turned["high"], high=-turned["low"])
-    return pd.concat([pairs[sides["a"]], turned]).sort_index()
-
-
-def against(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
-    """Return the pairs of one output with each other one: planned contrasts, which are corrected by themselves."""
-    return pairs[np.any([_names(pairs, side) == ":".join(output) for side in ("_a", "_b")], axis=0)]
+        tested = corrected(of_outputs(groups[key], _names(group)), correction)
+        a, b = _names(tested, "_a"), _names(tested, "_b")
+        compared = group[_names(group).isin([*a, *b])]
+        if tested["p_adjusted"].notna().any():
+            place = {name: at for at, name in enumerate(_names(compared))}
+            p = np.full((len(compared), len(compared)), np.nan)
+            p[a.map(place), b.map(place)] = p[b.map(place), a.map(place)] = tested["p_adjusted"].to_numpy(np.float64)
+            ranks = rank_clusters(compared["value"].to_numpy(np.float64, na_value=np.nan), p)
+            ranked = compared.index[ranks > 0]
+            made.loc[ranked, "rank"] = ranks[ranks > 0]
+            made.loc[ranked, "tests"] = int(tested["p_adjusted"].notna().sum())
+    return correlations.assign(rank=made["rank"].array, tests=made["tests"].array)
 
 
 def contrasts(pairs: pd.DataFrame, planned: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -101,13 +93,12 @@ def contrasts(pairs: pd.DataFrame, planned: Sequence[Mapping[str, Any]]) -> pd.D
     plan = plan.rename(columns={"datasets": "dataset"})
     pooled = pairs[pairs["grouping"] == "pooled"]
     own = pd.concat([signed(pooled, output_name(name)) for name in plan["metric"].unique()])
-    own = own.drop(columns="against").assign(metric=_names(own, "_a"), against=_names(own, "_b"))
-    key = ["metric", "against", "dataset"]
-    there = {*plan.merge(own, on=key)["coefficient"]}
+    own = own.assign(metric=_names(own, "_a"), against=_names(own, "_b"))
+    key, columns = ["metric", "against", "dataset", "coefficient"], ["difference", "low", "high", "p", "n", "test"]
+    there = {*plan.merge(own, on=key[:3])["coefficient"]}
     coefficients = [name for name in ("pearson", "spearman", "kendall") if name in there] or ["pearson", "spearman"]
     frame = plan.merge(pd.DataFrame({"coefficient": coefficients}), how="cross")
-    columns = ["difference", "low", "high", "p", "n", "test"]
-    frame = frame.merge(own[[*key, "coefficient", *columns]], on=[*key, "coefficient"], how="left")
+    frame = frame.merge(own[[*key, *columns]], on=key, how="left")
     frame = frame.astype(dict.fromkeys(columns[:4], "float64") | {"n": "Int32"})
     p = frame.groupby("coefficient", sort=False)["p"]
     frame.insert(7, "p_adjusted", p.transform(lambda one: holm(one.to_numpy(np.float64))))

@@ -16,15 +16,13 @@ from comperdial.config.registry import completed
 from comperdial.core.errors import MissingResourceError
 from comperdial.core.files import read_json
 from comperdial.core.plugins import load_class
-from comperdial.metrics import kinds
+from comperdial.metrics import Metric, kinds
 from comperdial.report.about import label as called
 from comperdial.report.dataset import main_results
 from comperdial.report.render import SIMULATED
 from comperdial.report.showing import Page, say
 
-DATASET_VARIABLE = "COMPERDIAL_DATASET"
-TARGET_VARIABLE = "COMPERDIAL_TARGET"
-SOURCE_VARIABLE = "COMPERDIAL_SOURCE"
+DATASET_VARIABLE, TARGET_VARIABLE, SOURCE_VARIABLE = "COMPERDIAL_DATASET", "COMPERDIAL_TARGET", "COMPERDIAL_SOURCE"
 CELLS = {
     ("turn", "turn"): "turns",
     ("dialogue", "dialogue"): "dialogues",
@@ -57,10 +55,9 @@ class Reading:
         """Return what was computed: correlations with ranks, ``pairs`` of main outputs, corrected, or another table."""
         if kind not in ("correlations", "pairs"):
             return self._read(f"results/{self.dataset}/{kind}.parquet")
-        paths = [self._path(f"results/{self.dataset}/{name}.parquet") for name in ("correlations", "pairs")]
-        about = read_json(self._path(f"results/{self.dataset}/about.json"))
-        results = main_results(paths[0].parent, about)
-        return results[kind == "pairs"]
+        needed = ("correlations.parquet", "pairs.parquet", "about.json")
+        *_, about = (self._path(f"results/{self.dataset}/{name}") for name in needed)
+        return main_results(about.parent, read_json(about))[kind == "pairs"]
 
     def correlations(self, coefficient: str = "spearman", grouping: str = "pooled") -> pd.DataFrame:
         """Return the correlations with the target, with ``label`` and ``cell`` to show and the metric's traits."""
@@ -84,10 +81,6 @@ class Reading:
         """Return a metric's scores."""
         return self._read(f"results/{self.dataset}/scores/{metric}.parquet")
 
-    def judgements(self, metric: str) -> pd.DataFrame:
-        """Return what a judge that was asked here answered."""
-        return self._read(f"results/{self.dataset}/judgements/{metric}.parquet")
-
     def rendered(self, name: str, *, study: str | None = None, **options: Any) -> pd.DataFrame:  # noqa: ANN401 - pandas'
         """Return a table of the data set, or of a study, as the workflow rendered it; ``options`` are pandas'."""
         folder = f"studies/{study}" if study else self.dataset
@@ -95,19 +88,17 @@ class Reading:
 
     def ratings(self, level: str = "turn") -> pd.DataFrame:
         """Return the source's ratings of the target, without those of references; empty if nothing was rated so."""
-        results = self.table("ratings")
-        results = results[
-            (results["level"] == level) & (results["dimension"] == self.target) & (results["source"] == self.source)
-        ]
+        ratings = self.table("ratings")
+        wanted = {"level": level, "dimension": self.target, "source": self.source}
+        ratings = ratings[(ratings[[*wanted]] == pd.Series(wanted)).all(axis=1)]
         systems = self.table("systems").set_index("system_id")["kind"]
-        return results[results["system_id"].map(systems) != "reference"]
+        return ratings[ratings["system_id"].map(systems) != "reference"]
 
     @cached_property
     def source(self) -> str:
         """Return whose ratings are read: as chosen, else ``simulated`` where there are such, else ``human``."""
-        if self.chosen_source:
-            return self.chosen_source
-        return "simulated" if "simulated" in set(self.table("ratings")["source"]) else "human"
+        known = {*self.table("ratings")["source"]}
+        return self.chosen_source or ("simulated" if "simulated" in known else "human")
 
     @property
     def simulated(self) -> bool:
@@ -151,14 +142,13 @@ def here(dataset: str | None = None) -> Reading:
         raise MissingResourceError("no params.yaml", where=str(places[0]), hint="start the notebook in the repository")
     chosen = dataset or os.environ.get(DATASET_VARIABLE)
     chosen = chosen or load_yaml(root / "params.yaml").get("tables", {}).get("benchmark", "demo")
-    target = os.environ.get(TARGET_VARIABLE) or TARGET
-    return Reading(root, chosen, target, os.environ.get(SOURCE_VARIABLE))
+    return Reading(root, chosen, os.environ.get(TARGET_VARIABLE) or TARGET, os.environ.get(SOURCE_VARIABLE))
 
 
 def labels(frame: pd.DataFrame, suffix: str = "") -> pd.Series[str]:
     """Return a name for each row's metric and output (columns ``metric`` and ``output`` with a suffix)."""
-    pairs = zip(frame[f"metric{suffix}"], frame[f"output{suffix}"], strict=True)
-    return pd.Series([label(metric, output) for metric, output in pairs], index=frame.index, dtype=object)
+    texts = map(label, frame[f"metric{suffix}"], frame[f"output{suffix}"])
+    return pd.Series(list(texts), index=frame.index, dtype=object)
 
 
 def label(metric: str, output: str) -> str:
@@ -178,29 +168,27 @@ def traits(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _traits(signature: str) -> tuple[str, str]:
     kind, *parts = signature.split("|")
-    if kind in _MAKERS:
-        prompt = next((part for part in parts if part.startswith("prompt:")), "")
-        told = {"cpdscore": "with" if "_ref@" in prompt else "without", "recorded-judge": "without"}
-        return _MAKERS[kind], told.get(kind, "–")
-    if kind not in kinds():
-        return "–", "–"
-    from comperdial.metrics import Metric
-
+    if kind == "cpdscore":
+        return _MAKERS[kind], "with" if any(
+            "_ref@" in part for part in parts if part.startswith("prompt:")
+        ) else "without"
+    if kind in _MAKERS or kind not in kinds():
+        return _MAKERS.get(kind, "–"), "without" if kind == "recorded-judge" else "–"
     helpers = frozenset({"base", "options", "text"})
-    results = load_class("comperdial.metrics", kind, Metric, kind="metric", helpers=helpers)  # type: ignore[type-abstract]
+    found = load_class("comperdial.metrics", kind, Metric, kind="metric", helpers=helpers)  # type: ignore[type-abstract]
     model = next((part for part in parts if part.startswith("model:")), None)
     cost = "counts words" if model is None else "small encoder" if _SMALL in model else "large model"
-    return cost, "with" if "references" in results.needs else "without"
+    return cost, "with" if "references" in found.needs else "without"
 
 
 def cells(frame: pd.DataFrame) -> pd.Series[Any]:
     """Name each row's ``level`` of scores and level of ratings (``against``); the names sort as in :data:`CELLS`."""
-    named = [CELLS[level, against] for level, against in zip(frame["level"], frame["against"], strict=True)]
+    named = [CELLS[pair] for pair in zip(frame["level"], frame["against"], strict=True)]
     return pd.Series(pd.Categorical(named, list(CELLS.values()), ordered=True), index=frame.index)
 
 
 def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame:
-    """Return the first answer to each item of a judge whose answers others recorded: item_id, system_id, rationale."""
+    """Return what a judge answered: of one whose answers others recorded, the first to each item, as ``rationale``."""
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.recorded import Rated
     from comperdial.data.sources import raw_path
@@ -210,10 +198,9 @@ def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame
     entry = (params.get("recorded_judges") or {}).get(metric)
     if entry is None:
         # A judge that was asked here: what it answered is a result.
-        return reading.judgements(metric)
+        return reading.result(f"judgements/{metric}")
     source = load_catalogue(reading.root / params["catalogue"]).file(entry["sources"][output])
     path = raw_path(source, reading.root / "data/raw")
     rated = Rated(reading.table("contexts"), reading.table("responses"), reading.table("systems"))
-    results = FORMATS[entry["format"]].read({output: path}, rated)
-    first = results.drop_duplicates(["item_id", "system_id"])
+    first = FORMATS[entry["format"]].read({output: path}, rated).drop_duplicates(["item_id", "system_id"])
     return first[["item_id", "system_id", "answer"]].rename(columns={"answer": "rationale"})

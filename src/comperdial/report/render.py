@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,27 +29,14 @@ FORMATS = {"text": ".txt", "markdown": ".md", "latex": ".tex", "csv": ".csv"}
 
 # A LaTeX table of more rows does not fit on a page.
 _LONG = 45
-_LATEX = {
+_LATEX = str.maketrans({
     "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''", "“": "``", "”": "''", "‘": "`", "’": "'",
     "−": "$-$", "–": "--", "—": "---", "‡": r"\ddag{}", "…": r"\ldots{}", "\u00a0": "~",
     "±": r"$\pm$", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "→": r"$\rightarrow$",
     "α": r"$\alpha$", "δ": r"$\delta$", "κ": r"$\kappa$", "ρ": r"$\rho$", "τ": r"$\tau$",
-}  # fmt: skip
-
-
-class Ranked(str):
-    """A cell with its rank; the first rank is bold where its column has other ranks too."""
-
-    __slots__ = ("rank",)
-    rank: int
-
-    def __new__(cls, text: str, rank: int) -> Self:
-        """Return the text with its rank."""
-        made = super().__new__(cls, text)
-        made.rank = rank
-        return made
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,7 +44,7 @@ class Section:
     """One block of a table: its heading, and a frame of texts, in which a missing one is written as a dash.
 
     Columns are names, or pairs of a group and a name. Named levels of the index are columns of labels; an index without a name is
-    not shown.
+    not shown. A cell that ends with a rank, ``0.41 #1``, is bold if it is the first and its column has others.
     """
 
     title: str
@@ -102,6 +89,9 @@ def ending(source: str) -> str:
     return SIMULATED if source == "simulated" else f"The ratings are those of {source}, not people's."
 
 
+# Cells
+
+
 def number(value: float | None, *, digits: int = 3, sign: bool = False) -> str:
     """Write a number with a fixed count of digits, or a dash when it is missing; never "-0.000"."""
     if value is None or pd.isna(value):
@@ -121,6 +111,12 @@ def interval(low: float, high: float, *, digits: int = 2) -> str:
     return "" if pd.isna(low) or pd.isna(high) else f" [{number(low, digits=digits)}, {number(high, digits=digits)}]"
 
 
+def p_value(p: float) -> str:
+    """Write a p-value, or a dash when it is missing; rounding makes it neither 0 nor 0.05."""
+    text = number(p)
+    return "< 0.001" if p < 0.001 else "< 0.050" if p < 0.05 and text == "0.050" else text
+
+
 def estimate(row: Mapping[Any, Any], name: str = "value", *, sign: bool = False, ends: int = 2) -> str:
     """Write a value of a record with its interval, the columns ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``."""
     low, high = ("low", "high") if "low" in row else (f"{name}_low", f"{name}_high")
@@ -133,8 +129,11 @@ def as_number(name: str, **how: Any) -> Callable[[Mapping[Any, Any]], str]:  # n
 
 
 def small_p(name: str = "p") -> Callable[[Mapping[Any, Any]], str]:
-    """Return what writes a p-value of a record, which is never 0."""
-    return lambda record: "< 0.001" if record[name] < 0.001 else number(record[name])
+    """Return what writes a p-value of a record, as :func:`p_value` does."""
+    return lambda record: p_value(record[name])
+
+
+# Frames of sections, and notes
 
 
 def spread(
@@ -149,10 +148,7 @@ def spread(
     headings; ``group`` is the column whose texts head the groups; ``cells`` has what writes a record in each column of a group.
     """
     records = frame.to_dict("records")
-    parts = [
-        frame.assign(_head=head, text=pd.Series(map(write, records), frame.index, dtype=object))
-        for head, write in cells.items()
-    ]
+    parts = [frame.assign(_head=head, text=list(map(write, records))) for head, write in cells.items()]
     order = [(name, head) for name in frame[group].unique() for head in cells]
     return arranged(pd.concat(parts), labels, [group, "_head"], order=order)
 
@@ -165,19 +161,12 @@ def arranged(
     ``order`` has the columns that are shown; by default all, as they appear.
     """
     rows, heads = (list(frame[[*names]].itertuples(index=False, name=None)) for names in (labels, columns))
-    # By hand, as pandas makes plain texts of Ranked ones.
     cells = dict(zip(zip(rows, heads, strict=True), frame["text"], strict=True))
     shown = list(dict.fromkeys(heads) if order is None else order)
     texts = [[cells.get((row, head)) for head in shown] for row in dict.fromkeys(rows)]
     index = pd.MultiIndex.from_tuples(dict.fromkeys(rows), names=list(labels.values()))
     made = pd.DataFrame(texts, columns=pd.MultiIndex.from_tuples(shown), index=index, dtype=object)
     return made if len(labels) > 1 else made.set_axis(index.get_level_values(0))
-
-
-def records_by(frame: pd.DataFrame, key: Sequence[str]) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Return the rows of a frame by their key, as dictionaries."""
-    records = [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
-    return {tuple(record[name] for name in key): record for record in records}
 
 
 def rows_frame(columns: Sequence[str | tuple[str, str]], rows: Sequence[Sequence[str]]) -> pd.DataFrame:
@@ -195,16 +184,15 @@ def grouped_notes(pairs: Iterable[tuple[Any, Any]], start: str = "Not run: ") ->
     return [f"{start}{'; '.join(dict.fromkeys(of_one))}: {why}" for why, of_one in names.items()]
 
 
+# The four forms
+
+
 def write(table: Table, stem: str | Path) -> None:
     """Write ``stem.csv``, ``stem.md``, ``stem.tex`` and ``stem.html``."""
-    label = f"tab:{Path(stem).name}"
-    for suffix, text in {
-        ".csv": csv(table),
-        ".md": markdown(table),
-        ".tex": latex(table, label),
-        ".html": page(table),
-    }.items():
-        write_text(form_path(stem, suffix), text)
+    write_text(form_path(stem, ".csv"), csv(table))
+    write_text(form_path(stem, ".md"), markdown(table))
+    write_text(form_path(stem, ".tex"), latex(table, f"tab:{Path(stem).name}"))
+    write_text(form_path(stem, ".html"), page(table))
 
 
 def rendered(table: Table, form: str, *, label: str) -> str:
@@ -234,39 +222,29 @@ def _csv(frame: pd.DataFrame) -> str:
 
 def markdown(table: Table) -> str:
     """Return the table as GitHub Markdown; its one header row joins the group and the name of a column."""
-
-    def row(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(cells)} |"
-
-    def escaped(cell: str) -> str:
-        return re.sub(r"[|*<]", r"\\\g<0>", cell)
-
     lines = [f"# {table.title}", "", table.caption, ""]
-    for section in map(_Flat.of, table.sections):
-        header = [escaped(f"{group} {name}".strip()) for group, name in section.heads]
-        rule = "|" + "|".join(":--" if left else "--:" for left in section.words) + "|"
-        body = map(row, section.marked("**{}**", escaped).to_numpy().tolist())
-        lines += [f"## {section.title}", "", row(header), rule, *body, ""]
+    for grid in map(_Grid.of, table.sections):
+        heads = [_markdown(" ".join(head).strip()) for head in grid.heads]
+        rule = "|".join(":--" if left else "--:" for left in grid.left)
+        rows = [f"| {' | '.join(cells)} |" for cells in [heads, *grid.marked(_markdown, "**{}**")]]
+        lines += [f"## {grid.title}", "", rows[0], f"|{rule}|", *rows[1:], ""]
     return "\n".join([*lines, *(f"- {note}" for note in table.notes), *([""] if table.notes else [])])
 
 
 def text(table: Table) -> str:
     """Return the table as plain text with aligned columns."""
     lines = [table.title, "", table.caption, ""]
-    for section in map(_Flat.of, table.sections):
-        body = [[name for _, name in section.heads], *zip(*section.columns, strict=True)]
-        widths = [max(len(row[at]) for row in body) for at in range(len(section.heads))]
-        above = ""
-        for group, start, end in section.groups:
-            # A group's name may be longer than its columns.
-            widths[end - 1] += max(0, len(group) - sum(widths[start:end]) - 2 * (end - start - 1))
-            above = above.ljust(sum(widths[:start]) + 2 * start) + group
-        made = [
-            "  ".join(c.ljust(w) if left else c.rjust(w) for c, w, left in zip(row, widths, section.words, strict=True))
-            for row in body
-        ]
-        head = [above] if above else []
-        lines += [section.title, "", *head, made[0].rstrip(), "-" * len(made[0]), *map(str.rstrip, made[1:]), ""]
+    for grid in map(_Grid.of, table.sections):
+        columns = []
+        for (_, name), left, *cells in zip(grid.heads, grid.left, *grid.rows, strict=True):
+            width = max(map(len, [name, *cells]))
+            texts = [name, "-" * width, *cells]
+            columns.append([text.ljust(width) if left else text.rjust(width) for text in texts])
+        names, *rows = zip(*columns, strict=True)
+        groups = [group for group, _ in grid.heads]
+        heads: Any = pd.MultiIndex.from_arrays([groups, names]) if any(groups) else names
+        made = pd.DataFrame(rows, columns=heads).to_string(index=False)
+        lines += [grid.title, "", *map(str.rstrip, made.splitlines()), ""]
     return "\n".join([*lines, *(f"- {note}" for note in table.notes), ""])
 
 
@@ -275,109 +253,111 @@ def latex(table: Table, label: str) -> str:
     lines = [r"% Needs \usepackage{booktabs,graphicx,longtable}."]
     if not table.sections:
         lines += [_tex(table.caption), ""]
-    for place, section in enumerate(map(_Flat.of, table.sections), start=1):
-        long, last = len(section.columns[0]) > _LONG, place == len(table.sections)
-        caption = _tex(f"{section.title}. {table.caption}")
-        name = f"{label}-{place}" if len(table.sections) > 1 else label
-        body = section.marked(r"\textbf{{{}}}", _tex).style.hide(axis="index").format_index(_tex, axis=1)
-        made = body.to_latex(
-            column_format="".join("l" if left else "r" for left in section.words),
-            hrules=True,
-            multicol_align="c",
-            environment="longtable" if long else None,
-            caption=caption if long else None,
-            label=name if long else None,
-        )
-        # A rule below each group; without groups their row is empty.
-        groups = next(line for line in made.splitlines(keepends=True) if "&" in line or "multicolumn" in line)
-        rules = "".join(rf"\cmidrule(lr){{{start + 1}-{end}}}" for _, start, end in section.groups)
-        made = made.replace(groups, f"{groups}{rules}\n" if rules else "").rstrip()
-        notes = [_tex(note) + "." for note in table.notes if last]
-        below = [r"\par\smallskip\footnotesize " + " ".join(notes)] if notes else []
-        if long:
-            lines += [r"{\scriptsize\setlength{\tabcolsep}{3pt}", made, *below, r"\par}", ""]
+    for place, grid in enumerate(map(_Grid.of, table.sections), start=1):
+        name = rf"\label{{{label}-{place}}}" if len(table.sections) > 1 else rf"\label{{{label}}}"
+        caption = f"{{{_tex(f'{grid.title}. {table.caption}')}}}"
+        columns = "".join("l" if left else "r" for left in grid.left)
+        head = [r"\toprule", " & ".join(_tex(name) for _, name in grid.heads) + r" \\", r"\midrule"]
+        if grid.is_grouped:
+            groups = [rf"\multicolumn{{{n}}}{{c}}{{{_tex(group)}}}" if group else "" for group, n in grid.groups]
+            ends = [*accumulate(n for _, n in grid.groups)]
+            spans = [(end - n + 1, end) for (group, n), end in zip(grid.groups, ends, strict=True) if group]
+            head[1:1] = [" & ".join(groups) + r" \\", "".join(rf"\cmidrule(lr){{{a}-{b}}}" for a, b in spans)]
+        body = [" & ".join(cells) + r" \\" for cells in grid.marked(_tex, r"\textbf{{{}}}")]
+        notes = " ".join(f"{_tex(note)}." for note in table.notes if place == len(table.sections))
+        below = [rf"\par\smallskip\footnotesize {notes}"] if notes else []
+        if len(body) > _LONG:
+            more = rf"\multicolumn{{{len(columns)}}}{{r}}{{Continued on next page}} \\"
+            lines += [r"{\scriptsize\setlength{\tabcolsep}{3pt}", rf"\begin{{longtable}}{{{columns}}}"]
+            lines += [rf"\caption{caption} {name} \\", *head, r"\endfirsthead"]
+            lines += [rf"\caption[]{caption} \\", *head, r"\endhead", r"\midrule", more, r"\midrule", r"\endfoot"]
+            lines += [r"\bottomrule", r"\endlastfoot", *body, r"\end{longtable}", *below, r"\par}", ""]
         else:
             scaled = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-            lines += [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\label{{{name}}}"]
-            lines += [scaled, made + "}", *below, r"\end{table}", ""]
+            lines += [r"\begin{table}", r"\centering", rf"\caption{caption}", name, scaled]
+            lines += [rf"\begin{{tabular}}{{{columns}}}", *head, *body, r"\bottomrule", r"\end{tabular}}"]
+            lines += [*below, r"\end{table}", ""]
     return "\n".join(lines)
 
 
 def page(table: Table) -> str:
     """Return the table as one HTML page that needs nothing from the network."""
-
-    def escaped(cell: object) -> str:
-        return html.escape(str(cell), quote=False)
-
     made, left = [], []
-    for place, section in enumerate(map(_Flat.of, table.sections)):
-        left += [f"#t{place} tr > :nth-child({at}):not([colspan])" for at, word in enumerate(section.words, 1) if word]
-        styler = section.marked("<b>{}</b>", escaped).style.hide(axis="index").format_index(escaped, axis=1)
-        text = styler.to_html(exclude_styles=True, caption=escaped(section.title))
-        # Without the layout, which is half of a page.
-        text = re.sub(r" ?>\n *<", "><", text).replace(" >", ">").replace("</tr>", "</tr>\n")
-        made.append(f'<div class="scroll" id="t{place}">{text}</div>')
-    style = (
-        "\n"
-        + read_text(Path(__file__).with_name("table.css"))
-        + (f"{', '.join(left)} {{ text-align: left; }}\n" if left else "")
-    )
-    notes = "".join(f"<li>{escaped(note)}</li>" for note in table.notes)
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escaped(table.title)}</title><style>{style}</style></head><body>",
-            f"<h1>{escaped(table.title)}</h1><p>{escaped(table.caption)}</p>",
-            *made,
-            *([f"<ul>{notes}</ul>"] if notes else []),
-            "</body></html>\n",
-        ]
-    )
+    for place, grid in enumerate(map(_Grid.of, table.sections)):
+        left += [f"#t{place} tr > :nth-child({at}):not([colspan])" for at, words in enumerate(grid.left, 1) if words]
+        spans = [(f' colspan="{n}"' if n > 1 else "", group) for group, n in grid.groups]
+        groups = "".join(f"<th{span}>{_html(group)}</th>" for span, group in spans)
+        heads = [groups] if grid.is_grouped else []
+        heads.append("".join(f"<th>{_html(name)}</th>" for _, name in grid.heads))
+        rows = ["".join(f"<td>{cell}</td>" for cell in cells) for cells in grid.marked(_html, "<b>{}</b>")]
+        head, body = ("".join(f"<tr>{row}</tr>\n" for row in part) for part in (heads, rows))
+        caption = f"<caption>{_html(grid.title)}</caption>"
+        made.append(
+            f'<div class="scroll" id="t{place}"><table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table></div>'
+        )
+    style = read_text(Path(__file__).with_name("table.css"))
+    style += f"{', '.join(left)} {{ text-align: left; }}\n" if left else ""
+    notes = "".join(f"<li>{_html(note)}</li>" for note in table.notes)
+    lines = [
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{_html(table.title)}</title><style>\n{style}</style></head><body>",
+        f"<h1>{_html(table.title)}</h1><p>{_html(table.caption)}</p>",
+        *made,
+        *([f"<ul>{notes}</ul>"] if notes else []),
+        "</body></html>\n",
+    ]
+    return "\n".join(lines)
 
 
-# A cell that starts as a number does, and one whose number is missing.
+# A cell that starts as a number does, one whose number is missing, and one that ends with a rank.
 _NUMBER = re.compile(r"[#<=>~$]?\s?[+\-−]?\d*\.?\d")
-_NO_NUMBER = frozenset({"", "–", "—", "−", "+", "o", "not run", "not recorded", "not rated", "not computed"})
+_NO_NUMBER = frozenset({"", "–", "—", "−", "+", "o", "not run", "not rated", "not computed"})
+_RANK = re.compile(r"(?:-?\d.* )?#(\d+)")
 
 
 @dataclass(frozen=True)
-class _Flat:
-    """A section with its labels as columns: the heads (group, name), the texts, and which columns are words."""
+class _Grid:
+    """A section with its labels as columns: the heads (group, name), the rows of texts, and which columns are words."""
 
     title: str
     heads: Sequence[tuple[str, str]]
-    columns: Sequence[Sequence[str]]
-    words: Sequence[bool]
+    rows: Sequence[Sequence[str]]
+    left: Sequence[bool]
 
     @classmethod
     def of(cls, section: Section) -> Self:
         frame = section.frame
-        labels = {str(n): frame.index.get_level_values(i) for i, n in enumerate(frame.index.names) if n is not None}
-        heads = [("", name) for name in labels]
-        heads += [("", str(c)) if frame.columns.nlevels == 1 else (str(c[0]), str(c[1])) for c in frame.columns]
-        # Blanks of different lengths: the first column, which stays in view, is not merged with those that follow.
-        heads = [(group or " " * (at > 0), name) for at, (group, name) in enumerate(heads)]
-        values = [*labels.values(), *(frame.iloc[:, at] for at in range(len(frame.columns)))]
-        columns = [["–" if pd.isna(cell) else cell for cell in column] for column in values]
-        words = [_holds_words(texts, at < max(1, len(labels))) for at, texts in enumerate(columns)]
-        return cls(section.title, heads, columns, words)
+        labels = [name for name in frame.index.names if name is not None]
+        heads = [("", str(name)) for name in labels]
+        heads += [(str(one[0]), str(one[1])) if isinstance(one, tuple) else ("", str(one)) for one in frame]
+        cells = frame.reset_index(allow_duplicates=True) if labels else frame
+        rows = cells.astype(object).where(cells.notna(), "–").to_numpy().tolist()
+        columns = zip(*rows, strict=True) if rows else [()] * len(heads)
+        left = [_holds_words(texts, at < max(1, len(labels))) for at, texts in enumerate(columns)]
+        return cls(section.title, heads, rows, left)
 
     @property
-    def groups(self) -> list[tuple[str, int, int]]:
-        """Return each group with its first column and the one after its last."""
-        runs = [[at for at, _ in run] for _, run in groupby(enumerate(self.heads), key=lambda head: head[1][0])]
-        return [(self.heads[run[0]][0], run[0], run[-1] + 1) for run in runs if self.heads[run[0]][0].strip()]
+    def is_grouped(self) -> bool:
+        return any(group for group, _ in self.heads)
 
-    def marked(self, bold: str, escape: Callable[[str], str]) -> pd.DataFrame:
-        """Return the texts escaped, and bold for the first rank of a column that has several."""
-        made = {}
-        for at, cells in enumerate(self.columns):
-            ranks = [cell.rank if isinstance(cell, Ranked) else None for cell in cells]
-            several = len({*ranks} - {None}) > 1
-            texts = zip(map(escape, cells), ranks, strict=True)
-            made[at] = [bold.format(text) if several and rank == 1 else text for text, rank in texts]
-        return pd.DataFrame(made, dtype=object).set_axis(pd.MultiIndex.from_tuples(self.heads), axis=1)
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """Return each group with the number of its columns; a column without a group stands alone."""
+        runs = groupby(enumerate(self.heads), key=lambda head: head[1][0] or head[0])
+        return [(str(group) if isinstance(group, str) else "", len([*run])) for group, run in runs]
+
+    def marked(self, escape: Callable[[str], str], bold: str) -> list[list[str]]:
+        """Return the rows escaped, and bold for the first rank of a column that has several."""
+        ranks = [[match and match[1] for match in map(_RANK.fullmatch, row)] for row in self.rows]
+        several = [len({*of} - {None}) > 1 for of in zip(*ranks, strict=True)]
+        return [
+            [
+                bold.format(escape(text)) if rank == "1" and many else escape(text)
+                for text, rank, many in zip(row, of, several, strict=True)
+            ]
+            for row, of in zip(self.rows, ranks, strict=True)
+        ]
 
 
 def _holds_words(texts: Sequence[str], label: bool) -> bool:
@@ -386,5 +366,13 @@ def _holds_words(texts: Sequence[str], label: bool) -> bool:
     return 2 * sum(map(bool, map(_NUMBER.match, filled))) <= len(filled) if filled else label
 
 
-def _tex(text: object) -> str:
-    return re.sub("|".join(map(re.escape, _LATEX)), lambda match: _LATEX[match.group()], str(text))
+def _html(text: str) -> str:
+    return html.escape(str(text), quote=False)
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"[|*<]", r"\\\g<0>", text)
+
+
+def _tex(text: str) -> str:
+    return str(text).translate(_LATEX)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.report.render import number
+from comperdial.report.render import interval, number, p_value
 
 # Text stands to the left, numbers to the right.
 _STYLE = "<style>.text {text-align: left !important}</style>"
@@ -44,13 +44,12 @@ def quoted(text: str, most: int = 400) -> str:
 def span(value: float, low: float, high: float, digits: int = 2) -> str:
     """Write a value with its interval, as far as there is one."""
     # A line is never broken within it.
-    inside = f" [{number(low, digits=digits)}, {number(high, digits=digits)}]" if pd.notna(low) else ""
-    return (number(value, digits=digits) + inside).replace(" ", "\u00a0")
+    return (number(value, digits=digits) + interval(low, high, digits=digits)).replace(" ", "\u00a0")
 
 
 def chance(p: float) -> str:
     """Write a p-value, which is never 0."""
-    return "p < 0.001" if p < 0.001 else f"p {number(p)}"
+    return f"p {p_value(p)}"
 
 
 def show(frame: pd.DataFrame, *, digits: int = 2, index: bool = True, escape: bool = True) -> Page:
@@ -59,24 +58,20 @@ def show(frame: pd.DataFrame, *, digits: int = 2, index: bool = True, escape: bo
     Columns of whole numbers are written without decimals when their type says so; ``escape=False`` takes the texts of
     columns for HTML.
     """
-    made = frame.reset_index() if index else frame
+
+    def written(value: Any) -> str:  # noqa: ANN401 - what a frame holds
+        if isinstance(value, str):
+            return html.escape(value) if escape else value
+        return f"{value:,}" if isinstance(value, Integral) else number(value, digits=digits)
+
     columns = []
-    for at, name in enumerate(made.columns):
-        column = made.iloc[:, at]
+    for name, column in (frame.reset_index() if index else frame).items():
         kind = "" if pd.api.types.is_numeric_dtype(column) else ' class="text"'
-        cells = [f"<td{kind}>{_written(value, digits, escape)}</td>" for value in column]
+        cells = [f"<td{kind}>{written(value)}</td>" for value in column]
         columns.append([f"<th{kind}>{html.escape(str(name))}</th>", *cells])
     head, *rows = map("".join, zip(*columns, strict=True))
     body = "".join(f"<tr>{row}</tr>\n" for row in rows)
     return Page(f'{_STYLE}<table class="dataframe"><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>')
-
-
-def _written(value: Any, digits: int, escape: bool) -> str:  # noqa: ANN401 - what a frame holds
-    if isinstance(value, str):
-        return html.escape(value) if escape else value
-    if pd.isna(value):
-        return "–"
-    return f"{value:,}" if isinstance(value, Integral) else number(value, digits=digits)
 
 
 def drawn(figure: Any) -> Page:  # noqa: ANN401 - matplotlib has no types

@@ -28,24 +28,19 @@ def summarise(correlations: pd.DataFrame, target: str, folder: str | Path, *, si
     # Each level against its own ratings; systems against those of turns.
     chosen = result[result["against"] == result["level"].replace("system", "turn")]
     keys = ["dataset", "level", "metric", "output", "coefficient"]
-    for row in chosen.sort_values(keys).to_dict("records"):
-        value = None if pd.isna(row["value"]) else round(float(row["value"]), DIGITS) + 0.0
-        dataset, level, metric, output, coefficient = (str(row[key]) for key in keys)
+    for *key, value in chosen.sort_values(keys)[[*keys, "value"]].itertuples(index=False, name=None):
+        dataset, level, metric, output, coefficient = map(str, key)
         dataset = f"{dataset} (SIMULATED)" if simulated else dataset
-        place = nested.setdefault(dataset, {}).setdefault(level, {}).setdefault(metric, {})
-        place.setdefault(output, {})[coefficient] = value
+        rounded = None if pd.isna(value) else round(float(value), DIGITS) + 0.0
+        of_metric = nested.setdefault(dataset, {}).setdefault(level, {}).setdefault(metric, {})
+        of_metric.setdefault(output, {})[coefficient] = rounded
         if (level, coefficient) == ("turn", "spearman"):
-            points.append({"metric": f"{dataset}: {metric} {output}", "spearman": value})
-    write_json(Path(folder) / "metrics.json", nested)
-    write_json(Path(folder) / "plot.json", points)
-    write_json(Path(folder) / "environment.json", environment())
-
-
-def environment() -> dict[str, Any]:
-    """Return what the numbers were made with: Python, the libraries that can move them, and WordNet with its origin."""
-    result = wordnet.locate()
-    return {
+            points.append({"metric": f"{dataset}: {metric} {output}", "spearman": rounded})
+    found = wordnet.locate()
+    environment = {
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in ("nltk", "numpy", "pandas", "rouge-score", "scipy")},
-        "wordnet": {"version": result.version, "source": result.source} if result else None,
+        "wordnet": {"version": found.version, "source": found.source} if found else None,
     }
+    for name, content in {"metrics": nested, "plot": points, "environment": environment}.items():
+        write_json(Path(folder) / f"{name}.json", content)

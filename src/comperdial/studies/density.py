@@ -119,7 +119,7 @@ def _compared(inputs: Inputs, study: Study, frame: pd.DataFrame, more: Sequence[
         study,
         frame[columns].rename(columns={"value": "ours"}).assign(level=frame["level"].where(frame["n"].notna())),
         [*map(_filled, correlations.sections(frame, study["entry"], titles, cells)), *more],
-        *correlations.left_out_notes(there, titles),
+        *correlations.left_out_notes(there),
         *correlations.partial_notes(partial),
         *correlations.row_notes(frame[~people]),
     )

@@ -58,7 +58,7 @@ def table(inputs: Inputs, study: Study) -> Table:
     notes = [
         *correlations.READING,
         *_corrected(made, titles),
-        *correlations.left_out_notes(made[made["responses"] != WITHIN], titles),
+        *correlations.left_out_notes(made[made["responses"] != WITHIN]),
         *correlations.partial_notes(made),
         *grouped_notes((name, about.not_run.get(name, "no scores")) for name in lost),
     ]
@@ -202,7 +202,7 @@ def ablation(inputs: Inputs, study: Study) -> Table:
     texts = weights.rename(columns={"weight": "all sets"}).map(number, sign=True)
     sections = [_section(shown[shown["coefficient"] == name], "Variant", study, titles) for name in SHOWN]
     sections.append(Section("Weights of what ships", pd.concat({"Weight": texts}, axis=1)))
-    notes = [*correlations.READING[1:], *_corrected(made, titles), *correlations.left_out_notes(made, titles)]
+    notes = [*correlations.READING[1:], *_corrected(made, titles), *correlations.left_out_notes(made)]
     unused = made.columns.intersection(["signature", "grouping", "metric", "p_exact"])
     about = {"variants": len(order), "whole": WHOLE, "legend": _legend(made)}
     return described(study, made.drop(columns=unused), sections, *notes, **about)
