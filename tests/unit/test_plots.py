@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 from scipy import stats
 
 from comperdial import schema
@@ -17,20 +18,17 @@ from comperdial.core.errors import NothingToShowError, SchemaError
 from comperdial.core.files import write_json
 from comperdial.report.about import label
 from comperdial.report.plots import dataset, style
-from comperdial.report.plots.dataset import density
-from comperdial.stats.agreement import krippendorff_alpha
 from comperdial.studies.making import write_figure
 
 KINDS = ["heatmap", "scatter", "slope", "length_bias", "judge_agreement", "curves"]
 SYSTEMS, DIALOGUES = [f"s{n}" for n in range(6)], [f"d{n}" for n in range(5)]
-OF = {
-    "dataset": "d",
-    "level": "turn",
-    "against": "turn",
-    "target": "Overall",
-    "grouping": "pooled",
-    "coefficient": "spearman",
-}
+OF = {"dataset": "d", "level": "turn", "against": "turn", "target": "Overall", "grouping": "pooled"}
+OF["coefficient"] = "spearman"
+VALUES = {"bleu": 0.3, "f1": 0.5, "j": 0.1}
+ABOUT = {
+    "dataset": "d", "title": "Set D", "source": "human", "target": None, "main_target": "Overall", "labels": {"f1": "F1"},
+    "figure_outputs": {}, "judge_outputs": ["j:o"], "judged": ["j"], "resamples": 40, "seed": 1, "coefficient": "spearman",
+}  # fmt: skip
 
 
 def put(path, rows, name):
@@ -39,113 +37,61 @@ def put(path, rows, name):
 
 @pytest.fixture
 def made(tmp_path):
-    """Six systems, five dialogues of one turn; ``bleu`` follows the ratings, ``f1`` the length, ``j`` a judge asked 4 times."""
+    """Six systems, five dialogues of one turn; ``bleu`` follows the ratings, ``f1`` the length, ``j`` is a judge."""
     rng = np.random.default_rng(1)
-    units = pd.DataFrame([(d, s) for d in DIALOGUES for s in SYSTEMS], columns=["item_id", "system_id"])
-    single = rng.integers(1, 6, size=(3, len(units))).astype(float)
-    words = rng.integers(1, 20, size=len(units))
-    rated = units.assign(rating=single.mean(axis=0), words=words.astype(float))
-    rated["bleu"] = rated["rating"] + rng.normal(size=len(units))
-    rated["f1"] = words + rng.normal(size=len(units))
-    rated["j"] = rng.normal(size=len(units))
+    rated = pd.DataFrame([(d, s) for d in DIALOGUES for s in SYSTEMS], columns=["item_id", "system_id"])
+    single = rng.integers(1, 6, size=(3, len(rated))).astype(float)
+    rated = rated.assign(dataset="d", level="turn", rating=single.mean(axis=0), words=rng.integers(1, 20, len(rated)))
+    noise = rng.normal(size=(3, len(rated))).astype("float32")
+    rated = rated.assign(bleu=(rated["rating"] + noise[0]), f1=rated["words"] + noise[1], j=noise[2])
     rated.loc[:2, "bleu"] = np.nan
-    rated = rated.assign(**{name: rated[name].astype("float32") for name in ("bleu", "f1", "j")})
-    put(
-        tmp_path / "systems.parquet",
-        [
-            {"dataset": "d", "system_id": s, "kind": "human" if s == "s1" else "agent", "description": "-"}
-            for s in SYSTEMS
-        ],
-        "systems",
-    )
+    rated = rated.astype(dict.fromkeys(VALUES, "float32"))
+    system = {"dataset": "d", "kind": "agent", "description": "-"}
     context = {"dataset": "d", "turn": 0, "history": [], "references": [], "facts": []}
-    put(tmp_path / "contexts.parquet", [context | {"context_id": d, "dialogue_id": d} for d in DIALOGUES], "contexts")
-    texts = [" ".join(["w"] * n) for n in words]
-    put(
-        tmp_path / "responses.parquet",
-        rated.rename(columns={"item_id": "context_id"}).assign(dataset="d", response=texts),
-        "responses",
-    )
-    ratings = [
-        units.assign(dataset="d", level="turn", annotator_id=who, dimension="Overall", source="human", rating=values)
-        .assign(scale_min=1.0, scale_max=5.0)
-        for who, values in zip("abc", single, strict=True)
-    ]  # fmt: skip
-    put(tmp_path / "ratings.parquet", pd.concat(ratings, ignore_index=True), "ratings")
+    tables = {
+        "systems": [system | {"system_id": s} | ({"kind": "human"} if s == "s1" else {}) for s in SYSTEMS],
+        "contexts": [context | {"context_id": d, "dialogue_id": d} for d in DIALOGUES],
+        "responses": rated.assign(context_id=rated["item_id"], response=[" ".join("w" * n) for n in rated["words"]]),
+        "ratings": pd.concat(
+            rated.assign(annotator_id=who, dimension="Overall", source="human", rating=values, scale_min=1.0, scale_max=5.0)
+            for who, values in zip("abc", single, strict=True)
+        ),
+        "correlations": [
+            OF | {"level": level, "against": level.replace("system", "turn"), "coefficient": coefficient, "metric": metric}
+            | {"output": "o", "value": value + shift, "low": value - 0.1, "high": value + 0.2, "p": 0.01, "n": 30}
+            | {"coverage": 1.0, "cut": 0, "signature": metric}
+            for level in ("turn", "dialogue", "system")
+            for coefficient, shift in (("pearson", 0.0), ("spearman", 0.05), ("kendall", -0.1))
+            for metric, value in VALUES.items()
+        ],
+        "ceilings": [OF | {"annotator_id": who, "value": value, "n": 9} for who, value in (("a", 0.6), ("b", 0.8))],
+        "curves": [
+            OF | {"varied": "systems", "size": size, "metric": metric, "output": "o", "value": value, "repeats": 20}
+            | {"low": value - 1 / size, "high": value + 1 / size, "agreement": 1 - 1 / size}
+            for size in (2, 6)
+            for metric, value in VALUES.items()
+        ],
+        "power": [
+            OF | {"metric_a": "a", "output_a": "o", "metric_b": b, "output_b": "o", "varied": "dialogues", "size": size}
+            | {"difference": difference, "power": min(1.0, abs(size * difference))}
+            for size in (5, 10)
+            for b, difference in (("b", 0.01), ("c", -0.02), ("d", 0.2))
+        ],
+    }  # fmt: skip
+    for name, rows in tables.items():
+        put(tmp_path / f"{name}.parquet", rows, name)
     (tmp_path / "scores").mkdir()
-    for name in ("bleu", "f1", "j"):
-        rows = rated.assign(
-            value=rated[name], dataset="d", level="turn", metric=name, output="o", cut=0, signature=name
-        )
+    for name in VALUES:
+        rows = rated.assign(value=rated[name], metric=name, output="o", cut=0, signature=name)
         put(tmp_path / "scores" / f"{name}.parquet", rows.dropna(subset="value"), "scores")
-    answers = units.loc[units.index.repeat(4)].assign(
-        sample=list(range(4)) * len(units), value=rng.integers(1, 4, 4 * len(units))
-    )
-    answers = answers.assign(
-        dataset="d", level="turn", metric="j", output="o", tries=1, cost=0.0, input_tokens=1, output_tokens=1
-    )
-    (tmp_path / "judgements").mkdir()
-    put(tmp_path / "judgements" / "j.parquet", answers.assign(key=[str(n) for n in range(len(answers))]), "judgements")
-    values = {"bleu": 0.3, "f1": 0.5}
-    correlations = [
-        OF | {"level": level, "against": level, "coefficient": coefficient, "metric": metric, "output": "o"}
-        | {"value": value + shift, "low": value - 0.1, "high": value + 0.2, "p": 0.01, "n": 30}
-        | {"coverage": 1.0, "cut": 0, "signature": metric}
-        for level in ("turn", "dialogue")
-        for coefficient, shift in (("pearson", 0.0), ("spearman", 0.05), ("kendall", -0.1))
-        for metric, value in values.items()
-    ]  # fmt: skip
-    put(tmp_path / "correlations.parquet", correlations, "correlations")
-    ceilings = [OF | {"annotator_id": who, "value": value, "n": 9} for who, value in (("a", 0.6), ("b", 0.8))]
-    put(tmp_path / "ceilings.parquet", ceilings, "ceilings")
-    points = [
-        OF | {"varied": "systems", "size": size, "metric": metric, "output": "o", "value": value, "repeats": 20}
-        | {"low": value - 1 / size, "high": value + 1 / size, "agreement": 1 - 1 / size}
-        for size in (2, 6)
-        for metric, value in values.items()
-    ]  # fmt: skip
-    put(tmp_path / "curves.parquet", points, "curves")
-    names = {"metric_a": "a", "output_a": "o", "output_b": "o", "varied": "dialogues"}
-    power = [
-        OF | names | {"size": size, "metric_b": b, "difference": difference, "power": min(1.0, abs(size * difference))}
-        for size in (5, 10)
-        for b, difference in (("b", 0.01), ("c", -0.02), ("d", 0.2))
-    ]
-    put(tmp_path / "power.parquet", power, "power")
-    about = {
-        "dataset": "d",
-        "title": "Set D",
-        "source": "human",
-        "target": None,
-        "main_target": "Overall",
-        "labels": {"f1": "F1"},
-    }
-    about |= {
-        "figure_outputs": {},
-        "judge_outputs": ["j:o"],
-        "judged": ["j"],
-        "resamples": 40,
-        "seed": 1,
-        "coefficient": "spearman",
-    }
-    write_json(tmp_path / "about.json", about)
-    inputs = {path.stem: [path] for path in tmp_path.glob("*.*")}
-    inputs |= {name: sorted((tmp_path / name).glob("*")) for name in ("scores", "judgements")}
-
-    def set_about(**more):
-        write_json(tmp_path / "about.json", about | more)
+    write_json(tmp_path / "about.json", ABOUT)
+    inputs = {path.stem: [path] for path in tmp_path.glob("*.*")} | {"scores": sorted((tmp_path / "scores").glob("*"))}
 
     def draw(kind, *outputs, **more):
-        set_about(figure_outputs={kind: outputs}, **more)
-        return function(kind)(inputs, study(kind))
+        write_json(tmp_path / "about.json", ABOUT | {"figure_outputs": {kind: outputs}} | more)
+        return getattr(dataset, kind)(inputs, study(kind))
 
-    return SimpleNamespace(
-        folder=tmp_path, inputs=inputs, rated=rated, single=single, answers=answers, draw=draw, about=set_about
-    )
-
-
-def function(kind):
-    return getattr(dataset, kind)
+    return SimpleNamespace(folder=tmp_path, inputs=inputs, rated=rated, draw=draw)
 
 
 def study(kind):
@@ -154,31 +100,32 @@ def study(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_figure_says_simulated_and_has_the_same_bytes_twice(made, kind):
-    made.about(source="simulated")
+    write_json(made.folder / "about.json", ABOUT | {"source": "simulated"})
     ratings = schema.read(made.folder / "ratings.parquet", "ratings").assign(source="simulated")
     schema.write(made.folder / "ratings.parquet", ratings, "ratings")
     for run in ("one", "two"):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            write_figure(function(kind), made.inputs, study(kind), made.folder / run)
+            write_figure(getattr(dataset, kind), made.inputs, study(kind), made.folder / run)
     for suffix in ("pdf", "png", "svg", "csv"):
         assert (made.folder / f"one.{suffix}").read_bytes() == (made.folder / f"two.{suffix}").read_bytes(), suffix
     assert b"Type3" not in (made.folder / "one.pdf").read_bytes()
-    described = xml.parse(made.folder / "one.svg").getroot()[0]
-    assert (
-        described.tag.endswith("desc")
-        and "Set D (SIMULATED)" in described.text
-        and "SIMULATED: the systems" in described.text
-    )
+    title = xml.parse(made.folder / "one.svg").getroot()[0]
+    assert title.tag.endswith("title") and "Set D (SIMULATED)" in title.text and "SIMULATED: the systems" in title.text
+    with Image.open(made.folder / "one.png") as picture:
+        assert picture.mode == "P" and picture.info["dpi"] == pytest.approx((200, 200), abs=0.1)
     assert pd.read_csv(made.folder / "one.csv")["simulated"].all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_text_of_an_axis_is_on_another_and_what_is_not_simulated_does_not_say_so(made, kind):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     figure, _ = made.draw(kind)
     assert "SIMULATED" not in figure.get_label()
-    figure.canvas.draw()
-    renderer = figure.canvas.get_renderer()
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
     for ax in figure.axes:
         for labels in (ax.get_yticklabels(), ax.get_xticklabels(), ax.texts):
             boxes = [text.get_window_extent(renderer) for text in labels if text.get_text() and text.get_visible()]
@@ -189,18 +136,21 @@ def test_no_text_of_an_axis_is_on_another_and_what_is_not_simulated_does_not_say
 
 def test_heatmap_has_the_ceiling_first_then_the_best_metric(made):
     _, frame = made.draw("heatmap")
-    assert list(dict.fromkeys(frame["metric"])) == ["ceiling", "f1", "bleu"]
+    assert list(dict.fromkeys(frame["metric"])) == ["ceiling", "f1", "bleu", "j"]
     first = frame.iloc[0]
     assert (first["value"], first["n"], first["coefficient"]) == (pytest.approx(0.7), 2, "spearman")
-    assert len(frame) == 1 + 2 * 2 * 3
+    assert len(frame) == 1 + 3 * 3 * 3
     assert {*made.draw("heatmap", "f1:o", "none:x")[1]["metric"]} == {"ceiling", "f1"}
-    assert {*made.draw("heatmap", "none:x")[1]["metric"]} == {"ceiling", "f1", "bleu"}, "all if none of them is known"
+    assert {*made.draw("heatmap", "none:x")[1]["metric"]} == {"ceiling", *VALUES}, "all if none of them is known"
 
 
-def test_a_heatmap_of_nothing_says_so(made):
+def test_a_figure_of_nothing_says_so(made):
     put(made.folder / "correlations.parquet", [], "correlations")
-    write_figure(function("heatmap"), made.inputs, study("heatmap"), made.folder / "none")
+    write_figure(dataset.heatmap, made.inputs, study("heatmap"), made.folder / "none")
     assert "Nothing to show: there are no ratings" in pd.read_csv(made.folder / "none.csv")["note"][0]
+    put(made.folder / "ratings.parquet", [], "ratings")
+    with pytest.raises(NothingToShowError, match="at turn level no score belongs to a rating of Overall"):
+        made.draw("scatter")
 
 
 def test_scatter_shows_means_of_complete_pairs(made):
@@ -217,12 +167,12 @@ def test_scatter_shows_means_of_complete_pairs(made):
 
 def test_density_counts_each_response_once_at_its_rating(made):
     scores, ratings = made.rated["f1"].to_numpy(), made.rated["rating"].to_numpy()
-    x, y, counts = density(scores, ratings)
+    x, y, counts = dataset.density(scores, ratings)
     middle = (y[1:] + y[:-1]) / 2
     for value, count in zip(*np.unique(ratings.round(9), return_counts=True), strict=True):
         assert counts[np.abs(middle - value).argmin()].sum() == count
     assert counts.sum() == len(ratings) and x[0] == scores.min() and x[-1] == scores.max()
-    assert density(np.ones(4), np.ones(4))[2].sum() == 4
+    assert dataset.density(np.ones(4), np.ones(4))[2].sum() == 4
 
 
 def test_slope_ranks_means_and_marks_what_moves_most(made):
@@ -230,7 +180,7 @@ def test_slope_ranks_means_and_marks_what_moves_most(made):
     means, found = made.rated.groupby("system_id")[["f1", "rating"]].mean(), frame.set_index("system_id")
     for column, name in (("score", "f1"), ("rating", "rating")):
         assert found.loc[means.index, f"{column}_rank"].tolist() == stats.rankdata(-means[name].round(12)).tolist()
-    assert frame["tau"].iloc[0] == pytest.approx(stats.kendalltau(means["f1"], means["rating"]).statistic)
+    assert frame["tau"].iloc[0] == pytest.approx(0.4), "that of the table of correlations"
     assert found.loc["s1", "marked"] == "human"
     ranks = pd.DataFrame({"rating_rank": [1.0, 2, 3, 4, 5], "score_rank": [5.0, 2, 4, 3, 1]}, index=[*"abcde"])
     assert dataset.marked(ranks, {"b"}, count=2) == ["lower", "human", "", "", "higher"]
@@ -239,9 +189,8 @@ def test_slope_ranks_means_and_marks_what_moves_most(made):
 @pytest.mark.parametrize("places", [[1, 1, 1, 1], [99, 98.5, 99, 1], [5], [], [50, 51, 52, 97, 98, 99]])
 def test_labels_are_moved_apart_within_the_axis(places):
     moved = dataset.spread(places, gap=3, low=1, high=99)
-    assert len(moved) == len(places)
     ordered = np.sort(moved)
-    assert (np.diff(ordered) >= 3 - 1e-9).all()
+    assert len(moved) == len(places) and (np.diff(ordered) >= 3 - 1e-9).all()
     assert not len(ordered) or (ordered[0] >= 1 - 1e-9 and ordered[-1] <= 99 + 1e-9)
     assert np.argsort(moved, kind="stable").tolist() == np.argsort(places, kind="stable").tolist()
 
@@ -249,11 +198,10 @@ def test_labels_are_moved_apart_within_the_axis(places):
 def test_length_bias_is_scipys_and_the_partial_value_is_the_formulas(made):
     _, frame = made.draw("length_bias")
     found = frame.set_index(["metric", "measure"])["value"]
-    assert found["people", "length"] == pytest.approx(
-        stats.spearmanr(made.rated["rating"], made.rated["words"]).statistic
-    )
+    of_people = stats.spearmanr(made.rated["rating"], made.rated["words"]).statistic
+    assert found["people", "length"] == pytest.approx(of_people)
     assert frame["metric"].iloc[0] == "people" and frame["metric"].iloc[1] == "f1"
-    for metric in ("bleu", "f1", "j"):
+    for metric, value in VALUES.items():
         units = made.rated.dropna(subset=metric)
         length, rated, both = (
             stats.spearmanr(units[a], units[b]).statistic
@@ -261,39 +209,19 @@ def test_length_bias_is_scipys_and_the_partial_value_is_the_formulas(made):
         )
         partial = (rated - length * both) / np.sqrt((1 - length**2) * (1 - both**2))
         shown = [found[metric, measure] for measure in ("length", "ratings", "ratings given length")]
-        assert shown == pytest.approx([length, rated, partial], abs=1e-12)
+        assert shown == pytest.approx([length, value + 0.05, partial], abs=1e-12)
 
 
-def test_judge_agreement_has_each_pair_once_and_alphas(made):
-    figure, frame = made.draw("judge_agreement", "bleu:o", "f1:o")
-    pairs = frame[frame["measure"] == "spearman"].set_index(["metric_a", "metric_b"])
+def test_judge_agreement_has_each_pair_once(made):
+    _, frame = made.draw("judge_agreement", "bleu:o", "f1:o")
+    pairs = frame.set_index(["metric_a", "metric_b"])
     assert len(pairs) == 4 * 3 // 2
     for one, other in (("j", "bleu"), ("people", "bleu"), ("people", "j")):
         units = made.rated.rename(columns={"rating": "people"})[[one, other]].dropna()
-        found = pairs.loc[(one, other)]
-        assert (found["value"], found["n"]) == (
-            pytest.approx(stats.spearmanr(units[one], units[other]).statistic),
-            len(units),
-        )
-    people, judge = frame[frame["measure"] == "alpha"].to_dict("records")
-    table = made.answers.pivot(index=["item_id", "system_id"], columns="sample", values="value").to_numpy(float)
-    assert people["value"] == pytest.approx(krippendorff_alpha(made.single.T))
-    assert (
-        judge["value"] == pytest.approx(krippendorff_alpha(table)) and judge["low"] <= judge["value"] <= judge["high"]
-    )
-    assert "Dots: Krippendorff" in figure.get_label()
-
-
-def test_a_judge_asked_once_has_no_alpha_and_the_figure_says_so(made):
-    put(
-        made.folder / "judgements" / "j.parquet",
-        made.answers[made.answers["sample"] == 0].assign(key="k"),
-        "judgements",
-    )
-    figure, frame = made.draw("judge_agreement")
-    assert (frame["measure"] == "alpha").sum() == 1 and "asked once" in figure.get_label()
+        assert pairs.loc[(one, other), "value"] == pytest.approx(stats.spearmanr(units[one], units[other]).statistic)
+        assert pairs.loc[(one, other), "n"] == len(units)
     with pytest.raises(SchemaError, match="no judge has scores"):
-        made.draw("judge_agreement", judge_outputs=["absent:x"])
+        made.draw("judge_agreement", "bleu:o", judge_outputs=["absent:x"])
 
 
 def test_curves_show_the_best_outputs_agreement_and_power(made):
@@ -303,20 +231,11 @@ def test_curves_show_the_best_outputs_agreement_and_power(made):
     assert found.loc[("agreement", "turns against ratings of turns", 6), "value"] == pytest.approx(5 / 6)
     near = found.loc[("power", "0 to 0.025", 10)]
     assert (near["value"], near["n"]) == (pytest.approx(np.median([0.1, 0.2])), 2)
-    assert list(dict.fromkeys(frame.loc[frame["part"] == "value", "series"])) == ["f1:o", "bleu:o"]
-
-
-def test_curves_of_nothing_are_drawn_as_such(made):
+    assert list(dict.fromkeys(frame.loc[frame["part"] == "value", "series"])) == ["f1:o", "bleu:o", "j:o"]
     for name in ("curves", "power"):
         put(made.folder / f"{name}.parquet", [], name)
     figure, frame = made.draw("curves")
     assert frame.empty and {text.get_text() for ax in figure.axes for text in ax.texts} == {"not computed"}
-
-
-def test_scores_of_nothing_rated_are_nothing_to_show(made):
-    put(made.folder / "ratings.parquet", [], "ratings")
-    with pytest.raises(NothingToShowError, match="at turn level no score belongs to a rating of Overall"):
-        made.draw("scatter")
 
 
 def test_labels():
@@ -334,13 +253,11 @@ def test_short_numbers(value, text):
 
 
 def test_lightness_keeps_the_order_and_text_stands_out():
-    colours = (found := style.sequential())(np.arange(found.N))[:, :3]
+    colours = style.colours_of([0.0, 1.0]).to_rgba(np.linspace(0, 1, 226))[:, :3]
     linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
     luminance = linear @ np.array([0.2126, 0.7152, 0.0722])
     assert (np.diff(luminance) > 0).all()
     for colour, light in zip(colours, luminance, strict=True):
         ink = {"#000000": 0.0, "#ffffff": 1.0}[style.ink_on(colour)]
         assert (max(ink, light) + 0.05) / (min(ink, light) + 0.05) >= 4.5
-    assert (
-        len({mark for _, mark, _ in style.SERIES}) == len({str(line) for *_, line in style.SERIES}) == len(style.SERIES)
-    )
+    assert all(len({str(one[at]) for one in style.SERIES}) == len(style.SERIES) for at in range(3))

@@ -58,8 +58,7 @@ def result(metric: str, value: float | None, coefficient: str = "spearman", **mo
 
 def pair(a: str, b: str, p: float, difference: float = 0.1, **more: Any) -> dict[str, Any]:
     names = {"metric_a": a, "output_a": "o", "metric_b": b, "output_b": "o", "coefficient": "spearman"}
-    tests = {"p": p, "n": 9, "test": "a test"}
-    return KEY | names | tests | {"difference": difference} | more
+    return KEY | names | {"p": p, "n": 9, "test": "a test", "difference": difference} | more
 
 
 PAIRS = [pair("a", "b", 0.01), pair("a", "c", 0.001, 0.2), pair("b", "c", 0.6)]
@@ -151,21 +150,10 @@ def test_systems_and_agreement_of_raters(made: Made) -> None:
     ]  # fmt: skip
     score = {"dataset": "d", "level": "turn", "metric": "a", "output": "o", "cut": 2, "signature": "a|v:1"}
     made.put("ratings", rated)
-    made.put(
-        "systems",
-        [
-            {"dataset": "d", "system_id": s, "kind": k, "description": "-"}
-            for s, k in (("bot", "agent"), ("man", "human"))
-        ],
-    )
-    made.put(
-        "responses",
-        [
-            {"dataset": "d", "context_id": c, "system_id": s, "response": "x"}
-            for c in ("c1", "c2")
-            for s in ("bot", "man")
-        ],
-    )
+    system, answer = {"dataset": "d", "description": "-"}, {"dataset": "d", "response": "x"}
+    made.put("systems", [system | {"system_id": s, "kind": k} for s, k in (("bot", "agent"), ("man", "human"))])
+    cells = [("c1", "bot"), ("c1", "man"), ("c2", "bot"), ("c2", "man")]
+    made.put("responses", [answer | {"context_id": c, "system_id": s} for c, s in cells])
     made.put("scores", [score | {"item_id": "c1", "system_id": "bot", "value": 0.5}])
     (made.folder / "scores.parquet").rename(made.folder / "a.parquet")
     made.inputs["scores"] = [made.folder / "a.parquet"]
@@ -174,10 +162,8 @@ def test_systems_and_agreement_of_raters(made: Made) -> None:
         "| bot | agent | – | 2 | 4.000 | not rated | 0.500 |"
     )
     assert "- A, o: 1 of 4 responses have a score" in lines
-    contexts = [
-        {"dataset": "d", "context_id": c, "dialogue_id": c, "turn": 0, "history": [], "references": [], "facts": []}
-        for c in ("c1", "c2")
-    ]
+    context = {"dataset": "d", "turn": 0, "history": [], "references": [], "facts": []}
+    contexts = [context | {"context_id": c, "dialogue_id": c} for c in ("c1", "c2")]
     made.put("contexts", contexts)
     frame = made.table("alpha").frame
     assert set(frame["statistic"]) >= {"alpha_ordinal", "bias", "spearman"}
@@ -186,24 +172,10 @@ def test_systems_and_agreement_of_raters(made: Made) -> None:
 
 def test_judges_are_counted_once_per_answer(tmp_path: Path) -> None:
     made = Made(tmp_path, judges={"v_j": {"label": "V by j"}}, not_run={"v_k": "no key", "gone": "no model"})
-    base = {
-        "dataset": "d",
-        "level": "turn",
-        "metric": "v_j",
-        "output": "o",
-        "tries": 1,
-        "sample": 0,
-        "input_tokens": 10,
-        "output_tokens": 2,
-    }
-    rows = [
-        base | {"item_id": "c1", "system_id": system, "key": key, "value": value, "failure": failure, "cost": 0.01}
-        for system, key, value, failure in (
-            ("s", "k1", 3.0, None),
-            ("t", "k1", 3.0, None),
-            ("u", "k2", None, "no rating"),
-        )
-    ]
+    base = {"dataset": "d", "level": "turn", "metric": "v_j", "output": "o", "tries": 1, "sample": 0, "cost": 0.01}
+    base |= {"item_id": "c1", "input_tokens": 10, "output_tokens": 2}
+    answers = (("s", "k1", 3.0, None), ("t", "k1", 3.0, None), ("u", "k2", None, "no rating"))
+    rows = [base | dict(zip(("system_id", "key", "value", "failure"), one, strict=True)) for one in answers]
     made.put("judgements", rows)
     assert "| V by j | 3 | 2 | 1 | 0 | 1 | 20 | 4 | 0.02 |" in made.lines("judges")
     assert "V by j: not readable: no rating" in made.table("judges").notes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,13 @@ ENOUGH = 0.8
 # A matrix of more metrics cannot be read; the rest is in the CSV file.
 _MOST = 30
 _STEPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+# Sizes that tables show if there are several of them; which size is enough is looked up in all.
+_SIZES = (10, 15, 30, 50, 100, 300)
 _GROUPINGS = {"pooled": "pooled", "item": "by item", "system": "by system"}
 # A measure with its grouping, as tests and power have them; over all units or means of systems it is the measure alone.
-_GROUPED = {
-    measure if grouping == "pooled" else f"{measure}_{grouping}": name if grouping == "pooled" else f"{name} {within}"
-    for grouping, within in _GROUPINGS.items()
+_GROUPED = MEASURES | {
+    f"{measure}_{grouping}": f"{name} {_GROUPINGS[grouping]}"
+    for grouping in ("item", "system")
     for measure, name in MEASURES.items()
 }
 # What is shown of a level; the CSV file has the rest.
@@ -43,17 +45,22 @@ _SHOWN = {
     "dialogue": ("spearman", "acc_eq"),
     "system": ("kendall", "accuracy", "acc_eq", "spa"),
 }
-# Sizes that tables show if there are several of them; which size is enough is looked up in all.
-_SIZES = (10, 15, 30, 50, 100, 300)
-_TESTS = {"p": "our test", "p_adjusted": "our test, Holm", "p_fdr": "our test, FDR"}
+_TESTS = {"p": "uncorrected", "p_adjusted": "Holm", "p_fdr": "FDR"}
 _VARIED = {
     "systems": "Fewer systems", "dialogues": "Fewer dialogues", "annotators": "Fewer raters",
     "samples": "Fewer answers of a judge",
 }  # fmt: skip
 _WHAT = ["level", "against", "coefficient"]
 _NAME = ["metric", "output"]
-_ALPHAS = {"ordinal": "Ordinal", "interval": "Interval", "nominal": "Nominal", "ratio": "Ratio"}
 _COUNTS = ("items", "clusters", "annotators", "ratings")
+# How the columns that an entry lists are written.
+_WRITTEN: Mapping[str, Callable[[Any], str | None]] = {
+    "text": lambda text: text or None,
+    "count": count,
+    "number": number,
+    "cents": lambda value: number(value, digits=2),
+    "rating": lambda value: number(value) if pd.notna(value) else "not rated",
+}
 
 
 def _table(
@@ -61,8 +68,9 @@ def _table(
     study: Study,
     frame: pd.DataFrame,
     sections: Sequence[Section],
-    *notes: str,
-    rated: Any = None,  # noqa: ANN401
+    notes: Iterable[str] = (),
+    *,
+    rated: str = "",
     legend: bool = False,
     **values: Any,  # noqa: ANN401
 ) -> Table:
@@ -71,10 +79,19 @@ def _table(
     The caption says what was rated, what a mark means (``legend``), and if not people rated, who did.
     """
     one, entry = About.read(inputs["about"]).only, study["entry"]
-    more = ["" if rated is None else f"Rated: {rated}.", shared.LEGEND if legend else "", render.ending(one["source"])]
-    first = [note.format(**values) for note in entry.get("notes", ())]
+    more = [f"Rated: {rated}." if rated else "", shared.LEGEND if legend else "", render.ending(one["source"])]
     caption = " ".join(text for text in (entry["caption"], *more) if text)
+    first = [note.format(**values) for note in entry.get("notes", ())]
     return Table(f"{entry['title']} {one['title']}", caption, frame, sections, [*first, *notes])
+
+
+def _columns(study: Study, frame: pd.DataFrame) -> dict[tuple[str, str], pd.Series]:
+    """Return the texts of the columns that the entry lists: group, heading, column, how it is written."""
+    return {(group, head): frame[name].map(_WRITTEN[how]) for group, head, name, how in study["entry"]["columns"]}
+
+
+def _section(title: str, texts: Mapping[tuple[str, str], pd.Series]) -> Section:
+    return Section(title, pd.DataFrame(texts, dtype=object))
 
 
 def _not_run(one: Mapping[str, Any], names: Iterable[str] | None = None) -> list[str]:
@@ -89,27 +106,16 @@ def systems(inputs: Inputs, study: Study) -> Table:
     """Show every system with its ratings and scores."""
     about = About.read(inputs["about"])
     one, outputs = about.only, about.only["systems_outputs"]
-    metrics = {output_name(name, "")[0] for name in outputs}
-    paths = [path for path in inputs["scores"] if path.stem in metrics]
+    paths = [path for path in inputs["scores"] if path.stem in {output_name(name)[0] for name in outputs}]
     scores = aggregate.read_scores(paths) if paths else schema.empty("scores")
     table, responses, ratings = (schema.read(inputs[name][0], name) for name in ("systems", "responses", "ratings"))
     ratings = ratings[ratings["source"] == one["source"]]
     dimension = about.dimension(one["dataset"], ratings["dimension"])
     frame = systems_frame(table, responses, scores, ratings, outputs=outputs, dimension=dimension)
     called = {name: label(output_name(name), one["labels"]) for name in outputs}
-    there = [name for name in outputs if name in frame]
-    texts = {
-        ("", "System"): frame["system_id"],
-        ("", "Kind"): frame["kind"],
-        ("", "Track"): frame["track"].replace("", None),
-        ("", "Responses"): frame["responses"].map(str),
-    }
-    for level in RATED_LEVELS:
-        texts["Mean rating", f"of {level}s"] = frame[f"{level}_rating"].map(number).replace("–", "not rated")
-    texts |= {("Mean score", called[name]): frame[name].map(number) for name in there}
     scored = scores[scores["level"] == "turn"].assign(name=lambda rows: rows["metric"] + ":" + rows["output"])
-    counts = scored.groupby("name")["cut"].agg(scored="size", cut=lambda cut: int((cut > 0).sum())).reindex(there)
-    total = frame["responses"].sum()
+    counts = scored.groupby("name")["cut"].agg(scored="size", cut=lambda cut: int((cut > 0).sum()))
+    counts, total = counts.reindex(name for name in outputs if name in frame), frame["responses"].sum()
     # Beside the tables of a challenge: the submissions that could not be read.
     submissions = inputs["systems"][0].with_name("submissions.json")
     failed = read_json(submissions)["failed"] if submissions.is_file() else {}
@@ -121,8 +127,8 @@ def systems(inputs: Inputs, study: Study) -> Table:
         *(f"{system} has no valid submission and was left out: {why}" for system, why in sorted(failed.items())),
         *_not_run(one),
     ]
-    section = Section(f"{len(responses):,} responses", pd.DataFrame(texts, dtype=object))
-    return _table(inputs, study, frame, [section], *notes)
+    texts = _columns(study, frame) | {("Mean score", called[name]): frame[name].map(number) for name in counts.index}
+    return _table(inputs, study, frame, [_section(f"{len(responses):,} responses", texts)], notes)
 
 
 def systems_frame(
@@ -142,17 +148,16 @@ def systems_frame(
     frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
     if frame.empty:
         raise SchemaError("no systems", expected="at least one that is no reference")
-    counts = responses.groupby("system_id").size()
-    frame = frame.assign(responses=counts.reindex(frame.index, fill_value=0))
+    frame["responses"] = responses.groupby("system_id").size().reindex(frame.index, fill_value=0)
+    # Items first, so that one with more raters does not weigh more.
+    items = ratings[ratings["dimension"] == dimension].groupby(["level", "system_id", "item_id"])["rating"].mean()
+    means = items.groupby(["level", "system_id"]).mean().unstack("level")
     for level in RATED_LEVELS:
-        rated = ratings[(ratings["dimension"] == dimension) & (ratings["level"] == level)]
-        # Items first, so that one with more raters does not weigh more.
-        items = rated.groupby(["system_id", "item_id"])["rating"].mean()
-        frame[f"{level}_rating"] = items.groupby("system_id").mean().reindex(frame.index)
+        frame[f"{level}_rating"] = means[level] if level in means else float("nan")
+    own = scores[scores["level"] == "turn"].groupby([*_NAME, "system_id"])["value"].mean().astype("float64")
     for name in outputs:
-        own = scores[(scores[["level", *_NAME]] == ["turn", *output_name(name, where="tables.systems")]).all(axis=1)]
-        if len(own):
-            frame[name] = own.groupby("system_id")["value"].mean().astype("float64").reindex(frame.index)
+        if output_name(name, where="tables.systems") in own.droplevel("system_id").index:
+            frame[name] = own[output_name(name)]
     order = [f"{level}_rating" for level in RATED_LEVELS]
     return frame.sort_index().sort_values(order, ascending=False, kind="stable").reset_index()
 
@@ -160,10 +165,9 @@ def systems_frame(
 def alpha(inputs: Inputs, study: Study) -> Table:
     """Show Krippendorff's alpha with intervals, and each annotator against the others."""
     one = About.read(inputs["about"]).only
-    ratings = schema.read(inputs["ratings"][0], "ratings")
+    ratings, contexts = (schema.read(inputs[name][0], name) for name in ("ratings", "contexts"))
     ratings = ratings[ratings["source"] == one["source"]]
-    contexts = schema.read(inputs["contexts"][0], "contexts")
-    result = alphas(ratings, contexts, source=one["source"], **one["agreement"])
+    result = _in_order(alphas(ratings, contexts, source=one["source"], **one["agreement"]))
     if not result["items"].any():
         raise NothingToShowError("nothing was rated by two raters or more: no agreement to measure, no human ceiling")
     bias = annotator_bias(ratings, source=one["source"])
@@ -172,27 +176,24 @@ def alpha(inputs: Inputs, study: Study) -> Table:
         "interval": lambda cell: f"{number(cell['low'])} to {number(cell['high'])}",
     }
     labels = {"level_name": "Level", "dimension": "Dimension"}
-    shown = _in_order(result[result["metric"].isin([*_ALPHAS])])
-    texts = spread(shown.assign(group=shown["metric"].map(_ALPHAS) + " alpha"), labels, "group", cells)
-    first = shown.drop_duplicates(["level", "dimension"])
+    texts = spread(result.assign(group=result["metric"].str.title() + " alpha"), labels, "group", cells)
     for name in _COUNTS:
-        texts["Counts", name] = first[name].map(count).to_numpy()
-    own = _in_order(bias).assign(group="Against the others")
+        texts["Counts", name] = result.drop_duplicates(["level", "dimension"])[name].map(count).to_numpy()
     cells = {"items": lambda row: count(row["n"]), "mean": as_number("mean"), "bias": as_number("bias", sign=True)}
     cells |= {"spread": as_number("spread"), "Spearman": as_number("spearman")}
+    own = _in_order(bias).assign(group="Against the others")
     others = spread(own, {**labels, "annotator_id": "Annotator"}, "group", cells)
     key = ["dataset", "level", "dimension", "annotator_id"]
     long = bias.melt([*key, "n"], ["mean", "bias", "spread", "spearman"], "statistic").rename(columns={"n": "items"})
+    both = pd.concat([result.sort_index().assign(statistic="alpha_" + result["metric"]), long], ignore_index=True)
     columns = [*key, "statistic", "value", "low", "high", "confidence", *_COUNTS, "resamples"]
-    both = pd.concat([result.assign(statistic="alpha_" + result["metric"]), long], ignore_index=True)
     # Counts stay whole numbers beside the gaps of the other kind.
     both = both.reindex(columns=columns).astype(dict.fromkeys([*_COUNTS, "resamples"], "Int64"))
     simulated = ". The raters here are simulated: no value of theirs can be compared with these"
-    values: dict[str, Any] = {"simulated": simulated if one["source"] == "simulated" else ""}
-    values |= {name: result[name].max() for name in ("resamples", "confidence")}
-    return _table(
-        inputs, study, both, [Section("Krippendorff's alpha", texts), Section("Annotators", others)], **values
-    )
+    values = {name: result[name].max() for name in ("resamples", "confidence")}
+    values["simulated"] = simulated if one["source"] == "simulated" else ""
+    sections = [Section("Krippendorff's alpha", texts), Section("Annotators", others)]
+    return _table(inputs, study, both, sections, **values)
 
 
 def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
@@ -268,20 +269,15 @@ def correlations(inputs: Inputs, study: Study) -> Table:
             cells["within systems"] = as_number("within_systems")
         part = _best_first(of_level, of_level["coefficient"] == "spearman")
         wide = spread(part.assign(group=part["coefficient"].map(COEFFICIENTS)), {"label": "Metric"}, "group", cells)
-        order = [name for name in COEFFICIENTS.values() if name in set(wide.columns.get_level_values(0))]
+        order = [name for name in COEFFICIENTS.values() if name in wide.columns.get_level_values(0)]
         sections.append(Section(title, wide[order]))
     empty = result[result["coverage"] == 0].drop_duplicates(_NAME)
-    reasons = [(row["label"].iloc[0], str(shared.why_no_scores(row))) for _, row in empty.groupby(empty.index)]
-    notes = [
-        *shared.READING,
-        *shared.reading_notes(result),
-        *grouped_notes(reasons),
-        *([render.NOTES["within_systems"]] if has_local else []),
-        *_not_run(one),
-    ]
-    for metric, signature in sorted(dict(zip(result["metric"], result["signature"], strict=True)).items()):
+    reasons = [(row["label"].iloc[0], shared.why_no_scores(row)) for _, row in empty.groupby(empty.index)]
+    notes = [*shared.READING, *shared.reading_notes(result), *grouped_notes(reasons)]
+    notes += [*([render.NOTES["within_systems"]] if has_local else []), *_not_run(one)]
+    for metric, signature in sorted({*zip(result["metric"], result["signature"], strict=True)}):
         texts = (text for name, text in one["labels"].items() if name.startswith(f"{metric}:"))
-        called = one["labels"].get(metric) or next(texts, None) or metric
+        called = one["labels"].get(metric) or next(texts, metric)
         notes.append(f"{metric if called == metric else f'{called} ({metric})'} is {signature}")
     tidy = (
         result.assign(loso_halved=shared.halved(result), p=_significant(result["p"]))
@@ -290,7 +286,7 @@ def correlations(inputs: Inputs, study: Study) -> Table:
         .sort_values([*_NAME, *_WHAT], ignore_index=True)
     )
     legend = bool(tidy["loso_halved"].fillna(False).any())
-    return _table(inputs, study, tidy, sections, *notes, rated=result["target"].iloc[0], legend=legend)
+    return _table(inputs, study, tidy, sections, notes, rated=result["target"].iloc[0], legend=legend)
 
 
 def _significant(values: pd.Series) -> pd.Series:
@@ -304,31 +300,25 @@ def measures(inputs: Inputs, study: Study) -> Table:
     beyond = (result["grouping"] != "pooled") | ~result["coefficient"].isin([*COEFFICIENTS])
     # Only these were looked at in detail; the table of all metrics has the others.
     outputs = pd.MultiIndex.from_frame(result[_NAME])
-    detailed = result[outputs.isin(outputs[beyond])]
-    sections, shown = [], [detailed[:0]]
-    for title, part in _by_level(detailed):
-        level = part["level"].iloc[0]
-        places = {(c, g): n for n, (c, g) in enumerate((c, g) for c in _SHOWN[level] for g in _GROUPINGS)}
-        at = pd.Series(
-            [places.get(kind) for kind in zip(part["coefficient"], part["grouping"], strict=True)], part.index
-        )
-        if at.notna().any():
-            rows = _best_first(part, at == at.min())
-            rows = rows.assign(at=at, group=rows["coefficient"].map(MEASURES), name=rows["grouping"].map(_GROUPINGS))
-            rows = rows[rows["at"].notna()]
+    sections, shown = [], [result[:0]]
+    for title, part in _by_level(result[outputs.isin(outputs[beyond])]):
+        kinds = [(measure, g) for measure in _SHOWN[part["level"].iloc[0]] for g in _GROUPINGS]
+        at = pd.MultiIndex.from_tuples(kinds).get_indexer(pd.MultiIndex.from_frame(part[["coefficient", "grouping"]]))
+        if (at >= 0).any():
+            rows = _best_first(part.assign(at=at), at == at[at >= 0].min())
+            rows = rows[rows["at"] >= 0]
+            rows = rows.assign(group=rows["coefficient"].map(MEASURES), name=rows["grouping"].map(_GROUPINGS))
             rows["text"] = pd.Series(map(_measure, rows.to_dict("records")), rows.index, dtype=object)
             order = rows.sort_values("at")[["group", "name"]].drop_duplicates().itertuples(index=False, name=None)
-            texts = render.arranged(rows, {"label": "Metric"}, ["group", "name"], order=[*order])
-            sections.append(Section(title, texts))
-            shown.append(rows[[*detailed]])
-    marked = pd.concat(shown)
-    estimate = ["value", "low", "high", "rank"]
+            sections.append(Section(title, render.arranged(rows, {"label": "Metric"}, ["group", "name"], order=order)))
+            shown.append(rows[[*result]])
+    marked, estimate = pd.concat(shown), ["value", "low", "high", "rank"]
     tidy = result.loc[beyond, ["level", "against", *_NAME, "grouping", "coefficient", *estimate, "n"]]
+    tidy = tidy.round(dict.fromkeys(estimate, 4)).reset_index(drop=True)
     few = [shared.FEW_NOTE] if (marked["n"] <= shared.FEW).any() else []
     notes = [*shared.READING, *shared.corrected_over(marked), *few]
     legend = bool(shared.halved(marked).fillna(False).any())
-    tidy = tidy.round(dict.fromkeys(estimate, 4)).reset_index(drop=True)
-    return _table(inputs, study, tidy, sections, *notes, rated=result["target"].iloc[0], legend=legend)
+    return _table(inputs, study, tidy, sections, notes, rated=result["target"].iloc[0], legend=legend)
 
 
 def _measure(cell: shared.Record) -> str:
@@ -352,8 +342,8 @@ def _samples(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def _named(pairs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     """Name both metrics of each pair in one column each, and a coefficient with its grouping."""
-    grouped = pairs["grouping"] != "pooled"
-    names = pairs["coefficient"].where(~grouped, pairs["coefficient"] + "_" + pairs["grouping"])
+    pooled = pairs["grouping"] == "pooled"
+    names = pairs["coefficient"].where(pooled, pairs["coefficient"] + "_" + pairs["grouping"])
     sides = [zip(pairs[f"metric_{side}"], pairs[f"output_{side}"], strict=True) for side in "ab"]
     called = _called([*sides[0], *sides[1]], labels)
     return pairs.assign(coefficient=names, a=called[: len(pairs)], b=called[len(pairs) :])
@@ -361,16 +351,15 @@ def _named(pairs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
 
 def comparisons(inputs: Inputs, study: Study) -> Table:
     """Show between which metrics the paired tests find a difference: how many pairs, and a matrix for each pair of levels."""
-    one = About.read(inputs["about"]).only
-    result = corrected(of_outputs(_of_target(inputs, "pairs"), one["outputs"]))
-    if result.empty:
+    about = About.read(inputs["about"])
+    chosen = _named(corrected(of_outputs(_of_target(inputs, "pairs"), about.only["outputs"])), about.labels)
+    if chosen.empty:
         raise NothingToShowError("it takes two metrics with scores, and three systems or more")
-    chosen = _named(result, one["labels"])
     rows, tested, matrices = [], {}, {}
     for heading, of_sample in _samples(chosen):
-        counts = [str((of_sample[p] < ALPHA).sum()) if of_sample[p].notna().any() else "–" for p in _TESTS]
-        rows.append([heading, str(len(of_sample)), *counts])
         tested[heading] = int(of_sample["p"].notna().sum())
+        counts = [str((of_sample[p] < ALPHA).sum()) if tested[heading] else "–" for p in _TESTS]
+        rows.append([heading, str(len(of_sample)), *counts])
         level, against, coefficient = of_sample[_WHAT].iloc[0]
         # One matrix a level: the others look much alike.
         if coefficient in _SHOWN[level] or (level, against) not in matrices:
@@ -379,34 +368,33 @@ def comparisons(inputs: Inputs, study: Study) -> Table:
     columns += [(f"Different at {ALPHA}", name) for name in _TESTS.values()]
     of_systems = chosen[(chosen["level"] == "system") & (chosen["grouping"] == "pooled")]
     missing = [MEASURES[name] for name in OF_SYSTEMS if name not in {*of_systems["coefficient"]}]
-    notes = [
+    note = (
         f"Over systems these have values and no tests: {', '.join(missing)}. `evaluation.tests` in params.yaml asks for "
         f"tests; accuracy and SPA have them where there are up to {FEW_SYSTEMS} systems"
-    ]
-    values: dict[str, Any] = {"tests": ", ".join(sorted({*chosen["test"]})), "counts": shared.over_tests(tested)}
+    )
     return _table(
         inputs,
         study,
-        _wide_comparisons(chosen, [*COEFFICIENTS, "acc_eq_item", "accuracy", "acc_eq", "spa"]),
+        _wide_comparisons(chosen),
         [Section("How many pairs differ", rows_frame(columns, rows)), *matrices.values()],
-        *(notes if len(of_systems) and missing else []),
-        rated=result["target"].iloc[0],
+        [note] if len(of_systems) and missing else [],
+        rated=chosen["target"].iloc[0],
         alpha=ALPHA,
         most=_MOST,
-        **values,
+        tests=", ".join(sorted({*chosen["test"]})),
+        counts=shared.over_tests(tested),
     )
 
 
 def _matrix(heading: str, pairs: pd.DataFrame) -> Section:
     won = Counter(pairs["a"])
     names = sorted({*pairs["a"], *pairs["b"]}, key=lambda name: (-won[name], name))
-    signs: dict[tuple[str, str], str] = {}
-    for pair in pairs[pairs["p_adjusted"].notna()].to_dict("records"):
-        result = pair["p_adjusted"] < ALPHA
-        signs[pair["a"], pair["b"]], signs[pair["b"], pair["a"]] = ("+", "−") if result else ("o", "o")
+    signs = {(name, name): "" for name in names}
+    for a, b, p in pairs.loc[pairs["p_adjusted"].notna(), ["a", "b", "p_adjusted"]].itertuples(index=False):
+        signs[a, b], signs[b, a] = ("+", "−") if p < ALPHA else ("o", "o")
     rows = []
     for place, name in enumerate(names[:_MOST], start=1):
-        of_row = [signs.get((name, other), "" if name == other else "–") for other in names]
+        of_row = [signs.get((name, other), "–") for other in names]
         rows.append([str(place), name, *(str(of_row.count(sign)) for sign in "+−o"), *of_row[:_MOST]])
     columns = [("", "No."), ("", "Metric")]
     columns += [("Metrics it is", text) for text in ("better than", "worse than", "like")]
@@ -414,7 +402,7 @@ def _matrix(heading: str, pairs: pd.DataFrame) -> Section:
     return Section(heading, rows_frame(columns, rows))
 
 
-def _wide_comparisons(pairs: pd.DataFrame, coefficients: Sequence[str]) -> pd.DataFrame:
+def _wide_comparisons(pairs: pd.DataFrame) -> pd.DataFrame:
     """Return one row per pair, a before b in the alphabet, its columns once for each coefficient: half the bytes."""
     turned = pairs["a"] > pairs["b"]
     result = pairs.assign(
@@ -425,9 +413,11 @@ def _wide_comparisons(pairs: pd.DataFrame, coefficients: Sequence[str]) -> pd.Da
     )
     index, columns = ["level", "against", "a", "b"], ["difference", *_TESTS]
     wide = result.pivot_table(index=index, columns="coefficient", values=columns, observed=True, dropna=False)
-    order = [(column, c) for c in coefficients if c in {*pairs["coefficient"]} for column in columns]
-    wide = wide.reindex(columns=order).dropna(how="all")
-    wide.columns = pd.Index([f"{coefficient}_{column}" for column, coefficient in order])
+    shown = [
+        name for name in (*COEFFICIENTS, "acc_eq_item", "accuracy", "acc_eq", "spa") if name in {*pairs["coefficient"]}
+    ]
+    wide = wide.reindex(columns=[(column, name) for name in shown for column in columns]).dropna(how="all")
+    wide.columns = pd.Index([f"{coefficient}_{column}" for column, coefficient in wide.columns])
     return wide.reset_index()
 
 
@@ -489,12 +479,10 @@ def curves(inputs: Inputs, study: Study) -> Table:
         for heading, of_sample in _samples(part):
             by_size = of_sample.set_index("size").reindex(sizes)
             rows.append([heading, *(number(value, digits=2) for value in [*by_size["agreement"], *by_size["width"]])])
-        heads = [("", "Level and coefficient")]
-        heads += [(group, str(size)) for group in ("Agreement of rankings", "Width of the band") for size in sizes]
+        groups_of = ("Agreement of rankings", "Width of the band")
+        heads = [("", "Level and coefficient"), *((group, str(size)) for group in groups_of for size in sizes)]
         sections += [Section(name, rows_frame(heads, rows))] if rows else []
-    repeats = " to ".join(
-        dict.fromkeys(str(int(value)) for value in (result["repeats"].min(), result["repeats"].max()))
-    )
+    repeats = " to ".join(map(str, sorted({int(result["repeats"].min()), int(result["repeats"].max())})))
     tidy = shown.round({"agreement": 4, "width": 4})
     return _table(inputs, study, tidy, sections, rated=result["target"].iloc[0], repeats=repeats)
 
@@ -510,21 +498,10 @@ def judges(inputs: Inputs, study: Study) -> Table:
     frame = pd.DataFrame([judged(table) for table in tables if len(table)])
     if frame.empty:
         raise NothingToShowError("nothing was asked")
-    names = frame["metric"].replace(labels)
-    texts = {
-        ("", "Variant"): names,
-        ("judgements", "all"): frame["judgements"].map(count),
-        ("judgements", "distinct"): frame["answers"].map(count),
-        ("judgements", "not readable"): frame["failed"].map(count),
-        ("judgements", "by fresh samples"): frame["fresh"].map(count),
-        ("items", "without a score"): (frame["items"] - frame["scored"]).map(count),
-        ("tokens", "in"): frame["input_tokens"].map(count),
-        ("tokens", "out"): frame["output_tokens"].map(count),
-        ("cost", "US dollars"): frame["cost"].map(lambda cost: number(cost, digits=2)),
-    }
-    unread = zip(names, frame["failures"], strict=True)
+    shown = frame.assign(label=frame["metric"].replace(labels), unscored=frame["items"] - frame["scored"])
+    unread = zip(shown["label"], frame["failures"], strict=True)
     notes = [f"{name}: not readable: {failures}" for name, failures in unread if failures] + _not_run(one, labels)
-    return _table(inputs, study, frame, [Section(one["title"], pd.DataFrame(texts, dtype=object))], *notes)
+    return _table(inputs, study, frame, [_section(one["title"], _columns(study, shown))], notes)
 
 
 def judged(table: pd.DataFrame) -> dict[str, Any]:
@@ -555,27 +532,21 @@ def recorded_judges(inputs: Inputs, study: Study) -> Table:
     """Show how many recorded answers of judges can be read, and how they agree with people, beside the reported figures."""
     one = About.read(inputs["about"]).only
     known = {name: one["judges"][name] for name in one["recorded_judges"]}
-    counts, values = ("items", "answers", "unread"), ("pearson", "kendall", "owners_pearson", "owners_kendall")
-    frame = shared.read_reported(inputs["coverage"], ("metric", "dimension", "target", "why"), (*counts, *values))
+    numbers = ("items", "answers", "unread", "pearson", "kendall", "owners_pearson", "owners_kendall")
+    frame = shared.read_reported(inputs["coverage"], ("metric", "dimension", "target", "why"), numbers)
     reported = shared.read_reported(inputs["reported"], ("prompt", "dimension", "coefficient"))
     frame = frame.assign(prompt=frame["metric"].map({name: entry["prompt"] for name, entry in known.items()}))
+    key = ["prompt", "dimension"]
+    theirs = reported.pivot(index=key, columns="coefficient", values="value").add_prefix("reported_")
+    frame = frame.join(theirs[["reported_pearson", "reported_kendall"]], on=key)
     names = [label(name, one["labels"]) for name in zip(frame["metric"], frame["dimension"], strict=True)]
-    texts: dict[tuple[str, str], Any] = {("", "Judge"): names, ("", "Dimension"): frame["dimension"]}
-    for name, column in {"items": "items", "all": "answers", "not readable": "unread"}.items():
-        texts["answers", name] = frame[column].map(count)
-    keys = pd.MultiIndex.from_frame(frame[["prompt", "dimension"]])
-    for coefficient in ("pearson", "kendall"):
-        theirs = reported[reported["coefficient"] == coefficient].set_index(["prompt", "dimension"])["value"]
-        frame[f"reported_{coefficient}"] = theirs.reindex(keys).to_numpy()
-        for name, whose in {"ours": "", "read as theirs": "owners_", "reported": "reported_"}.items():
-            texts[coefficient.title(), name] = frame[whose + coefficient].map(number)
     pairs = frame.drop_duplicates("dimension")[["dimension", "target"]].to_numpy()
     return _table(
         inputs,
         study,
         frame,
-        [Section(one["title"], pd.DataFrame(texts, dtype=object))],
-        *(f"{name}: not readable: {why}" for name, why in zip(names, frame["why"], strict=True) if why),
+        [_section(one["title"], _columns(study, frame.assign(label=names)))],
+        [f"{name}: not readable: {why}" for name, why in zip(names, frame["why"], strict=True) if why],
         compared=", ".join(f"{dimension} with {target}" for dimension, target in pairs),
         models="; ".join(f"{name}: {entry['model']}" for name, entry in known.items()),
     )

@@ -19,22 +19,23 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.files import read_table
-from comperdial.core.names import RATED_LEVELS
-from comperdial.report.about import About
+from comperdial.report.about import HUMAN, About, label
 from comperdial.report.correlations import halved, why_no_scores
 from comperdial.report.dataset import main_results, systems_frame
-from comperdial.report.render import ending, number
+from comperdial.report.render import ending
 from comperdial.schema.dimensions import OVERALL
 from comperdial.stats.correlation import ALPHA, is_starred
 
 # In the order in which they are run: each uses those before it.
-SCRIPTS = ("dom.js", "data.js", "grid.js", "overview.js", "lists.js", "browser.js", "compare.js", "main.js")
-# Characters of judges' texts that a page carries at most, and what each is cut to if all of them are more.
+SCRIPTS = ("core.js", "grid.js", "overview.js", "lists.js", "dialogues.js", "main.js")
+# Characters of judges' rationales that a page carries at most.
 MOST_CHARACTERS = 1_500_000
-_CUTS = (400, 200, 100, 0)
-# Samples of a judgement whose texts are shown.
+# Samples of a judgement whose rationales are shown.
 _SAMPLES = 3
 _CELL = ["level", "against", "target", "grouping", "coefficient"]
+_UNIT = ["item_id", "system_id"]
+
+Data = dict[str, Any]
 
 
 def page(dataset: str, output: str | Path) -> str:
@@ -65,36 +66,34 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def contents(dataset: str, output: str | Path) -> dict[str, Any]:
+def contents(dataset: str, output: str | Path) -> Data:
     """Return everything that a page carries; numbers are rounded as it shows them, and missing ones are None."""
-    tables, results = Path("data/tables", dataset), Path("results", dataset)
+    folder, results = Path("data/tables", dataset), Path("results", dataset)
     about = About.read([results / "about.json"])
     one = about[dataset]
-    systems, texts, responses, personas, ratings = (
-        schema.read(tables / f"{name}.parquet", name)
-        for name in ("systems", "contexts", "responses", "personas", "ratings")
-    )
-    ratings = ratings[ratings["source"] == one["source"]]
-    target = about.dimension(dataset, ratings["dimension"])
+    kinds = ("systems", "contexts", "responses", "personas", "ratings")
+    tables = {name: schema.read(folder / f"{name}.parquet", name) for name in kinds}
+    tables["ratings"] = tables["ratings"][tables["ratings"]["source"] == one["source"]]
+    target = about.dimension(dataset, tables["ratings"]["dimension"])
     paths = [results / "scores" / f"{name}.parquet" for name in one["scorers"] if name not in one["apart"]]
     scores = pd.concat([schema.read(path, "scores") for path in paths], ignore_index=True)
-    judgements = [schema.read(results / "judgements" / f"{name}.parquet", "judgements") for name in one["judged"]]
-    figures = sorted((results / "figures").glob("*.png"))
+    judged = [schema.read(results / "judgements" / f"{name}.parquet", "judgements") for name in one["judged"]]
     outputs = one["systems_outputs"]
-    frame = systems_frame(systems, responses, scores, ratings, outputs=outputs, dimension=target)
-    shown = [name for name in outputs if name in frame]
-    digits = {"responses": 0, **dict.fromkeys(("turn_rating", "dialogue_rating", *shown), 3)}
-    content: dict[str, Any] = {
+    systems = (tables[name] for name in ("systems", "responses"))
+    frame = systems_frame(*systems, scores, tables["ratings"], outputs=outputs, dimension=target)
+    names = {HUMAN, *zip(scores["metric"], scores["output"], strict=True)}
+    figures = sorted((results / "figures").glob("*.png"))
+    beside = Path(output).parent
+    content: Data = {
         **{name: one[name] for name in ("dataset", "title", "source", "labels")},
+        "called": {":".join(name): label(name, one["labels"]) for name in sorted(names)},
         "main": one["outputs"],
         "note": ending(one["source"]),
         "target": target,
-        "counts": _counts(systems, texts, responses, ratings),
-        "figures": [
-            {"src": Path(os.path.relpath(path, Path(output).parent)).as_posix(), "name": path.stem} for path in figures
-        ],
-        "systems": {"scores": shown, "rows": records(frame, digits)},
-        "browser": _browser(systems, texts, responses, personas, ratings, scores, judgements, one["outputs"], target),
+        "counts": _counts(tables),
+        "figures": [{"src": Path(os.path.relpath(p, beside)).as_posix(), "name": p.stem} for p in figures],
+        "systems": {"scores": [name for name in outputs if name in frame], "rows": records(frame)},
+        "browser": _browser(tables, scores, judged, one["outputs"], target),
         "not_run": dict(one["not_run"]),
         "alpha": [],
     }
@@ -106,7 +105,7 @@ def contents(dataset: str, output: str | Path) -> dict[str, Any]:
             "alpha": alphas(results / "tables" / "alpha.csv"),
             "not_run": content["not_run"] | without_scores(correlations),
             "correlations": _correlations(correlations[correlations["coverage"] > 0]),
-            "ceilings": records(means.reset_index(), {"value": 3, "annotators": 0}),
+            "ceilings": records(means.reset_index()),
             "comparisons": _comparisons(pairs),
             "signatures": dict(sorted(zip(correlations["metric"], correlations["signature"], strict=True))),
         }
@@ -116,24 +115,24 @@ def contents(dataset: str, output: str | Path) -> dict[str, Any]:
 # Tables
 
 
-def records(frame: pd.DataFrame, digits: Mapping[str, int]) -> list[dict[Any, Any]]:
-    """Return the rows of a frame with numbers rounded; ``digits`` has those of the columns of numbers."""
-    made = frame.assign(**{name: rounded(frame[name], of) for name, of in digits.items()}).astype(object)
-    return made.where(made.notna(), None).to_dict("records")
+def records(frame: pd.DataFrame, digits: Mapping[str, int] | None = None) -> list[Data]:
+    """Return the rows of a frame, numbers rounded as tables do: to three decimals, or as ``digits`` says of a column."""
+    made = frame.copy(deep=False)
+    for name in frame.select_dtypes("float"):
+        most = (digits or {}).get(str(name), 3)
+        made[name] = [round(value, most) for value in frame[name].astype("float64").tolist()]
+    result: list[Data] = json.loads(made.to_json(orient="records"))
+    return result
 
 
-def rounded(values: Any, digits: int) -> pd.Series:  # noqa: ANN401 - an array or a series
-    """Round as tables do (:func:`comperdial.report.render.number`); a missing number is None."""
-    cells = pd.Series(values).astype("float64")
-    made = [None if math.isnan(value) else round(value, digits) + 0.0 for value in cells]
-    whole = [int(value) if value is not None and value == int(value) else value for value in made]
-    return pd.Series(whole, index=cells.index, dtype=object)
-
-
-def numbers(values: Any, digits: int | None = None) -> dict[str, Any]:  # noqa: ANN401
-    """Return a column of numbers as the page's code reads it."""
-    digits = decimals_of(np.asarray(values, dtype=np.float64)) if digits is None else digits
-    return {"decimals": digits, "values": rounded(values, digits).tolist()}
+def numbers(values: Any, digits: int | None = None) -> Data:  # noqa: ANN401 - an array or a series
+    """Return a column of numbers as the page's code reads it: how many decimals it shows, and the rounded values."""
+    cells = np.asarray(values, dtype=np.float64)
+    digits = decimals_of(cells) if digits is None else digits
+    return {
+        "decimals": digits,
+        "values": [None if math.isnan(cell) else round(cell, digits) for cell in cells.tolist()],
+    }
 
 
 def decimals_of(values: np.ndarray) -> int:
@@ -145,36 +144,37 @@ def decimals_of(values: np.ndarray) -> int:
     return next((n for n in range(most) if np.array_equal(known.round(n), known.round(6))), most)
 
 
-def _counts(
-    systems: pd.DataFrame, texts: pd.DataFrame, responses: pd.DataFrame, ratings: pd.DataFrame
-) -> dict[str, Any]:
-    rated = [
-        {"level": level, "dimension": dimension, "raters": rows["annotator_id"].nunique(), "ratings": len(rows)}
-        | {"low": float(rows["scale_min"].min()), "high": float(rows["scale_max"].max())}
-        for level in RATED_LEVELS
-        for dimension, rows in ratings[ratings["level"] == level].groupby("dimension")
-    ]
-    kinds = {str(kind): int(n) for kind, n in systems["kind"].value_counts().sort_index().items()}
-    counts = {"dialogues": texts["dialogue_id"].nunique(), "contexts": len(texts), "responses": len(responses)}
-    return {"systems": kinds, **counts, "ratings": rated}
+def _counts(tables: Mapping[str, pd.DataFrame]) -> Data:
+    ratings, contexts = tables["ratings"], tables["contexts"]
+    rated = ratings.groupby(["level", "dimension"], observed=True).agg(
+        raters=("annotator_id", "nunique"),
+        ratings=("rating", "size"),
+        low=("scale_min", "min"),
+        high=("scale_max", "max"),
+    )
+    return {
+        "systems": tables["systems"]["kind"].value_counts().sort_index().to_dict(),
+        "dialogues": contexts["dialogue_id"].nunique(),
+        "contexts": len(contexts),
+        "responses": len(tables["responses"]),
+        "ratings": records(rated.reset_index().sort_values("level", ascending=False, kind="stable")),
+    }
 
 
-def _correlations(frame: pd.DataFrame) -> list[dict[Any, Any]]:
+def _correlations(frame: pd.DataFrame) -> list[Data]:
     # A p that is shown rounded could not say on which side of the limit it is.
     rows = frame.assign(starred=frame["p"].map(is_starred), loso_halved=halved(frame).fillna(False).astype(bool))
     texts = [*_CELL, "metric", "output", "loso_system", "starred", "loso_halved"]
-    digits = dict.fromkeys(("value", "low", "high", "loso_value", "p_exact", "coverage"), 3)
-    digits |= dict.fromkeys(("rank", "n", "cut"), 0)
-    return records(rows.sort_values([*_CELL, "metric", "output"])[[*texts, *digits]], digits)
+    numbers = ["value", "low", "high", "loso_value", "p_exact", "coverage", "rank", "n", "cut"]
+    return records(rows.sort_values([*_CELL, "metric", "output"])[[*texts, *numbers]])
 
 
-def _comparisons(frame: pd.DataFrame) -> list[dict[Any, Any]]:
-    """Return the tests; ``found`` is 2 if the corrected p is below 0.05, 1 if only the plain one is."""
+def _comparisons(frame: pd.DataFrame) -> list[Data]:
+    """Return the tests; ``significant`` says whether the corrected p is below 0.05."""
     names = ["level", "against", "target", "coefficient", "metric_a", "output_a", "metric_b", "output_b"]
-    rows = frame[frame["grouping"] == "pooled"].sort_values(names)
-    result = (rows["p"] < ALPHA).astype(int) + ((rows["p"] < ALPHA) & (rows["p_adjusted"] < ALPHA)).astype(int)
-    digits = {"difference": 3, "p": 4, "p_adjusted": 4, "n": 0}
-    return records(rows.assign(found=result.where(rows["p"].notna()))[[*names, "test", *digits, "found"]], digits)
+    rows = frame[frame["grouping"] == "pooled"].sort_values(names).assign(significant=frame["p_adjusted"] < ALPHA)
+    shown = [*names, "test", "difference", "p", "p_adjusted", "n", "significant"]
+    return records(rows[shown], {"p": 4, "p_adjusted": 4})
 
 
 def without_scores(correlations: pd.DataFrame) -> dict[str, str]:
@@ -184,43 +184,43 @@ def without_scores(correlations: pd.DataFrame) -> dict[str, str]:
     return {name: why for name, why in reasons.items() if why is not None}
 
 
-def alphas(path: Path) -> list[dict[str, Any]]:
-    """Return Krippendorff's alpha of each level and dimension from the CSV file of its table; nothing if that has none."""
+def alphas(path: Path) -> list[Data]:
+    """Return Krippendorff's ordinal alpha of each level and dimension from the CSV file of its table, if that has any."""
     frame = read_table(path)
     if "statistic" not in frame:
         return []
-    chosen = frame[(frame["annotator_id"] == "") & frame["statistic"].str.startswith("alpha_")]
-    return [
-        {"level": row["level"], "dimension": row["dimension"], "kind": row["statistic"].removeprefix("alpha_")}
-        | {name: number(float(row[name]) if row[name] else None) for name in ("value", "low", "high")}
-        for row in chosen.to_dict("records")
-    ]
+    chosen = frame.loc[frame["statistic"] == "alpha_ordinal", ["level", "dimension", "value", "low", "high"]]
+    return records(chosen.astype({"level": str}).assign(**chosen[["value", "low", "high"]].apply(pd.to_numeric)))
 
 
 # Dialogues
 
 
 def _browser(
-    systems: pd.DataFrame, texts: pd.DataFrame, responses: pd.DataFrame, personas: pd.DataFrame, ratings: pd.DataFrame,
-    scores: pd.DataFrame, judged: Sequence[pd.DataFrame], outputs: Sequence[str], target: str,
-) -> dict[str, Any]:  # fmt: skip
+    tables: Mapping[str, pd.DataFrame],
+    scores: pd.DataFrame,
+    judged: Sequence[pd.DataFrame],
+    outputs: Sequence[str],
+    target: str,
+) -> Data:
     """Return what is shown of each response: columns with a place for each context and system, and dialogue and system."""
-    texts = texts.sort_values(["dialogue_id", "turn", "context_id"])
-    systems = systems.sort_values("system_id")
+    texts = tables["contexts"].sort_values(["dialogue_id", "turn", "context_id"])
+    systems = tables["systems"].sort_values("system_id")
     cells = pd.MultiIndex.from_product([texts["context_id"], systems["system_id"]])
     whole = pd.MultiIndex.from_product([texts["dialogue_id"].unique(), systems["system_id"]])
-    answers = responses.set_index(["context_id", "system_id"])["response"].reindex(cells)
-    who: dict[str, Any] = {}
-    for row in personas.sort_values(["dialogue_id", "speaker"]).to_dict("records"):
+    answers = tables["responses"].set_index(["context_id", "system_id"])["response"].reindex(cells)
+    who: Data = {}
+    for row in tables["personas"].sort_values(["dialogue_id", "speaker"]).to_dict("records"):
         who.setdefault(row["dialogue_id"], {})[row["speaker"]] = list(row["sentences"])
-    places = {"turn": ("", cells), "dialogue": ("dialogue_", whole)}
-    columns: dict[str, Any] = {}
-    for level, (prefix, index) in places.items():
-        columns[f"{prefix}scores"] = _scores(scores[scores["level"] == level], index, outputs, answers.notna())
-        columns[f"{prefix}ratings"] = _ratings(ratings[ratings["level"] == level], index)
+    names = scores["metric"] + ":" + scores["output"]
+    scores = scores[names.isin(outputs)] if outputs else scores
+    columns: Data = {}
+    for level, prefix, index in (("turn", "", cells), ("dialogue", "dialogue_", whole)):
+        ratings = tables["ratings"][tables["ratings"]["level"] == level]
+        columns[f"{prefix}scores"] = _scores(scores[scores["level"] == level], index)
+        columns[f"{prefix}ratings"] = _ratings(ratings, index)
         columns[f"{prefix}judgements"] = _judgements(judged, level, index)
-    overall = ratings[(ratings["level"] == "turn") & (ratings["dimension"] == target)]
-    mean = overall.groupby(["item_id", "system_id"])["rating"].mean().reindex(cells).where(answers.notna().to_numpy())
+    overall = next((entry for entry in columns["ratings"] if entry["dimension"] == target), None)
     return {
         "systems": systems["system_id"].tolist(),
         "kinds": systems["kind"].tolist(),
@@ -232,58 +232,52 @@ def _browser(
         ],
         "personas": who,
         "response": [text if isinstance(text, str) else None for text in answers],
-        "mean": numbers(mean, 3) if mean.notna().any() else None,
-        "mean_percent": percentiles(mean),
+        "mean": overall and overall["mean"],
+        "mean_percent": overall and overall["percent"],
         "all": not outputs,
         "cut": _cut([*columns["judgements"], *columns["dialogue_judgements"]]),
         **columns,
     }
 
 
-def percentiles(values: pd.Series) -> dict[str, Any]:
+def percentiles(values: Sequence[float | None]) -> Data:
     """Return the share of values below each, those equal to it counted half, in per cent."""
-    return numbers(100 * (values.rank() - 0.5) / values.count(), 1)
+    known = pd.Series(values, dtype="float64")
+    return numbers(100 * (known.rank() - 0.5) / known.count(), 1)
 
 
-def _scores(
-    scores: pd.DataFrame, index: pd.MultiIndex, outputs: Sequence[str], answered: pd.Series
-) -> list[dict[str, Any]]:
+def _scores(scores: pd.DataFrame, index: pd.MultiIndex) -> list[Data]:
     result = []
     for (metric, output), rows in scores.groupby(["metric", "output"]):
-        if outputs and f"{metric}:{output}" not in outputs:
-            continue
-        column = numbers(rows.set_index(["item_id", "system_id"])["value"].reindex(index))
-        entry = {"metric": metric, "output": output, "of": column}
-        if len(index) == len(answered):
-            shown = pd.Series(column["values"], dtype="float64").where(answered.to_numpy())
-            entry["percent"] = percentiles(shown)
+        column = numbers(rows.set_index(_UNIT)["value"].reindex(index))
+        entry = {"metric": metric, "output": output, "of": column, "percent": percentiles(column["values"])}
         result.append(entry)
     return result
 
 
-def _ratings(ratings: pd.DataFrame, index: pd.MultiIndex) -> list[dict[str, Any]]:
-    """Return every rating: for each dimension, the overall one first, a column an annotator."""
+def _ratings(ratings: pd.DataFrame, index: pd.MultiIndex) -> list[Data]:
+    """Return every rating: for each dimension, the overall one first, the mean and a column an annotator."""
     result = []
     for dimension in sorted(ratings["dimension"].unique(), key=lambda name: (name != OVERALL, name)):
         rows = ratings[ratings["dimension"] == dimension]
-        wide = rows.pivot(index=["item_id", "system_id"], columns="annotator_id", values="rating").reindex(index)
-        raters = [{"id": name, "of": numbers(wide[name])} for name in wide]
-        scale = {"low": float(rows["scale_min"].min()), "high": float(rows["scale_max"].max())}
-        result.append({"dimension": dimension, **scale, "annotators": raters})
+        wide = rows.pivot(index=_UNIT, columns="annotator_id", values="rating").reindex(index)
+        mean = wide.mean(axis=1)
+        entry = {"dimension": dimension, "low": float(rows["scale_min"].min()), "high": float(rows["scale_max"].max())}
+        entry |= {"mean": numbers(mean, 3), "percent": percentiles(mean.to_list())}
+        result.append(entry | {"annotators": [{"id": name, "of": numbers(wide[name])} for name in wide]})
     return result
 
 
-def _judgements(frames: Sequence[pd.DataFrame], level: str, index: pd.MultiIndex) -> list[dict[str, Any]]:
+def _judgements(frames: Sequence[pd.DataFrame], level: str, index: pd.MultiIndex) -> list[Data]:
     """Return what judges wrote, for each output and sample: rationale, failure, and the value if there are several samples."""
-    result: list[dict[str, Any]] = []
+    result: list[Data] = []
     for frame in frames:
-        chosen = frame[frame["level"] == level]
-        for (metric, output), judged in chosen.groupby(["metric", "output"]):
-            for sample, rows in judged.groupby("sample"):
-                entry: dict[str, Any] = {"metric": metric, "output": output, "sample": int(str(sample))}
-                placed = rows.set_index(["item_id", "system_id"]).reindex(index)
+        for (metric, output), judged in frame[frame["level"] == level].groupby(["metric", "output"]):
+            for number, (_, rows) in enumerate(judged.groupby("sample")):
+                entry: Data = {"metric": metric, "output": output, "sample": number}
+                placed = rows.set_index(_UNIT)[["rationale", "failure", "value"]].reindex(index)
                 for name in ("rationale", "failure"):
-                    if placed[name].notna().any() and entry["sample"] < _SAMPLES:
+                    if placed[name].notna().any() and number < _SAMPLES:
                         entry[name] = placed[name].astype(object).where(placed[name].notna(), None).tolist()
                 if judged["sample"].nunique() > 1:
                     entry["value"] = numbers(placed["value"])
@@ -291,15 +285,13 @@ def _judgements(frames: Sequence[pd.DataFrame], level: str, index: pd.MultiIndex
     return result
 
 
-def _cut(entries: Sequence[dict[str, Any]]) -> int | None:
+def _cut(entries: Sequence[Data]) -> int | None:
     """Cut rationales so that all together are short enough, and return to what length; None if nothing was cut."""
     texts = {text for entry in entries for text in entry.get("rationale", ()) if text}
     if sum(map(len, texts)) <= MOST_CHARACTERS:
         return None
-    most = next(most for most in _CUTS if sum(min(len(text), most) for text in texts) <= MOST_CHARACTERS)
+    most = MOST_CHARACTERS // len(texts)
     for entry in entries:
-        if "rationale" in entry and most:
+        if "rationale" in entry:
             entry["rationale"] = [t and (t if len(t) <= most else t[:most] + "…") for t in entry["rationale"]]
-        elif "rationale" in entry:
-            del entry["rationale"]
     return most

@@ -1,8 +1,7 @@
-"""What the figures share: colours that differ in lightness, marks that differ in shape, titles, and saving."""
+"""What all figures share: colours that differ in lightness, marks that differ in shape, titles, and saving."""
 
 from __future__ import annotations
 
-import html
 import io
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from comperdial.core.files import form_path, read_text, replacing, write_text
+from comperdial.core.files import form_path, replacing, write_text
 from comperdial.report.render import SIMULATED
 
+# matplotlib takes half a second to import, and the modules of the studies import this one for their tables too.
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, each with a mark and a line of its own: shapes differ where grey paper makes colours alike.
@@ -32,64 +31,30 @@ SERIES = (
     ("#000000", "X", (0, (7, 3))),
 )
 INK, QUIET = "#1a1a1a", "#b4b4b4"
-# Dots an inch of PNGs, and of what PDF and SVG rasterise: all figures with 200 would take 1.4 MB more of the store.
-DPI = 100
-_COLOURS = 32
-# Neither the date nor the machine: the same bytes on every run.
+# A palette makes a PNG a third as large.
+PALETTE = 64
+# Neither the date nor the program: the same bytes on every run.
 _METADATA: dict[str, dict[str, Any]] = {
     ".pdf": dict.fromkeys(("CreationDate", "Producer", "Creator")),
     ".svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
-    ".png": {"Software": None},
 }
 
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Draw in this block without a display, in the style of ``comperdial.mplstyle``."""
+    """Draw in the style of ``comperdial.mplstyle``, whatever the user's own settings are."""
     import matplotlib as mpl
-    import matplotlib.pyplot as plt
 
-    mpl.use("agg")
-    with plt.style.context(Path(__file__).with_name("comperdial.mplstyle")):
+    with mpl.rc_context(fname=Path(__file__).with_name("comperdial.mplstyle")):
         yield
-
-
-def sequential() -> Colormap:
-    """Return the map from dark (low) to light (high): perceptually uniform, so that lightness alone keeps the order."""
-    import matplotlib as mpl
-    from matplotlib.colors import ListedColormap
-
-    # The darkest part would leave no room between cells and their frames.
-    whole = mpl.colormaps["cividis"]
-    return ListedColormap(whole(np.arange(30, whole.N)), bad="#ffffff")
-
-
-def ink_on(colour: Sequence[float]) -> str:
-    """Return black or white, whichever contrasts more with a colour (WCAG 2.1, relative luminance)."""
-    parts = np.asarray(colour[:3], dtype=np.float64)
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    luminance = float(linear @ np.array([0.2126, 0.7152, 0.0722]))
-    return "#000000" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "#ffffff"
-
-
-def short(value: float) -> str:
-    """Write a coefficient with two digits and without the zero before the point; a dash if it is missing."""
-    if np.isnan(value):
-        return "–"
-    text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
-    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
-
-
-def interval(low: float, high: float) -> str:
-    """Write an interval as :func:`short` writes its ends; nothing if it is missing."""
-    return "" if np.isnan(low) or np.isnan(high) else f"{short(low)}, {short(high)}"
 
 
 def figure_and_axes(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Any]:  # noqa: ANN401
     """Return a figure of a size in inches with a grid of axes, always two-dimensional."""
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
-    return plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
 def panels(
@@ -105,7 +70,7 @@ def panels(
     rows = -(-len(names) // columns)
     figure, axes = figure_and_axes(rows, columns, (width * columns, height * rows), **options)
     for ax, title in zip(axes.flat, names, strict=False):
-        ax.set_title(title, loc="left", parse_math=False)
+        ax.set_title(title)
     for ax in axes.flat[len(names) :]:
         ax.set_axis_off()
     for ax in axes.flat[max(0, len(names) - columns) : len(names)]:
@@ -114,13 +79,58 @@ def panels(
     return figure, list(axes.flat[: len(names)])
 
 
+# Numbers and colours
+
+
+def short(value: float) -> str:
+    """Write a coefficient with two digits and without the zero before the point; a dash if it is missing."""
+    if np.isnan(value):
+        return "–"
+    text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
+    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
+
+
+def interval(low: float, high: float) -> str:
+    """Write an interval as :func:`short` writes its ends; nothing if it is missing."""
+    return "" if np.isnan(low) or np.isnan(high) else f"{short(low)}, {short(high)}"
+
+
+def colours_of(values: Any, *, most: float = 1.0) -> Any:  # noqa: ANN401
+    """Return a scale of colours from the lowest coefficient or 0 to ``most``: the lighter, the higher."""
+    import matplotlib as mpl
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize
+
+    lowest = float(np.floor(np.nanmin(values) * 10) / 10)
+    # Perceptually uniform; its darkest part would leave no room for text.
+    colours = ListedColormap(mpl.colormaps["cividis"](np.arange(30, 256)))
+    return ScalarMappable(Normalize(min(0.0, lowest), max(most, float(np.nanmax(values)))), colours)
+
+
+def ink_on(colour: Sequence[float]) -> str:
+    """Return black or white, whichever contrasts more with a colour (WCAG 2.1, relative luminance)."""
+    parts = np.asarray(colour[:3], dtype=np.float64)
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    luminance = float(linear @ np.array([0.2126, 0.7152, 0.0722]))
+    return "#000000" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "#ffffff"
+
+
+def colour_bar(figure: Figure, scale: Any, label: str, **options: Any) -> None:  # noqa: ANN401
+    """Draw the bar of a scale of colours."""
+    bar = figure.colorbar(scale, **options)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+
+
+# Parts of figures
+
+
 def lines_behind(ax: Axes, axis: str) -> None:
     """Draw light lines behind the marks."""
-    ax.grid(axis=axis, color="0.9", lw=0.6)  # type: ignore[arg-type]
-    ax.set_axisbelow(True)
+    ax.grid(axis=axis)  # type: ignore[arg-type]
 
 
-def handle(label: str, **style: Any) -> Any:  # noqa: ANN401 - matplotlib is imported late
+def handle(label: str, **style: Any) -> Any:  # noqa: ANN401
     """Return a line or mark for a legend."""
     from matplotlib.lines import Line2D
 
@@ -130,13 +140,13 @@ def handle(label: str, **style: Any) -> Any:  # noqa: ANN401 - matplotlib is imp
 def marks(ax: Axes, rows: pd.DataFrame, colour: str, mark: str, **style: Any) -> None:  # noqa: ANN401
     """Draw ``value`` of each row at the height ``y`` with its interval, ``low`` to ``high``."""
     ax.hlines(rows["y"], rows["low"], rows["high"], color=colour, lw=1.1, zorder=2)
-    how: dict[str, Any] = {"color": colour, "ms": 4.5, "ls": "", "zorder": 3} | style
-    ax.plot(rows["value"], rows["y"], mark, **how)
+    look = {"color": colour, "marker": mark, "ms": 4.5, "ls": "", "zorder": 3}
+    ax.plot(rows["value"], rows["y"], **look | style)
 
 
 def row_labels(ax: Axes, labels: Sequence[str]) -> None:
     """Label the rows of :func:`marks`, the first at the top."""
-    ax.set_yticks(range(len(labels)), list(labels)[::-1], parse_math=False)
+    ax.set_yticks(range(len(labels)), list(labels)[::-1])
     ax.set_ylim(-0.7, len(labels) - 0.3)
 
 
@@ -148,7 +158,7 @@ def heights(names: pd.Series, order: Sequence[Any]) -> pd.Series:
 def forest(ax: Axes, rows: pd.DataFrame, order: Sequence[str], *, chance: float = 0.0) -> None:
     """Draw values with their intervals, a line for each ``label``; ``style`` is the place of a row's mark in SERIES."""
     ax.axvline(chance, color=QUIET, lw=0.8, zorder=1)
-    lines_behind(ax, "both")
+    ax.grid()
     for style, own in rows.assign(y=heights(rows["label"], order)).groupby("style"):
         marks(ax, own, *SERIES[int(str(style))][:2])
     row_labels(ax, order)
@@ -165,42 +175,22 @@ def tiles(
 
     A cell without a value is white.
     """
-    from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
-    result = list(cells)
-    faces: list[Any] = ["#ffffff" if np.isnan(value) else scale.to_rgba(value) for _, _, value, _, _ in result]
-    for (x, y, value, text, below), face in zip(result, faces, strict=True):
-        style: dict[str, Any] = {
-            "ha": "center",
-            "va": "center",
-            "color": "#777777" if np.isnan(value) else ink_on(face),
-        }
+    xs, ys = [], []
+    for x, y, value, text, below in cells:
+        face = "#ffffff" if np.isnan(value) else scale.to_rgba(value)
+        style: dict[str, Any] = {"ha": "center", "va": "center"}
+        style["color"] = "#777777" if np.isnan(value) else ink_on(face)
+        ax.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=face))
         ax.text(x, y - (0.16 if below else 0), text, fontsize=size, **style)
-        if below:
-            ax.text(x, y + 0.24, below, fontsize=0.73 * size, **style)
-    patches = [Rectangle((x - 0.48, y - 0.48), 0.96, 0.96) for x, y, *_ in result]
-    ax.add_collection(PatchCollection(patches, facecolors=faces, edgecolors="none"))
-    ax.set_xlim(min(x for x, *_ in result) - 0.55, max(x for x, *_ in result) + 0.55)
-    ax.set_ylim(max(y for _, y, *_ in result) + 0.55, min(y for _, y, *_ in result) - 0.55)
+        ax.text(x, y + 0.24, below, fontsize=0.73 * size, **style)
+        xs.append(x)
+        ys.append(y)
+    ax.set_xlim(min(xs) - 0.55, max(xs) + 0.55)
+    ax.set_ylim(max(ys) + 0.55, min(ys) - 0.55)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-
-
-def colours_of(values: Any, *, most: float = 1.0) -> Any:  # noqa: ANN401
-    """Return the scale of colours of some coefficients, from the lowest or 0 to ``most``."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    lowest = float(np.floor(np.nanmin(values) * 10) / 10)
-    return ScalarMappable(Normalize(min(0.0, lowest), max(most, float(np.nanmax(values)))), sequential())
-
-
-def colour_bar(figure: Figure, scale: Any, label: str, **options: Any) -> None:  # noqa: ANN401
-    """Draw the bar of a scale of colours."""
-    bar = figure.colorbar(scale, **options)
-    bar.set_label(label)
-    bar.outline.set_visible(False)
 
 
 def titled(
@@ -219,41 +209,48 @@ def titled(
     """
     name = f"{title} (SIMULATED)" if simulated and "SIMULATED" not in title else title
     text = f"{notes} {SIMULATED}".strip() if simulated else notes
-    # A heading wider than the figure would make the picture wider, and all that is in it smaller.
-    shown = textwrap.fill(f"{heading}: {name}", max(30, int(figure.get_figwidth() * 72 / (10 * 0.62))))
-    figure.suptitle(shown, x=0.0, ha="left", fontsize=10, fontweight="bold", parse_math=False)
-    height, below = float(figure.get_figheight()), 0.08
+    width, height = figure.get_size_inches() * 72
+    # A heading or note wider than the figure would make the picture wider, and all that is in it smaller. A character is a
+    # bit more than half as wide as high.
+    heading = f"{heading}: {name}"
+    figure.suptitle(textwrap.fill(heading, max(30, int(width / 6.2))), x=0.0, ha="left", fontsize=10, fontweight="bold")
+    below = 6.0
     if handles:
         figure.legend(
-            handles=list(handles), loc="upper left", bbox_to_anchor=(0.0, -0.05 / height), ncols=columns, frameon=False,
-            borderpad=0, borderaxespad=0, handlelength=2.6, columnspacing=1.6,
+            handles=list(handles), loc="upper left", bbox_to_anchor=(0.0, -3.6 / height), ncols=columns
         )  # fmt: skip
-        below += 0.17 * -(-len(handles) // columns) + 0.05
-    # About as many characters as are as wide as the figure at this size of type.
-    wrapped = textwrap.fill(text, int(figure.get_figwidth() * 72 / (8 * 0.53)))
-    style: dict[str, Any] = {"fontsize": 8, "color": "#333333", "linespacing": 1.25, "parse_math": False}
-    figure.text(0.0, -below / height, wrapped, ha="left", va="top", **style)
-    figure.set_label(f"{heading}: {name}. {text}")
+        below += 3.6 + 12.2 * -(-len(handles) // columns)
+    wrapped = textwrap.fill(text, int(width / 4.24))
+    figure.text(0.0, -below / height, wrapped, va="top", fontsize=8, color="#333333", linespacing=1.25)
+    figure.set_label(f"{heading}. {text}")
+
+
+# Files
 
 
 def save(figure: Figure, frame: pd.DataFrame, stem: str | Path, *, simulated: bool = False) -> None:
-    """Write a figure as PDF, PNG and SVG, and the numbers that it shows as CSV (4 significant digits); close it.
+    """Write a figure as PDF, PNG (200 dots an inch) and SVG, and the numbers that it shows as CSV (4 significant digits).
 
-    The SVG describes itself by the figure's label.
+    The SVG has the figure's label as its title.
     """
-    import matplotlib.pyplot as plt
+    from PIL import Image
 
     with drawing():
+        # The solver of layouts differs in the last digits from run to run.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        for ax in figure.axes:
+            ax.set_position([round(place, 6) for place in ax.get_position(original=True).bounds])
         for suffix, metadata in _METADATA.items():
+            named = {"Title": figure.get_label()} if suffix == ".svg" else {}
             with replacing(form_path(stem, suffix)) as temporary:
-                figure.savefig(temporary, dpi=DPI, metadata=metadata)
-                if suffix == ".png":
-                    _reduce(temporary)
-    plt.close(figure)
-    drawn = form_path(stem, ".svg")
-    head, tag, rest = read_text(drawn).partition("<svg ")
-    attributes, end, content = rest.partition(">")
-    write_text(drawn, f"{head}{tag}{attributes}{end}<desc>{html.escape(str(figure.get_label()))}</desc>{content}")
+                figure.savefig(temporary, metadata=metadata | named)
+        with io.BytesIO() as file, replacing(form_path(stem, ".png")) as temporary:
+            figure.savefig(file, format="png")
+            with Image.open(file) as picture:
+                # One round of k-means: without it, edges of letters get colours that are off.
+                reduced = picture.convert("RGB").quantize(PALETTE, kmeans=1, dither=Image.Dither.NONE)
+                reduced.save(temporary, "PNG", optimize=True, dpi=picture.info["dpi"])
     tidy = frame.assign(simulated=True) if simulated else frame.copy(deep=False)
     for name in tidy.select_dtypes("float").columns:
         # Counts stay as they are.
@@ -262,25 +259,7 @@ def save(figure: Figure, frame: pd.DataFrame, stem: str | Path, *, simulated: bo
 
 
 def svg_text(figure: Figure) -> str:
-    """Return a figure as an SVG element for a page, and close it."""
-    import matplotlib.pyplot as plt
-
+    """Return a figure as an SVG element for a page."""
     with drawing(), io.StringIO() as file:
         figure.savefig(file, format="svg", metadata=_METADATA[".svg"])
-        text = file.getvalue()
-    plt.close(figure)
-    return text[text.index("<svg") :]
-
-
-def _reduce(path: Path) -> None:
-    """Write a picture anew with a palette of few colours, on white: a third of the bytes."""
-    from PIL import Image
-
-    with Image.open(path) as opened:
-        resolution = opened.info["dpi"]
-        layered = opened.convert("RGBA")
-    picture = Image.new("RGB", layered.size, "white")
-    picture.paste(layered, mask=layered.getchannel("A"))
-    # One round of k-means: without it, edges of letters get colours that are off.
-    reduced = picture.quantize(_COLOURS, method=Image.Quantize.MEDIANCUT, kmeans=1, dither=Image.Dither.NONE)
-    reduced.save(path, "PNG", optimize=True, dpi=resolution)
+        return file.getvalue().partition("<svg")[2].join(("<svg", ""))

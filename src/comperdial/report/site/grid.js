@@ -4,8 +4,8 @@
 function compare(a, b, falling) {
   const lacks = (v) => v === null || v === undefined || Number.isNaN(v);
   if (lacks(a) || lacks(b)) return lacks(a) - lacks(b);
-  const found = typeof a === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
-  return falling ? -found : found;
+  const order = typeof a === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+  return falling ? -order : order;
 }
 
 // `name` is the table's name in the link: #sort.<name>=key or -key (falling).
@@ -35,7 +35,7 @@ function grid({ name, caption, columns, rows, pinned = [], start = "", mark = ()
     const props = { class: `${column.text ? "label" : ""} ${column.class || ""}`, "data-first": starts(column, index) };
     return index === 0 ? h("th", { scope: "row", ...props }, column.cell(row)) : h("td", props, column.cell(row));
   }));
-  return h("div", { class: "scroll", id: `scroll-${name}`, "data-scroll": "x", tabindex: "0", role: "region", "aria-label": caption },
+  return scrolled(`scroll-${name}`, caption,
     h("table", { id: `table-${name}` }, h("caption", {}, caption),
       h("thead", {},
         grouped && h("tr", {}, groups.map(({ group, width }) => h("th", { colspan: width, class: group ? "group" : "", scope: group ? "colgroup" : null }, group))),
