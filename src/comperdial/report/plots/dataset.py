@@ -18,7 +18,6 @@ from comperdial import schema
 from comperdial.core.errors import NothingToShowError, SchemaError
 from comperdial.core.names import LEVELS, Output, output_name
 from comperdial.core.scripts import words
-from comperdial.evaluation.aggregate import read_scores, without_references
 from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample, Tables
 from comperdial.report.about import About, Inputs, Study, label
 from comperdial.report.correlations import COEFFICIENTS, FEW, LEGEND, MARK, halved, pooled
@@ -496,15 +495,14 @@ def judge_agreement(inputs: Inputs, study: Study) -> Drawn:
 
 def _columns_of(shown: Shown, judges: Sequence[Output], metrics: Sequence[Output]) -> pd.DataFrame:
     """Return a column for each rated dimension's mean rating, judge and metric, a row for each rated response."""
-    systems = schema.read(shown.inputs["systems"][0], "systems")
-    ratings = without_references(schema.read(shown.inputs["ratings"][0], "ratings"), systems)
-    ratings = ratings[(ratings["level"] == "turn") & (ratings["source"] == shown.source)]
+    named = dict.fromkeys(judges, "judge") | dict.fromkeys(metrics, "metric")
+    paths = [path for path in shown.inputs["scores"] if path.stem in {metric for metric, _ in named}]
+    tables = Tables.read(shown.inputs["ratings"][0].parent, paths, source=shown.source)
+    ratings, scores = tables.of_level("turn"), tables.scores
     if ratings.empty:
         raise NothingToShowError("no turn was rated")
     unit = ["item_id", "system_id"]
     rated = ratings.groupby([*unit, "dimension"])["rating"].mean().round(12).unstack()
-    named = dict.fromkeys(judges, "judge") | dict.fromkeys(metrics, "metric")
-    scores = read_scores([path for path in shown.inputs["scores"] if path.stem in {metric for metric, _ in named}])
     scored = scores[scores["level"] == "turn"].pivot(index=unit, columns=_NAME, values="value").reindex(rated.index)
     columns = {(PEOPLE, name, PEOPLE): rated[name] for name in sorted(rated, key=lambda name: (name != OVERALL, name))}
     columns |= {(*name, group): scored[name] for name, group in named.items() if name in scored}
