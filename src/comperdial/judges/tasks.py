@@ -299,10 +299,8 @@ def slug(dimension: str) -> str:
 def file_task(judging: Judging, variant: str, judge: str) -> Task:
     """Return the task that asks a judge about a file of responses, whatever roles variant and judge have.
 
-    Raises
-    ------
-    UnknownNameError, ConfigError
-        When there is no such variant or judge, the variant rates dialogues, or the judge gives no probabilities of labels.
+    Raises :class:`UnknownNameError` when there is no such judge or variant at turn level, and :class:`ConfigError` when the
+    judge gives no probabilities of labels.
     """
     turns = {name: entry for name, entry in judging.variants.items() if entry.level == "turn"}
     if judge not in judging.judges:
@@ -325,19 +323,9 @@ def read_judging(
 ) -> Judging:
     """Check the sections ``judges`` and ``judging`` of ``params.yaml``; None for no such section.
 
-    Parameters
-    ----------
-    datasets
-        The names of all data sets there can be; None if that is not known.
-    groups
-        Names that stand for several data sets in ``judging.judges`` and ``judging.asks``: see :func:`groups_of`.
-    lines
-        Where settings are looked up, for messages.
-
-    Raises
-    ------
-    ConfigError
-        Names the entry at fault.
+    ``datasets`` are the names of all data sets there can be, None if that is not known; ``groups`` names that stand for
+    several of them: see :func:`groups_of`. ``lines`` is where settings are looked up, for messages. A
+    :class:`ConfigError` names the entry at fault.
     """
     given = {"judges": judges, "judging": judging}
     sections, groups = checked(parameters.JudgingSections, given, lines=lines), groups or {}
@@ -379,12 +367,7 @@ def server_judge(base_url: str, model: str, *, name: str | None = None, **settin
     """Return a judge that has no entry in ``params.yaml``: a model behind a server that speaks OpenAI's protocol.
 
     ``name`` is the model's, with hyphens for what a judge's name cannot hold, unless it is given; ``settings`` are more of a
-    judge's entry.
-
-    Raises
-    ------
-    ConfigError
-        When the URL, the name or a setting is not valid.
+    judge's entry. A URL, a name or a setting that is not valid is a :class:`ConfigError`.
     """
     url = address(base_url)
     # Left out of the URL that identifies the judge, and a password would be seen by who lists processes.
