@@ -16,7 +16,7 @@ import transformers as library
 import tinymodels
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.judges.requests import JudgeError, RefusedError
-from comperdial.judges.services import find, transformers
+from comperdial.judges.services import find
 from comperdial.judges.tasks import Judge
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -119,7 +119,7 @@ def plain_label(folder, text, label, longer=()):
 @pytest.mark.parametrize("labels", [dict.fromkeys(SCALE, ()), {"yes": (), "no": ()}, {"1": ["10"], "10": ["100"],
                                     "100": (), "2": ()}], ids=["scale", "words", "longer"])  # fmt: skip
 def test_probabilities_are_those_of_a_plain_loop(folder, monkeypatch, labels):
-    monkeypatch.setenv("COMPERDIAL_BATCH_TOKENS", "10000")
+
     result = weigh(service(folder), PROMPTS, labels)
     for prompt, logs in zip(PROMPTS, result, strict=True):
         expected = {label: plain_label(folder, prompt, label, longer) for label, longer in labels.items()}
@@ -193,17 +193,6 @@ def test_labels_that_have_the_same_tokens_stop_the_run(folder):
     """It is the configuration that is wrong, not one item. Written in capitals, they are the same."""
     with pytest.raises(ConfigError, match="same tokens for 'i' and 'ı'"):
         answers(service(folder), ["a"], labels=["i", "ı"])
-
-
-def test_a_fault_reaches_everyone_who_waits(folder, monkeypatch):
-    def broken(*_):
-        raise RuntimeError("device lost")
-
-    judge, requests = service(folder), [(chat(text), {"labels": SCALE}) for text in "abc"]
-    with monkeypatch.context() as patch:
-        patch.setattr(transformers, "_probabilities", broken)
-        assert [str(error) for error in ask(judge, requests)] == ["device lost"] * 3
-    assert all(answer.text in SCALE for answer in ask(judge, requests))
 
 
 def test_identity_changes_with_weights_precision_and_chat_template(folder, chat_folder, tmp_path):

@@ -1,8 +1,7 @@
 """A causal language model on this machine, by how probable it finds each label of a scale.
 
 The parameters are ``prefix`` (how the answer begins), ``chat_template_kwargs`` and ``dtype``; docs/judges.md describes them.
-A label of several tokens has the product of their probabilities, and its spellings are summed. Requests that wait at the
-same time are one batch.
+A label of several tokens has the product of their probabilities, and its spellings are summed.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ from comperdial.judges.services import Service
 from comperdial.models import runtime
 
 if TYPE_CHECKING:
-    import torch
-
     from comperdial.judges.tasks import Judge
 
 VERSION = 1
@@ -35,8 +32,6 @@ _LEAST = -9999.0
 _KNOWN = ("chat_template_kwargs", "dtype", "prefix")
 # Tokens depend on what precedes them, and on no more than this many characters of it.
 _TAIL = 200
-# Seconds in which more requests may come before a batch is begun.
-_PAUSE = 0.003
 
 Tokens = tuple[int, ...]
 
@@ -70,8 +65,7 @@ class Transformers(Service):
             raise ConfigError(f"a local model in mode {judge.mode}", expected="mode: probabilities", hint=hint)
         if unknown := sorted(judge.parameters.keys() - {*_KNOWN}):
             raise ConfigError(f"a local model takes no parameter {unknown[0]!r}", expected=", ".join(_KNOWN))
-        self._waiting: list[tuple[Choice, asyncio.Future[dict[str, float]]]] = []
-        # One batch at a time.
+        # One prompt at a time.
         self._busy = asyncio.Lock()
 
     def identity(self) -> dict[str, Any]:
@@ -102,7 +96,7 @@ class Transformers(Service):
         return runtime.missing_packages() or models.missing(self.model)
 
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
-        """Answer a request together with those that wait at the same time."""
+        """Answer a request."""
         tokenizer, network, version = self._loaded
         text = _prompt_text(tokenizer, chat, parameters)
         if any("\ud800" <= character <= "\udfff" for character in text):
@@ -115,7 +109,8 @@ class Transformers(Service):
         needed = len(tokens) + max(map(len, choice.paths))
         if room is not None and needed > room:
             raise RefusedError(f"the prompt is too long: {needed:,} tokens with the answer, {room:,} allowed")
-        logs = await self._choose(network, choice)
+        async with self._busy:
+            logs = await asyncio.to_thread(_probabilities, network, choice)
         ranked = dict(sorted(logs.items(), key=lambda pair: -pair[1]))
         return Answer(next(iter(ranked)), "stop", len(tokens), 1, version, ranked)
 
@@ -131,26 +126,6 @@ class Transformers(Service):
             return *_load(model, self.dtype), f"{model.name}@{model.digest}"
         except (ComperdialError, ImportError, OSError, RuntimeError, ValueError) as error:
             raise JudgeError(f"the model cannot be loaded: {error}") from error
-
-    async def _choose(self, network: Any, choice: Choice) -> dict[str, float]:  # noqa: ANN401
-        """Return the log probability of each label; whoever comes first runs the batch of all that wait."""
-        future: asyncio.Future[dict[str, float]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((choice, future))
-        await asyncio.sleep(_PAUSE)
-        async with self._busy:
-            if not future.done():
-                waiting, self._waiting = [one for one in self._waiting if not one[1].done()], []
-                try:
-                    logs = await asyncio.to_thread(_probabilities, network, [choice for choice, _ in waiting])
-                except Exception as error:
-                    # It belongs to all who wait, and is raised there.
-                    for _, other in waiting:
-                        other.set_exception(error)
-                else:
-                    for (_, other), one in zip(waiting, logs, strict=True):
-                        if not other.done():
-                            other.set_result(one)
-        return await future
 
 
 @lru_cache(maxsize=1)
@@ -219,41 +194,23 @@ def _ways(tokenizer: Any, model: str, text: str, labels: Sequence[str]) -> dict[
 # --- the model -------------------------------------------------------------------------------------------------------
 
 
-def _probabilities(network: Any, choices: Sequence[Choice]) -> list[dict[str, float]]:  # noqa: ANN401
-    """Return the log probability of each label, over the whole vocabulary, in batches of similar length."""
-    by_choice: list[dict[str, float]] = [{} for _ in choices]
-    for group in runtime.batches([len(choice.tokens) for choice in choices]):
-        rows = [(place, path) for place in group for path in choices[place].paths]
-        keep = 1 + max(len(path) for _, path in rows)
-        logits = _logits(network, [(*choices[place].tokens, *path) for place, path in rows], keep)
-        known: dict[int, dict[Tokens, float]] = {place: {} for place in group}
-        for (place, path), values in zip(rows, logits, strict=True):
-            at = values[keep - 1 - len(path) :]
-            logs = at - at.logsumexp(1, keepdim=True)
-            for way in (way for ways in choices[place].labels.values() for way in ways):
-                if path[: len(way) - 1] == way[:-1]:
-                    known[place][way] = sum(float(logs[step, token]) for step, token in enumerate(way))
-        for place in group:
-            by_choice[place] = _label_logs(choices[place].labels, known[place])
-    return by_choice
-
-
-def _logits(network: Any, rows: Sequence[Tokens], keep: int) -> torch.Tensor:  # noqa: ANN401
-    """Return the logits at the last ``keep`` places of each row."""
+def _probabilities(network: Any, choice: Choice) -> dict[str, float]:  # noqa: ANN401
+    """Return the log probability of each label, over the whole vocabulary."""
     import torch
 
-    width = max(map(len, rows))
-    # Padding is masked, whatever token it is.
-    tokens = torch.tensor([[*[0] * (width - len(row)), *row] for row in rows], device=network.device)
-    lengths = torch.tensor([len(row) for row in rows], device=network.device)
-    mask = (torch.arange(width, device=network.device) >= width - lengths[:, None]).long()
-    accepted = inspect.signature(network.forward).parameters
-    extra: dict[str, Any] = {"logits_to_keep": keep} if "logits_to_keep" in accepted else {}
-    if "position_ids" in accepted:
-        extra["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)
-    with torch.inference_mode():
-        logits = network(input_ids=tokens, attention_mask=mask, use_cache=False, **extra).logits[:, -keep:]
-    return logits.to(torch.float32 if logits.device.type == "mps" else torch.float64)
+    known: dict[Tokens, float] = {}
+    for path in choice.paths:
+        tokens, keep = torch.tensor([[*choice.tokens, *path]], device=network.device), 1 + len(path)
+        accepted = inspect.signature(network.forward).parameters
+        extra = {"logits_to_keep": keep} if "logits_to_keep" in accepted else {}
+        with torch.inference_mode():
+            logits = network(input_ids=tokens, use_cache=False, **extra).logits[0, -keep:]
+        logits = logits.to(torch.float32 if logits.device.type == "mps" else torch.float64)
+        logs = logits - logits.logsumexp(1, keepdim=True)
+        for way in (way for ways in choice.labels.values() for way in ways):
+            if path[: len(way) - 1] == way[:-1]:
+                known[way] = sum(float(logs[step, token]) for step, token in enumerate(way))
+    return _label_logs(choice.labels, known)
 
 
 def _begins(start: Tokens, other: Tokens) -> bool:
