@@ -17,13 +17,13 @@ from comperdial.cli import main
 from comperdial.config.studies import shown_outputs
 from comperdial.core.errors import NothingToShowError
 from comperdial.evaluation.ratios import drawn
-from comperdial.report import render
+from comperdial.report import correlations, render
 from comperdial.selection import Selection
 from comperdial.stats.multiple import holm
 from comperdial.studies import density
-from comperdial.studies.density import STRATEGIES, histogram_frame
 
 STUDY = "studies/density"
+STRATEGIES = ["random_response", "repetition", "speaker", "contradiction"]
 SETS = ["dailydialog_zhao", "usr_persona", "grade_dailydialog", "grade_convai2"]
 
 
@@ -100,8 +100,7 @@ def test_the_rows_name_scores_that_there_are(root, monkeypatch):
         rows = study["tables"][table]["rows"]
         assert len({(row["section"], row["label"]) for row in rows}) == len(rows)
         reported = {row["reported"] for row in rows if "reported" in row}
-        # People have a row of their own.
-        assert reported == set(known.loc[known["place"] == places, "metric"]) - {"Human"}
+        assert reported == set(known.loc[known["place"] == places, "metric"])
 
 
 # The tables
@@ -146,20 +145,10 @@ def made(tmp_path: Path) -> tuple[dict[str, list[Path]], dict[str, Any]]:
     inputs: dict[str, list[Path]] = {"correlations": [], "pairs": [], "about": [], "reported": [tmp_path / "known.csv"]}
     for dataset in ("one", "two"):
         about = {
-            "dataset": dataset,
-            "title": f"Set {dataset}",
-            "source": "human",
-            "target": "overall",
-            "main_target": None,
-        }
-        about |= {
-            "labels": {},
-            "not_run": {},
-            "recorded_of": {},
-            "metrics": ["bleu", "chrf", "density"],
-            "outputs": ["bleu:score"],
+            "dataset": dataset, "title": f"Set {dataset}", "source": "human", "target": "overall", "main_target": None,
+            "labels": {}, "not_run": {}, "recorded_of": {}, "metrics": ["bleu", "chrf", "density"], "outputs": ["bleu:score"],
             "judges": {},
-        }
+        }  # fmt: skip
         (tmp_path / f"{dataset}.json").write_text(json.dumps(about))
         inputs["about"].append(tmp_path / f"{dataset}.json")
         for name, records in (("correlations", results), ("pairs", pairs)):
@@ -171,29 +160,19 @@ def made(tmp_path: Path) -> tuple[dict[str, list[Path]], dict[str, Any]]:
         "p,Table 1,one,turn,turn,overall,BLEU,,pearson,0.25,,\np,Table 1,one,turn,turn,overall,EmbAvg.,,pearson,0.1,,\n"
     )
     entry = {
-        "title": "T",
-        "caption": "C.",
-        "rows": ROWS,
-        "source": "p",
-        "levels": {"turn": "turn"},
-        "section_by": "dataset",
-        "coefficients": ["pearson"],
-    }
-    entry |= {"models": ["density", "density-selection"]}
+        "title": "T", "caption": "C.", "rows": ROWS, "source": "p", "levels": {"turn": "turn"}, "section_by": "dataset",
+        "coefficients": ["pearson"], "models": ["density", "density-selection"], "inputs": inputs,
+    }  # fmt: skip
     return inputs, {"name": "density", "title": "DEnsity", "datasets": ["one", "two"], "entry": entry}
 
 
 def test_ours_are_next_to_the_paper_s_and_a_row_says_why_it_is_empty(made):
-    table = density.responses(*made)
-    page = render.markdown(table)
+    page = render.markdown(correlations.correlations(*made))
     assert "| Reference-based | BLEU | 0.300\\* [0.10, 0.60] | 0.250 | +0.050 |" in page
     assert "| Reference-based | GloVe | not run | 0.100 | – |" in page
-    assert "Not run: GloVe: no vectors" in page
-    assert "two has no facts where overall was rated" in page
-    # Of the second set nothing is reported: neither a column nor a row that is about the paper alone.
-    of = table.frame[table.frame["dataset"] == "two"]
-    assert "GloVe" not in set(of["label"])
-    assert "| Reference-based | BLEU | 0.200\\* [0.10, 0.60] |" in page
+    assert "Not run: GloVe: no vectors" in page and "two has no facts where overall was rated" in page
+    # A row about the paper alone is left out of a set of which it reports nothing.
+    assert page.count("| Reference-based | GloVe |") == 1
 
 
 def test_tests_are_of_density_minus_the_other_with_holm_in_each_kind(made):
@@ -237,70 +216,107 @@ def test_pairs_are_drawn_whole_and_alike_on_each_run():
     assert found.equals(drawn(contexts, list(STRATEGIES), 4, np.random.default_rng(5)))
 
 
-def test_pairs_are_scored_and_counted(capsys, tmp_path):
-    said = [
+@pytest.fixture
+def scored(tmp_path: Path) -> Path:
+    """Three pairs of an answer and a worse one, scored by ``comperdial score-pairs``."""
+    texts = [
         ("repetition-1", "I like tea.", "I like like like tea."),
         ("repetition-2", "Go on.", "Go on on on."),
         ("speaker-1", "No no.", "Yes."),
     ]
-    contexts = [
-        ("p", f"{name}-{side}-0", name, 0, [], [], []) for name, *_ in said for side in ("original", "perturbed")
-    ]
-    responses = [
-        ("p", f"{name}-{side}-0", side, text)
-        for name, *texts in said
-        for side, text in zip(("original", "perturbed"), texts, strict=True)
-    ]
-    systems = [("p", side, "agent", None, "") for side in ("original", "perturbed")]
-    for name, content in {"contexts": contexts, "responses": responses, "systems": systems}.items():
-        schema.write(tmp_path / f"{name}.parquet", pd.DataFrame(content, columns=schema.table(name).columns), name)
-    command = [
-        "score-pairs",
-        tmp_path,
-        "--metrics",
-        "distinct",
-        "--kinds",
-        "repetition",
-        "speaker",
-    ]
-    command += [
-        "--sample",
-        9,
-        "--seed",
-        1,
-        "--output",
-        tmp_path / "scores.parquet",
-        "--ratios",
-        tmp_path / "ratios.parquet",
-    ]
+    sides = ("original", "perturbed")
+    tables = {
+        "contexts": [("p", f"{name}-{side}-0", name, 0, [], [], []) for name, *_ in texts for side in sides],
+        "responses": [
+            ("p", f"{name}-{side}-0", side, text) for name, *of in texts for side, text in zip(sides, of, strict=True)
+        ],
+        "systems": [("p", side, "agent", None, "") for side in sides],
+    }
+    for name, rows in tables.items():
+        schema.write(tmp_path / f"{name}.parquet", pd.DataFrame(rows, columns=schema.table(name).columns), name)
+    command = ["score-pairs", tmp_path, "--metrics", "distinct", "--kinds", "repetition", "speaker", "--sample", 9]
+    command += ["--seed", 1, "--output", tmp_path / "scores.parquet", "--ratios", tmp_path / "ratios.parquet"]
     assert main([str(part) for part in command]) == 0
-    found = schema.read(tmp_path / "ratios.parquet", "ratios").query("output == 'distinct-1'").set_index("perturbation")
+    return tmp_path
+
+
+def test_pairs_are_scored_and_counted(scored, capsys):
+    found = schema.read(scored / "ratios.parquet", "ratios").query("output == 'distinct-1'").set_index("perturbation")
     assert found["ratio"].to_dict() == {"repetition": 1.0, "speaker": 0.0}
-    given = [str(tmp_path / "scores.parquet"), "--tables", command[1], "--output", str(tmp_path / "out.csv")]
-    assert main(["ratios", *map(str, given), "--bounds", '{"distinkt": {"distinct-1": [0, 1]}}']) == 1
+    given = [str(scored / "scores.parquet"), "--tables", str(scored), "--output", str(scored / "out.csv")]
+    assert main(["ratios", *given, "--bounds", '{"distinkt": {"distinct-1": [0, 1]}}']) == 1
     assert "unknown output 'distinkt:distinct-1'" in capsys.readouterr().err
     entry = {"outputs": {"distinct:distinct-1": "Distinct"}, "title": "T", "notes": "", "panels": {"made": "Made"}}
-    study = {"entry": entry}
-    _, shown = density.adversarial({"ratios": [tmp_path / "ratios.parquet"]}, study)
-    assert shown[["kind", "accuracy", "n"]].to_numpy().tolist() == [
-        ["Repetition", 1.0, 2],
-        ["Speaker-sensitiveness", 0.0, 1],
-    ]
+    entry |= {"kinds": {"repetition": "Repetition", "speaker": "Speaker-sensitiveness"}, "bins": 7}
+    _, shown = density.adversarial({"ratios": [scored / "ratios.parquet"]}, {"entry": entry})
+    rows = [["Repetition", 1.0, 2], ["Speaker-sensitiveness", 0.0, 1]]
+    assert shown[["kind", "accuracy", "n"]].to_numpy().tolist() == rows
     with pytest.raises(NothingToShowError, match="no scores of DEnsity"):
-        density.histograms({"scores": [tmp_path / "scores.parquet"]}, study)
+        density.histograms({"scores": [scored / "scores.parquet"]}, {"entry": entry})
 
 
-def test_histograms_count_each_side_and_how_much_they_share():
+def test_histograms_count_each_side_and_how_much_they_share(tmp_path):
     def scores(metric, answers, others):
         sides = [("original", value) for value in answers] + [("perturbed", value) for value in others]
-        return [(f"random_response-{n}-{s}-0", s, metric, "density", v) for n, (s, v) in enumerate(sides)]
+        rows = [(f"random_response-{n}-{s}-0", s, metric, "density", v) for n, (s, v) in enumerate(sides)]
+        return pd.DataFrame(rows, columns=["item_id", "system_id", "metric", "output", "value"])
 
-    frame = pd.DataFrame(
-        [*scores("density", [1.0, 2.0], [-4.0, -5.0, -6.0]), *scores("density-selection", [1.0, 2.0], [1.0, 2.0])],
-        columns=["item_id", "system_id", "metric", "output", "value"],
-    )
-    found = histogram_frame(frame, bins=7)
+    both = [scores("density", [1.0, 2.0], [-4.0, -5.0, -6.0]), scores("density-selection", [1.0, 2.0], [1.0, 2.0])]
+    frame = pd.concat(both).assign(dataset="p", level="turn", cut=0, signature="density|v:1")
+    schema.write(tmp_path / "scores.parquet", frame[list(schema.table("scores").columns)], "scores")
+    entry = {"bins": 7, "title": "T", "notes": "{answers} answers"}
+    _, found = density.histograms({"scores": [tmp_path / "scores.parquet"]}, {"entry": entry})
     counts = found.groupby(["metric", "side"])["count"].sum()
     assert counts["density"].to_dict() == {"original": 2, "perturbed": 3}
     assert counts["density-selection"].to_dict() == {"original": 2, "perturbed": 2}
     assert found.groupby("metric")["overlap"].first().to_dict() == {"density": 0.0, "density-selection": 1.0}
+
+
+def test_examples_have_normalised_scores_and_ranks(tmp_path):
+    units = [("c1", "a"), ("c1", "b"), ("c2", "a"), ("c2", "b")]
+    names = {"dataset": "one", "level": "turn"}
+    ratings = [
+        dict.fromkeys(schema.table("ratings").columns)
+        | names
+        | {
+            "item_id": item,
+            "system_id": system,
+            "annotator_id": who,
+            "dimension": "overall",
+            "rating": float(place + up),
+        }
+        | {"scale_min": 0.0, "scale_max": 9.0, "source": "human"}
+        for place, (item, system) in enumerate(units)
+        for who, up in (("x", 0), ("y", 1))
+    ]
+    scores = [
+        names
+        | {
+            "item_id": item,
+            "system_id": system,
+            "metric": "f1",
+            "output": "f1",
+            "value": value,
+            "cut": 0,
+            "signature": "f1",
+        }
+        for (item, system), value in zip(units, [0.2, 0.2, 0.4, 0.3], strict=True)
+    ]
+    for name, records in {"ratings": ratings, "scores": scores}.items():
+        schema.write(tmp_path / f"{name}.parquet", pd.DataFrame(records)[list(schema.table(name).columns)], name)
+    about = {"dataset": "one", "title": "One", "source": "human", "target": None, "main_target": None}
+    (tmp_path / "about.json").write_text(json.dumps(about | {"not_run": {"fed": "no model"}}))
+    columns = "source,place,example,context_id,system_id,metric,score,rank\n"
+    (tmp_path / "known.csv").write_text(f"{columns}p,Table 3,1,c1,b,Human,0.3,0.4\np,Table 3,1,c1,b,F1,0.1,\n")
+    rows = [
+        {"label": "People", "reported": "Human"},
+        {"label": "Word F1", "metric": "f1", "output": "f1", "reported": "F1"},
+        {"label": "FED", "metric": "fed", "output": "fed"},
+    ]
+    files = {"ratings": "ratings.parquet", "scores": "scores.parquet", "about": "about.json", "reported": "known.csv"}
+    inputs = {name: [tmp_path / file] for name, file in files.items()}
+    study = {"datasets": ["one"], "entry": {"title": "T", "caption": "Of {title}.", "rows": rows}}
+    table = density.examples(inputs, study)
+    lines = render.markdown(table).splitlines()
+    assert "| People | 0.30 | 0.40 | 0.33 | 0.50 |" in lines and "| Word F1 | 0.10 | – | 0.00 | 0.38 |" in lines
+    assert table.caption == "Of One." and "- Not run: FED: no model" in lines

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -11,7 +10,7 @@ from comperdial import schema
 from comperdial.core.errors import NothingToShowError
 from comperdial.evaluation import ratings
 from comperdial.report import correlations
-from comperdial.report.about import About, Inputs
+from comperdial.report.about import About, Inputs, Study
 from comperdial.report.correlations import COEFFICIENTS, FEW
 from comperdial.report.plots import style
 from comperdial.report.render import Section, Table, as_number, described, spread
@@ -19,43 +18,41 @@ from comperdial.report.render import Section, Table, as_number, described, sprea
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SHOWN = ("pearson", "spearman")
 _LEVELS = {"turn": "responses", "system": "systems"}
+# Each coefficient with its colour, its mark and how far above its row it is.
+_SHOWN = {"pearson": (*style.SERIES[0][:2], 0.18), "spearman": (*style.SERIES[1][:2], -0.18)}
 # More rows in a panel cannot be read on a phone; the table has them.
 _MOST_ROWS = 25
 
 
-def agreement(inputs: Inputs, study: Mapping[str, Any]) -> Table:
+def agreement(inputs: Inputs, study: Study) -> Table:
     """Show the mean correlation between the positions of annotators, beside USR's Table 1."""
     result = pd.concat([ratings.agreement(schema.read(path, "ratings")) for path in inputs["ratings"]])
     if result.empty:
         raise NothingToShowError("it takes ratings by two annotators or more")
-    about, key = About.read(inputs["about"]), ["dataset", "dimension", "coefficient"]
+    titles, key = About.read(inputs["about"]).titles, ["dataset", "dimension", "coefficient"]
     known = correlations.read_reported(inputs["reported"], (*key, "note"))[[*key, "value", "note"]]
-    frame = result.merge(known.rename(columns={"value": "reported"}), on=key, how="left").rename(
-        columns={"value": "ours"}
-    )
+    frame = result.rename(columns={"value": "ours"})
+    frame = frame.merge(known.rename(columns={"value": "reported"}), on=key, how="left")
     frame["difference"] = frame["ours"] - frame["reported"]
-    shown = frame.assign(group=frame["dataset"].map(about.titles) + " " + frame["coefficient"].map(COEFFICIENTS))
+    shown = frame.assign(group=frame["dataset"].map(titles) + " " + frame["coefficient"].map(COEFFICIENTS))
     cells = {name: as_number(name, digits=4, sign=name == "difference") for name in ("ours", "reported", "difference")}
-    texts = spread(shown, {"dimension": "Dimension"}, "group", cells)
+    section = Section("Inter-annotator agreement", spread(shown, {"dimension": "Dimension"}, "group", cells))
     noted = frame[frame["note"].fillna("") != ""]
-    notes = (f"{', '.join(row[name] for name in key)}: {row['note']}" for row in noted.to_dict("records"))
-    return described(study, frame, [Section("Inter-annotator agreement", texts)], *notes)
+    notes = noted["dataset"] + ", " + noted["dimension"] + ", " + noted["coefficient"] + ": " + noted["note"]
+    return described(study, frame, [section], *notes)
 
 
-def figure(inputs: Inputs, study: Mapping[str, Any]) -> tuple[Figure, pd.DataFrame]:
+def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the table ``usr``: ours as marks with their 95 % intervals, hollow for few systems; reported values as ticks.
 
     A data set has the rows with an interval or a reported value, at most 25, the highest Spearman over responses first.
     """
-    titles = About.read(inputs["about"]).titles
-    entry = study["tables"]["usr"]
-    frame = correlations.frame(inputs, {**study, "entry": entry}, entry["rows"])
+    titles, entry, table = About.read(inputs["about"]).titles, study["entry"], study["tables"]["usr"]
+    frame = correlations.frame(inputs, {**study, "entry": table}, table["rows"])
     run = frame[frame["value"].notna()]
     rows = {str(dataset): _rows(of_set) for dataset, of_set in run.groupby("dataset", sort=False)}
     counts = [len(labels) for labels in rows.values()]
-    entry = study["entry"]
     with style.drawing():
         size = (6.6, 0.235 * sum(counts) + 0.6 * len(rows) + 0.7)
         drawn, axes = style.figure_and_axes(len(rows), 2, size, sharex="col", sharey="row", height_ratios=counts)
@@ -63,9 +60,8 @@ def figure(inputs: Inputs, study: Mapping[str, Any]) -> tuple[Figure, pd.DataFra
             for ax, level in zip(axes[line], _LEVELS, strict=True):
                 cells = run[(run["dataset"] == dataset) & (run["level"] == level) & run["label"].isin(labels)]
                 n, y = cells["n"].max(), style.heights(cells["label"], labels)
-                cells = cells.assign(y=y + cells["coefficient"].map({"pearson": 0.18, "spearman": -0.18}))
-                for name, (colour, mark, _) in zip(_SHOWN, style.SERIES, strict=False):
-                    points = cells[cells["coefficient"] == name]
+                for name, (colour, mark, above) in _SHOWN.items():
+                    points = cells.assign(y=y + above)[cells["coefficient"] == name]
                     face = "white" if pd.notna(n) and n <= FEW else colour
                     style.marks(ax, points, colour, mark, mfc=face, mec=colour, mew=1.1, ms=4.2)
                     ax.plot(points["reported"], points["y"], "|", color="black", ms=7, mew=1.6, ls="")
@@ -76,22 +72,21 @@ def figure(inputs: Inputs, study: Mapping[str, Any]) -> tuple[Figure, pd.DataFra
                 ax.set_title(f"{titles[dataset]}\n{many}", loc="left", fontweight="bold", fontsize=9)
                 ax.set_xlabel("Correlation" if line == len(rows) - 1 else "")
         handles = [
-            style.handle(f"{COEFFICIENTS[name]}, ours", marker=mark, color=colour, lw=1)
-            for name, (colour, mark, _) in zip(_SHOWN, style.SERIES, strict=False)
+            *(
+                style.handle(f"{COEFFICIENTS[name]}, ours", marker=mark, color=colour, lw=1)
+                for name, (colour, mark, _) in _SHOWN.items()
+            ),
+            style.handle("Reported", marker="|", color="black", ms=7, mew=1.6, ls=""),
+            style.handle(f"Hollow: {FEW} systems or fewer", marker="o", mfc="white", mec="0.3", ls=""),
         ]
-        handles.append(style.handle("Reported", marker="|", color="black", ms=7, mew=1.6, ls=""))
-        handles.append(style.handle(f"Hollow: {FEW} systems or fewer", marker="o", mfc="white", mec="0.3", ls=""))
         style.titled(drawn, entry["title"], "USR", entry["notes"], handles=handles)
     return drawn, frame.rename(columns={"value": "ours"})
 
 
 def _rows(run: pd.DataFrame) -> list[str]:
     """Return the labels that a data set's panels show, the highest Spearman over responses first."""
-    shown = run[run["low"].notna() | run["reported"].notna()]
-    shown = shown if len(shown) else run
-    turns = run[(run["level"] == "turn") & (run["coefficient"] == "spearman") & run["label"].isin(shown["label"])]
-    order = [str(name) for name in turns.sort_values("value", ascending=False, kind="stable")["label"]]
+    shown = run[(run["level"] == "turn") & (run["coefficient"] == "spearman")]
+    shown = shown[shown["low"].notna() | shown["reported"].notna()].sort_values("value", ascending=False)
     # Rows with a reported value always stay.
-    theirs = set(shown.loc[shown["reported"].notna(), "label"])
-    rest = [name for name in order if name not in theirs][: max(0, _MOST_ROWS - len(theirs & set(order)))]
-    return [name for name in order if name in theirs or name in rest]
+    kept = shown.sort_values("reported", key=pd.isna, kind="stable").head(_MOST_ROWS)
+    return [str(label) for label in shown["label"] if label in {*kept["label"]}]
