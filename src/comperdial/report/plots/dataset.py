@@ -17,7 +17,7 @@ from comperdial import schema
 from comperdial.core.errors import NothingToShowError, SchemaError
 from comperdial.core.names import LEVELS, Output, output_name
 from comperdial.core.scripts import words
-from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample, Tables
+from comperdial.evaluation.samples import FEWEST_SYSTEMS, UNIT, Sample, Tables
 from comperdial.report.about import About, Inputs, Study, label
 from comperdial.report.correlations import COEFFICIENTS, FEW, LEGEND, MARK, halved, pooled
 from comperdial.report.plots import style
@@ -84,11 +84,15 @@ class Shown:
         systems = schema.read(self.inputs["systems"][0], "systems")
         return set(systems.loc[systems["kind"] == "human", "system_id"])
 
+    def tables(self, outputs: Iterable[Output]) -> Tables:
+        """Return the tables, with the scores of the metrics of some outputs; all scores if none of them has a file."""
+        metrics = {metric for metric, _ in outputs}
+        paths = [path for path in self.inputs["scores"] if path.stem in metrics] or self.inputs["scores"]
+        return Tables.read(self.inputs["ratings"][0].parent, paths, self.source)
+
     def sample(self, level: str) -> Sample:
         """Return the figure's outputs beside ratings at a level; systems by their dialogues if these were rated."""
-        metrics = {metric for metric, _ in self.outputs}
-        paths = [path for path in self.inputs["scores"] if path.stem in metrics] or self.inputs["scores"]
-        tables = Tables.read(self.inputs["contexts"][0].parent, paths, self.source)
+        tables = self.tables(self.outputs)
         rated = tables.ratings[tables.ratings["source"] == self.source]
         target = self.dimension(rated["dimension"])
         found = [sample for sample in tables.samples([level], [target], allow_missing=True) if sample.names]
@@ -474,14 +478,12 @@ def judge_agreement(inputs: Inputs, study: Study) -> Drawn:
 def _columns_of(shown: Shown, judges: Sequence[Output], metrics: Sequence[Output]) -> pd.DataFrame:
     """Return a column for each rated dimension's mean rating, judge and metric, a row for each rated response."""
     named = dict.fromkeys(judges, "judge") | dict.fromkeys(metrics, "metric")
-    paths = [path for path in shown.inputs["scores"] if path.stem in {metric for metric, _ in named}]
-    tables = Tables.read(shown.inputs["ratings"][0].parent, paths, source=shown.source)
-    ratings, scores = tables.of_level("turn"), tables.scores
-    if ratings.empty:
+    tables = shown.tables(named)
+    single, scores = tables.single("turn"), tables.scores
+    if single.empty:
         raise NothingToShowError("no turn was rated")
-    unit = ["item_id", "system_id"]
-    rated = ratings.groupby([*unit, "dimension"])["rating"].mean().round(12).unstack()
-    scored = scores[scores["level"] == "turn"].pivot(index=unit, columns=_NAME, values="value").reindex(rated.index)
+    rated = single.mean(axis=1).round(12).unstack("dimension")
+    scored = scores[scores["level"] == "turn"].pivot(index=UNIT, columns=_NAME, values="value").reindex(rated.index)
     columns = {(PEOPLE, name, PEOPLE): rated[name] for name in sorted(rated, key=lambda name: (name != OVERALL, name))}
     columns |= {(*name, group): scored[name] for name, group in named.items() if name in scored}
     made = pd.concat(columns, axis=1, names=_GROUPED).dropna(axis=1, how="all")

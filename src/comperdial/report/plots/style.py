@@ -264,8 +264,12 @@ def save(figure: Figure, frame: pd.DataFrame, stem: str | Path, *, simulated: bo
 
 
 def svg_text(figure: Figure) -> str:
-    """Return a figure as an SVG element for a page."""
+    """Return a figure, of this module or of pyplot, as an SVG element for a page, and close it."""
+    import matplotlib.pyplot as plt
+
     with drawing(), io.StringIO() as file:
         figure.savefig(file, format="svg", metadata=_METADATA[".svg"])
         text = file.getvalue()
+    # A notebook shows what pyplot holds open once more.
+    plt.close(figure)
     return text[text.index("<svg") :]
