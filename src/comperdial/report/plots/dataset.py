@@ -505,20 +505,9 @@ def pair_correlations(values: pd.DataFrame) -> pd.DataFrame:
 # Learning curves
 
 MOST_LINES = 5
-VARIED = {
-    "systems": "Systems",
-    "dialogues": "Dialogues",
-    "annotators": "Annotators of a unit",
-    "samples": "Answers of a judge",
-}
 # Pairs of metrics by how far apart their correlations are.
 _APART = (0.0, 0.025, 0.05, 0.1, 2.01)
 _CURVES = ["part", "varied", "size", "series", "value", "low", "high", "n"]
-_HEADINGS = {
-    "value": "{}'s correlation\nwith the rating ({})",
-    "agreement": "Agreement of the metrics'\nranking with the whole (τ)",
-    "power": "Chance to tell\ntwo metrics apart",
-}
 
 
 def curves(inputs: Inputs, study: Study) -> Drawn:
@@ -546,8 +535,8 @@ def curves(inputs: Inputs, study: Study) -> Drawn:
         agreement = agreement.assign(part="agreement", series=agreement["of"], value=agreement["agreement"])
         parts = [_best(of_level, shown), agreement.assign(low=np.nan, high=np.nan, n=agreement["repeats"])]
     frame = pd.concat([*parts, _power(power)], ignore_index=True)[_CURVES]
-    heading = _HEADINGS["value"].format(COEFFICIENTS[coefficient], shown.dimension(kept["target"]))
-    return _draw_curves(frame, shown, _HEADINGS | {"value": heading}), frame
+    of = {"coefficient": COEFFICIENTS[coefficient], "target": shown.dimension(kept["target"])}
+    return _draw_curves(frame, shown, of), frame
 
 
 def _best(of_level: pd.DataFrame, shown: Shown) -> pd.DataFrame:
@@ -571,9 +560,10 @@ def _power(power: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({**columns, "n": result.size()}).reset_index().assign(part="power")
 
 
-def _draw_curves(frame: pd.DataFrame, shown: Shown, headings: dict[str, str]) -> Figure:
-    columns = [name for name in VARIED if name in {*frame["varied"]}] or list(VARIED)
-    parts = [part for part in _HEADINGS if part in {*frame["part"]}] or ["value"]
+def _draw_curves(frame: pd.DataFrame, shown: Shown, of: dict[str, str]) -> Figure:
+    headings, titles = shown.entry["headings"], shown.entry["varied"]
+    columns = [name for name in titles if name in {*frame["varied"]}] or list(titles)
+    parts = [part for part in headings if part in {*frame["part"]}] or ["value"]
     names = {part: list(dict.fromkeys(frame.loc[frame["part"] == part, "series"])) for part in parts}
     # Each row of panels below its legend of two columns.
     sizes = [size for part in parts for size in (0.17 * -(-len(names[part]) // 2) + 0.02, 1.8)]
@@ -593,12 +583,12 @@ def _draw_curves(frame: pd.DataFrame, shown: Shown, headings: dict[str, str]) ->
             ]
             # It may be wider than its axes.
             legend[0].legend(handles=handles, loc="upper left", ncols=2, labelspacing=0.25).set_in_layout(False)
-            panels[0].set_ylabel(headings[part])
+            panels[0].set_ylabel(headings[part].format(**of))
             panels[0].set_ylim(*((0.0, 1.04) if part == "power" else ()))
         for ax, varied in zip(axes[-1], columns, strict=True):
             if varied in {*frame["varied"]}:
                 _logarithmic(ax, frame.loc[frame["varied"] == varied, "size"])
-            ax.set_xlabel(VARIED[varied])
+            ax.set_xlabel(titles[varied])
         shown.titled(figure)
     return figure
 
