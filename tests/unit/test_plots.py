@@ -165,16 +165,6 @@ def test_scatter_shows_means_of_complete_pairs(made):
     assert (whole["value"], whole["low"], whole["high"]) == pytest.approx((0.35, 0.2, 0.5))
 
 
-def test_density_counts_each_response_once_at_its_rating(made):
-    scores, ratings = made.rated["f1"].to_numpy(), made.rated["rating"].to_numpy()
-    x, y, counts = dataset.density(scores, ratings)
-    middle = (y[1:] + y[:-1]) / 2
-    for value, count in zip(*np.unique(ratings.round(9), return_counts=True), strict=True):
-        assert counts[np.abs(middle - value).argmin()].sum() == count
-    assert counts.sum() == len(ratings) and x[0] == scores.min() and x[-1] == scores.max()
-    assert dataset.density(np.ones(4), np.ones(4))[2].sum() == 4
-
-
 def test_slope_ranks_means_and_marks_what_moves_most(made):
     _, frame = made.draw("slope", "f1:o")
     means, found = made.rated.groupby("system_id")[["f1", "rating"]].mean(), frame.set_index("system_id")

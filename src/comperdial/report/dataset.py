@@ -22,7 +22,6 @@ from comperdial.report.about import About, Inputs, Study, label
 from comperdial.report.correlations import COEFFICIENTS, LEVELS, MEASURES, level_pairs, level_title
 from comperdial.report.ranking import corrected, of_outputs, with_ranks
 from comperdial.report.render import Section, Table, as_number, count, grouped_notes, number, rows_frame, spread
-from comperdial.stats import FEW_SYSTEMS, OF_SYSTEMS
 from comperdial.stats.correlation import ALPHA
 
 # The power that is taken to be enough.
@@ -115,7 +114,7 @@ def systems(inputs: Inputs, study: Study) -> Table:
     called = {name: label(output_name(name), one["labels"]) for name in outputs}
     scored = scores[scores["level"] == "turn"].assign(name=lambda rows: rows["metric"] + ":" + rows["output"])
     counts = scored.groupby("name")["cut"].agg(scored="size", cut=lambda cut: int((cut > 0).sum()))
-    counts, total = counts.reindex(name for name in outputs if name in frame), frame["responses"].sum()
+    counts, total = counts.reindex([name for name in outputs if name in frame]), frame["responses"].sum()
     # Beside the tables of a challenge: the submissions that could not be read.
     submissions = inputs["systems"][0].with_name("submissions.json")
     failed = read_json(submissions)["failed"] if submissions.is_file() else {}
@@ -366,18 +365,11 @@ def comparisons(inputs: Inputs, study: Study) -> Table:
             matrices[level, against] = _matrix(heading, of_sample)
     columns = [("", "Level and coefficient"), ("Pairs", "all")]
     columns += [(f"Different at {ALPHA}", name) for name in _TESTS.values()]
-    of_systems = chosen[(chosen["level"] == "system") & (chosen["grouping"] == "pooled")]
-    missing = [MEASURES[name] for name in OF_SYSTEMS if name not in {*of_systems["coefficient"]}]
-    note = (
-        f"Over systems these have values and no tests: {', '.join(missing)}. `evaluation.tests` in params.yaml asks for "
-        f"tests; accuracy and SPA have them where there are up to {FEW_SYSTEMS} systems"
-    )
     return _table(
         inputs,
         study,
         _wide_comparisons(chosen),
         [Section("How many pairs differ", rows_frame(columns, rows)), *matrices.values()],
-        [note] if len(of_systems) and missing else [],
         rated=chosen["target"].iloc[0],
         alpha=ALPHA,
         most=_MOST,
@@ -417,7 +409,7 @@ def _wide_comparisons(pairs: pd.DataFrame) -> pd.DataFrame:
         name for name in (*COEFFICIENTS, "acc_eq_item", "accuracy", "acc_eq", "spa") if name in {*pairs["coefficient"]}
     ]
     wide = wide.reindex(columns=[(column, name) for name in shown for column in columns]).dropna(how="all")
-    wide.columns = pd.Index([f"{coefficient}_{column}" for column, coefficient in wide.columns])
+    wide.columns = wide.columns.map("{0[1]}_{0[0]}".format)
     return wide.reset_index()
 
 

@@ -28,8 +28,8 @@ from comperdial.stats.correlation import ALPHA, is_starred
 
 # In the order in which they are run: each uses those before it.
 SCRIPTS = ("core.js", "grid.js", "overview.js", "lists.js", "dialogues.js", "main.js")
-# Characters of judges' rationales that a page carries at most.
-MOST_CHARACTERS = 1_500_000
+# Characters of a judge's rationale that a page carries at most.
+MOST_CHARACTERS = 1000
 # Samples of a judgement whose rationales are shown.
 _SAMPLES = 3
 _CELL = ["level", "against", "target", "grouping", "coefficient"]
@@ -79,8 +79,9 @@ def contents(dataset: str, output: str | Path) -> Data:
     scores = pd.concat([schema.read(path, "scores") for path in paths], ignore_index=True)
     judged = [schema.read(results / "judgements" / f"{name}.parquet", "judgements") for name in one["judged"]]
     outputs = one["systems_outputs"]
-    systems = (tables[name] for name in ("systems", "responses"))
-    frame = systems_frame(*systems, scores, tables["ratings"], outputs=outputs, dimension=target)
+    frame = systems_frame(
+        tables["systems"], tables["responses"], scores, tables["ratings"], outputs=outputs, dimension=target
+    )
     names = {HUMAN, *zip(scores["metric"], scores["output"], strict=True)}
     figures = sorted((results / "figures").glob("*.png"))
     beside = Path(output).parent
@@ -235,14 +236,14 @@ def _browser(
         "mean": overall and overall["mean"],
         "mean_percent": overall and overall["percent"],
         "all": not outputs,
-        "cut": _cut([*columns["judgements"], *columns["dialogue_judgements"]]),
+        "cut": MOST_CHARACTERS,
         **columns,
     }
 
 
 def percentiles(values: Sequence[float | None]) -> Data:
     """Return the share of values below each, those equal to it counted half, in per cent."""
-    known = pd.Series(values, dtype="float64")
+    known = pd.Series(np.array(values, dtype=np.float64))
     return numbers(100 * (known.rank() - 0.5) / known.count(), 1)
 
 
@@ -276,6 +277,7 @@ def _judgements(frames: Sequence[pd.DataFrame], level: str, index: pd.MultiIndex
             for number, (_, rows) in enumerate(judged.groupby("sample")):
                 entry: Data = {"metric": metric, "output": output, "sample": number}
                 placed = rows.set_index(_UNIT)[["rationale", "failure", "value"]].reindex(index)
+                placed["rationale"] = placed["rationale"].str.slice(0, MOST_CHARACTERS)
                 for name in ("rationale", "failure"):
                     if placed[name].notna().any() and number < _SAMPLES:
                         entry[name] = placed[name].astype(object).where(placed[name].notna(), None).tolist()
@@ -283,15 +285,3 @@ def _judgements(frames: Sequence[pd.DataFrame], level: str, index: pd.MultiIndex
                     entry["value"] = numbers(placed["value"])
                 result.append(entry)
     return result
-
-
-def _cut(entries: Sequence[Data]) -> int | None:
-    """Cut rationales so that all together are short enough, and return to what length; None if nothing was cut."""
-    texts = {text for entry in entries for text in entry.get("rationale", ()) if text}
-    if sum(map(len, texts)) <= MOST_CHARACTERS:
-        return None
-    most = MOST_CHARACTERS // len(texts)
-    for entry in entries:
-        if "rationale" in entry:
-            entry["rationale"] = [t and (t if len(t) <= most else t[:most] + "…") for t in entry["rationale"]]
-    return most

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -18,22 +17,22 @@ from comperdial import schema
 from comperdial.core.errors import NothingToShowError, SchemaError
 from comperdial.core.names import LEVELS, Output, output_name
 from comperdial.core.scripts import words
-from comperdial.evaluation.samples import FEWEST_SYSTEMS, Sample, Tables
+from comperdial.evaluation.samples import FEWEST_SYSTEMS, UNIT, Sample, Tables
 from comperdial.report.about import About, Inputs, Study, label
 from comperdial.report.correlations import COEFFICIENTS, FEW, LEGEND, MARK, halved, pooled
 from comperdial.report.plots import style
 from comperdial.schema.dimensions import OVERALL
+from comperdial.stats import Coefficient
 from comperdial.stats.design import Design
 from comperdial.stats.intervals import intervals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-log = logging.getLogger(__name__)
-
 Drawn = tuple["Figure", pd.DataFrame]
 Floats = npt.NDArray[np.float64]
 PEOPLE, CEILING = "people", ("ceiling", "annotators")
+_RATINGS = (PEOPLE, "ratings")
 _NAME = ["metric", "output"]
 
 
@@ -77,9 +76,6 @@ class Shown:
         there = sorted(set(known))
         if not there:
             raise NothingToShowError("no output has numbers")
-        if self.outputs and set(self.outputs).isdisjoint(there):
-            names = ", ".join(map(":".join, self.outputs[:5]))
-            log.warning("none of the outputs that were asked for has numbers (%s): all are shown", names)
         return [name for name in self.outputs if name in there] or there
 
     @cached_property
@@ -88,11 +84,15 @@ class Shown:
         systems = schema.read(self.inputs["systems"][0], "systems")
         return set(systems.loc[systems["kind"] == "human", "system_id"])
 
+    def tables(self, outputs: Iterable[Output]) -> Tables:
+        """Return the tables, with the scores of the metrics of some outputs; all scores if none of them has a file."""
+        metrics = {metric for metric, _ in outputs}
+        paths = [path for path in self.inputs["scores"] if path.stem in metrics] or self.inputs["scores"]
+        return Tables.read(self.inputs["ratings"][0].parent, paths, self.source)
+
     def sample(self, level: str) -> Sample:
         """Return the figure's outputs beside ratings at a level; systems by their dialogues if these were rated."""
-        metrics = {metric for metric, _ in self.outputs}
-        paths = [path for path in self.inputs["scores"] if path.stem in metrics] or self.inputs["scores"]
-        tables = Tables.read(self.inputs["contexts"][0].parent, paths, self.source)
+        tables = self.tables(self.outputs)
         rated = tables.ratings[tables.ratings["source"] == self.source]
         target = self.dimension(rated["dimension"])
         found = [sample for sample in tables.samples([level], [target], allow_missing=True) if sample.names]
@@ -153,10 +153,9 @@ def heatmap(inputs: Inputs, study: Study) -> Drawn:
 
 
 def _columns(frame: pd.DataFrame) -> list[tuple[str, str, str]]:
-    def place(column: tuple[str, str, str]) -> tuple[int, bool, int]:
-        return LEVELS.index(column[0]), column[1] != "turn", [*COEFFICIENTS].index(column[2])
-
-    return sorted({*frame[_COLUMN].itertuples(index=False, name=None)}, key=place)
+    places = {name: n for n, name in enumerate((*LEVELS, *COEFFICIENTS))}
+    columns = {*frame[_COLUMN].itertuples(index=False, name=None)}
+    return sorted(columns, key=lambda column: [places[name] for name in column])
 
 
 def _draw_heatmap(frame: pd.DataFrame, shown: Shown) -> Figure:
@@ -164,7 +163,8 @@ def _draw_heatmap(frame: pd.DataFrame, shown: Shown) -> Figure:
         frame = frame[frame["coefficient"] == "spearman"]
     columns, groups = _columns(frame), frame[["level", "against"]].drop_duplicates()
     # The ceiling and the groups of columns are set apart.
-    y, x = {}, {}
+    y: dict[Output, float] = {}
+    x: dict[tuple[str, str, str], float] = {}
     for row, name in enumerate(_names(frame)):
         y[name] = row + (0.35 if CEILING in y else 0.0)
     for column in columns:
@@ -199,7 +199,7 @@ def _draw_heatmap(frame: pd.DataFrame, shown: Shown) -> Figure:
 # Scores against ratings
 
 MOST_PANELS = 12
-_MARKS = {
+_MARKS: dict[str, tuple[str, dict[str, Any], str]] = {
     "agent": ("o", {"mfc": "#a83800", "mec": "#ffffff", "mew": 0.4}, "System, mean"),
     "human": ("D", {"mfc": "#ffffff", "mec": "#000000", "mew": 1.0}, "Human system, mean"),
 }
@@ -230,7 +230,7 @@ def scatter(inputs: Inputs, study: Study) -> Drawn:
     with style.drawing():
         figure, axes = style.panels(titles, across, max(2.3, 5.2 / across), 2.3, sharey=True)
         for place, (ax, name) in enumerate(zip(axes, units, strict=True)):
-            _draw_density(ax, units[name])
+            _draw_responses(ax, units[name])
             for kind, (mark, look, _) in _MARKS.items():
                 points = parts[name][parts[name]["kind"] == kind]
                 size = 3.2 if kind == "agent" and len(points) > 20 else 5
@@ -249,37 +249,23 @@ def scatter(inputs: Inputs, study: Study) -> Drawn:
     return figure, frame
 
 
-def _panel_title(name: str, whole: pd.Series) -> str:
-    ends = style.interval(whole["low"], whole["high"])
-    return f"{textwrap.shorten(name, 40)}\nρ = {style.short(whole['value'])}" + (f" [{ends}]" if ends else "")
-
-
-def density(scores: Floats, ratings: Floats) -> tuple[Floats, Floats, Floats]:
-    """Count responses in cells of score and rating: edges of both, and counts of shape (rating cells, score cells).
-
-    A cell of ratings holds one value if there are few, as of means of a few annotators.
-    """
-    values = np.unique(ratings.round(9))
-    step = float(np.diff(values).min(initial=np.ptp(values) or 1.0))
-    several = round(np.ptp(values) / step) + 1
-    half = step / 2 if several <= 30 else 0.0
-    vertical = np.linspace(values[0] - half, values[-1] + half, several + 1 if half else 21)
-    pad = 0.5 if scores.min() == scores.max() else 0.0
-    horizontal = np.linspace(scores.min() - pad, scores.max() + pad, 29)
-    counts, _, _ = np.histogram2d(ratings, scores, bins=(vertical, horizontal))
-    return horizontal, vertical, np.asarray(counts)
-
-
-def _draw_density(ax: Any, units: pd.DataFrame) -> None:  # noqa: ANN401
+def _draw_responses(ax: Any, units: pd.DataFrame) -> None:  # noqa: ANN401
     from matplotlib.colors import LogNorm
 
-    x, y, counts = density(units["score"].to_numpy(), units["rating"].to_numpy())
+    # A row of cells for each rating if there are few, as of means of a few annotators.
+    several = units["rating"].round(9).nunique()
+    counts, y, x = np.histogram2d(units["rating"], units["score"], bins=(several if several <= 30 else 20, 28))
     # An image of one pixel a cell, which the vector forms keep as small as it is.
     ax.imshow(
         np.ma.masked_equal(counts, 0), extent=(x[0], x[-1], y[0], y[-1]), origin="lower", aspect="auto", cmap="Greys",
-        norm=LogNorm(0.3, max(4.0, float(counts.max()) * 8)), interpolation="none", zorder=1,
+        norm=LogNorm(0.3, max(4.0, counts.max() * 8)), interpolation="none", zorder=1,
     )  # fmt: skip
     ax.set_xlim(x[0] - 0.03 * (x[-1] - x[0]), x[-1] + 0.03 * (x[-1] - x[0]))
+
+
+def _panel_title(name: str, whole: pd.Series) -> str:
+    ends = style.interval(whole["low"], whole["high"])
+    return f"{textwrap.shorten(name, 40)}\nρ = {style.short(whole['value'])}" + (f" [{ends}]" if ends else "")
 
 
 # Systems ranked by people and by a metric
@@ -371,11 +357,12 @@ def _draw_slopes(ax: Any, rows: pd.DataFrame, systems: int, height: float) -> No
 
 # Length bias
 
+# What is shown of each output: the panel, the mark in SERIES, how far it is from the middle of its line.
 _MEASURES = {
-    "length": ("o", "#0072b2", 0.0, "Score and length"),
-    "ratings": ("s", "#d55e00", 0.17, "Score and rating"),
-    "ratings given length": ("^", "#ffffff", -0.17, "Score and rating, length held fixed"),
-    PEOPLE: ("D", "#000000", 0.0, "Mean rating and length"),
+    "length": (0, 0, 0.0, "Score and length"),
+    "ratings": (1, 1, 0.17, "Score and rating"),
+    "ratings given length": (1, 2, -0.17, "Score and rating, length held fixed"),
+    PEOPLE: (0, 6, 0.0, "Mean rating and length"),
 }
 
 
@@ -389,36 +376,32 @@ def length_bias(inputs: Inputs, study: Study) -> Drawn:
     sample = shown.sample("turn")
     names = shown.chosen(sample.names)
     responses = schema.read(inputs["responses"][0], "responses").set_index(["context_id", "system_id"])["response"]
-    length = (
-        responses.reindex(list(sample.units)).map(lambda text: len(words(text)), na_action="ignore").to_numpy(float)
-    )
-    parts = [length_correlations(sample, length, names, shown.about["resamples"], shown.about["seed"])]
+    lengths = responses.reindex(list(sample.units)).map(lambda text: len(words(text)), na_action="ignore")
+    parts = [
+        length_correlations(sample, lengths.to_numpy(np.float64), names, shown.about["resamples"], shown.about["seed"])
+    ]
     parts.append(shown.of_sample(sample, "spearman").reindex(names).reset_index().assign(measure="ratings"))
     frame = pd.concat(parts, ignore_index=True)[[*_NAME, "measure", "value", "low", "high", "n"]]
     of_length = frame[frame["measure"] == "length"].set_index(_NAME)["value"]
-    order = [(PEOPLE, "ratings"), *sorted(names, key=lambda name: (-np.nan_to_num(of_length[name], nan=-2.0), name))]
+    order = [_RATINGS, *sorted(names, key=lambda name: (-np.nan_to_num(of_length[name], nan=-2.0), name))]
     at = pd.MultiIndex.from_tuples(order).get_indexer(pd.MultiIndex.from_frame(frame[_NAME]))
-    frame = frame.assign(at=at, measure=pd.Categorical(frame["measure"], [*_MEASURES]))
-    frame = frame.sort_values(["at", "measure"], ignore_index=True)
-    look = {"mec": "black", "mew": 0.7, "ls": ""}
+    # The measures are in alphabetical order.
+    frame = frame.assign(at=at).sort_values(["at", "measure"], ignore_index=True)
+    labels = ["People (mean rating)", *map(shown.label, order[1:])]
+    kinds = frame["measure"].where(frame["metric"] != PEOPLE, PEOPLE).map(_MEASURES)
+    looks = pd.DataFrame(kinds.tolist(), columns=["panel", "style", "shift", "text"])
+    drawn = frame.join(looks).assign(label=[labels[place] for place in frame["at"]])
     with style.drawing():
         figure, (axes,) = style.figure_and_axes(1, 2, (7.6, 0.24 * len(order) + 1.1), sharey=True)
-        kinds = frame["measure"].astype(str).where(frame["metric"] != PEOPLE, PEOPLE)
-        for name, (mark, face, shift, _) in _MEASURES.items():
-            own = frame[kinds == name].assign(y=lambda rows, shift=shift: len(order) - 1 - rows["at"] + shift)
-            style.marks(axes[int(name.startswith("ratings"))], own, "#333333", mark, mfc=face, **look)
-        axes[0].axvline(frame["value"].iloc[0], color="black", lw=0.8, ls=(0, (4, 2)), zorder=1)
-        style.row_labels(axes[0], ["People (mean rating)", *map(shown.label, order[1:])])
         headings = ("With the length of the response", f"With the rating ({sample.target})")
-        for ax, heading in zip(axes, headings, strict=True):
-            ax.axvline(0, color="0.5", lw=0.8, zorder=0)
+        for panel, (ax, heading) in enumerate(zip(axes, headings, strict=True)):
+            style.forest(ax, drawn[drawn["panel"] == panel], labels)
             ax.set_title(heading, fontweight="bold")
             ax.set_xlabel("Spearman's ρ, over responses")
-            ax.grid()
-        shown.titled(
-            figure, [style.handle(text, marker=m, mfc=face, **look) for m, face, _, text in _MEASURES.values()]
-        )
-    return figure, frame.drop(columns="at").astype({"measure": str})
+        axes[0].axvline(frame["value"].iloc[0], color="black", lw=0.8, ls=(0, (4, 2)), zorder=1)
+        series = [(text, *style.SERIES[mark][:2]) for _, mark, _, text in _MEASURES.values()]
+        shown.titled(figure, [style.handle(text, color=colour, marker=mark, ls="") for text, colour, mark in series])
+    return figure, frame.drop(columns="at")
 
 
 def length_correlations(
@@ -430,31 +413,30 @@ def length_correlations(
     ratings; its interval takes these lines as fixed.
     """
     rows = []
-    people, scores = (PEOPLE, "ratings"), dict(zip(sample.names, sample.scores, strict=True))
-    for name, values in {people: sample.ratings, **{name: scores[name] for name in names}}.items():
-        kept = ~np.isnan(length) & ~np.isnan(values)
-        codes = (
-            np.unique(code[kept], return_inverse=True)[1] for code in (sample.design.systems, sample.design.dialogues)
+    values = {_RATINGS: sample.ratings, **{name: sample.scores[sample.names.index(name)] for name in names}}
+    for name, every in values.items():
+        kept = ~np.isnan(every + length)
+        systems, dialogues = (
+            np.unique(codes[kept], return_inverse=True)[1] for codes in (sample.design.systems, sample.design.dialogues)
         )
-        own, rated, words_of = values[kept], sample.ratings[kept], length[kept]
-        ranks = stats.rankdata(np.array([own, rated, words_of]), axis=1)
-        compared: dict[str, Any] = {"length": ("spearman", own, words_of)}
-        if name != people:
-            compared["ratings given length"] = ("pearson", *(_residuals(of, ranks[2]) for of in ranks[:2]))
-        design = Design(*codes)
+        own, rated, long = every[kept], sample.ratings[kept], length[kept]
+        compared: dict[str, tuple[Coefficient, Floats, Floats]] = {"length": ("spearman", own, long)}
+        if name != _RATINGS:
+            compared["ratings given length"] = ("pearson", _given(own, long), _given(rated, long))
         for measure, (coefficient, one, other) in compared.items():
+            design = Design(systems, dialogues)
             result = intervals(one[None], other, design, [coefficient], resamples=resamples, seed=seed)
-            ends = (float(getattr(result, end)[0, 0]) for end in ("value", "low", "high"))
-            rows.append((*name, measure, *ends, int(kept.sum())))
+            ends = (float(end[0, 0]) for end in (result.value, result.low, result.high))
+            rows.append((*name, measure, *ends, len(own)))
     return pd.DataFrame(rows, columns=[*_NAME, "measure", "value", "low", "high", "n"])
 
 
-def _residuals(values: Floats, given: Floats) -> Floats:
-    """Return what a straight line through the other values leaves; exactly 0 if it leaves nothing."""
-    line = np.polynomial.Polynomial.fit(given, values, 1) if np.ptp(given) else np.full_like
-    rest = values - (line(given) if np.ptp(given) else values.mean())
+def _given(values: Floats, other: Floats) -> Floats:
+    """Return what a straight line through the ranks of other values leaves of the ranks of values."""
+    ranks, given = (rank - rank.mean() for rank in map(stats.rankdata, (values, other)))
+    rest = ranks - given * (float(given @ ranks) / float(given @ given) if given.any() else 0.0)
     # Rounding must not pass for variation.
-    return np.where(np.abs(rest).max() < 1e-9 * len(values), 0.0, rest)
+    return np.asarray(rest if np.abs(rest).max() > 1e-9 * len(rest) else np.zeros(len(rest)))
 
 
 # Agreement between judges, metrics and people
@@ -496,14 +478,12 @@ def judge_agreement(inputs: Inputs, study: Study) -> Drawn:
 def _columns_of(shown: Shown, judges: Sequence[Output], metrics: Sequence[Output]) -> pd.DataFrame:
     """Return a column for each rated dimension's mean rating, judge and metric, a row for each rated response."""
     named = dict.fromkeys(judges, "judge") | dict.fromkeys(metrics, "metric")
-    paths = [path for path in shown.inputs["scores"] if path.stem in {metric for metric, _ in named}]
-    tables = Tables.read(shown.inputs["ratings"][0].parent, paths, source=shown.source)
-    ratings, scores = tables.of_level("turn"), tables.scores
-    if ratings.empty:
+    tables = shown.tables(named)
+    single, scores = tables.single("turn"), tables.scores
+    if single.empty:
         raise NothingToShowError("no turn was rated")
-    unit = ["item_id", "system_id"]
-    rated = ratings.groupby([*unit, "dimension"])["rating"].mean().round(12).unstack()
-    scored = scores[scores["level"] == "turn"].pivot(index=unit, columns=_NAME, values="value").reindex(rated.index)
+    rated = single.mean(axis=1).round(12).unstack("dimension")
+    scored = scores[scores["level"] == "turn"].pivot(index=UNIT, columns=_NAME, values="value").reindex(rated.index)
     columns = {(PEOPLE, name, PEOPLE): rated[name] for name in sorted(rated, key=lambda name: (name != OVERALL, name))}
     columns |= {(*name, group): scored[name] for name, group in named.items() if name in scored}
     made = pd.concat(columns, axis=1, names=_GROUPED).dropna(axis=1, how="all")
@@ -525,20 +505,9 @@ def pair_correlations(values: pd.DataFrame) -> pd.DataFrame:
 # Learning curves
 
 MOST_LINES = 5
-VARIED = {
-    "systems": "Systems",
-    "dialogues": "Dialogues",
-    "annotators": "Annotators of a unit",
-    "samples": "Answers of a judge",
-}
 # Pairs of metrics by how far apart their correlations are.
 _APART = (0.0, 0.025, 0.05, 0.1, 2.01)
 _CURVES = ["part", "varied", "size", "series", "value", "low", "high", "n"]
-_HEADINGS = {
-    "value": "{}'s correlation\nwith the rating ({})",
-    "agreement": "Agreement of the metrics'\nranking with the whole (τ)",
-    "power": "Chance to tell\ntwo metrics apart",
-}
 
 
 def curves(inputs: Inputs, study: Study) -> Drawn:
@@ -566,8 +535,8 @@ def curves(inputs: Inputs, study: Study) -> Drawn:
         agreement = agreement.assign(part="agreement", series=agreement["of"], value=agreement["agreement"])
         parts = [_best(of_level, shown), agreement.assign(low=np.nan, high=np.nan, n=agreement["repeats"])]
     frame = pd.concat([*parts, _power(power)], ignore_index=True)[_CURVES]
-    heading = _HEADINGS["value"].format(COEFFICIENTS[coefficient], shown.dimension(kept["target"]))
-    return _draw_curves(frame, shown, _HEADINGS | {"value": heading}), frame
+    of = {"coefficient": COEFFICIENTS[coefficient], "target": shown.dimension(kept["target"])}
+    return _draw_curves(frame, shown, of), frame
 
 
 def _best(of_level: pd.DataFrame, shown: Shown) -> pd.DataFrame:
@@ -591,9 +560,10 @@ def _power(power: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({**columns, "n": result.size()}).reset_index().assign(part="power")
 
 
-def _draw_curves(frame: pd.DataFrame, shown: Shown, headings: dict[str, str]) -> Figure:
-    columns = [name for name in VARIED if name in {*frame["varied"]}] or list(VARIED)
-    parts = [part for part in _HEADINGS if part in {*frame["part"]}] or ["value"]
+def _draw_curves(frame: pd.DataFrame, shown: Shown, of: dict[str, str]) -> Figure:
+    headings, titles = shown.entry["headings"], shown.entry["varied"]
+    columns = [name for name in titles if name in {*frame["varied"]}] or list(titles)
+    parts = [part for part in headings if part in {*frame["part"]}] or ["value"]
     names = {part: list(dict.fromkeys(frame.loc[frame["part"] == part, "series"])) for part in parts}
     # Each row of panels below its legend of two columns.
     sizes = [size for part in parts for size in (0.17 * -(-len(names[part]) // 2) + 0.02, 1.8)]
@@ -613,12 +583,12 @@ def _draw_curves(frame: pd.DataFrame, shown: Shown, headings: dict[str, str]) ->
             ]
             # It may be wider than its axes.
             legend[0].legend(handles=handles, loc="upper left", ncols=2, labelspacing=0.25).set_in_layout(False)
-            panels[0].set_ylabel(headings[part])
+            panels[0].set_ylabel(headings[part].format(**of))
             panels[0].set_ylim(*((0.0, 1.04) if part == "power" else ()))
         for ax, varied in zip(axes[-1], columns, strict=True):
             if varied in {*frame["varied"]}:
                 _logarithmic(ax, frame.loc[frame["varied"] == varied, "size"])
-            ax.set_xlabel(VARIED[varied])
+            ax.set_xlabel(titles[varied])
         shown.titled(figure)
     return figure
 

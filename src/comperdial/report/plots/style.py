@@ -140,7 +140,7 @@ def handle(label: str, **style: Any) -> Any:  # noqa: ANN401
 def marks(ax: Axes, rows: pd.DataFrame, colour: str, mark: str, **style: Any) -> None:  # noqa: ANN401
     """Draw ``value`` of each row at the height ``y`` with its interval, ``low`` to ``high``."""
     ax.hlines(rows["y"], rows["low"], rows["high"], color=colour, lw=1.1, zorder=2)
-    look = {"color": colour, "marker": mark, "ms": 4.5, "ls": "", "zorder": 3}
+    look: dict[str, Any] = {"color": colour, "marker": mark, "ms": 4.5, "ls": "", "zorder": 3}
     ax.plot(rows["value"], rows["y"], **look | style)
 
 
@@ -156,10 +156,14 @@ def heights(names: pd.Series, order: Sequence[Any]) -> pd.Series:
 
 
 def forest(ax: Axes, rows: pd.DataFrame, order: Sequence[str], *, chance: float = 0.0) -> None:
-    """Draw values with their intervals, a line for each ``label``; ``style`` is the place of a row's mark in SERIES."""
+    """Draw values with their intervals, a line for each ``label``.
+
+    ``style`` is the place of a row's mark in SERIES; ``shift``, if there is such a column, moves a mark up from its line.
+    """
     ax.axvline(chance, color=QUIET, lw=0.8, zorder=1)
     ax.grid()
-    for style, own in rows.assign(y=heights(rows["label"], order)).groupby("style"):
+    y = heights(rows["label"], order) + rows.get("shift", 0)
+    for style, own in rows.assign(y=y).groupby("style"):
         marks(ax, own, *SERIES[int(str(style))][:2])
     row_labels(ax, order)
 
@@ -179,7 +183,7 @@ def tiles(
 
     xs, ys = [], []
     for x, y, value, text, below in cells:
-        face = "#ffffff" if np.isnan(value) else scale.to_rgba(value)
+        face: Any = "#ffffff" if np.isnan(value) else scale.to_rgba(value)
         style: dict[str, Any] = {"ha": "center", "va": "center"}
         style["color"] = "#777777" if np.isnan(value) else ink_on(face)
         ax.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=face))
@@ -240,7 +244,8 @@ def save(figure: Figure, frame: pd.DataFrame, stem: str | Path, *, simulated: bo
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         for ax in figure.axes:
-            ax.set_position([round(place, 6) for place in ax.get_position(original=True).bounds])
+            left, bottom, width, height = np.round(ax.get_position(original=True).bounds, 6).tolist()
+            ax.set_position((left, bottom, width, height))
         for suffix, metadata in _METADATA.items():
             named = {"Title": figure.get_label()} if suffix == ".svg" else {}
             with replacing(form_path(stem, suffix)) as temporary:
@@ -259,7 +264,12 @@ def save(figure: Figure, frame: pd.DataFrame, stem: str | Path, *, simulated: bo
 
 
 def svg_text(figure: Figure) -> str:
-    """Return a figure as an SVG element for a page."""
+    """Return a figure, of this module or of pyplot, as an SVG element for a page, and close it."""
+    import matplotlib.pyplot as plt
+
     with drawing(), io.StringIO() as file:
         figure.savefig(file, format="svg", metadata=_METADATA[".svg"])
-        return file.getvalue().partition("<svg")[2].join(("<svg", ""))
+        text = file.getvalue()
+    # A notebook shows what pyplot holds open once more.
+    plt.close(figure)
+    return text[text.index("<svg") :]

@@ -1,80 +1,52 @@
 // Dialogues: which response to look at, and everything about it.
 
 let B = null;
-
-// What is looked up again and again, made once.
-function browserData() {
-  if (B) return B;
-  const shown = D.browser;
-  B = { ...shown, width: shown.systems.length, dialogues: distinct(shown.contexts.map((context) => context.dialogue)) };
-  B.cells = shown.response.flatMap((text, cell) => (text === null ? [] : [cell]));
-  return B;
-}
-
 const scoreName = (score) => `${score.metric}:${score.output}`;
-const ORDERS = { rating: "mean rating", score: "score", disagreement: "disagreement", name: "system" };
 
-// Where we are: the context, the score that is shown, and the systems in the chosen order.
+// Where we are: the context, the score that is shown, the responses that are listed, and the systems that are side by side.
 function place() {
-  const b = browserData();
-  const asked = b.contexts.findIndex((context) => context.dialogue === state.get("dialogue") && (state.get("turn") === "" || String(context.turn) === state.get("turn")));
-  let context = asked >= 0 ? asked : Math.max(0, b.contexts.findIndex((context) => context.dialogue === state.get("dialogue")));
-  const score = b.scores.find((one) => scoreName(one) === state.get("by")) || b.scores.find((one) => D.systems.scores.includes(scoreName(one))) || b.scores[0] || null;
-  const orders = Object.keys(ORDERS).filter((key) => key === "name" || (key === "rating" && b.mean) || (key === "score" && score) || (key === "disagreement" && b.mean && score));
-  const order = state.pick("order", orders);
-  const everywhere = state.get("scope") === "all";
-  const fits = finder(state.get("find"));
-  const rows = [];
-  for (const cell of everywhere ? b.cells : b.cells.filter((cell) => Math.floor(cell / b.width) === context)) {
-    const system = b.systems[cell % b.width], response = b.response[cell];
-    if (!fits(`${system} ${response}`)) continue;
-    rows.push({ cell, context: Math.floor(cell / b.width), system, response, rating: b.mean ? b.mean.get(cell) : NaN });
-  }
-  for (const row of rows) {
-    row.score = score ? score.of.get(row.cell) : NaN;
-    row.gap = score && b.mean ? score.percent.get(row.cell) - b.mean_percent.get(row.cell) : NaN;
-  }
-  const key = { rating: (row) => row.rating, score: (row) => row.score, disagreement: (row) => Math.abs(row.gap), name: (row) => row.system }[order];
-  const falling = (state.get("falling", order === "name" ? "0" : "1")) === "1";
-  rows.sort((one, other) => compare(key(one), key(other), falling) || one.cell - other.cell);
-  // A list of everything that names no dialogue opens with its own first response, not with the first of the data.
+  B ||= { ...D.browser, width: D.browser.systems.length, dialogues: distinct(D.browser.contexts.map((one) => one.dialogue)) };
+  const b = B, everywhere = state.get("scope") === "all", fits = finder(state.get("find"));
+  b.rows ||= b.response.flatMap((response, cell) => (response === null ? [] : [{ cell, response, context: Math.floor(cell / b.width), system: b.systems[cell % b.width] }]));
+  const ofDialogue = (one) => one.dialogue === state.get("dialogue"), ofTurn = (one) => ofDialogue(one) && String(one.turn) === state.get("turn");
+  let context = [ofTurn, ofDialogue].map((fit) => b.contexts.findIndex(fit)).find((found) => found >= 0) ?? 0;
+  const rows = b.rows.filter((row) => (everywhere || row.context === context) && fits(`${row.system} ${row.response}`));
+  // A search of everything that names no dialogue opens with what it finds.
   if (everywhere && state.get("dialogue") === "" && rows.length) context = rows[0].context;
-  const here = b.cells.filter((cell) => Math.floor(cell / b.width) === context).map((cell) => b.systems[cell % b.width]);
-  const chosen = state.all("system").filter((name) => here.includes(name));
+  const score = b.scores.find((one) => scoreName(one) === state.get("by")) || b.scores.find((one) => D.systems.scores.includes(scoreName(one))) || b.scores[0] || null;
+  const here = b.rows.filter((row) => row.context === context).map((row) => row.system);
   const first = rows.find((row) => row.context === context)?.system || here[0];
-  return { b, context, score, orders, order, falling, everywhere, rows, chosen: chosen.length ? chosen : first ? [first] : [] };
+  const chosen = state.all("system").filter((name) => here.includes(name));
+  return { b, context, score, everywhere, rows, chosen: chosen.length ? chosen : first ? [first] : [] };
 }
 
 function go(context, changes = {}) {
-  const shown = B.contexts[context];
-  state.set({ view: "dialogues", dialogue: shown.dialogue, turn: String(shown.turn), ...changes });
+  state.set({ view: "dialogues", dialogue: B.contexts[context].dialogue, turn: String(B.contexts[context].turn), ...changes });
 }
 
-function responseList(at) {
-  const { b, rows, score, context, chosen, everywhere } = at;
-  const most = everywhere ? 100 : rows.length;
+function responseList({ b, rows, score, context, chosen, everywhere }) {
   const marked = (row) => row.context === context && chosen.includes(row.system);
-  const open = (row) => go(row.context, { system: [row.system] });
+  const gap = (row) => score.percent.get(row.cell) - b.mean_percent.get(row.cell);
   const toggle = (row) => {
-    if (row.context !== context) return open(row);
-    const next = chosen.includes(row.system) ? chosen.filter((name) => name !== row.system) : [...chosen, row.system];
-    go(context, { system: next.length ? next : [row.system] });
+    const next = row.context !== context ? [] : marked(row) ? chosen.filter((name) => name !== row.system) : [...chosen, row.system];
+    go(row.context, { system: next.length ? next : [row.system] });
   };
-  const line = (row) => h("tr", { class: marked(row) ? "marked" : "" },
-    h("td", {}, h("input", { type: "checkbox", id: `side-${row.cell}`, checked: marked(row), "aria-label": `Show ${row.system} side by side`, on: { change: () => toggle(row) } })),
-    h("th", { scope: "row", class: "label name" }, h("button", { type: "button", class: "plain", id: `open-${row.cell}`, "aria-current": marked(row) ? "true" : null, on: { click: () => open(row) } }, row.system),
-      everywhere && h("small", {}, ` ${b.contexts[row.context].dialogue}, turn ${b.contexts[row.context].turn}`)),
-    h("td", { class: "label answer" }, row.response), b.mean && h("td", {}, fixed(row.rating, 3)),
-    score && h("td", {}, score.of.show(row.cell)), score && b.mean && h("td", {}, fixed(row.gap, 0, true)));
+  const system = (row) => [
+    h("input", { type: "checkbox", id: `side-${row.cell}`, checked: marked(row), "aria-label": `Show ${row.system} side by side`, on: { change: () => toggle(row) } }), " ",
+    h("button", { type: "button", class: "plain", id: `open-${row.cell}`, "aria-current": marked(row) ? "true" : null, on: { click: () => go(row.context, { system: [row.system] }) } }, row.system),
+    everywhere && h("small", {}, ` ${b.contexts[row.context].dialogue}, turn ${b.contexts[row.context].turn}`)];
+  const columns = [
+    { key: "system", label: "System", text: true, class: "name", order: (row) => row.system, cell: system },
+    { key: "response", label: "Response", text: true, class: "answer", order: (row) => row.response, cell: (row) => row.response },
+    b.mean && { key: "rating", label: "Mean rating", order: (row) => b.mean.get(row.cell), cell: (row) => b.mean.show(row.cell) },
+    score && { key: "score", label: called(score.metric, score.output), order: (row) => score.of.get(row.cell), cell: (row) => score.of.show(row.cell) },
+    score && b.mean && { key: "gap", label: "Gap", order: (row) => Math.abs(gap(row)), cell: (row) => fixed(gap(row), 0, true) },
+  ].filter(Boolean);
+  const most = everywhere ? 100 : rows.length, more = rows.length > most ? `, the first ${most} shown` : "";
+  const caption = `${whole(rows.length)} responses ${everywhere ? `of the whole data set${more}` : "to this context"}`;
   return [
-    h("div", { class: "scroll list", id: "scroll-list", "data-scroll": "", tabindex: "0", role: "region", "aria-label": "Responses" },
-      h("table", { id: "table-list" },
-        h("caption", {}, everywhere ? `${whole(rows.length)} responses of the whole data set${rows.length > most ? `, the first ${most} shown` : ""}` : `${whole(rows.length)} responses to this context`),
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Side by side")), ["System", "Response"].map((t) => h("th", { scope: "col", class: "label" }, t)),
-          b.mean && h("th", { scope: "col" }, "Mean rating"), score && h("th", { scope: "col" }, called(score.metric, score.output)),
-          score && b.mean && h("th", { scope: "col" }, h("abbr", { title: "Percentile of the score less the percentile of the mean rating, among all responses: above 0 the metric likes it more than people do" }, "Gap")))),
-        h("tbody", {}, rows.slice(0, most).map(line)))),
-    h("p", { class: "hint" }, "Gap: the score’s percentile less the mean rating’s, among all responses. Tick systems to see them side by side."),
+    grid({ name: "responses", caption, columns, rows, most, start: b.mean ? "-rating" : "system", mark: (row) => (marked(row) ? "marked" : "") }),
+    h("p", { class: "hint" }, "Gap: the score’s percentile less the mean rating’s, among all responses: above 0 the metric likes a response more than people do; sorted without the sign. Tick systems to see them side by side."),
   ];
 }
 
@@ -94,21 +66,17 @@ function contextPanel(at) {
 }
 
 function dialoguesView() {
-  const at = place();
-  const { b, context } = at;
-  const shown = b.contexts[context];
-  const turns = b.contexts.map((one, i) => [one, i]).filter(([one]) => one.dialogue === shown.dialogue);
-  const step = (by, label, sign) => h("button", { type: "button", id: `step${by}`, disabled: context + by < 0 || context + by >= b.contexts.length, "aria-label": label, on: { click: () => go(context + by) } }, sign);
+  const at = place(), { b, context } = at, shown = b.contexts[context];
+  const turns = b.contexts.filter((one) => one.dialogue === shown.dialogue).map((one) => String(one.turn));
+  const step = (by, label, sign) => h("button", { type: "button", id: `step${by}`, disabled: !b.contexts[context + by], "aria-label": label, on: { click: () => go(context + by) } }, sign);
   return section("dialogues", "Dialogues",
     controls(
       choice("pick-dialogue", "Dialogue", b.dialogues, shown.dialogue, (v) => state.set({ view: "dialogues", dialogue: v, turn: "" })),
-      turns.length > 1 && choice("pick-turn", "Turn", turns.map(([one]) => String(one.turn)), String(shown.turn), (v) => go(context, { turn: v })),
+      turns.length > 1 && choice("pick-turn", "Turn", turns, String(shown.turn), (v) => go(context, { turn: v })),
       h("span", { class: "steps" }, step(-1, "Previous context", "◀"), step(1, "Next context", "▶")),
       search("find", "Find in responses", state.get("find"), (v) => state.set({ find: v })),
       choice("pick-scope", "in", [["", "this context"], ["all", "the whole data set"]], state.get("scope"), (v) => state.set({ scope: v })),
-      b.scores.length > 0 && choice("pick-by", "Score", b.scores.map((one) => [scoreName(one), called(one.metric, one.output)]), at.score && scoreName(at.score), (v) => state.set({ by: v })),
-      choice("pick-order", "Sorted by", at.orders.map((key) => [key, ORDERS[key]]), at.order, (v) => state.set({ order: v, falling: "" })),
-      h("button", { type: "button", id: "turn-order", on: { click: () => state.set({ falling: at.falling ? "0" : "1" }) } }, at.falling ? "highest first" : "lowest first")),
+      b.scores.length > 0 && choice("pick-by", "Score", b.scores.map((one) => [scoreName(one), called(one.metric, one.output)]), at.score && scoreName(at.score), (v) => state.set({ by: v }))),
     h("div", { class: "two" }, contextPanel(at), h("div", {}, responseList(at))),
     sideBySide(at));
 }
@@ -155,7 +123,7 @@ function sideBySide(at) {
     }));
   const people = simulated() ? "simulated" : "";
   const restricted = b.all ? "" : "The main outputs only.";
-  const cut = b.cut === null ? "" : `Rationales are cut to ${b.cut} characters.`;
+  const cut = `Rationales are cut to ${b.cut} characters.`;
   return h("section", { "aria-labelledby": "side" }, h("h3", { id: "side" }, columns.length > 1 ? "Side by side" : columns[0].name),
     controls(search("scores", "Scores with", state.get("scores"), (v) => state.set({ scores: v }))),
     scrolled("scroll-side", "Scores and ratings",

@@ -9,7 +9,7 @@ function compare(a, b, falling) {
 }
 
 // `name` is the table's name in the link: #sort.<name>=key or -key (falling).
-function grid({ name, caption, columns, rows, pinned = [], start = "", mark = () => "" }) {
+function grid({ name, caption, columns, rows, pinned = [], start = "", most = Infinity, mark = () => "" }) {
   const sort = state.get(`sort.${name}`, start);
   const falling = sort.startsWith("-");
   const by = columns.find((column) => column.key === sort.replace(/^-/, ""));
@@ -40,6 +40,6 @@ function grid({ name, caption, columns, rows, pinned = [], start = "", mark = ()
       h("thead", {},
         grouped && h("tr", {}, groups.map(({ group, width }) => h("th", { colspan: width, class: group ? "group" : "", scope: group ? "colgroup" : null }, group))),
         h("tr", {}, columns.map(head))),
-      h("tbody", {}, pinned.map((row) => line(row, "pinned")), sorted.map((row) => line(row, ""))),
+      h("tbody", {}, pinned.map((row) => line(row, "pinned")), sorted.slice(0, most).map((row) => line(row, ""))),
       !rows.length && h("tfoot", {}, h("tr", {}, h("td", { colspan: columns.length, class: "label" }, "Nothing fits.")))));
 }
