@@ -71,7 +71,7 @@ def count(
             if measure == "acc_eq" and grouping == "item":
                 a, b = part.start, part.start + 1
                 null = swapped_differences(
-                    scores[a], scores[b], ratings, design, items, measure, grouping, resamples=SWAPS, rng=rng
+                    scores[[a, b]], ratings, design, items, measure, grouping, resamples=SWAPS, rng=rng
                 )
                 apart = abs(whole.values[a] - whole.values[b])
                 result["pairs swapped (WMT, two-sided)", grouping, measure, setting] = float(

@@ -74,7 +74,7 @@ def count(benchmark: int, seed: int) -> dict[Key, float]:
                     items, rng = np.arange(len(ratings)), np.random.default_rng(benchmark)
                     swapped = [
                         swapped_differences(
-                            *scores[part][[a, b]], ratings, design, items, name, None, resamples=RESAMPLES, rng=rng
+                            scores[part][[a, b]], ratings, design, items, name, None, resamples=RESAMPLES, rng=rng
                         )
                         >= abs(tested.difference[a, b])
                         for a, b in zip(*pairs, strict=True)

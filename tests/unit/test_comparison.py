@@ -12,8 +12,7 @@ from comperdial.stats.design import Design
 from comperdial.stats.intervals import intervals
 from comperdial.stats.means import system_means
 from comperdial.stats.multiple import benjamini_hochberg, holm, rank_clusters
-from comperdial.stats.power import components
-from comperdial.stats.subsampling import values_of
+from comperdial.stats.sizes import components
 from comperdial.stats.swaps import SWAPS, swapped_differences
 
 
@@ -216,7 +215,7 @@ def test_likes_of_systems_and_dialogues_mislead_swaps_of_units_and_not_the_defau
         likes = rng.normal(size=(2, 20))[:, design.systems] + rng.normal(size=(2, 8))[:, design.dialogues]
         scores, ratings = quality + likes + rng.normal(size=(2, 960)), quality + rng.normal(size=960)
         found = compare(scores, ratings, design, name, resamples=99, seed=0)
-        drawn = swapped_differences(*scores, ratings, design, np.arange(960), name, None, resamples=99, rng=rng)
+        drawn = swapped_differences(scores, ratings, design, np.arange(960), name, None, resamples=99, rng=rng)
         rejected.append([found.p[0, 1] <= 0.05, np.mean(drawn >= abs(found.difference[0, 1])) <= 0.05])
     default, of_units = np.mean(rejected, axis=0)
     assert default <= 0.12
@@ -260,7 +259,6 @@ def test_differences_are_those_of_the_coefficients_with_means_tied_but_for_round
     np.testing.assert_allclose(whole[:3], values[:3], atol=1e-12)
     means, human = system_means(scores, design), system_means(ratings, design)
     np.testing.assert_allclose([correlate(row, human, name).value for row in means], values, atol=1e-12)
-    np.testing.assert_allclose(values_of(scores, ratings, design, name, np.full(450, True)), values, atol=1e-12)
     np.testing.assert_allclose(
         intervals(scores, ratings, design, [name], resamples=20, seed=0).value[:, 0], values, atol=1e-12
     )

@@ -1,4 +1,4 @@
-"""Statistics within items, within systems and of pairs of systems: against plain recomputation, and their tests."""
+"""Statistics within items, within systems and of pairs of systems: against plain recomputation."""
 
 import itertools
 from dataclasses import replace
@@ -9,24 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
 from comperdial.stats.jackknife import Replicates, over_units, variances, weighted
-from comperdial.stats.means import paired_means
-from comperdial.stats.pairs import best_epsilon, of_rows, p_better, replicates, sign_flips, system_matrix, within_items
-from comperdial.stats.power import components_within
-from comperdial.stats.swaps import swap_systems_of_pairs, swapped_differences
+from comperdial.stats.pairs import Pairs, best_epsilon, p_better, replicates, sign_flips, system_matrix, within_items
 
 SYSTEMS, DIALOGUES, TURNS = 6, 7, 2
 NONE = float("nan")
+COEFFICIENTS = ["pearson", "spearman", "kendall"]
 
 
 def one(scores, ratings, design, items, name, grouping, **options):
     return replicates(scores, ratings, design, items, [name], grouping, **options)[name]
-
-
-def p_of(found):
-    tested = variances(found)
-    return tested.test(found.values[:, None] - found.values, tested.cautious)[0]
 
 
 @pytest.fixture(scope="module")
@@ -44,69 +38,60 @@ def data():
     return x, y, Design(system, dialogue), items
 
 
-def without(data, kept, name, by_item=True):
-    x, y, design, items = data
-    groups = items if by_item else design.systems
-    return within_items(x[:, kept], y[kept], groups[kept], name)[0]
+def accuracy(scores, ratings, items, epsilon=0.0):
+    """Accuracy by the words of its definition."""
+    of_item = {}
+    for i, j in itertools.combinations(range(len(scores)), 2):
+        if items[i] != items[j] or np.isnan([scores[i], scores[j], ratings[i], ratings[j]]).any():
+            continue
+        scored = 0 if abs(scores[i] - scores[j]) <= epsilon + 1e-12 else np.sign(scores[i] - scores[j])
+        of_item.setdefault(items[i], []).append(scored == np.sign(ratings[i] - ratings[j]))
+    return float(np.mean([np.mean(pairs) for pairs in of_item.values()])) if of_item else NONE
+
+
+def plain(x, y, groups, name):
+    """Return a statistic of one metric within groups, averaged over those where it is defined."""
+    there = ~np.isnan(x)
+    x, y, groups = x[there], y[there], groups[there]
+    parts = [(x[groups == group], y[groups == group]) for group in np.unique(groups)]
+    if name in ("accuracy", "tau_23"):
+        value = accuracy(x, y, groups)
+        return value if name == "accuracy" else 2 * value - 1
+    if name == "pairwise_pearson":
+        # The differences of all pairs within groups, taken together.
+        sides = (np.concatenate([np.subtract.outer(a, a).ravel() for a in side]) for side in zip(*parts, strict=True))
+        a, b = sides
+        return a @ b / np.sqrt(a @ a) / np.sqrt(b @ b)
+    if name == "tau_c":
+        values = [
+            stats.kendalltau(a, b, variant="c").statistic for a, b in parts if min(map(len, map(set, (a, b)))) > 1
+        ]
+    else:
+        values = [correlate(a, b, name).value for a, b in parts]
+    return np.nanmean(values)
 
 
 @pytest.mark.parametrize("grouping", ["item", "system"])
-@pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
+@pytest.mark.parametrize("name", [*COEFFICIENTS, "tau_c", "tau_23", "accuracy", "pairwise_pearson"])
 def test_leaving_out_is_recomputing(data, name, grouping):
     x, y, design, items = data
-    found = one(x, y, design, items, name, grouping)
-    by_item = grouping == "item"
-    values, counts = within_items(x, y, items if by_item else design.systems, name)
-    np.testing.assert_allclose(found.values, values, atol=1e-12)
-    assert found.n.tolist() == counts.tolist()
+    found, groups = one(x, y, design, items, name, grouping), items if grouping == "item" else design.systems
+    np.testing.assert_allclose(found.values, [plain(row, y, groups, name) for row in x], atol=1e-12)
+    if name in COEFFICIENTS:
+        values, counts = within_items(x, y, groups, name)
+        np.testing.assert_allclose(found.values, values, atol=1e-12)
+        assert found.n.tolist() == counts.tolist()
     cells = design.dialogues + DIALOGUES * design.systems
-    for codes, replicated in (
-        (design.systems, found.systems), (design.dialogues, found.dialogues), (cells, found.cells),
-    ):  # fmt: skip
+    for codes, left_out in ((design.systems, found.systems), (design.dialogues, found.dialogues), (cells, found.cells)):
         for place, code in enumerate(np.unique(codes)):
-            np.testing.assert_allclose(replicated[:, place], without(data, codes != code, name, by_item), atol=1e-12)
-
-
-@pytest.mark.parametrize("grouping", ["item", "system"])
-@pytest.mark.parametrize("name", ["tau_c", "tau_23", "pairwise_pearson"])
-def test_leaving_out_of_statistics_of_pairs_is_recomputing(data, name, grouping):
-    x, y, design, items = data
-    found = one(x, y, design, items, name, grouping)
-    for codes, replicated in ((design.systems, found.systems), (design.dialogues, found.dialogues)):
-        for code in range(codes.max() + 1):
             kept = codes != code
-            rest = np.unique(items[kept], return_inverse=True)[1]
-            again = one(x[:, kept], y[kept], design.of(kept), rest, name, grouping)
-            np.testing.assert_allclose(replicated[:, code], again.values, atol=1e-12)
+            values = [plain(row, y[kept], groups[kept], name) for row in x[:, kept]]
+            np.testing.assert_allclose(left_out[:, place], values, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["kendall", "tau_c", "tau_23", "accuracy", "pearson", "pairwise_pearson", "spearman"])
-def test_statistics_of_rows_are_those_of_groups(data, name):
-    x, y, design, items = data
-    places = [np.flatnonzero(items == item) for item in np.unique(items)]
-    widest = max(map(len, places))
-    a, b = (
-        np.stack([np.pad(side[own], (0, widest - len(own)), constant_values=np.nan) for own in places])
-        for side in (x[0], y)
-    )
-    found = one(x, y, design, items, name, "item").values
-    assert of_rows(a[None], b[None], name)[0] == pytest.approx(found[0], abs=1e-12)
-
-
-def test_values_are_those_of_plain_definitions(data):
-    x, y, design, items = data
-    full = np.where(np.isnan(x), 1.0, x)
-    of_item = [np.flatnonzero(items == item) for item in np.unique(items)]
-    tau_c = [np.nanmean([stats.kendalltau(row[own], y[own], variant="c").statistic for own in of_item]) for row in full]
-    np.testing.assert_allclose(one(full, y, design, items, "tau_c", "item").values, tau_c, atol=1e-12)
-    right = one(full, y, design, items, "accuracy", "item").values
-    assert right.tolist() == pytest.approx([accuracy(row, y, items, 0) for row in full], abs=1e-12)
-    np.testing.assert_allclose(one(full, y, design, items, "tau_23", "item").values, 2 * right - 1, atol=1e-12)
-    # Of one group, the differences of all pairs correlate as the values do.
-    pairs = one(full, y, design, np.zeros(len(y), dtype=np.intp), "pairwise_pearson", "item").values
-    np.testing.assert_allclose(pairs, [stats.pearsonr(row, y).statistic for row in full], atol=1e-12)
+def test_soft_accuracy_is_of_systems_only(data):
     with pytest.raises(ValueError, match="compares systems"):
-        one(full, y, design, items, "spa", "item")
+        one(*data, "spa", "item")
 
 
 @pytest.fixture(scope="module")
@@ -129,28 +114,12 @@ def test_what_varies_little_without_a_cluster_is_not_constant(tiny_beside_one, n
         design, items = Design(design.dialogues, design.systems), design.systems
     found = one(x, y, design, items, name, grouping)
     cells = design.systems * (design.dialogues.max() + 1) + design.dialogues
-    for codes, replicated in (
-        (design.systems, found.systems),
-        (design.dialogues, found.dialogues),
-        (cells, found.cells),
-    ):
+    for codes, left_out in ((design.systems, found.systems), (design.dialogues, found.dialogues), (cells, found.cells)):
         for place, code in enumerate(np.unique(codes)):
             kept = codes != code
             groups = (items if grouping == "item" else design.systems)[kept]
-            for row, value in zip(x[:, kept], replicated[:, place], strict=True):
-                assert value == pytest.approx(_plain(row, y[kept], groups, name), abs=1e-9)
-
-
-def _plain(x, y, groups, name):
-    """Pearson's r within groups, averaged, or of all differences within groups together."""
-    parts = [(x[groups == group], y[groups == group]) for group in np.unique(groups)]
-    if name == "pearson":
-        return np.mean([stats.pearsonr(*part).statistic for part in parts])
-    sides = [
-        np.concatenate([np.subtract.outer(side, side).ravel() for side in of_one])
-        for of_one in zip(*parts, strict=True)
-    ]
-    return sides[0] @ sides[1] / np.sqrt(sides[0] @ sides[0]) / np.sqrt(sides[1] @ sides[1])
+            values = [plain(row, y[kept], groups, name) for row in x[:, kept]]
+            np.testing.assert_allclose(left_out[:, place], values, atol=1e-9)
 
 
 def test_leaving_out_all_that_varies_over_units_is_recomputing(tiny_beside_one):
@@ -176,9 +145,8 @@ def test_sums_of_statistics_take_the_same_cell_off_each(data):
         np.testing.assert_allclose(found.cells[:, place], expected, atol=1e-12)
     # Over units a cell counts by its influence: whose it is shows in how far off its own that value is, of all cells.
     units = over_units(full, y, design, "kendall").cells
-    near = np.stack(
-        [without((full, y, design, np.zeros_like(items)), codes != code, "kendall") for code in np.unique(codes)], 1
-    )
+    left = [codes != code for code in np.unique(codes)]
+    near = np.stack([[correlate(row, y[kept], "kendall").value for row in full[:, kept]] for kept in left], 1)
     for row in range(len(full)):
         assert stats.pearsonr(units[row], near[row]).statistic > 0.99
 
@@ -200,23 +168,6 @@ def test_a_jackknife_over_one_kind_of_cluster_is_a_t_test():
 # Thresholds of ties
 
 
-def accuracy(scores, ratings, items, epsilon):
-    """Accuracy by the words of its definition."""
-    of_item = {}
-    for i, j in itertools.combinations(range(len(scores)), 2):
-        if items[i] != items[j] or np.isnan([scores[i], scores[j], ratings[i], ratings[j]]).any():
-            continue
-        scored = 0 if abs(scores[i] - scores[j]) <= epsilon + 1e-12 else np.sign(scores[i] - scores[j])
-        of_item.setdefault(items[i], []).append(scored == np.sign(ratings[i] - ratings[j]))
-    return float(np.mean([np.mean(pairs) for pairs in of_item.values()])) if of_item else NONE
-
-
-def of_items(values, items):
-    """Lay out values by item."""
-    rows = [values[items == item] for item in np.unique(items)]
-    return np.array([np.pad(row, (0, max(map(len, rows)) - len(row)), constant_values=np.nan) for row in rows])
-
-
 @pytest.mark.parametrize(
     ("scores", "ratings", "epsilon", "value"),
     [
@@ -235,9 +186,10 @@ def of_items(values, items):
 )
 def test_worked_examples_of_calibration(scores, ratings, epsilon, value):
     x, y = np.array(scores, dtype=float), np.array(ratings, dtype=float)
-    assert best_epsilon(x, y) == pytest.approx(epsilon, nan_ok=True)
     items = np.repeat(np.arange(len(x)), x.shape[1])
-    assert accuracy(x.ravel(), y.ravel(), items, best_epsilon(x, y)) == pytest.approx(value, nan_ok=True)
+    best = best_epsilon(x.ravel(), y.ravel(), Pairs.of(items))
+    assert best == pytest.approx(epsilon, nan_ok=True)
+    assert accuracy(x.ravel(), y.ravel(), items, best) == pytest.approx(value, nan_ok=True)
     design = Design(np.tile(np.arange(x.shape[1]), len(x)), items)
     rated = np.nan_to_num(y.ravel(), nan=99.0)
     found = one(np.where(np.isnan(y.ravel()), np.nan, x.ravel())[None], rated, design, items, "acc_eq", "item")
@@ -256,7 +208,7 @@ units = st.lists(
 def test_calibration_finds_the_best_threshold_and_the_smallest(drawn, share):
     scores, ratings, items = (np.array(side, dtype=float) for side in zip(*drawn, strict=True))
     # Thirds lie apart like whole numbers.
-    found = best_epsilon(of_items(scores / share + 1, items), of_items(ratings, items))
+    found = best_epsilon(scores / share + 1, ratings, Pairs.of(np.unique(items, return_inverse=True)[1]))
     candidates = sorted({0.0, *(abs(a - b) for a, b in itertools.combinations(scores, 2) if not np.isnan(a - b))})
     values = [accuracy(scores, ratings, items, epsilon) for epsilon in candidates]
     if np.isnan(values).all():
@@ -266,7 +218,7 @@ def test_calibration_finds_the_best_threshold_and_the_smallest(drawn, share):
     assert found == pytest.approx(smallest / share, abs=1e-12)
 
 
-# Soft pairwise accuracy
+# Systems
 
 
 def test_p_value_of_the_worked_example():
@@ -328,63 +280,19 @@ def test_soft_pairwise_accuracy_of_good_and_bad_metrics():
     )
 
 
-# Tests
-
-
-@pytest.mark.parametrize("measure", ["spa", "accuracy", "tau_23", "tau_c"])
-def test_swapped_systems_are_recomputed(data, measure):
-    x, y, design, items = data
-    full = np.where(np.isnan(x), 1.0, x)[:2]
-    if measure == "spa":
-        sides, of, groups = stats.zscore(full, axis=1), design, items
-    else:
-        means, rated = paired_means(full, y, design)
-        sides, y = stats.zscore(means, axis=1), rated[0]
-        of = Design(np.arange(SYSTEMS), np.zeros(SYSTEMS, dtype=np.intp))
-        groups = of.dialogues
-    swaps = list(itertools.product([1, -1], repeat=SYSTEMS))
-
-    def apart(signs):
-        turned = np.array(signs)[of.systems] > 0
-        both = np.stack([np.where(turned, *sides), np.where(turned, *sides[::-1])])
-        first, second = one(both, y, of, groups, measure, "pooled", resamples=200, seed=3).values
-        return abs(first - second)
-
-    observed = apart(swaps[0])
-    far = sum(apart(signs) >= observed - 1e-12 for signs in swaps)
-    rated = data[1]
-    often = 200 if measure == "spa" else 4000
-    p = swap_systems_of_pairs(full, rated, design, items, measure, resamples=often, seed=3, most=5_000)
-    assert p[0, 1] == pytest.approx(far / len(swaps), abs=0.05)
-
-
-@pytest.mark.parametrize("measure", ["tau_c", "accuracy", "tau_23", "acc_eq", "spa"])
-def test_a_metric_does_not_differ_from_itself(data, measure):
-    x, y, design, items = data
-    twice = np.stack([x[1], x[1], 2 * x[1] + 1])
-    p = swap_systems_of_pairs(twice, y, design, items, measure, resamples=50, seed=1)
-    assert (p == 1).all()
-    if measure != "spa":
-        found = one(twice, y, design, items, measure, "item")
-        assert (p_of(found) == 1).all()
-
-
-def test_a_clearly_better_metric_is_found_and_power_grows():
+def test_a_clearly_better_metric_differs_and_a_copy_does_not():
     rng = np.random.default_rng(5)
     system, dialogue = (axis.ravel() for axis in np.indices((12, 30)))
     y = rng.normal(size=len(system))
-    x = np.stack([y + rng.normal(size=len(y)) * 0.5, rng.normal(size=len(y))])
-    for measure in ("kendall", "acc_eq"):
+    good = y + rng.normal(size=len(y)) * 0.5
+    x = np.stack([good, rng.normal(size=len(y)), 2 * good + 1])
+    for measure in ("kendall", "tau_c", "accuracy", "tau_23", "acc_eq"):
         found = one(x, y, Design(system, dialogue), dialogue, measure, "item")
-        assert p_of(found)[0, 1] < 0.001
-        assert variances(found).named == ["systems", "dialogues"]
-        pair = components_within(found, [(0, 1)])[0]
-        chances = [pair.power(size, 30) for size in (5, 10, 50)]
-        assert chances == sorted(chances)
-        drawn = swapped_differences(
-            x[0], x[1], y, Design(system, dialogue), dialogue, measure, "item", resamples=200, rng=rng
-        )
-        assert np.mean(drawn >= found.values[0] - found.values[1]) < 0.02
+        drawn = variances(found)
+        p = drawn.test(found.values[:, None] - found.values, drawn.cautious)[0]
+        assert p[0, 1] < 0.001
+        assert p[0, 2] == 1
+        assert drawn.named == ["systems", "dialogues"]
 
 
 def test_fewer_than_four_systems_count_as_given():

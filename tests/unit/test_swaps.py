@@ -1,4 +1,6 @@
-"""Swaps: of whole systems, for ranks of their means, and of units, as the WMT metrics tasks have them."""
+"""Permutation tests: whole systems swapped, and PERM-BOTH."""
+
+import itertools
 
 import numpy as np
 import pytest
@@ -8,13 +10,9 @@ from scipy import stats
 
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
-from comperdial.stats.means import system_means
-from comperdial.stats.swaps import ENOUGH, draw_signs, swap_systems, swapped_differences
-
-
-def crossed(systems=9, dialogues=5, turns=2, average=False):
-    codes = [axis.ravel() for axis in np.indices((systems, dialogues, turns))]
-    return Design(codes[0], codes[1], average)
+from comperdial.stats.means import paired_means
+from comperdial.stats.pairs import replicates
+from comperdial.stats.swaps import ENOUGH, draw_signs, swap_systems, swap_systems_of_pairs, swapped_differences
 
 
 def plain_swap(a, b, y, name, signs):
@@ -64,17 +62,11 @@ def test_swaps_of_systems_without_ties_are_of_the_coefficients():
         assert swap_systems(scores, ratings, name, 99, 3, 99)[0, 1] == pytest.approx((1 + far) / 100)
 
 
-def many_good_and_bad(average=True):
-    design = crossed(60, 4, 2, average)
-    rng = np.random.default_rng(21)
-    quality = rng.normal(size=60)[design.systems]
-    scores = np.repeat([1.0, 0.2], 10)[:, None] * quality + 0.3 * rng.normal(size=(20, 60))[:, design.systems]
-    return scores, quality + rng.normal(size=len(quality)), design
-
-
 def test_more_swaps_go_to_small_p_only_and_do_not_depend_on_other_pairs():
-    scores, ratings, design = many_good_and_bad()
-    scores, ratings = system_means(scores, design), system_means(ratings, design)
+    rng = np.random.default_rng(21)
+    quality = rng.normal(size=60)
+    scores = np.repeat([1.0, 0.2], 10)[:, None] * quality + 0.3 * rng.normal(size=(20, 60))
+    ratings = quality + 0.4 * rng.normal(size=60)
     few = swap_systems(scores, ratings, "spearman", 500, 3, 0)
     more = swap_systems(scores, ratings, "spearman", 500, 3, 4000)
     stopped = few >= (1 + ENOUGH) / 501
@@ -83,6 +75,60 @@ def test_more_swaps_go_to_small_p_only_and_do_not_depend_on_other_pairs():
     assert more[~stopped].min() == 1 / 4001
     two = swap_systems(scores[[2, 15]], ratings, "spearman", 500, 3, 4000)
     assert two[0, 1] == more[2, 15]
+
+
+@pytest.fixture(scope="module")
+def units():
+    """Two metrics of 6 systems in 7 dialogues of 2 turns, a tenth of the cells gone."""
+    rng = np.random.default_rng(1)
+    system, dialogue, turn = (axis.ravel() for axis in np.indices((6, 7, 2)))
+    kept = rng.random(len(system)) < 0.9
+    system, dialogue, turn = system[kept], dialogue[kept], turn[kept]
+    y = rng.integers(1, 6, len(system)).astype(float)
+    x = np.stack([y + rng.normal(size=len(y)) * 2, np.round(y + rng.normal(size=len(y)) * 3)])
+    return x, y, Design(system, dialogue), np.unique(dialogue * 2 + turn, return_inverse=True)[1]
+
+
+@pytest.mark.parametrize("measure", ["spa", "accuracy", "tau_23", "tau_c"])
+def test_swaps_of_systems_are_recomputed(units, measure):
+    x, y, design, items = units
+    if measure == "spa":
+        sides, rated, of, groups = stats.zscore(x, axis=1), y, design, items
+    else:
+        means, rated = paired_means(x, y, design)
+        sides, rated, of = stats.zscore(means, axis=1), rated[0], Design(np.arange(6), np.zeros(6, dtype=np.intp))
+        groups = of.dialogues
+    swaps = list(itertools.product([1, -1], repeat=6))
+
+    def apart(signs):
+        turned = np.array(signs)[of.systems] > 0
+        both = np.stack([np.where(turned, *sides), np.where(turned, *sides[::-1])])
+        first, second = replicates(both, rated, of, groups, [measure], "pooled", resamples=200, seed=3)[measure].values
+        return abs(first - second)
+
+    observed = apart(swaps[0])
+    far = sum(apart(signs) >= observed - 1e-12 for signs in swaps)
+    often = 200 if measure == "spa" else 4000
+    p = swap_systems_of_pairs(x, y, design, items, measure, resamples=often, seed=3, most=5_000)
+    assert p[0, 1] == pytest.approx(far / len(swaps), abs=0.05)
+
+
+@pytest.mark.parametrize("measure", ["tau_c", "accuracy", "tau_23", "acc_eq", "spa"])
+def test_a_metric_does_not_differ_from_itself(units, measure):
+    x, y, design, items = units
+    constant = np.ones(len(y))
+    p = swap_systems_of_pairs(
+        np.stack([x[1], x[1], 2 * x[1] + 1, constant]), y, design, items, measure, resamples=50, seed=1
+    )
+    assert (p[:3, :3] == 1).all()
+    assert np.isnan(p[3]).all()
+    few = design.of(design.systems < 3)
+    kept = design.systems < 3
+    p = swap_systems_of_pairs(x[:, kept], y[kept], few, items[kept], measure, resamples=50, seed=1)
+    np.testing.assert_array_equal(p, [[1, np.nan], [np.nan, 1]])
+
+
+# PERM-BOTH
 
 
 GOLD = [1, 2, 3, 4, 5, 5, 7, 8]
@@ -95,7 +141,7 @@ def test_perm_both_of_mt_metrics_eval_example(name):
     # Data of PermutationSigDiffTest in mt-metrics-eval's stats_test.py; all 256 swaps give the exact p.
     design = Design(np.repeat(np.arange(4), 2), np.tile(np.arange(2), 4))
     rng, gold = np.random.default_rng(0), np.array(GOLD, dtype=float)
-    drawn = swapped_differences(ONE, TWO, gold, design, np.arange(8), name, None, resamples=20_000, rng=rng)
+    drawn = swapped_differences([ONE, TWO], gold, design, np.arange(8), name, None, resamples=20_000, rng=rng)
     a, b = stats.zscore([ONE, TWO], axis=1)
     masks = (np.arange(256)[:, None] >> np.arange(8)) % 2 == 1
     exact = [
@@ -104,3 +150,18 @@ def test_perm_both_of_mt_metrics_eval_example(name):
     ]
     observed = exact[0] - 1e-12
     assert np.mean(drawn >= observed) == pytest.approx(np.mean(np.array(exact) >= observed), abs=0.015)
+
+
+def test_verdicts_and_means_are_swapped():
+    rng = np.random.default_rng(5)
+    system, dialogue = (axis.ravel() for axis in np.indices((12, 30)))
+    design, y = Design(system, dialogue), rng.normal(size=360) + system / 6
+    x = np.stack([y + rng.normal(size=360) * 0.5, rng.normal(size=360)])
+    for measure, grouping in (("acc_eq", "item"), ("acc_eq", "system"), ("accuracy", "pooled"), ("kendall", "pooled")):
+        values = replicates(x, y, design, dialogue, [measure], grouping)[measure].values
+        drawn = swapped_differences(x, y, design, dialogue, measure, grouping, resamples=200, rng=rng)
+        assert np.mean(drawn >= values[0] - values[1]) < 0.05
+        same = swapped_differences(x[[0, 0]], y, design, dialogue, measure, grouping, resamples=20, rng=rng)
+        assert (same == 0).all()
+    none = swapped_differences(x, y, design, dialogue, "spa", "pooled", resamples=20, rng=rng)
+    assert np.isnan(none).all()

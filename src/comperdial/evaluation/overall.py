@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
@@ -26,18 +26,18 @@ from comperdial.evaluation.samples import Sample, Tables
 from comperdial.schema.dimensions import chosen_dimension
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
 from comperdial.stats.comparison import common_units
-from comperdial.stats.design import FEWEST_SAMPLED, Design
-from comperdial.stats.jackknife import CLOSE, Replicates, Variances, over_units, variances, weighted
+from comperdial.stats.design import FEWEST_SAMPLED, Design, Floats, Integers, codes_of
+from comperdial.stats.jackknife import Replicates, Variances, over_units, variances, weighted
 from comperdial.stats.multiple import benjamini_hochberg, holm, rank_clusters
 from comperdial.stats.pairs import Grouping, replicates
 from comperdial.stats.swaps import swapped_differences
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.intp]
 Missing = Literal["left-out", "worst"]
 
 OVERALL = "overall"
 BOARDS = Path("studies/overall/boards.yaml")
+# Swaps this much less far out than the data count as equally far.
+_NEAR = 1e-6
 # Statistics from -1 to 1; the others are shares.
 _SIGNED = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson")
 
@@ -132,96 +132,6 @@ def board_of(name: str, boards: Mapping[str, Any]) -> dict[str, Any]:
     return dict(boards[name])
 
 
-@dataclass
-class _Sums:
-    """Sums over data sets: the first axis is tasks and, last, the overall score, the next two are metrics.
-
-    The last row and column of values is a metric that is always 0: a difference from it is a metric's own value.
-    """
-
-    difference: Floats
-    variances: Floats
-    fewest: Floats
-    draws: npt.NDArray[np.float32]
-    n: Integers
-    coverage: Floats
-
-
-def _summed(board: Board, samples: Mapping[str, Sample], outputs: Sequence[Output], resamples: int, seed: int) -> _Sums:
-    """Sum over the data sets of a board, each pair of metrics over the units that both have."""
-    counted, metrics = len(board.tasks), len(outputs)
-    square = counted + 1, metrics + 1, metrics + 1
-    sums = _Sums(
-        np.zeros(square),
-        np.zeros((4, *square)),
-        np.full(square, np.inf),
-        # Differences with swapped scores, for WMT's test.
-        np.zeros((counted + 1, metrics, metrics, resamples), dtype=np.float32),
-        np.zeros((counted, metrics), dtype=np.intp),
-        np.zeros((counted, metrics)),
-    )
-    rng = np.random.default_rng(seed)
-    for dataset in board.datasets:
-        tasks = {place: task for place, task in enumerate(board.tasks) if dataset in task.datasets}
-        if (sample := samples.get(dataset)) is None:
-            sums.difference[[*tasks, -1]] = np.nan
-            continue
-        table, compared = _scores_of(sample, outputs), np.zeros(square[1:], dtype=bool)
-        shares = {place: _share(task, dataset, samples) for place, task in tasks.items()}
-        for place, share in shares.items():
-            sums.coverage[place] += share * np.isfinite(table).mean(axis=1)
-        for rows, wanted, units in common_units(np.isfinite(table)):
-            if units.sum() < FEWEST_SAMPLED:
-                continue
-            items = np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
-            known = table[np.ix_(rows, units)], sample.ratings[units], sample.design.of(units), items
-            # Each metric is compared with the one that is always 0, too.
-            asked = np.pad(wanted, (0, 1))
-            asked[-1, :-1] = asked[:-1, -1] = np.diag(wanted)
-            compared[np.ix_([*rows, -1], [*rows, -1])] |= asked
-            parts = {
-                place: weighted([(shares[place], task.replicates(*known, resamples, seed))])
-                for place, task in tasks.items()
-            }
-            for place, part in parts.items():
-                sums.n[place, rows] += np.where(np.diag(wanted), part.n, 0)
-            parts[-1] = weighted([(task.scale, parts[place]) for place, task in tasks.items()])
-            one, other = np.nonzero(asked)
-            at = np.append(rows, -1)[one], np.append(rows, -1)[other]
-            for place, part in parts.items():
-                part = part.with_zero()
-                drawn = variances(part)
-                sums.difference[place][at] += part.values[one] - part.values[other]
-                sums.variances[:, place][:, *at] += drawn.parts[:, one, other]
-                sums.fewest[place][at] = np.minimum(sums.fewest[place][at], drawn.fewest)
-            for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True) if resamples else ():
-                scores, ratings, design, items = known
-                pair = scores[a], scores[b], ratings, design, items
-                for place, task in tasks.items():
-                    swapped = swapped_differences(*pair, task.measure, task.grouping, resamples=resamples, rng=rng)
-                    # Swapping everything turns the sign: either is as likely.
-                    swapped = (shares[place] * swapped * rng.choice([-1.0, 1.0], resamples)).astype(np.float32)
-                    for at_task, scale in ((place, 1.0), (-1, task.scale)):
-                        sums.draws[at_task, rows[a], rows[b]] += scale * swapped
-                        sums.draws[at_task, rows[b], rows[a]] += scale * swapped
-        for place in (*tasks, -1):
-            sums.difference[place][~compared] = np.nan
-    return sums
-
-
-def _scores_of(sample: Sample, outputs: Sequence[Output]) -> Floats:
-    """Return the scores of outputs, NaN for those that the sample lacks: shape (outputs, units)."""
-    place = {name: row for row, name in enumerate(sample.names)}
-    missing = np.full(len(sample.ratings), np.nan)
-    return np.stack([sample.scores[place[name]] if name in place else missing for name in outputs])
-
-
-def _share(task: Task, dataset: str, samples: Mapping[str, Sample]) -> float:
-    """Return a data set's share of a task: that of the task's pairs of systems."""
-    pairs = {name: math.comb(samples[name].design.counts[0], 2) for name in task.datasets if name in samples}
-    return pairs[dataset] / sum(pairs.values()) if len(task.datasets) > 1 else 1.0
-
-
 def overall(
     board: Board,
     samples: Mapping[str, Sample],
@@ -252,54 +162,132 @@ def overall(
         Tables ``overall`` and ``overall_comparisons``. The task ``overall`` is the weighted mean, between 0 and 1; values
         of tasks are on their own scales. Intervals are of jackknife variances, data sets independent of each other.
     """
-    sums, tasks = _summed(board, samples, outputs, resamples, seed), board.tasks
-    drawn = Variances(sums.variances, sums.fewest)
-    p, reach = drawn.test(sums.difference, drawn.cautious)
-    values, reach = sums.difference[:, :-1, -1].copy(), reach[:, :-1, -1]
+    tasks, sums = board.tasks, _Sums(board.tasks, len(outputs), resamples)
+    rng = np.random.default_rng(seed)
+    for dataset in board.datasets:
+        sums.add(dataset, samples, outputs, seed, rng)
+    difference, p, reach = sums.tested()
+    values, reach = difference[:, :-1, -1].copy(), reach[:, :-1, -1]
     scores, weights = values[:-1], np.array([task.weight for task in tasks])
-    gone = ~np.isfinite(scores)
+    gone, signed = ~np.isfinite(scores), np.array([[task.signed] for task in tasks])
     if missing == "worst":
-        scores = np.where(gone, pd.DataFrame(scores).min(axis=1).to_numpy()[:, np.newaxis], scores)
+        scores = np.where(gone, np.fmin.reduce(scores, axis=1, keepdims=True), scores)
         # A value that was given has no variance.
         reach[-1, gone.any(axis=0)] = np.nan
-    signed = np.array([task.signed for task in tasks])[:, np.newaxis]
+    # A correlation r counts as (1 + r) / 2.
     values[-1] = weights @ np.where(signed, (scores + 1) / 2, scores)
+    least = np.where(np.vstack([signed, [[False]]]), -1.0, 0.0)
     names = [*(task.name for task in tasks), OVERALL]
     text = "given the worst value of: " if missing == "worst" else "no scores for: "
-    lists = ["; ".join(name for name, lacks in zip(names, column, strict=False) if lacks) for column in gone.T]
-    lacking = [["no scores" if lacks else None for lacks in row] for row in gone]
-    lacking.append([text + listed if listed else None for listed in lists])
-    n = [*sums.n, (~gone).sum(axis=0)]
-    weight, coverage = [*weights, weights @ ~gone], [*sums.coverage, weights @ sums.coverage]
+    lacking = np.where(gone, "no scores", None).tolist()
+    lacking.append([text + "; ".join(compress(names, lacks)) if lacks.any() else None for lacks in gone.T])
+    tests = [
+        _tests(difference[place, :-1, :-1], p[place], sums.draws[place]).assign(task=name)
+        for place, name in enumerate(names)
+    ]
+    columns = {
+        "value": values,
+        "low": np.clip(values - reach, least, 1.0),
+        "high": np.clip(values + reach, least, 1.0),
+        "n": [*sums.n, (~gone).sum(axis=0)],
+        "weight": np.clip([*np.broadcast_to(weights[:, np.newaxis], gone.shape), weights @ ~gone], 0, 1),
+        "coverage": np.clip([*sums.coverage, weights @ sums.coverage], 0, 1),
+        "lacking": lacking,
+    }
     about = pd.DataFrame(outputs, columns=["metric", "output"]).assign(
         board=board.name, signature=[_signature(samples, name) for name in outputs]
     )
-    frames, tests = [], []
-    for place, name in enumerate(names):
-        task = tasks[place] if place < len(tasks) else None
-        least = -1.0 if task and task.signed else 0.0
-        frame = about.assign(
-            task=name,
-            coefficient=task.measure if task else "mean",
-            value=values[place],
-            low=np.clip(values[place] - reach[place], least, 1.0),
-            high=np.clip(values[place] + reach[place], least, 1.0),
-            n=n[place],
-            weight=np.clip(weight[place], 0, 1),
-            coverage=np.clip(coverage[place], 0, 1),
-            lacking=pd.Series(lacking[place]),
-        )
-        pairs = _tests(sums.difference[place, :-1, :-1], p[place], sums.draws[place])
-        for column, of in (("rank", "p_adjusted"), ("rank_wmt", "p_wmt")):
-            frame[column] = _ranks(values[place], pairs, of)
-        for side in "ab":
-            named = about.loc[pairs[side], ["metric", "output"]].reset_index(drop=True)
-            pairs = pairs.join(named.add_suffix(f"_{side}"))
-        frames.append(frame)
-        tests.append(pairs.assign(board=board.name, task=name, test=f"jackknife|perm-both:{resamples or 'no'}|v:1"))
-    tables = {OVERALL: pd.concat(frames, ignore_index=True), "overall_comparisons": pd.concat(tests, ignore_index=True)}
-    ranking, comparisons = (schema.validate(one[schema.table(name).columns], name) for name, one in tables.items())
-    return ranking, comparisons
+    ranking = pd.concat([about] * len(names), ignore_index=True).assign(
+        task=np.repeat(names, len(outputs)),
+        coefficient=np.repeat([*(task.measure for task in tasks), "mean"], len(outputs)),
+        **{column: np.ravel(each) for column, each in columns.items()},
+        rank=[rank for own in zip(values, tests, strict=True) for rank in _ranks(*own, "p_adjusted")],
+        rank_wmt=[rank for own in zip(values, tests, strict=True) for rank in _ranks(*own, "p_wmt")],
+    )
+    pairs = pd.concat(tests, ignore_index=True)
+    for side in "ab":
+        pairs[[f"metric_{side}", f"output_{side}"]] = about.loc[pairs[side], ["metric", "output"]].to_numpy()
+    pairs = pairs.assign(board=board.name, test=f"jackknife|perm-both:{resamples or 'no'}|v:1")
+    frames = {OVERALL: ranking, "overall_comparisons": pairs}
+    made = [schema.validate(frame[schema.table(name).columns], name) for name, frame in frames.items()]
+    return made[0], made[1]
+
+
+class _Sums:
+    """Sums over data sets, the first axis being tasks and, last, the overall score.
+
+    The next two axes of ``difference`` and ``parts`` are metrics and, last, one that is always 0: a difference from it is a
+    metric's own value. ``draws`` are differences with swapped scores, for WMT's test.
+    """
+
+    def __init__(self, tasks: Sequence[Task], metrics: int, resamples: int) -> None:
+        square = len(tasks) + 1, metrics + 1, metrics + 1
+        self.tasks, self.resamples = tasks, resamples
+        self.difference, self.parts, self.fewest = np.zeros(square), np.zeros((4, *square)), np.full(square, np.inf)
+        self.draws = np.zeros((len(tasks) + 1, metrics, metrics, resamples))
+        self.n, self.coverage = np.zeros((len(tasks), metrics), dtype=np.intp), np.zeros((len(tasks), metrics))
+
+    def add(
+        self,
+        dataset: str,
+        samples: Mapping[str, Sample],
+        outputs: Sequence[Output],
+        seed: int,
+        rng: np.random.Generator,
+    ) -> None:
+        """Add a data set: each pair of metrics is compared over the units that both have."""
+        tasks = {place: task for place, task in enumerate(self.tasks) if dataset in task.datasets}
+        if (sample := samples.get(dataset)) is None:
+            self.difference[[*tasks, -1]] = np.nan
+            return
+        place_of = {name: row for row, name in enumerate(sample.names)}
+        missing = np.full(len(sample.ratings), np.nan)
+        table = np.stack([sample.scores[place_of[name]] if name in place_of else missing for name in outputs])
+        compared = np.zeros(self.difference.shape[1:], dtype=bool)
+        shares = {place: _share(task, dataset, samples) for place, task in tasks.items()}
+        for place, share in shares.items():
+            self.coverage[place] += share * np.isfinite(table).mean(axis=1)
+        for rows, wanted, units in common_units(np.isfinite(table)):
+            if units.sum() < FEWEST_SAMPLED:
+                continue
+            known = sample.ratings[units], sample.design.of(units), codes_of(sample.items[units])
+            scores = table[np.ix_(rows, units)]
+            made = {place: task.replicates(scores, *known, self.resamples, seed) for place, task in tasks.items()}
+            parts = {place: weighted([(shares[place], part)]) for place, part in made.items()}
+            # All tasks of a data set vary together.
+            parts[-1] = weighted([(task.scale, parts[place]) for place, task in tasks.items()])
+            asked = np.pad(wanted, (0, 1))
+            asked[-1, :-1] = asked[:-1, -1] = np.diag(wanted)
+            at = np.ix_([*rows, -1], [*rows, -1])
+            compared[at] |= asked
+            for place, part in parts.items():
+                values, drawn = part.with_zero().values, variances(part.with_zero())
+                self.difference[place][at] += np.where(asked, values[:, np.newaxis] - values, 0)
+                self.parts[:, place][:, *at] += np.where(asked, drawn.parts, 0)
+                self.fewest[place][at] = np.fmin(self.fewest[place][at], np.where(asked, drawn.fewest, np.inf))
+            for place in tasks:
+                self.n[place, rows] += np.where(np.diag(wanted), parts[place].n, 0)
+            for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True) if self.resamples else ():
+                for place, task in tasks.items():
+                    how = {"resamples": self.resamples, "rng": rng}
+                    swapped = swapped_differences(scores[[a, b]], *known, task.measure, task.grouping, **how)
+                    # Swapping everything turns the sign: either is as likely.
+                    swapped *= shares[place] * rng.choice([-1.0, 1.0], self.resamples)
+                    self.draws[place, rows[a], rows[b]] += swapped
+        for place in (*tasks, -1):
+            self.difference[place][~compared] = np.nan
+
+    def tested(self) -> tuple[Floats, Floats, Floats]:
+        """Return differences, and p and half the width of 95 % intervals by the jackknife."""
+        self.draws[-1] = np.tensordot([task.scale for task in self.tasks], self.draws[:-1], 1)
+        drawn = Variances(self.parts, self.fewest)
+        return self.difference, *drawn.test(self.difference, drawn.cautious)
+
+
+def _share(task: Task, dataset: str, samples: Mapping[str, Sample]) -> float:
+    """Return a data set's share of a task: that of the task's pairs of systems."""
+    pairs = {name: math.comb(samples[name].design.counts[0], 2) for name in task.datasets if name in samples}
+    return pairs[dataset] / sum(pairs.values()) if len(task.datasets) > 1 else 1.0
 
 
 def _signature(samples: Mapping[str, Sample], name: Output) -> str:
@@ -307,29 +295,25 @@ def _signature(samples: Mapping[str, Sample], name: Output) -> str:
     return " / ".join(sorted({sample.signatures[sample.names.index(name)] for sample in of})) or "none"
 
 
-def _tests(difference: Floats, p: Floats, draws: npt.NDArray[np.float32]) -> pd.DataFrame:
+def _tests(difference: Floats, p: Floats, draws: Floats) -> pd.DataFrame:
     """Return a row for each pair of metrics, ``a`` the better one: places of metrics, difference and p-values."""
     one, other = np.nonzero(np.triu(np.isfinite(difference), 1))
     turned = difference[one, other] < 0
     a, b = np.where(turned, other, one), np.where(turned, one, other)
-    p_wmt = np.full(len(one), np.nan)
-    if draws.shape[-1]:
-        # One-sided, as WMT's test is.
-        near = np.abs(draws[one, other]) < np.abs(difference[one, other])[:, np.newaxis] - CLOSE - 1e-6
-        p_wmt = (~near).mean(axis=-1) / 2
-    p = p[one, other]
+    far = np.abs(draws[one, other]) >= np.abs(difference[one, other])[:, np.newaxis] - _NEAR
+    # One-sided, as WMT's test is; some statistics have none.
+    tested = draws.shape[-1] and np.isfinite(draws).all()
+    p, p_wmt = p[one, other], far.mean(axis=-1) / 2 if tested else np.full(len(one), np.nan)
     adjusted = {"p": p, "p_adjusted": holm(p), "p_fdr": benjamini_hochberg(p), "p_wmt": p_wmt}
     return pd.DataFrame({"a": a, "b": b, "difference": difference[a, b]} | adjusted)
 
 
-def _ranks(values: Floats, tests: pd.DataFrame, p: str) -> pd.arrays.IntegerArray:
+def _ranks(values: Floats, tests: pd.DataFrame, p: str) -> list[int | None]:
     """Return the clusters of metrics that do not differ by a p; missing if nothing was tested."""
     matrix = np.full((len(values), len(values)), np.nan)
     matrix[tests["a"], tests["b"]] = matrix[tests["b"], tests["a"]] = tests[p]
-    tested = bool(np.isfinite(matrix).any())
-    return pd.array(
-        [rank if rank and tested else None for rank in rank_clusters(values, matrix).tolist()], dtype="Int32"
-    )
+    tested = np.isfinite(matrix).any()
+    return [rank if rank and tested else None for rank in rank_clusters(values, matrix).tolist()]
 
 
 def pairs_of_systems(

@@ -12,21 +12,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation.correlations import Detail, grouped_measures
+from comperdial.evaluation.correlations import Detail
 from comperdial.evaluation.samples import HUMAN, Sample
-from comperdial.stats import OF_SYSTEMS, Coefficient, Measure
+from comperdial.stats import Coefficient
 from comperdial.stats.coefficients import coefficients
-from comperdial.stats.design import FEWEST_SAMPLED
-from comperdial.stats.jackknife import variances
-from comperdial.stats.pairs import Grouping, replicates
-from comperdial.stats.power import Components, components, components_within
-from comperdial.stats.subsampling import Curve, Varied, sample_curve, subsample_curve
+from comperdial.stats.sizes import Curve, Varied, components, sample_curve, subsample_curve
 
 Floats = npt.NDArray[np.float64]
 # Of these numbers, those that are there; and all that there are.
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 75)
-# Of the statistics within items and systems, those that decide which metric picks the better one; the others go along.
-POWER_OF = {("item", "kendall"), ("item", "acc_eq"), ("system", "acc_eq"), *(("pooled", name) for name in OF_SYSTEMS)}
 # Systems and dialogues to tell metrics apart with: more than there are, too.
 POWER_SIZES = (5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500)
 
@@ -119,52 +113,21 @@ def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling
     name = subsampling.coefficient
     rows: list[dict[str, Any]] = []
     for part in _parts(samples, detail):
-        pairs = _asked(coefficients(part.scores, part.ratings, part.design, [name])[:, 0])
-        differences = components(part.scores, part.ratings, part.design, name, pairs)
-        drawn = ["systems", "dialogues"]
-        if part.design.given:
-            differences, drawn = [replace(one, systems=0.0) for one in differences], ["dialogues"]
-        rows += _power_rows(part, "pooled", name, pairs, differences, drawn)
-        # Statistics within items and systems and of pairs of systems are over the units that all have.
-        units = np.asarray(np.isfinite(part.scores).all(axis=0))
-        if units.sum() < FEWEST_SAMPLED:
-            continue
-        known = part.scores[:, units], part.ratings[units], part.design.of(units)
-        items = np.unique(part.items[units], return_inverse=True)[1].astype(np.intp)
-        for grouping, measure in grouped_measures(part):
-            if (grouping, measure) in POWER_OF:
-                statistic = replicates(
-                    *known, items, [measure], grouping, resamples=detail.resamples, seed=detail.seed
-                )[measure]
-                pairs, drawn = _asked(statistic.values), variances(statistic).named
-                rows += _power_rows(part, grouping, measure, pairs, components_within(statistic, pairs), drawn)
+        values = coefficients(part.scores, part.ratings, part.design, [name])[:, 0]
+        order = [int(row) for row in np.argsort(-values, kind="stable") if not np.isnan(values[row])]
+        pairs = [*pairwise(order), *((order[0], row) for row in order[2:])]
+        for (a, b), pair in zip(pairs, components(part.scores, part.ratings, part.design, name, pairs), strict=True):
+            # Systems that are given bring no variance.
+            known = replace(pair, systems=0.0) if part.design.given else pair
+            names = zip(("metric_a", "output_a", "metric_b", "output_b"), part.names[a] + part.names[b], strict=True)
+            about = part.key | {"grouping": "pooled", "coefficient": name, "difference": pair.difference} | dict(names)
+            systems, dialogues = pair.counts
+            tried = [("dialogues", size, systems, size) for size in sorted({*POWER_SIZES, dialogues})]
+            if not part.design.given:
+                tried += [("systems", size, size, dialogues) for size in sorted({*POWER_SIZES, systems})]
+            rows += [
+                about | {"varied": varied, "size": size, "power": round(known.power(*counts), 4)}
+                for varied, size, *counts in tried
+            ]
     frame = pd.DataFrame(rows, columns=schema.table("power").columns)
     return schema.validate(frame[frame["difference"].notna()], "power")
-
-
-def _asked(values: Floats) -> list[tuple[int, int]]:
-    """Return neighbours in the ranking, and each with the best."""
-    order = [int(row) for row in np.argsort(-values, kind="stable") if not np.isnan(values[row])]
-    return [*pairwise(order), *((order[0], row) for row in order[2:])]
-
-
-def _power_rows(
-    sample: Sample,
-    grouping: Grouping,
-    measure: Measure,
-    pairs: Sequence[tuple[int, int]],
-    differences: Sequence[Components],
-    drawn: Sequence[str],
-) -> Iterator[dict[str, Any]]:
-    for (a, b), pair in zip(pairs, differences, strict=True):
-        names = dict(
-            zip(("metric_a", "output_a", "metric_b", "output_b"), sample.names[a] + sample.names[b], strict=True)
-        )
-        systems, dialogues = pair.counts
-        for varied in drawn:
-            own = systems if varied == "systems" else dialogues
-            for size in sorted({*POWER_SIZES, own}):
-                chance = pair.power(size, dialogues) if varied == "systems" else pair.power(systems, size)
-                numbers = {"size": size, "difference": pair.difference, "power": round(chance, 4)}
-                about = {"grouping": grouping, "coefficient": measure, "varied": varied}
-                yield sample.key | about | names | numbers

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special, stats
+from scipy import special, stats
 from scipy.sparse.csgraph import connected_components
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.intp]
+from comperdial.stats.design import Floats, Integers
+
 # Ties in each pair that make strengths finite, where only their spread over units is needed.
 _SLIGHT = 0.1
 
@@ -48,31 +48,20 @@ def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
     counts = counts + prior / 2 * ((counts + counts.T) > 0)
     if not has_strengths(counts):
         raise ValueError("finite strengths do not exist: some are only ever preferred to the others, or never compared")
-    best = _maximum(counts, np.zeros(len(counts)), np.eye(len(counts)), 1e-12)
-    return best - best.mean()
-
-
-def _maximum(counts: Floats, values: Floats, free: Floats, close: float) -> Floats:
-    """Return the strengths of the highest likelihood, by steps in the directions that are columns of ``free``."""
-    met, won = counts + counts.T, counts.sum(axis=1)
+    values = np.zeros(len(counts))
     for _ in range(200):
-        residual = won - (met * _chances(values)).sum(axis=1)
-        step = free @ np.linalg.solve(free.T @ _curvature(counts, values) @ free, free.T @ residual)
+        expected = ((counts + counts.T) * special.expit(values[:, np.newaxis] - values)).sum(axis=1)
+        step = np.linalg.solve(_curvature(counts, values), counts.sum(axis=1) - expected)
         # A longer step would overshoot from a start far off.
-        step *= min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
-        values = values + step
-        if np.abs(step).max() < close:
+        values += step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
+        if np.abs(step).max() < 1e-12:
             break
-    return values
-
-
-def _chances(values: Floats) -> Floats:
-    return np.asarray(special.expit(values[:, np.newaxis] - values))
+    return values - values.mean()
 
 
 def _curvature(counts: Floats, values: Floats) -> Floats:
     """Return minus the second derivatives of the likelihood; 1 / n holds the mean of strengths where it is."""
-    chance = _chances(values)
+    chance = special.expit(values[:, np.newaxis] - values)
     weights = (counts + counts.T) * chance * (1 - chance)
     return np.asarray(np.diag(weights.sum(axis=1)) - weights + 1 / len(counts))
 
@@ -104,33 +93,27 @@ def uncertainty(votes: Ballots) -> tuple[Floats, Floats, Floats]:
 
     All are NaN if there is one unit only. What met must be connected.
 
-    An interval holds the strengths whose profile likelihood is not too low: twice the difference of the logarithms is at
-    most the square of a quantile of Student's t, of as many degrees of freedom as there are units. It never vanishes,
-    however unanimous the votes are. To the likelihood a tie is added for each competitor but one, spread evenly over the
-    pairs that met, which for two is Jeffreys' prior and Firth's penalty (1993): plain likelihood covers too little where
-    one nearly always wins. Votes of a unit may be alike: the difference is divided by the ratio of the sandwich variance,
-    over units, and that of independent votes. Where some only ever win or lose against the rest, their votes say nothing
-    of how alike those of a unit are, which then count as copies of each other. The tests are Wald's with the same ratio.
-    benchmarks/bradley_terry.py prints what the intervals cover.
+    Intervals and tests are Wald's, with Student's t of as many degrees of freedom as there are units. To the votes a tie is
+    added for each competitor but one, spread evenly over the pairs that met, which for two is Jeffreys' prior and Firth's
+    penalty (1993): without it intervals cover too little where one nearly always wins, and vanish where votes are unanimous.
+    Votes of a unit may be alike: variances are multiplied by the ratio of the sandwich variance, over units, and that of
+    independent votes. Where some only ever win or lose against the rest, their votes say nothing of how alike those of a unit
+    are, which then count as copies of each other. benchmarks/bradley_terry.py prints what the intervals cover.
     """
     wins = votes.wins
     count, n = int(votes.units.max()) + 1, len(wins)
-    low, high, p = np.full(n, np.nan), np.full(n, np.nan), np.full((n, n), np.nan)
     if count < 2:
-        return low, high, p
+        return np.full(n, np.nan), np.full(n, np.nan), np.full((n, n), np.nan)
     met = (wins + wins.T) > 0
     counts = wins + met * (n - 1) / met.sum()
     centre = strengths(counts)
-    inverse = np.linalg.inv(_curvature(counts, centre)) - 1 / n
-    ratio = _ratio(votes, wins)
-    quantile = float(stats.t.ppf(0.975, count))
-    for one in range(n):
-        near = quantile * np.sqrt(inverse[one, one] * ratio[one])
-        low[one], high[one] = (_end(counts, centre, one, quantile**2 * ratio[one], side * near) for side in (-1, 1))
+    inverse, ratio = np.linalg.inv(_curvature(counts, centre)) - 1 / n, _ratio(votes, wins)
     own = np.diag(inverse)
+    reach = stats.t.ppf(0.975, count) * np.sqrt(own * ratio)
     variance = (own[:, np.newaxis] + own - 2 * inverse) * np.maximum(ratio[:, np.newaxis], ratio)
     np.fill_diagonal(variance, 1.0)
-    return low, high, 2 * stats.t.sf(np.abs(centre[:, np.newaxis] - centre) / np.sqrt(variance), count)
+    p = 2 * stats.t.sf(np.abs(centre[:, np.newaxis] - centre) / np.sqrt(variance), count)
+    return centre - reach, centre + reach, p
 
 
 def _ratio(votes: Ballots, wins: Floats) -> Floats:
@@ -156,24 +139,3 @@ def _ratio(votes: Ballots, wins: Floats) -> Floats:
         sizes = np.bincount(votes.units[unanimous])
         least = max(least, float((sizes**2).sum() / sizes.sum()))
     return np.asarray(np.maximum(robust / np.diag(inverse), least))
-
-
-def _end(counts: Floats, centre: Floats, one: int, bound: float, near: float) -> float:
-    """Return the strength of one competitor at which twice the logarithm of its profile likelihood is lower by ``bound``.
-
-    It is searched for about ``near`` off the maximum, on the side of its sign.
-    """
-    n = len(counts)
-    # The others can move, their mean held by what the one's strength leaves.
-    free = np.linalg.svd(np.stack([np.eye(n)[one], np.ones(n)]))[2][2:].T
-    best = float((counts * np.log(_chances(centre))).sum())
-
-    def excess(away: float) -> float:
-        start = centre - away / (n - 1)
-        start[one] = centre[one] + away
-        values = _maximum(counts, start, free, 1e-9) if n > 2 else start
-        return 2 * (best - float((counts * np.log(_chances(values))).sum())) - bound
-
-    while excess(near) < 0:
-        near *= 1.5
-    return float(optimize.brentq(excess, 0.0, near, xtol=1e-6) + centre[one])

@@ -52,7 +52,7 @@ def strengths_figure(strengths: Mapping[str, pd.DataFrame]) -> Figure:
             figure,
             "Preferences",
             "Bradley-Terry strengths",
-            f"Logarithms with a mean of 0; a tie is half a win. Lines are 95 % likelihood intervals by {units}. Systems of "
+            f"Logarithms with a mean of 0; a tie is half a win. Lines are 95 % intervals by {units}. Systems of "
             "different ranks (#) all differ significantly from each other, after Holm's correction.",
         )
     return figure

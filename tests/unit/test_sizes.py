@@ -13,8 +13,7 @@ from scipy import stats
 from comperdial.stats import COEFFICIENTS
 from comperdial.stats.correlation import correlate
 from comperdial.stats.design import Design
-from comperdial.stats.power import Components, components
-from comperdial.stats.subsampling import mean_of, sample_curve, subsample_curve, values_of
+from comperdial.stats.sizes import Components, components, mean_of, sample_curve, subsample_curve
 
 NONE = float("nan")
 
@@ -32,7 +31,8 @@ def _drawn(seed, design, metrics=4):
     return scores, annotators
 
 
-def _oracle(scores, ratings, design, name, chosen):
+def _values(scores, ratings, design, name, chosen):
+    """The coefficients of the chosen units, plainly."""
     found = []
     for row in scores:
         kept = chosen & ~np.isnan(row) & ~np.isnan(ratings)
@@ -41,7 +41,7 @@ def _oracle(scores, ratings, design, name, chosen):
             systems = np.unique(design.systems[kept])
             x, y = (np.array([side[design.systems[kept] == s].mean() for s in systems]) for side in (x, y))
         found.append(correlate(x, y, name).value)
-    return found
+    return np.array(found)
 
 
 @pytest.mark.parametrize("average", [False, True])
@@ -52,11 +52,13 @@ def test_a_subset_has_the_values_of_a_loop(name, average):
     ratings = annotators[0]
     scores[1] = np.round(scores[1])
     scores[2, ::4], scores[3], ratings[::9] = NONE, 1, NONE
-    rng = np.random.default_rng(2)
-    for share in (1.0, 0.5, 0.1, 0.01, 0.0):
-        chosen = rng.random(len(ratings)) < share
-        found = values_of(scores, ratings, design, name, chosen)
-        np.testing.assert_allclose(found, _oracle(scores, ratings, design, name, chosen), rtol=0, atol=1e-12)
+    curve = subsample_curve(scores, ratings[None], design, name, varied="dialogues", sizes=(1, 6), repeats=50, seed=0)
+    single = [_values(scores, ratings, design, name, design.dialogues == code) for code in range(6)]
+    np.testing.assert_allclose(curve.value[1], _values(scores, ratings, design, name, True), atol=1e-12)
+    # So many draws meet each dialogue several times, and the outer 2.5 % of them the lowest and the highest.
+    for of, ends in ((np.nanmin, curve.low), (np.nanmax, curve.high)):
+        np.testing.assert_allclose(ends[0, :3], of(np.array(single)[:, :3], axis=0), atol=1e-12)
+    assert np.isnan(curve.value[:, 3]).all()
 
 
 @pytest.mark.parametrize("varied", ["systems", "dialogues", "annotators"])
@@ -106,16 +108,6 @@ def test_samples_of_a_judge():
     assert curve.agreement[2] == 1
 
 
-def test_means_that_differ_by_rounding_are_tied():
-    # Three systems with the same ratings in another order: sums of tenths differ in the last digit.
-    design = _crossed(4, 3, average=True)
-    ratings = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.3, 0.1], [0.9, 0.8, 0.7]])
-    assert len(set(ratings[:3].cumsum(axis=1)[:, -1])) > 1
-    scores = np.array([[1.0, 2, 3, 4]]).repeat(3, axis=1)
-    found = values_of(scores, ratings.ravel(), design, "spearman", np.full(12, True))
-    assert found[0] == pytest.approx(correlate([1, 2, 3, 4], [1, 1, 1, 2], "spearman").value, abs=1e-12)
-
-
 def test_mean_of_leaves_out_what_is_missing():
     np.testing.assert_array_equal(mean_of(np.array([[1.0, NONE, NONE], [3.0, 5.0, NONE]])), [2.0, 5.0, NONE])
 
@@ -129,7 +121,7 @@ def test_components_are_those_of_leaving_one_out(name, average):
     (found,) = components(scores, ratings, design, name, [(1, 0)])
 
     def effect(chosen):
-        low, high = np.arctanh(values_of(scores, ratings, design, name, chosen))
+        low, high = np.arctanh(_values(scores, ratings, design, name, chosen))
         return high - low
 
     assert found.effect == pytest.approx(effect(np.full(len(ratings), True)))
@@ -233,8 +225,8 @@ def test_predicted_power_is_what_simulated_benchmarks_show(simulated, average):
         return components(drawn.scores.reshape(2, -1), drawn.turn.ravel(), design, "pearson", [(0, 1)])[0]
 
     def p(found):
-        numbers = found.counts
-        return 2 * stats.t.sf(abs(found.effect) / found.variance(*numbers) ** 0.5, found.freedom(*numbers))
+        variance, freedom = found.variance(*found.counts)
+        return 2 * stats.t.sf(abs(found.effect) / variance**0.5, freedom)
 
     rng = np.random.default_rng(22)
     rejected = np.mean([p(pair(rng, 40, 8)) < 0.05 for _ in range(60)])

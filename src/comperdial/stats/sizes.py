@@ -1,0 +1,277 @@
+"""Learning curves, with fewer systems, dialogues, annotators or samples of judges, and the power to tell metrics apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from comperdial.stats import Coefficient
+from comperdial.stats.coefficients import coefficients, influence, over_means, without_each
+from comperdial.stats.correlation import ALPHA, rowwise
+from comperdial.stats.design import Design, Floats, Integers
+from comperdial.stats.means import paired_means
+
+Varied = Literal["systems", "dialogues", "annotators", "samples"]
+VARIED: tuple[Varied, ...] = ("systems", "dialogues", "annotators", "samples")
+# Points and weights of an integral over the quantiles of a variance: good to 1e-5 from two degrees of freedom on.
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+# Half-samples are a fixed design, like an orthogonal array: the same for all metrics, whatever else is drawn.
+_DESIGN, _HALVES = 20, 400
+
+
+class Curve(NamedTuple):
+    """Values of metrics on subsets of rising size.
+
+    ``value``, ``low`` and ``high``, of shape (sizes, metrics), are the mean and the 2.5 % and 97.5 % quantiles over the
+    subsets that have a value; NaN where none has. Subsets of one data set overlap, so the quantiles are the spread of
+    subsets, not a confidence interval; at the full size, of which there is one subset, they meet. ``agreement``, (sizes,),
+    is the mean over subsets of Kendall's tau-b between the metrics' values in the subset and in the whole; ``repeats``,
+    (sizes,), how many subsets were drawn.
+    """
+
+    sizes: Integers
+    value: Floats
+    low: Floats
+    high: Floats
+    agreement: Floats
+    repeats: Integers
+
+
+def subsample_curve(
+    scores: Floats,
+    single: Floats,
+    design: Design,
+    name: Coefficient,
+    *,
+    varied: Varied,
+    sizes: Sequence[int],
+    repeats: int,
+    seed: int,
+) -> Curve:
+    """Correlate metrics with ratings on random subsets of systems, dialogues or annotators, drawn without replacement.
+
+    ``scores`` have the shape (metrics, n), ``single`` ratings (annotators, n); both are NaN where missing. A unit's rating is
+    the mean of those who rated it; of fewer annotators that of the chosen ones, and units that none of them rated take no
+    part. What is drawn for a size, between 1 and what there is, does not depend on the other ``sizes``.
+    """
+    ratings = mean_of(single)
+    count = len(single) if varied == "annotators" else design.counts[varied == "dialogues"]
+
+    # Of a few annotators there are few subsets.
+    @cache
+    def of_taken(taken: tuple[int, ...]) -> Floats:
+        if varied == "annotators":
+            return _values(scores, mean_of(single[list(taken)]), design, name)
+        kept = np.isin(getattr(design, varied), taken)
+        return _values(scores[:, kept], ratings[kept], design.of(kept), name)
+
+    def of_subset(order: Integers, size: int) -> Floats:
+        return of_taken(tuple(sorted(order[:size].tolist())))
+
+    return _curve(of_subset, count, varied, sizes, repeats, seed)
+
+
+def sample_curve(
+    samples: Floats,
+    ratings: Floats,
+    design: Design,
+    name: Coefficient,
+    *,
+    sizes: Sequence[int],
+    repeats: int,
+    seed: int,
+    others: npt.ArrayLike = (),
+) -> Curve:
+    """Correlate with ratings, (n,), the mean of k of the samples that a judge gave for each unit; ``sizes`` are numbers k.
+
+    ``samples`` have the shape (metrics, most samples, n), NaN where missing. A sample of a metric without any score does not
+    exist; in the others a missing score is left out of the mean. A metric with fewer samples than k has no value there.
+    ``others`` are values of metrics without samples, which take part in the ranking that ``agreement`` compares.
+    """
+    exists = np.isfinite(samples).any(axis=2)
+
+    @cache
+    def of_taken(row: int, taken: tuple[int, ...]) -> float:
+        return float(_values(mean_of(samples[row, list(taken)])[np.newaxis], ratings, design, name)[0])
+
+    def of_subset(order: Integers, size: int) -> Floats:
+        values = np.full(len(samples), np.nan)
+        for row, there in enumerate(exists):
+            if there.sum() >= size:
+                values[row] = of_taken(row, tuple(sorted(order[there[order]][:size].tolist())))
+        return values
+
+    whole = [of_taken(row, tuple(np.flatnonzero(there).tolist())) for row, there in enumerate(exists)]
+    return _curve(
+        of_subset, exists.shape[1], "samples", sizes, repeats, seed, np.array(whole), np.asarray(others, float)
+    )
+
+
+def _curve(
+    of_subset: Callable[[Integers, int], Floats],
+    count: int,
+    varied: Varied,
+    sizes: Sequence[int],
+    repeats: int,
+    seed: int,
+    whole: Floats | None = None,
+    others: Floats | tuple[()] = (),
+) -> Curve:
+    """Draw subsets: the first ``size`` of a random order of ``count``."""
+    whole = of_subset(np.arange(count), count) if whole is None else whole
+    rows = []
+    for size in sizes:
+        rng = np.random.default_rng([seed, VARIED.index(varied), size])
+        times = 1 if size == count else repeats
+        drawn = np.stack([of_subset(rng.permutation(count), size) for _ in range(times)])
+        value, ends = mean_of(drawn), np.full((2, len(whole)), np.nan)
+        there = ~np.isnan(value)
+        ends[:, there] = np.nanquantile(drawn[:, there], [0.025, 0.975], axis=0)
+        ranked, reference = (np.array([[*row, *others] for row in side]) for side in (drawn, [whole] * times))
+        rows.append((size, value, *ends, float(mean_of(rowwise(ranked, reference, "kendall"))), times))
+    return Curve(*map(np.array, zip(*rows, strict=True)))
+
+
+def mean_of(table: Floats) -> Floats:
+    """Return the mean over the first axis of what is there; NaN where nothing is."""
+    there = ~np.isnan(table)
+    counts = there.sum(axis=0)
+    means = np.full(table.shape[1:], np.nan)
+    return np.divide(np.where(there, table, 0.0).sum(axis=0), counts, out=means, where=counts > 0)
+
+
+def _values(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -> Floats:
+    """Return the coefficient of each metric over the units that were rated."""
+    rated = ~np.isnan(ratings)
+    return coefficients(scores[:, rated], ratings[rated], design.of(rated), [name])[:, 0]
+
+
+# Power
+
+
+@dataclass(frozen=True)
+class Components:
+    """The difference of two metrics' correlations, also on Fisher's scale (``effect``), and where its variance comes from.
+
+    With S systems and D dialogues the variance of the effect is systems / S + dialogues / D + cells / (S D), a cell being a
+    system in a dialogue. Negative components are put to 0; NaN where there are fewer than two systems or dialogues, or a
+    coefficient is undefined or 1. ``counts`` are the systems and dialogues that they were estimated from.
+    """
+
+    difference: float
+    effect: float
+    systems: float
+    dialogues: float
+    cells: float
+    counts: tuple[int, int]
+
+    def variance(self, systems: int, dialogues: int) -> tuple[float, float]:
+        """Return the variance of the effect with that many systems and dialogues, and Satterthwaite's degrees of freedom."""
+        parts = self.systems / systems, self.dialogues / dialogues, self.cells / (systems * dialogues)
+        free = systems - 1, dialogues - 1, (systems - 1) * (dialogues - 1)
+        spread = sum(part**2 / of for part, of in zip(parts, free, strict=True))
+        return sum(parts), sum(parts) ** 2 / spread if spread > 0 else float("nan")
+
+    def power(self, systems: int, dialogues: int) -> float:
+        """Return the chance that a two-sided t test at 5 % finds the effect; NaN below two systems or dialogues.
+
+        It takes the difference as true, and as large with other numbers (over means of systems it may grow with the
+        dialogues), systems and dialogues as drawn at random from larger sets, and people as rating as reliably.
+        """
+        if min(systems, dialogues) < 2:
+            return float("nan")
+        variance, free = self.variance(systems, dialogues)
+        if not variance > 0:
+            return float("nan")
+        # A mean over the distribution of the standard error, since scipy's noncentral t gives NaN far out.
+        shift = abs(self.effect) / variance**0.5
+        limit = float(stats.t.isf(ALPHA / 2, free)) * np.sqrt(special.chdtri(free, (1 - _POINTS) / 2) / free)
+        beyond = special.ndtr(shift - limit) + special.ndtr(-shift - limit)
+        return float(np.clip(beyond @ _WEIGHTS / 2, 0, 1))
+
+
+def components(
+    scores: Floats, ratings: Floats, design: Design, name: Coefficient, pairs: Sequence[tuple[int, int]]
+) -> list[Components]:
+    """Return the difference of each pair of metrics and its components of variance, over the units that both scored.
+
+    ``scores`` are of shape (metrics, n), NaN where missing, ``ratings`` (n,). With ``design.average`` the correlation is over
+    means of systems. Systems and dialogues should be crossed; a cell without units counts as one that brings nothing.
+    """
+
+    @cache
+    def of(row: int, flags: bytes) -> tuple[float, Floats, Floats, Floats]:
+        units = np.frombuffer(flags, dtype=np.bool_)
+        x, y, inner = scores[row, units], ratings[units], design.of(units)
+        if min(inner.counts) < 2:
+            return float(coefficients(x[np.newaxis], y, inner, [name])[0, 0]), *np.full((3, 2), np.nan)
+        return (_effects_of_means if design.average else _effects)(x, y, inner, name)
+
+    made = []
+    for pair in pairs:
+        units = ~np.isnan(scores[list(pair)]).any(axis=0)
+        systems, dialogues = counts = design.of(units).counts
+        (one, *ours), (other, *theirs) = (of(row, units.tobytes()) for row in pair)
+        of_systems, of_dialogues, cell = (float(np.var(a - b, ddof=1)) for a, b in zip(ours, theirs, strict=True))
+        effect = float(np.arctanh(one) - np.arctanh(other)) if max(abs(one), abs(other)) < 1 else float("nan")
+        # Those of systems and dialogues hold the share of cells, too.
+        of_systems = float(np.maximum(0, of_systems - cell / max(dialogues, 1)))
+        of_dialogues = float(np.maximum(0, of_dialogues - cell / max(systems, 1)))
+        made.append(Components(one - other, effect, of_systems, of_dialogues, cell, counts))
+    return made
+
+
+# A coefficient, and deviations of it on Fisher's scale whose variances are those of systems, dialogues and cells. For the
+# difference of two metrics they are subtracted.
+
+
+def _effects(
+    scores: Floats, ratings: Floats, design: Design, name: Coefficient
+) -> tuple[float, Floats, Floats, Floats]:
+    """Return those over units by influence functions (the infinitesimal jackknife)."""
+    shape = design.counts
+    value, moves = influence(scores, ratings, name)
+    moved = moves / (1 - value**2) if abs(value) < 1 else np.full(len(ratings), np.nan)
+    places = np.ravel_multi_index((design.systems, design.dialogues), shape)
+    sums = np.bincount(places, moved, minlength=shape[0] * shape[1])
+    cells = sums.reshape(shape) * (sums.size / len(ratings))
+    of_systems, of_dialogues = np.asarray(cells.mean(axis=1)), np.asarray(cells.mean(axis=0))
+    rest = cells - of_systems[:, np.newaxis] - of_dialogues + cells.mean()
+    # The variance of residuals is to be one over their degrees of freedom.
+    unbiased = np.sqrt((cells.size - 1) / ((shape[0] - 1) * (shape[1] - 1)))
+    return value, of_systems, of_dialogues, rest.ravel() * unbiased
+
+
+def _effects_of_means(
+    scores: Floats, ratings: Floats, design: Design, name: Coefficient
+) -> tuple[float, Floats, Floats, Floats]:
+    """Return those over means of systems.
+
+    Systems are left out one by one (jackknife). Leaving out one dialogue of a system hardly moves its mean, and a rank
+    then stays or jumps; so dialogues are left out by halves, which moves means as much as sampling does: the same half
+    for all systems, and another half for each.
+    """
+    table, (systems, dialogues) = scores[np.newaxis], design.counts
+    means, rated = paired_means(table, ratings, design)
+    left_out = _fisher(without_each(means, rated[0], np.arange(systems), name)[0])
+    rng = np.random.default_rng(_DESIGN)
+    kept = dialogues // 2
+    common = rng.random((_HALVES, 1, dialogues)).argsort(axis=2)[:, 0] < kept
+    own = rng.random((_HALVES, systems, dialogues)).argsort(axis=2) < kept
+    halved = [_fisher(over_means(table, ratings, design, taken * 1.0, [name])[:, 0, 0]) for taken in (common, own)]
+    # The mean of a part differs from that of the whole with variance v (1 / kept - 1 / all), v being that of one.
+    scale = 1 / np.sqrt(1 / kept - 1 / dialogues)
+    of_dialogues, of_cells = (scale * (half - half.mean()) for half in halved)
+    value = float(rowwise(means, rated, name)[0])
+    return value, -(systems - 1) * (left_out - left_out.mean()), of_dialogues, np.sqrt(systems) * of_cells
+
+
+def _fisher(values: Floats) -> Floats:
+    inside = np.abs(values) < 1
+    return np.where(inside, np.arctanh(np.where(inside, values, 0.0)), np.nan)
