@@ -18,16 +18,11 @@ from comperdial.stats.pairs import within_items
 
 
 def ceilings(samples: Iterable[Sample]) -> pd.DataFrame:
-    """Correlate the ratings of each annotator with the mean of the others'.
+    """Correlate the ratings of each annotator with the mean of the others': table ``ceilings``, pooled and within items.
 
-    Units that the annotator or all others left out do not count. A metric can lie above this: it is held against the
-    mean of all annotators, which is less noisy than the mean of all but one, and one person is noisier than both.
-
-    Returns
-    -------
-    DataFrame
-        Table ``ceilings``, pooled and within items; one row a sample, coefficient and annotator. ``n`` counts units,
-        systems or items, as in table ``correlations``. Annotators who shared nothing with others are left out.
+    Units that the annotator or all others left out do not count, nor annotators who shared none with others; ``n`` is as in
+    table ``correlations``. A metric can exceed this: it is compared with the mean of all annotators, which is less noisy than
+    that of all but one, and one person is noisier than both.
     """
     rows: list[dict[str, Any]] = []
     for sample in samples:

@@ -48,12 +48,11 @@ class Detail:
 
     Attributes
     ----------
-    outputs
-        (metric, output) of the scores that get intervals, tests and the measures of pairs and items; None: all.
-    targets
-        The rated dimensions for which they get them; None: all.
+    outputs, targets
+        (metric, output) of the scores, and the rated dimensions, that get intervals, tests and the measures of pairs and items;
+        None: all.
     resamples, seed
-        How many resamples an interval, a test or a soft accuracy is made of, and their seed.
+        Of an interval, a test or a soft accuracy.
     tests
         Which of ``OF_SYSTEMS`` are tested however many systems there are.
     only
@@ -132,14 +131,8 @@ def correlations(
 ) -> pd.DataFrame:
     """Correlate every output of every metric with the mean rating.
 
-    Parameters
-    ----------
-    samples
-        As :func:`comperdial.evaluation.samples` gives them.
-    detail
-        With it: intervals, statistics within items and within systems, and of pairs of systems, for what it names.
-    expected
-        With it: a row for each output that was to have scores and has none, and what those without a score lack.
+    With ``detail``: intervals, statistics within items and within systems, and of pairs of systems, for what it names. With
+    ``expected``: a row for each output that was to have scores and has none, and what units without a score lack.
 
     Returns
     -------

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import sparse, stats
 
 from comperdial.stats import COEFFICIENTS, Coefficient
-from comperdial.stats.correlation import correlate, rowwise, signs_of
+from comperdial.stats.correlation import correlate, each_rowwise, rowwise, signs_of
 from comperdial.stats.design import Design, Floats, Integers, by_units, codes_of
 from comperdial.stats.means import merge_ties, paired
 
@@ -79,7 +79,6 @@ def over_means(
     (resamples, systems, dialogues). A system of which nothing was drawn takes no part. The rest is as in :func:`coefficients`.
     """
     result = np.full((len(weights), len(scores), len(names)), np.nan)
-    axes = "sd,bd->bs" if weights.ndim == 2 else "sd,bsd->bs"
     shape = design.counts
     cell = design.systems * shape[1] + design.dialogues
     for rows, kept in by_units(scores):
@@ -89,17 +88,19 @@ def over_means(
 
         sides = [*scores[np.ix_(rows, kept)], ratings[kept]]
         # Means are rounded at the mean absolute value, which of numbers of one sign is the mean itself.
-        sums = [(summed(side), summed(np.abs(side)) if side.min() < 0 else np.zeros(shape)) for side in sides]
+        sums = [[summed(part) for part in ((side, np.abs(side)) if side.min() < 0 else (side,))] for side in sides]
         units = summed(np.ones(int(kept.sum())))
         for part in blocks(len(weights), units.size):
-            count = np.einsum(axes, units, weights[part])
+            times = weights[part].astype(np.float64)
+
+            def drawn(side: Floats, times: Floats = times) -> Floats:
+                return times @ side.T if times.ndim == 2 else np.vecdot(times, side)
+
+            count = drawn(units)
             count = np.where(count > 0, count, np.nan)
-            *x, y = (
-                merge_ties(*(np.einsum(axes, side, weights[part]) / count for side in of_side)) for of_side in sums
-            )
+            *x, y = (merge_ties(*(drawn(side) / count for side in of_side)) for of_side in sums)
             for row, side in zip(rows, x, strict=True):
-                for at, name in enumerate(names):
-                    result[part, row, at] = rowwise(side, y, name)
+                result[part, row] = each_rowwise(side, y, names).T
     return result
 
 
@@ -191,7 +192,8 @@ class _Ranked(NamedTuple):
         tied = np.bincount(ranks)[ranks] > 1
         alone = np.bincount(codes[~tied], minlength=clusters)
         squares, cubes = weights**2 @ alone, weights**3 @ alone
-        groups = _summing(codes_of(ranks[tied]), codes[tied], clusters)
+        own = codes_of(ranks[tied])
+        groups = _summing(own, codes[tied], (int(own.max(initial=-1)) + 1, clusters))
         for part in blocks(len(weights), groups.shape[0]):
             times = groups @ np.ascontiguousarray(weights[part].T)
             squares[part] += np.einsum("gr,gr->r", times, times)
@@ -199,9 +201,8 @@ class _Ranked(NamedTuple):
         return cls(ranks, weights @ np.bincount(codes, minlength=clusters), squares, cubes)
 
 
-def _summing(groups: Integers, places: Integers, width: int) -> sparse.csr_array:
-    """Return a sparse matrix (groups, width) that counts each unit's place in its group."""
-    shape = int(groups.max(initial=-1)) + 1, width
+def _summing(groups: Integers, places: Integers, shape: tuple[int, int]) -> sparse.csr_array:
+    """Return a sparse matrix (groups, places) that counts each unit's place in its group."""
     return sparse.csr_array((np.ones(len(groups)), (groups, places)), shape=shape)
 
 
@@ -212,15 +213,14 @@ def _spearman(x: _Ranked, y: _Ranked, codes: Integers, weights: Floats) -> Float
     a level and a cluster are summed before any weight is known.
     """
     levels, clusters = int(y.ranks.max()) + 1, weights.shape[1]
-    group, product = y.ranks * clusters + codes, np.empty(len(weights))
-    table = np.zeros((levels * clusters, clusters))
-    table[: group.max() + 1] = _summing(group, np.arange(len(codes)), len(codes)) @ _standing(x.ranks, codes, clusters)
-    table = table.reshape(levels, clusters, clusters).swapaxes(0, 1).reshape(clusters, -1)
-    cells = np.bincount(group, minlength=levels * clusters).reshape(levels, clusters)
+    group, product = codes * levels + y.ranks, np.empty(len(weights))
+    sums = _summing(group, np.arange(len(codes)), (clusters * levels, len(codes))) @ _standing(x.ranks, codes, clusters)
+    table = sums.reshape(clusters, levels * clusters)
+    cells = np.bincount(group, minlength=clusters * levels).reshape(clusters, levels)
     for part in blocks(len(weights), levels * clusters):
         times = weights[part]
-        sums = np.einsum("rlc,rc->lr", (times @ table).reshape(len(times), levels, clusters), times) / 2
-        product[part] = np.einsum("lr,lr->r", sums, _middle_ranks(np.arange(levels), cells @ times.T)[0])
+        sums = np.vecdot((times @ table).reshape(len(times), levels, clusters), times[:, np.newaxis]) / 2
+        product[part] = np.vecdot(sums, _middle_ranks(np.arange(levels), cells.T @ times.T)[0].T)
     return ratio(product, (x.total**3 - x.cubes) / 12, (x.total**3 - y.cubes) / 12)
 
 
@@ -238,7 +238,7 @@ def _standing(ranks: Integers, codes: Integers, clusters: int) -> npt.NDArray[np
     counts[np.arange(1, len(counts)), codes[np.argsort(ranks, kind="stable")]] = 1
     np.cumsum(counts, axis=0, out=counts)
     edges = np.concatenate([[0], np.cumsum(np.bincount(ranks))])
-    return np.asarray(counts[edges[ranks]] + counts[edges[ranks + 1]] - counts[-1])
+    return counts.take(edges[ranks], axis=0) + counts.take(edges[ranks + 1], axis=0) - counts[-1]
 
 
 def _kendall(x: _Ranked, y: _Ranked, codes: Integers, weights: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -86,58 +87,71 @@ def rowwise(x: Floats, y: Floats, name: Coefficient) -> Floats:
     Pairs with a NaN on either side are left out; NaN where the coefficient is undefined. Kendall's compares all pairs
     of a row.
     """
+    return each_rowwise(x, y, [name])[0]
+
+
+def each_rowwise(x: Floats, y: Floats, names: Sequence[Coefficient]) -> Floats:
+    """Do what :func:`rowwise` does for some coefficients: shape (names, rows)."""
     missing = np.isnan(x) | np.isnan(y)
-    a, b = (np.where(missing, np.nan, side) for side in (x, y))
-    largest, smallest = (of.reduce([a, b], axis=2, initial=np.nan) for of in (np.fmax, np.fmin))
-    varies = (largest > smallest).all(axis=0)
-    results = np.full(len(x), np.nan)
-    if not varies.any():
-        return results
-    a, b, missing = a[varies], b[varies], missing[varies]
-    if name != "pearson":
-        a, b = (np.where(missing, np.nan, _ranks(side)) for side in (a, b))
-    if name == "kendall":
-        results[varies] = _kendall(a, b, missing)
-        return results
-    counts = (~missing).sum(axis=1)
-    sides = []
-    for side in (a, b):
-        mean = np.where(missing, 0.0, side).sum(axis=1) / counts
-        centred = np.where(missing, 0.0, side - mean[:, np.newaxis])
-        # Divided by the largest, so that the squares of tiny or huge scores neither vanish nor overflow.
-        sides.append(centred / np.abs(centred).max(axis=1, keepdims=True))
-    a, b = sides
-    results[varies] = np.clip(np.vecdot(a, b) / np.sqrt(np.vecdot(a, a) * np.vecdot(b, b)), -1, 1)
+    if missing.any():
+        x, y = (np.where(missing, np.nan, side) for side in (x, y))
+    largest, smallest = ([of.reduce(side, axis=1, initial=np.nan) for side in (x, y)] for of in (np.fmax, np.fmin))
+    varies = np.greater(largest, smallest).all(axis=0)
+    results = np.full((len(names), len(x)), np.nan)
+    if not varies.all():
+        x, y, missing = x[varies], y[varies], missing[varies]
+    ranked = [_ranks(side, missing) for side in (x, y)] if set(names) != {"pearson"} and len(x) else []
+    for at, name in enumerate(names if len(x) else ()):
+        if name == "kendall":
+            results[at, varies] = _kendall(ranked, missing)
+        else:
+            results[at, varies] = _pearson(*((x, y) if name == "pearson" else (ranks for ranks, _ in ranked)), missing)
     return results
 
 
-def _ranks(values: Floats) -> npt.NDArray[np.intp]:
-    """Return twice the middle ranks of rows, from 0 on: whole numbers. scipy's rankdata takes three times as long."""
+def _ranks(values: Floats, missing: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return twice the middle ranks of rows, from 0 on, and how many pairs of each row are not tied.
+
+    scipy's rankdata takes three times as long.
+    """
     order, places = np.argsort(values, axis=1), np.arange(values.shape[1])
     ordered = np.take_along_axis(values, order, axis=1)
+    # A missing value, which is last, equals none.
     new = np.ones((len(values), len(places) + 1), dtype=np.bool_)
     new[:, 1:-1] = ordered[:, 1:] != ordered[:, :-1]
     first = np.maximum.accumulate(np.where(new[:, :-1], places, 0), axis=1)
     last = np.minimum.accumulate(np.where(new[:, 1:], places, len(places))[:, ::-1], axis=1)[:, ::-1]
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, first + last, axis=1)
-    return ranks
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, (first + last).astype(np.float64), axis=1)
+    ranks[missing] = np.nan
+    count = len(places) - missing.sum(axis=1)
+    return ranks, (count * (count - 1) - (last - first).sum(axis=1)) / 2
 
 
-def _kendall(x: Floats, y: Floats, missing: npt.NDArray[np.bool_]) -> Floats:
-    """Return tau-b of rows of ranks."""
-    if not missing.any():
-        # Whole numbers of as few bytes as hold them compare fastest.
-        x, y = (side.astype(np.min_scalar_type(2 * x.shape[1])) for side in (x, y))
-    x, y = np.ascontiguousarray(x.T), np.ascontiguousarray(y.T)
-    agree, untied_x, untied_y = np.zeros((3, x.shape[1]))
+def _pearson(x: Floats, y: Floats, missing: npt.NDArray[np.bool_]) -> Floats:
+    sides, counts = [], (~missing).sum(axis=1, keepdims=True)
+    for side in (x, y):
+        there = np.where(missing, 0.0, side) if missing.any() else side
+        centred = there - there.sum(axis=1, keepdims=True) / counts
+        centred[missing] = 0.0
+        # Divided by the largest, so that the squares of tiny or huge scores neither vanish nor overflow.
+        sides.append(centred / np.abs(centred).max(axis=1, keepdims=True))
+    a, b = sides
+    return np.asarray(np.clip(np.vecdot(a, b) / np.sqrt(np.vecdot(a, a) * np.vecdot(b, b)), -1, 1))
+
+
+def _kendall(ranked: Sequence[tuple[Floats, Floats]], missing: npt.NDArray[np.bool_]) -> Floats:
+    """Return tau-b of rows, given ranks and untied pairs of both sides."""
+    # Whole numbers of as few bytes as hold them compare fastest.
+    kind = np.dtype(np.float64) if missing.any() else np.min_scalar_type(2 * missing.shape[1])
+    x, y = (np.ascontiguousarray(ranks.T, dtype=kind) for ranks, _ in ranked)
+    agree = np.zeros(x.shape[1])
     for place in range(len(x) - 1):
         # The sum of 127 signs fits into a byte, and bytes are added fastest.
         for start in range(place + 1, len(x), 127):
             a, b = (signs_of(side[place], side[start : start + 127]) for side in (x, y))
-            for total, pairs in ((agree, a * b), (untied_x, a * a), (untied_y, b * b)):
-                total += np.add.reduce(pairs, axis=0, dtype=np.int8)
-    return np.asarray(agree / np.sqrt(untied_x * untied_y))
+            agree += np.add.reduce(a * b, axis=0, dtype=np.int8)
+    return np.asarray(agree / np.sqrt(ranked[0][1] * ranked[1][1]))
 
 
 def signs_of(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int8]:

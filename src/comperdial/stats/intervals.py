@@ -206,7 +206,7 @@ def posterior_interval(value: float, systems: int, name: Coefficient, confidence
 
 def _of_pearson(r: float, n: int, _: Coefficient, tails: tuple[float, float]) -> tuple[float, float]:
     """Return quantiles of the population's r, from the exact density of the sample's (Hotelling 1953)."""
-    if not abs(r) < 1:
+    if not abs(r) < _PERFECT:
         return float("nan"), float("nan")
     rho = np.tanh(_Z)
     density = (1 - rho**2) ** ((n - 1) / 2) * (1 - rho * r) ** (1.5 - n)
