@@ -105,7 +105,7 @@ STUDIES := all llm_evaluators density local_metrics acute_eval continuity overal
 
 publish: $(if $(DATASETS),publish-all-only,setup)
 	$(RUN) --config 'datasets=[$(PUBLISHED)]' -- $(STUDIES)
-	@! snakemake --list-untracked --config 'datasets=[$(PUBLISHED)]' -- $(STUDIES) 2>&1 | grep -v '\.dvc$$' | grep -E '^results/(studies|notebooks|demo|usr_persona|usr_topical)/' || \
+	@! snakemake --list-untracked --config 'datasets=[$(PUBLISHED)]' -- $(STUDIES) 2>&1 | grep -v '\.dvc$$' | grep -E '^results/(studies|notebooks|personas|demo|usr_persona|usr_topical)/' || \
 	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
 	python workflow/results_page.py
 	for study in usr local_metrics overall; do cp results/studies/$$study/figures/$$study.png docs/images/; done

@@ -26,3 +26,4 @@ rule all:
         [dataset_results(dataset) for dataset in S.chosen],
         [study_results(study, S.chosen) for study in STUDIES],
         [path for name, path in NOTEBOOKS.items() if PAGES[name][1] in S.chosen],
+        "results/personas/personas.json",

@@ -37,7 +37,7 @@ from comperdial.metrics.scoring import expected_of
 from comperdial.perturbations import generated
 
 # Folders below results/ that belong to no data set.
-_FOLDERS = {"local", "notebooks", "studies"}
+_FOLDERS = {"local", "notebooks", "personas", "studies"}
 # Hundreds of jobs ask the same of the one selection that a process has.
 _once = cache
 
@@ -154,9 +154,10 @@ class Selection:
 
     def _check_files(self) -> None:
         """Refuse a wrong name here: with results of an earlier run it would go unnoticed later."""
+        personas = self.config["personas"]
         named = [path for challenge in self.challenges.values() for path in _paths(challenge)]
         named += [entry["file"] for entry in self.own.values()]
-        for path in named:
+        for path in [*named, personas["graph"], personas["constraints"]]:
             if not Path(path).exists():
                 raise ConfigError(f"{path}: no such file or folder", where="params.yaml")
         for name in self.imported:

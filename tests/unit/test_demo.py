@@ -7,6 +7,7 @@ import json
 import pytest
 
 from comperdial.challenge.dialogues import read_dialogues
+from comperdial.challenge.personas import generate, read_constraints, read_graph
 from comperdial.challenge.simulation import read_raters
 from comperdial.challenge.submissions import read_submissions
 
@@ -45,6 +46,12 @@ def test_the_script_makes_the_submissions_that_ship(demo, tmp_path):
     spec.loader.exec_module(script)
     script.main()
     assert gzip.decompress((tmp_path / "submissions/agents.jsonl.gz").read_bytes()) == shipped
+
+
+def test_personas_are_those_that_the_pipeline_draws(root, demo, dialogues):
+    graph, constraints = read_graph(demo / "peacok_kg.json"), read_constraints(root / "data/personas")
+    drawn = [persona.sentences for persona in generate(graph, constraints, count=30, seed=2024)]
+    assert [dialogue.personas[speaker] for dialogue in dialogues for speaker in "AB"] == drawn
 
 
 def test_no_written_response_is_a_reference(demo, dialogues, submissions):

@@ -16,7 +16,7 @@ OWN = "system,history,response,dimension,rating\n" + "".join(
     for number in range(3)
     for system, text, rating in (("a", "hi", 1 + number % 2), ("b", "hello you", 3), ("c", "so it is", 2 + number))
 )
-OWN_TARGETS = ("results/mine/tables/alpha.html",)
+OWN_TARGETS = ("results/mine/tables/alpha.html", "results/personas/personas.json")
 
 
 def git(workdir, *arguments):
@@ -29,6 +29,7 @@ def git(workdir, *arguments):
 @pytest.fixture
 def published(finished, root):
     """Return the finished copy as a git repository whose results have been published like `make publish` does."""
+    finished.snakemake("results/personas/personas.json")
     git(finished, "init", "-q", "-b", "main")
     tracked = (path.relative_to(root).as_posix() for path in (root / "results").rglob("*.dvc"))
     for name in ("provenance.dvc", *(name for name in tracked if (finished.path / name).with_suffix("").is_dir())):

@@ -57,6 +57,7 @@ def test_a_hostile_configuration_reaches_the_commands_as_it_is(hostile):
     ("setting", "value", "message"),
     [
         ("catalogue", "{x}.yaml", "catalogue: got"),
+        ("personas.graph", "-graph.json", "personas.graph: got"),
         ("challenges.mine.submissions", ["a{b}"], r"challenges.mine.submissions\[0\]: got"),
         ("tables.systems", ["--outputs:x"], r"tables.systems\[0\]: got"),
         ("datasets", ["$(touch x)"], r"datasets\[0\]: got"),

@@ -17,6 +17,28 @@ rule read:
         "comperdial read {wildcards.dataset} --output data/tables/{wildcards.dataset} > {log} 2>&1"
 
 
+rule personas:
+    input:
+        graph=config["personas"]["graph"],
+        constraints=[
+            f"{config['personas']['constraints']}/{name}.csv"
+            for name in ("names", "family", "ages", "negative", "gender_neutral")
+        ],
+    output:
+        "results/personas/personas.json",
+    log:
+        "logs/personas.log",
+    params:
+        number=config["personas"]["count"],
+        seed=config["personas"]["seed"],
+        constraints=lambda wildcards, input: str(Path(input.constraints[0]).parent),
+        ages=config["personas"]["default_ages"],
+        code=code("challenge/personas.py"),
+    shell:
+        "comperdial personas {input.graph:q} --constraints {params.constraints:q} --count {params.number} --seed {params.seed}"
+        " --default-ages {params.ages} --output {output} > {log} 2>&1"
+
+
 rule run_agent:
     input:
         agent_files,

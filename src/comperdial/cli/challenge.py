@@ -1,4 +1,4 @@
-"""Commands that make a benchmark: agents, submissions, simulated ratings, ComperDial's form."""
+"""Commands that make a benchmark: personas, agents, submissions, simulated ratings, ComperDial's form."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ _DIALOGUES: Any = {"type": Path, "help": "a file in ComperDial_data.json's form"
 
 def add_commands(commands: Commands) -> None:
     """Add this module's commands."""
+    add = add_command(commands, "personas", _personas, "draw personas from a PeaCoK knowledge graph").add_argument
+    add("graph", type=Path, help="PeaCoK's peacok_kg.json")
+    add("--constraints", type=Path, default=Path("data/personas"), help="default: data/personas")
+    add("--count", type=whole(1), required=True)
+    add("--seed", type=whole(0), required=True)
+    add("--default-ages", type=whole(0), nargs=2, default=[20, 50], metavar=("FROM", "TO"))
+    add("--output", type=output_file, required=True, help="a .json file")
+
     group = commands.add_parser("challenge", help="run agents of CPD Task 1, and read submissions")
     parts = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
@@ -64,6 +72,17 @@ def _add_agent(add: Add, output: str) -> None:
     add("--agent", required=True, metavar="FILE[:CLASS]", help="a Python file with a class, by default UserAgent")
     add("--options", type=json_object, metavar="JSON", help="arguments of the agent's class")
     add("--output", type=output_file, required=True, help=output)
+
+
+def _personas(options: Namespace) -> None:
+    from comperdial.challenge import personas
+
+    youngest, oldest = options.default_ages
+    if youngest > oldest:
+        raise ConfigError(f"ages {youngest} {oldest}", where="--default-ages", expected="the younger age first")
+    constraints = personas.read_constraints(options.constraints, default_ages=(youngest, oldest))
+    graph = personas.read_graph(options.graph)
+    personas.write_personas(graph, constraints, options.output, count=options.count, seed=options.seed)
 
 
 def _system(output: Path) -> str:

@@ -124,6 +124,16 @@ class OwnData(Strict):
     target: Maybe[Text] = None
 
 
+class Personas(Strict):
+    """Personas from a knowledge graph."""
+
+    graph: FilePath
+    constraints: FilePath
+    count: Count
+    seed: Seed
+    default_ages: Annotated[list[int], Field(min_length=2, max_length=2), Expected("two ages")]
+
+
 class ComperdialColumns(Strict):
     """How the two rated files call things."""
 
@@ -526,6 +536,7 @@ class Parameters(JudgingSections):
     catalogue: FilePath
     mirror: Annotated[str | None, Expected("a folder or null")] = None
     challenges: dict[DatasetName, Challenge]
+    personas: Personas
     comperdial: Comperdial
     metrics: Annotated[dict[MetricName, Metric], Field(min_length=1)]
     recorded: Section[dict[MetricName, Recorded]] = {}
