@@ -55,9 +55,8 @@ function valueCell(cell, ceiling) {
 function valueColumns(level, coefficient, cells, details) {
   const key = `${level}.${coefficient}`, group = `${LEVELS[level]}, ${COEFFICIENTS[coefficient]}`;
   const of = (row) => row.cells[key];
-  const any = (name) => cells.some((cell) => cell[name] && !Number.isNaN(cell[name]));
-  const more = (name, label, cell, order) => details && any(name) && { key: `${key}.${name}`, group, label, order,
-    cell: (row) => (of(row) && !row.ceiling && of(row)[name] && !Number.isNaN(of(row)[name]) ? cell(of(row)) : DASH) };
+  const more = (name, label, cell, order) => details && cells.some((one) => !Number.isNaN(one[name])) && { key: `${key}.${name}`, group, label, order,
+    cell: (row) => (of(row) && !row.ceiling && !Number.isNaN(of(row)[name]) ? cell(of(row)) : DASH) };
   return [
     { key, group, label: "Value", order: (row) => of(row)?.value, cell: (row) => valueCell(of(row), row.ceiling) },
     more("low", "95 % interval", (cell) => `[${fixed(cell.low, 3)}, ${fixed(cell.high, 3)}]`, (row) => of(row)?.low),
