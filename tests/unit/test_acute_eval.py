@@ -75,7 +75,9 @@ def test_a_table_of_preferences_has_every_part(mini):
 
 
 def test_figures_have_their_numbers(mini):
-    curves = acute_eval.hours(*mini)[1].set_index(["panel", "line", "hours"])["probability"]
+    inputs, study = mini
+    entry = study["figures"]["acute_eval_hours"] | study["entry"]
+    curves = acute_eval.hours(inputs, study | {"entry": entry})[1].set_index(["panel", "line", "hours"])["probability"]
     # 20 sessions of six minutes: ratings of Y and Z differ by five times their spread, choices do not.
     assert curves["Set: Y, Z", "Likert", 2.0] == 1
     assert curves["Set: Y, Z", "pairwise", 2.0] < 0.1

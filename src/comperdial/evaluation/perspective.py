@@ -29,15 +29,8 @@ POOLED, WITHIN = "pooled", "within"
 INTERLOCUTOR, OUTSIDERS, DIFFERENCE = "interlocutor", "outsiders", "difference"
 OTHER_EYE = "other eye"
 """In the column of metrics: the ratings of the other role."""
-SIMPLE = {
-    "length": "Length",
-    "distinct-2": "Distinct-2",
-    "overlap-last": "Overlap with the last utterance",
-    "overlap-history": "Overlap with the history",
-    "question": "Asks a question",
-    "place": "Place in the dialogue",
-}
-"""Metrics that need no model and no reference, with their labels."""
+SIMPLE = ("length", "distinct-2", "overlap-last", "overlap-history", "question", "place")
+"""Metrics that need no model and no reference."""
 _QUESTION = ("?", "？", "か。", "か・・")
 _ROLES = {"interlocutor": INTERLOCUTOR, "outsider": OUTSIDERS}
 
@@ -209,9 +202,7 @@ def rated_items(
     return frame
 
 
-def in_whose_eye(
-    items: pd.DataFrame, *, metrics: Sequence[str] = tuple(SIMPLE), resamples: int, seed: int
-) -> pd.DataFrame:
+def in_whose_eye(items: pd.DataFrame, *, metrics: Sequence[str] = SIMPLE, resamples: int, seed: int) -> pd.DataFrame:
     """Correlate scores with the ratings of each role by Spearman, and compare the roles where there are two.
 
     ``items`` are :func:`rated_items`'s; intervals resample ``who``. A metric may lack scores (NaN).
