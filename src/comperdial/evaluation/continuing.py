@@ -147,7 +147,7 @@ def evaluate(
 
     ``conversations`` are all of ``chitchat`` or ``convai2``; ``vectors`` are by encoder, of all texts that it reads (models
     of an encoder without them are left out); ``baselines`` are :func:`baseline_scores`'s; ``resamples``, of users, are for
-    intervals. Returns the measures (docs/continuity-prediction.md has the columns), and each reply's probability by split, model and
+    intervals. Returns the measures (columns: docs/continuity-prediction.md), and each reply's probability by split, model and
     kind of user.
     """
     rows: list[dict[str, Any]] = []
