@@ -118,9 +118,7 @@ def _section(shown: pd.DataFrame, head: str, study: Study, titles: dict[str, str
     texts = [
         correlations.with_interval(record, starred=record["responses"] != WITHIN) for record in shown.to_dict("records")
     ]
-    # As objects: pandas would make plain texts of ranked ones.
-    text = pd.Series(texts, shown.index, dtype=object)
-    placed = shown.assign(text=text, group="Data set", head=shown["dataset"].map(titles))
+    placed = shown.assign(text=texts, group="Data set", head=shown["dataset"].map(titles))
     order = [("Data set", titles[name]) for name in study["datasets"]]
     wide = arranged(placed, {"label": head}, ["group", "head"], order=order)
     means = shown.groupby("label")["value"].agg(["mean", "count"])
