@@ -48,10 +48,10 @@ def mini(tmp_path_factory, root):
 
 
 def test_a_property_of_the_dominant_system_does_not_choose_among_the_others(mini):
-    found = acute_eval.metrics(*mini).frame.set_index(["metric", "of"])
-    assert found.loc[("words", "all"), "value"] == pytest.approx((120 + 30) / 180)
-    assert found.loc[("words", "others"), "value"] == 0.5
-    assert found.loc[("the same worker's Likert rating", "all"), "spearman"] == pytest.approx(1)
+    result = acute_eval.metrics(*mini).frame.set_index(["metric", "of"])
+    assert result.loc[("words", "all"), "value"] == pytest.approx((120 + 30) / 180)
+    assert result.loc[("words", "others"), "value"] == 0.5
+    assert result.loc[("the same worker's Likert rating", "all"), "spearman"] == pytest.approx(1)
 
 
 def test_reported_values_are_in_a_section_of_their_own(mini):
