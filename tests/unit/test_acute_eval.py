@@ -48,10 +48,10 @@ def mini(tmp_path_factory, root):
 
 
 def test_a_property_of_the_dominant_system_does_not_choose_among_the_others(mini):
-    found = acute_eval.metrics(*mini).frame.set_index(["metric", "of"])
-    assert found.loc[("words", "all"), "value"] == pytest.approx((120 + 30) / 180)
-    assert found.loc[("words", "others"), "value"] == 0.5
-    assert found.loc[("the same worker's Likert rating", "all"), "spearman"] == pytest.approx(1)
+    result = acute_eval.metrics(*mini).frame.set_index(["metric", "of"])
+    assert result.loc[("words", "all"), "value"] == pytest.approx((120 + 30) / 180)
+    assert result.loc[("words", "others"), "value"] == 0.5
+    assert result.loc[("the same worker's Likert rating", "all"), "spearman"] == pytest.approx(1)
 
 
 def test_reported_values_are_in_a_section_of_their_own(mini):
@@ -75,7 +75,9 @@ def test_a_table_of_preferences_has_every_part(mini):
 
 
 def test_figures_have_their_numbers(mini):
-    curves = acute_eval.hours(*mini)[1].set_index(["panel", "line", "hours"])["probability"]
+    inputs, study = mini
+    entry = study["figures"]["acute_eval_hours"] | study["entry"]
+    curves = acute_eval.hours(inputs, study | {"entry": entry})[1].set_index(["panel", "line", "hours"])["probability"]
     # 20 sessions of six minutes: ratings of Y and Z differ by five times their spread, choices do not.
     assert curves["Set: Y, Z", "Likert", 2.0] == 1
     assert curves["Set: Y, Z", "pairwise", 2.0] < 0.1

@@ -51,16 +51,16 @@ def chats_file(folder, chats):
 
 def talks(count, speakers=("a", "b"), gap=3600.0):
     """Return conversations of five utterances; every other one ends with a question that nobody answers."""
-    found = []
+    result = []
     for number in range(count):
         one, other = (f"{name}{number % 3}" for name in speakers)
-        said = [(one, "hello"), (other, "hi"), (one, "nice day"), (other, "tell me more please")]
-        said.append((one, "bye now") if number % 2 else (one, "bye then"))
+        messages = [(one, "hello"), (other, "hi"), (one, "nice day"), (other, "tell me more please")]
+        messages.append((one, "bye now") if number % 2 else (one, "bye then"))
         users = {one: str(1 + number % 3), other: str(11 + number % 3)}
         systems = dict.fromkeys((one, other), "person")
-        texts = merged(Message(speaker, text) for speaker, text in said)
-        found.append(Conversation(f"t-{number:03d}", number * gap, texts, users=users, systems=systems))
-    return found
+        texts = merged(Message(speaker, text) for speaker, text in messages)
+        result.append(Conversation(f"t-{number:03d}", number * gap, texts, users=users, systems=systems))
+    return result
 
 
 def test_a_reply_is_positive_if_its_user_goes_on_within_half_an_hour(tmp_path):
@@ -140,8 +140,8 @@ def test_an_evaluation_compares_every_model_with_none_and_with_the_majorities():
     turns = pd.DataFrame(
         [{"item_id": s.id, "baseline": "selection", "value": float(s.turn)} for s in samples(talks(60))]
     )
-    found, scores = continuing.evaluate("convai2", talks(60), {}, turns, resamples=50)
-    whole = found.query("group == 'all' and rate == 'balanced'").set_index(["model", "user", "measure", "against"])[
+    result, scores = continuing.evaluate("convai2", talks(60), {}, turns, resamples=50)
+    whole = result.query("group == 'all' and rate == 'balanced'").set_index(["model", "user", "measure", "against"])[
         "value"
     ]
     assert whole["global majority", "none", "accuracy", ""] == 0.5
@@ -151,7 +151,7 @@ def test_an_evaluation_compares_every_model_with_none_and_with_the_majorities():
     assert whole["form", "token", "auc", "none"] == pytest.approx(difference)
     assert ("selection", "none", "auc", "") in whole.index
     assert set(scores["rate"]) == {"balanced", "natural"}
-    assert found["low"].le(found["value"] + 1e-12).all() and found["value"].le(found["high"] + 1e-12).all()
+    assert result["low"].le(result["value"] + 1e-12).all() and result["value"].le(result["high"] + 1e-12).all()
 
 
 def test_agreement_with_ratings_is_pooled_and_within():
@@ -173,15 +173,15 @@ def test_cross_fitting_leaves_a_conversation_out_of_its_own_model(monkeypatch):
     monkeypatch.setattr(
         continuity, "fit", lambda features, train, *rest: seen.append(train) or fit(features, train, *rest)
     )
-    found = continuing.crossfitted(talks(30), "form", "none", 1.0, {})
-    assert set(found) == {sample.id for sample in samples(talks(30))}
+    result = continuing.crossfitted(talks(30), "form", "none", 1.0, {})
+    assert set(result) == {sample.id for sample in samples(talks(30))}
     assert [len({sample.conversation.id for sample in train}) for train in seen] == [24] * 5
 
 
 def test_files_hold_no_text_and_no_name(tmp_path, monkeypatch):
     chats = [[{**m, "timestamp": sent("", "", 60 * n)["timestamp"]} for m in CHAT] for n in range(20)]
-    found = chitchat.conversations("chitchat", chats_file(tmp_path, chats))
-    monkeypatch.setattr("comperdial.data.continuations.read_conversations", lambda *_: found)
+    result = chitchat.conversations("chitchat", chats_file(tmp_path, chats))
+    monkeypatch.setattr("comperdial.data.continuations.read_conversations", lambda *_: result)
     paths = {name: str(tmp_path / f"{name}.parquet") for name in ("output", "scores", "continuations")}
     options = [text for name, path in paths.items() for text in (f"--{name}", path)]
     assert main(["continuity", "models", "chitchat", "--vectors", "--baselines", "--resamples", "10", *options]) == 0
@@ -247,8 +247,8 @@ def test_identity_gives_the_level_and_text_what_is_within_persons():
         # The test part has no influence on a prediction.
         np.testing.assert_array_equal(one.values, other.values)
         made[name] = one.values[test]
-    found = by_person(made, frame["interlocutor"][test], frame["person"][test], resamples=200, seed=1)[0]
-    value = found.set_index(["prediction", "measure"])["value"]
+    result = by_person(made, frame["interlocutor"][test], frame["person"][test], resamples=200, seed=1)[0]
+    value = result.set_index(["prediction", "measure"])["value"]
     assert value["both", "pooled"] > 0.9 > value["text", "pooled"] + 0.2
     assert min(value["text", "within"], value["both", "within"]) > 0.7
     # The same for all of a person's exchanges: it does not correlate.
@@ -272,8 +272,8 @@ def test_by_person_agrees_with_numpy():
 
 def responses_of(texts, histories):
     ids = [f"d{n}" for n in range(len(texts))]
-    said = [[{"speaker": "A", "text": text} for text in history] for history in histories]
-    contexts = pd.DataFrame({"context_id": ids, "dialogue_id": ids, "turn": range(len(texts)), "history": said})
+    spoken = [[{"speaker": "A", "text": text} for text in history] for history in histories]
+    contexts = pd.DataFrame({"context_id": ids, "dialogue_id": ids, "turn": range(len(texts)), "history": spoken})
     return pd.DataFrame({"context_id": ids, "system_id": "s", "response": texts}), contexts
 
 
@@ -293,9 +293,9 @@ def test_whose_eye_ranks_metrics_by_role():
     items = pd.DataFrame(rng.normal(size=(200, 2)), columns=names).assign(who=np.repeat(np.arange(20), 10))
     for role, name in zip(("interlocutor", "outsiders"), names, strict=True):
         items[role] = items[name] + rng.normal(size=200)
-    found = in_whose_eye(items, metrics=names, resamples=200, seed=1).set_index(["metric", "role"])
-    assert found["rank"]["length", "interlocutor"] == found["rank"]["question", "outsiders"] == 1
-    apart = found.loc[("length", "difference")]
+    result = in_whose_eye(items, metrics=names, resamples=200, seed=1).set_index(["metric", "role"])
+    assert result["rank"]["length", "interlocutor"] == result["rank"]["question", "outsiders"] == 1
+    apart = result.loc[("length", "difference")]
     assert apart["low"] > 0 and apart["p"] < 0.01
 
 

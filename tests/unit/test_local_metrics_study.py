@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from comperdial import schema
+from comperdial.config.studies import read_study
 from comperdial.core.errors import UnknownNameError
 from comperdial.report import render
 from comperdial.studies import local_metrics
@@ -82,6 +83,7 @@ def made(tmp_path: Path) -> tuple[dict[str, list[Path]], dict[str, Any]]:
             inputs[name].append(path)
     inputs["costs"][0].write_text("metric,seconds,usd,how,machine,date\nlocal,12.3,0,measured,a laptop,2026-01-01\n")
     entry = {"name": "local_metrics", "rows": ROWS, "title": "T", "caption": "C."}
+    entry["columns"] = read_study("local_metrics")["tables"]["local_metrics"]["columns"]
     study = {"name": "local_metrics", "datasets": ["one", "two"], "planned_contrasts": [PLANNED], "entry": entry}
     return inputs, study | {"tables": {"local_metrics": entry}}
 

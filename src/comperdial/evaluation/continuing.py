@@ -47,10 +47,6 @@ BASELINES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
 """Metric, output and options in place of RUBER and of Deep-FM."""
 # The likelihood is slow.
 _MOST_LIKELY = {"validation": 200, "test": 500}
-COLUMNS = (
-    "dataset", "split", "rate", "group", "model", "user", "measure", "against", "value", "low", "high",
-    "n", "positives", "users", "penalty",
-)  # fmt: skip
 
 
 def baselines_here() -> list[str]:
@@ -122,10 +118,7 @@ def _compared(
         here = (known >= least) & (known <= most) & ~np.isnan(own.scores)
         if not here.any():
             continue
-        about = {
-            "group": group, "model": name, "user": user, "n": int(here.sum()), "positives": int(truth[here].sum()),
-            "users": len(np.unique(users[here])), "penalty": own.penalty,
-        }  # fmt: skip
+        counts = {"n": int(here.sum()), "positives": int(truth[here].sum()), "users": len(np.unique(users[here]))}
         others = {"": (name, user)}
         others |= {majority: (majority, "none") for majority in MAJORITIES} if own.penalty is not None else {}
         others |= {"none": (name, "none")} if user != "none" else {}
@@ -138,7 +131,8 @@ def _compared(
                 base, of_base = estimated(other, here.tobytes())[measure]
                 value, drawn = value - base, drawn - of_base
             low, high = classification.interval(drawn)
-            yield about | {"measure": measure, "against": against, "value": value, "low": low, "high": high}
+            about = {"group": group, "model": name, "user": user, "measure": measure, "against": against}
+            yield about | {"value": value, "low": low, "high": high} | counts | {"penalty": own.penalty}
 
 
 def evaluate(
@@ -153,7 +147,8 @@ def evaluate(
 
     ``conversations`` are all of ``chitchat`` or ``convai2``; ``vectors`` are by encoder, of all texts that it reads (models
     of an encoder without them are left out); ``baselines`` are :func:`baseline_scores`'s; ``resamples``, of users, are for
-    intervals. Returns the measures (:data:`COLUMNS`), and each reply's probability by split, model and kind of user.
+    intervals. Returns the measures (columns: docs/continuity-prediction.md), and each reply's probability by split, model and
+    kind of user.
     """
     rows: list[dict[str, Any]] = []
     scored: list[pd.DataFrame] = []
@@ -191,7 +186,7 @@ def evaluate(
             known = np.array([histories.conversations(one.user_id) for one in asked])
             groups = [*_GROUPS] if kind == "balanced" else ["all"]
             rows += [about | row for row in _compared(asked, known, answers, groups, resamples)]
-    return pd.DataFrame(rows, columns=list(COLUMNS)), pd.concat(scored, ignore_index=True)
+    return pd.DataFrame(rows), pd.concat(scored, ignore_index=True)
 
 
 def _ids(asked: Sequence[Sample]) -> list[str]:

@@ -175,7 +175,6 @@ def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[flo
     metric were made in different ways.
     """
     signatures: dict[str, str] = {}
-    groups_of: dict[str, set[str]] = {}
     for one in sets:
         for name, signature in one.signatures.items():
             if signature and signatures.setdefault(name, signature) != signature:
@@ -183,11 +182,9 @@ def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[flo
                     f"the scores of {name} on {one.dataset} were made by {signature}",
                     expected=f"{signatures[name]}, as on other data sets",
                 )
-        for key in one.contexts:
-            groups_of.setdefault(str(key), set()).add(one.group)
-    contexts: dict[str, list[str]] = {}
-    for key, groups in sorted(groups_of.items()):
-        contexts.setdefault("+".join(sorted(groups)), []).append(key)
+    known = pd.DataFrame([(str(key), one.group) for one in sets for key in one.contexts], columns=["key", "group"])
+    groups = known.drop_duplicates().sort_values("group").groupby("key")["group"].agg("+".join)
+    contexts = {str(left): " ".join(own.index) for left, own in groups.groupby(groups)}
     fits = {}
     for left in ["", *sorted({one.group for one in sets} | contexts.keys())]:
         seen = [one for one in sets if one.group not in left.split("+")]
@@ -202,7 +199,7 @@ def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[flo
         "signatures": signatures,
         "parts": {part: list(names) for part, names in features.parts.items()},
         "fits": fits,
-        "contexts": {left: " ".join(keys) for left, keys in sorted(contexts.items())},
+        "contexts": contexts,
     }
 
 

@@ -29,15 +29,8 @@ POOLED, WITHIN = "pooled", "within"
 INTERLOCUTOR, OUTSIDERS, DIFFERENCE = "interlocutor", "outsiders", "difference"
 OTHER_EYE = "other eye"
 """In the column of metrics: the ratings of the other role."""
-SIMPLE = {
-    "length": "Length",
-    "distinct-2": "Distinct-2",
-    "overlap-last": "Overlap with the last utterance",
-    "overlap-history": "Overlap with the history",
-    "question": "Asks a question",
-    "place": "Place in the dialogue",
-}
-"""Metrics that need no model and no reference, with their labels."""
+SIMPLE = ("length", "distinct-2", "overlap-last", "overlap-history", "question", "place")
+"""Metrics that need no model and no reference."""
 _QUESTION = ("?", "？", "か。", "か・・")
 _ROLES = {"interlocutor": INTERLOCUTOR, "outsider": OUTSIDERS}
 
@@ -54,18 +47,13 @@ def by_person(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Correlate predictions with scores over all items and, with ``within``, also within persons.
 
-    Parameters
-    ----------
-    predictions
-        Each of shape (n,). An item that lacks one of them (NaN) is left out of all.
-    scores, persons
-        Shape (n,), no NaN; intervals resample persons.
+    All arrays have shape (n,); an item that lacks a prediction (NaN) is left out. Intervals (95 %) resample persons.
 
     Returns
     -------
     values
         ``prediction``, ``measure`` (:data:`POOLED`, or :data:`WITHIN`: both sides minus the person's mean), ``value``, ``low``,
-        ``high`` (95 %), ``n`` items, ``persons``. Missing where a side does not vary.
+        ``high``, ``n`` items, ``persons``. Missing where a side does not vary.
     differences
         ``prediction``, ``other``, ``measure``, ``difference``, ``low``, ``high``, ``p`` (two-sided; Student's t, persons left out
         one by one).
@@ -165,18 +153,10 @@ def rated_items(
 ) -> pd.DataFrame:
     """Read the items of a data set that every role rated in a dimension, scored as by :func:`simple_scores`.
 
-    Parameters
-    ----------
-    outsiders
-        The source whose ratings are outsiders', for a data set without table ``annotators``, which holds the roles.
-    ieval
-        iEval's ``dialogue_id``, ``system_id`` and ``likert``: how interlocutors rated the dialogues of ieval_dial.
-
-    Returns
-    -------
-    DataFrame
-        A row for each response, or dialogue if these were rated: the metrics, a column for each role's mean rating, ``who``
-        (what intervals resample) and ``level``. A SchemaError is raised if there is none.
+    ``outsiders`` is the source whose ratings are outsiders', for a data set without table ``annotators``, which holds the
+    roles; ``ieval`` has iEval's ``dialogue_id``, ``system_id`` and ``likert``: how interlocutors rated ieval_dial's dialogues.
+    Returns a row for each response, or dialogue if these were rated: the metrics, each role's mean rating, ``who`` (what
+    intervals resample) and ``level``. Raises SchemaError if there is none.
     """
     ratings = schema.ratings_in(folder)
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
@@ -209,9 +189,7 @@ def rated_items(
     return frame
 
 
-def in_whose_eye(
-    items: pd.DataFrame, *, metrics: Sequence[str] = tuple(SIMPLE), resamples: int, seed: int
-) -> pd.DataFrame:
+def in_whose_eye(items: pd.DataFrame, *, metrics: Sequence[str] = SIMPLE, resamples: int, seed: int) -> pd.DataFrame:
     """Correlate scores with the ratings of each role by Spearman, and compare the roles where there are two.
 
     ``items`` are :func:`rated_items`'s; intervals resample ``who``. A metric may lack scores (NaN).

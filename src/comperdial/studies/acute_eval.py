@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,23 +23,7 @@ from comperdial.stats.win_rate import binomial_p, votes_needed
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Sizes of the simulated studies: votes, and sessions of workers.
-_SIZES, _SESSIONS = (10, 20, 40, 80, 160, 320, 640), (5, 10, 20, 40, 80, 160, 240)
-_RATES = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
-_DRAWS = 1000
 _LIKERT = "the same worker's Likert rating"
-# The columns of the overview, by what the summary of an analysis calls them.
-_COUNTS = {
-    "votes": ("Votes", "all"),
-    "ties": ("Votes", "ties"),
-    "systems": ("", "Systems"),
-    "pairs": ("Pairs of systems", "all"),
-    "p": ("Pairs of systems", "differ, binomial"),
-    "p_holm": ("Pairs of systems", "Holm"),
-    "p_dialogue": ("Pairs of systems", "by dialogue"),
-    "circles": ("", "Circles"),
-}
-_AGREEMENT = {"agreement": "agree", "alpha": "alpha"}
 
 
 def _votes(inputs: Inputs, study: Study) -> dict[str, pd.DataFrame]:
@@ -63,26 +47,28 @@ def preferences(inputs: Inputs, study: Study) -> Table:
 
 def overview(inputs: Inputs, study: Study) -> Table:
     """Show what public preferences say and, in a section of its own, what the paper reports."""
-    rows: list[dict[str, Any]] = []
-    planned = []
+    entry, rows, planned = study["entry"], [], []
     for title, votes in _votes(inputs, study).items():
         result = analyse(votes, **_how(study))
-        rows.append({"data": f"{title}, {votes['question'].iloc[0]}"} | result.summary)
+        row: dict[str, Any] = {"data": f"{title}, {votes['question'].iloc[0]}"}
+        rows.append(row | result.summary)
         planned.append(f"{title}: {planner_sentence(result.matrix)}")
     texts = {("", "Data, question"): [row["data"] for row in rows]}
-    texts |= {head: [count(row[name]) for row in rows] for name, head in _COUNTS.items()}
-    texts |= {("Two annotators", head): [estimate(row, n) for row in rows] for n, head in _AGREEMENT.items()}
-    needed = [{"Win rate": f"{rate:.2f}", "Votes for one of the two": count(votes_needed(rate))} for rate in _RATES]
+    texts |= {tuple(head): [count(row[name]) for row in rows] for name, head in entry["counts"].items()}
+    for name, head in {"agreement": "agree", "alpha": "alpha"}.items():
+        texts["Two annotators", head] = [estimate(row, name) for row in rows]
+    rates = {f"{rate:.2f}": count(votes_needed(rate)) for rate in entry["win_rates"]}
     names = {"what": "What", "value": "Reported", "place": "Section of the paper"}
     reported = read_table(inputs["statements"][0])[[*names]].astype(str).rename(columns=names)
     sections = [
         Section("Public preferences, analysed here", pd.DataFrame(texts)),
-        Section("Votes that a study needs", pd.DataFrame(needed)),
+        Section(
+            "Votes that a study needs", pd.DataFrame(rates.items(), columns=["Win rate", "Votes for one of the two"])
+        ),
         Section("Reported by the paper, of its own data", reported),
     ]
-    frame = pd.DataFrame(rows)[["data", *_COUNTS]]
-    named = {"p": "binomial", "p_holm": "holm", "p_dialogue": "dialogue"}
-    return described(study, frame.rename(columns=named), sections, *planned)
+    frame = pd.DataFrame(rows)[["data", *entry["counts"]]]
+    return described(study, frame.rename(columns=entry["named"]), sections, *planned)
 
 
 def metrics(inputs: Inputs, study: Study) -> Table:
@@ -139,14 +125,18 @@ def _joined(frames: Mapping[str, pd.DataFrame], column: str) -> pd.DataFrame:
 def hours(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the probability that a study finds a difference against person-hours, as the paper's figure does."""
     (title, ranked), *others = _votes(inputs, study).items()
-    dialogues, entry, seed = read_table(inputs["dialogues"][0]), study["entry"], study["seed"]
-    panels = {f"{title}: {a}, {b}": likert_curves(ranked, dialogues, a, b, seed=seed) for a, b in entry["close"]}
-    panels |= {other: pairwise_curves(votes, seed=seed) for other, votes in others}
+    dialogues, entry = read_table(inputs["dialogues"][0]), study["entry"]
+    drawing = {"draws": entry["draws"], "seed": study["seed"]}
+    panels = {
+        f"{title}: {a}, {b}": likert_curves(ranked, dialogues, a, b, entry["sessions"], **drawing)
+        for a, b in entry["close"]
+    }
+    panels |= {other: pairwise_curves(votes, entry["votes"], **drawing) for other, votes in others}
     curves = _joined(panels, "panel")
     return significance_figure(curves, entry["title"], entry["notes"]), curves
 
 
-def pairwise_curves(votes: pd.DataFrame, *, seed: int) -> pd.DataFrame:
+def pairwise_curves(votes: pd.DataFrame, sizes: Sequence[int], *, draws: int, seed: int) -> pd.DataFrame:
     """Return how likely studies of several sizes are to find a difference, the mean over all pairs of systems.
 
     Votes, ties among them, are drawn from those on a pair, with replacement; each takes their median time. Binomial test
@@ -156,14 +146,16 @@ def pairwise_curves(votes: pd.DataFrame, *, seed: int) -> pd.DataFrame:
     for _, frame in votes.groupby(["a", "b"], sort=False):
         shares = [float((frame["won"] == code).mean()) for code in (1.0, 0.0, 0.5)]
         rng, seconds = np.random.default_rng(seed), float(frame["seconds"].median())
-        for size in _SIZES:
-            wins, losses, _ = rng.multinomial(size, shares, size=_DRAWS).T
+        for size in sizes:
+            wins, losses, _ = rng.multinomial(size, shares, size=draws).T
             significant = float((binomial_p(wins, wins + losses) <= ALPHA).mean())
             rows.append({"votes": size, "hours": size * seconds / 3600, "probability": significant})
     return pd.DataFrame(rows).groupby("votes", as_index=False).mean().assign(line="pairwise")
 
 
-def likert_curves(votes: pd.DataFrame, ratings: pd.DataFrame, a: str, b: str, *, seed: int) -> pd.DataFrame:
+def likert_curves(
+    votes: pd.DataFrame, ratings: pd.DataFrame, a: str, b: str, sizes: Sequence[int], *, draws: int, seed: int
+) -> pd.DataFrame:
     """Return how likely studies with the same workers are to find a difference by rankings, and by Likert ratings.
 
     Whole sessions of workers are drawn with replacement. Rankings: binomial test over votes for one of the two. Likert: paired
@@ -179,8 +171,8 @@ def likert_curves(votes: pd.DataFrame, ratings: pd.DataFrame, a: str, b: str, *,
     seconds = ratings.groupby("annotator_id")["seconds"].first().median()
     rng = np.random.default_rng(seed)
     rows = []
-    for size in _SESSIONS:
-        drawn = rng.integers(len(sessions), size=(_DRAWS, size))
+    for size in sizes:
+        drawn = rng.integers(len(sessions), size=(draws, size))
         total, square, n, wins, losses = (sessions[name].to_numpy()[drawn].sum(axis=1) for name in sessions)
         spread = np.sqrt(np.maximum(square - total**2 / n, 0) / (n - 1) / n)
         with np.errstate(divide="ignore", invalid="ignore"):

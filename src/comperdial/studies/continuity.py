@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial.evaluation.continuing import BASELINES
-from comperdial.evaluation.perspective import DIFFERENCE, INTERLOCUTOR, OTHER_EYE, OUTSIDERS, POOLED, SIMPLE, WITHIN
+from comperdial.evaluation.perspective import DIFFERENCE, INTERLOCUTOR, OTHER_EYE, OUTSIDERS, POOLED, WITHIN
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.plots import style
 from comperdial.report.render import (
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Record = Mapping[Any, Any]
-_CHATS: Mapping[Any, str] = {"chitchat": "Chit-Chat", "convai2": "ConvAI2", "topical_chat": "Topical-Chat"}
 
 
 def _paper(inputs: Inputs, table: int) -> pd.DataFrame:
@@ -170,6 +169,7 @@ def conversations(inputs: Inputs, study: Study) -> Table:
 def continuing(inputs: Inputs, study: Study) -> Table:
     """Show how well it is predicted whether a user goes on: ours on other chats, and the paper's on X."""
     entry, paper, measures = study["entry"], _paper(inputs, 4), _measures(inputs).assign(note="")
+    titles = entry["titles"]
     absent = []
     for dataset, part in measures.groupby("dataset", sort=False):
         lacking = [name for name in (*ENCODERS, *BASELINES) if name not in set(part["model"])]
@@ -187,9 +187,9 @@ def continuing(inputs: Inputs, study: Study) -> Table:
         wide.insert(0, ("", "The paper's kind"), [alike.get(key) for key in wide.index])
         wide["Of", "replies"] = ["not run" if pd.isna(n) else count(n) for n in first["n"]]
         wide["Of", "users"] = list(first["users"].map(count))
-        sections.append(Section(f"{_CHATS[chat]}, split by {split}, {rate} rate", wide))
-    notes = [f"{_CHATS[dataset]}: no results" for dataset in entry["chats"] if dataset not in {*measures["dataset"]}]
-    notes += [f"{_CHATS[row['dataset']]}, {row['model']}: {row['note']}" for row in absent]
+        sections.append(Section(f"{titles[chat]}, split by {split}, {rate} rate", wide))
+    notes = [f"{titles[dataset]}: no results" for dataset in entry["chats"] if dataset not in {*measures["dataset"]}]
+    notes += [f"{titles[row['dataset']]}, {row['model']}: {row['note']}" for row in absent]
     return described(study, _tidy(paper, shown, model="row", measure="column"), sections, *notes)
 
 
@@ -203,7 +203,7 @@ def liking(inputs: Inputs, study: Study) -> Table:
     for (dataset, replies, of), part in ours.groupby(["dataset", "replies", "of"], sort=False):
         wide = _wide(part, {"predictor": "Predictor"}, measures)
         wide["Ours", "items"] = list(part.drop_duplicates("predictor")["n"].map(count))
-        sections.append(Section(f"{_CHATS[dataset]}, replies of a {replies}, {of}", wide))
+        sections.append(Section(f"{study['entry']['titles'][dataset]}, replies of a {replies}, {of}", wide))
     return described(study, _tidy(paper, ours, predictor="row", measure="column"), sections)
 
 
@@ -214,7 +214,7 @@ def perspective(inputs: Inputs, study: Study) -> Table:
     sections, notes = [], []
     for dataset, part in values.groupby("dataset", sort=False):
         shown = part[part["metric"] != OTHER_EYE]
-        shown = shown.assign(label=shown["metric"].map(SIMPLE), group=shown["role"].str.capitalize())
+        shown = shown.assign(label=shown["metric"].map(study["entry"]["metrics"]), group=shown["role"].str.capitalize())
         roles = {role: shown[shown["role"] == role] for role in (INTERLOCUTOR, OUTSIDERS, DIFFERENCE)}
         by_role: dict[str, Any] = {"Spearman": estimate, "rank": as_number("rank", digits=0)}
         apart = {"Spearman": lambda record: estimate(record, sign=True), "p": small_p()}
@@ -223,7 +223,7 @@ def perspective(inputs: Inputs, study: Study) -> Table:
             for role, own in roles.items()
             if len(own)
         ]
-        wide = pd.concat(parts, axis=1).reindex(pd.Index(SIMPLE.values(), name="Metric"))
+        wide = pd.concat(parts, axis=1).reindex(pd.Index(study["entry"]["metrics"].values(), name="Metric"))
         items = "responses" if part["level"].iloc[0] == "turn" else "dialogues"
         sections.append(Section(f"{titles[dataset]}: {count(shown['n'].max())} {items}", wide))
         notes += [
@@ -233,26 +233,22 @@ def perspective(inputs: Inputs, study: Study) -> Table:
     return described(study, values, sections, *notes)
 
 
-# Users' conversations in training; those of none are cold. Groups of fewer replies are not drawn.
-_GROUPS, _FEWEST = ("0", "1", "2-4", "5-9", "10+"), 20
-_USERS = {"none": "text alone", "token": "and user token", "history": "and history", "profile": "and profile"}
-
-
 def history(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the accuracy against the number of the user's conversations in training."""
     entry = study["entry"]
+    groups, kinds, fewest = entry["groups"], entry["users"], entry["fewest"]
     wanted = "rate == 'balanced' and model == 'tfidf' and measure == 'accuracy' and against == '' and value == value"
-    wanted += " and group in @_GROUPS and user in @_USERS and n >= @_FEWEST"
+    wanted += " and group in @groups and user in @kinds and n >= @fewest"
     panels = pd.DataFrame(entry["panels"]).rename(columns={"title": "panel"})
     shown = _measures(inputs).query(wanted).merge(panels, on=["dataset", "split"])
     shown = shown[["panel", "group", "user", "value", "low", "high", "n", "users"]]
     titles = [title for title in panels["panel"] if title in {*shown["panel"]}]
-    users = [user for user in _USERS if user in {*shown["user"]}]
+    users = [user for user in kinds if user in {*shown["user"]}]
     with style.drawing():
         figure, axes = style.panels(titles, len(titles), 7.6 / len(titles), 2.6, sharey=True)
         for ax, title in zip(axes, titles, strict=True):
             part = shown[shown["panel"] == title]
-            sizes = part.drop_duplicates("group").set_index("group")["n"].reindex(_GROUPS).dropna()
+            sizes = part.drop_duplicates("group").set_index("group")["n"].reindex(groups).dropna()
             style.lines_behind(ax, "y")
             ax.axhline(0.5, color=style.QUIET, lw=0.8, zorder=1)
             for at, (user, (colour, mark, _)) in enumerate(zip(users, style.SERIES, strict=False)):
@@ -265,8 +261,6 @@ def history(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
             ax.set_xlim(-0.6, len(sizes) - 0.4)
             ax.set_xlabel("The user's conversations in training\nReplies")
         axes[0].set_ylabel("Accuracy")
-        handles = [
-            style.handle(_USERS[u], color=c, marker=m) for u, (c, m, _) in zip(users, style.SERIES, strict=False)
-        ]
-        style.titled(figure, entry["title"], entry["of"], entry["reading"].format(few=_FEWEST), handles=handles)
+        handles = [style.handle(kinds[u], color=c, marker=m) for u, (c, m, _) in zip(users, style.SERIES, strict=False)]
+        style.titled(figure, entry["title"], entry["of"], entry["reading"].format(few=fewest), handles=handles)
     return figure, shown

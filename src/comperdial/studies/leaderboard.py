@@ -74,7 +74,8 @@ class Leaderboard:
             contexts, responses = (schema.read(folder / f"{one}.parquet", one) for one in ("contexts", "responses"))
             frame = responses.merge(contexts, on=["dataset", "context_id"])
             frame["item_id"] = frame["context_id" if level == "turn" else "dialogue_id"]
-            parts.append(frame.merge(tables.rated(level, [target]).assign(rated=True), on=KEY, how="left"))
+            frame = frame.merge(tables.rated(level, [target]).assign(rated=True), on=KEY, how="left")
+            parts.append(frame.sort_values([*KEY, "turn"]))
         if not parts:
             text = f"none of the data sets of board {self.name!r} is here"
             expected = f"tables of {', '.join(self.datasets)}"
@@ -83,10 +84,8 @@ class Leaderboard:
 
     @property
     def rated(self) -> pd.DataFrame:
-        """Return the keys of the items that were rated, sorted within each data set."""
-        rated = self.responses[self.responses["rated"].eq(True)].drop_duplicates(KEY)
-        place = {name: at for at, name in enumerate(self.datasets)}
-        return rated.sort_values(KEY, key=lambda one: one.map(place) if one.name == "dataset" else one)[[*KEY, "level"]]
+        """Return the keys of the items that were rated."""
+        return self.responses[self.responses["rated"].eq(True)].drop_duplicates(KEY)[[*KEY, "level"]]
 
     def template(self) -> pd.DataFrame:
         """Return a file of scores without values: every rated item of every data set that is here."""
@@ -94,9 +93,8 @@ class Leaderboard:
 
     def texts(self) -> pd.DataFrame:
         """Return what there is to score: of dialogues, a record for each response."""
-        turns = self.responses.drop(columns="level").sort_values("turn", kind="stable")
         columns = [*KEY, "level", "context_id", "turn", "history", "response", "references", "facts"]
-        return self.rated.merge(turns, on=KEY, how="left")[columns]
+        return self.responses.merge(self.rated, on=[*KEY, "level"])[columns]
 
     def read(self, paths: Sequence[Path]) -> pd.DataFrame:
         """Read and check files of scores: table ``scores`` of the items that were rated.
@@ -112,11 +110,8 @@ class Leaderboard:
             raise SchemaError(f"scores of level {level!r}", where=where, expected=expected)
         for metric in {row["metric"] for row in self.board["outputs"]} & {*scores["metric"]}:
             raise ConfigError(f"{metric!r} is a metric of the board", where=where, expected="a name of its own")
-        known = self.responses
-        unknown = scores.merge(known[KEY].drop_duplicates(), on=KEY, how="left", indicator=True).query(
-            "_merge == 'left_only'"
-        )
-        if len(unknown):
+        known = pd.MultiIndex.from_frame(self.responses[KEY])
+        if len(unknown := scores[~pd.MultiIndex.from_frame(scores[KEY]).isin(known)]):
             self._report(unknown, where)
         kept = scores.merge(self.rated[KEY], on=KEY)
         if kept.empty:

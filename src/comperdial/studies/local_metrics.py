@@ -33,11 +33,6 @@ SHOWN = ("spearman", "pearson")
 # Which responses of a data set a row's values are of.
 ALL, WITHIN, AGENTS = "all responses", "within systems", "without human responses"
 _RESPONSES = {"pooled": ALL, "system": WITHIN, "agents": AGENTS}
-_COLUMNS = [
-    "label", "metric", "output", "figure", "responses", "dataset", "target", "level", "against", "coefficient", "value", "p",
-    "low", "high", "rank", "tests", "n", "coverage", "cut", "lacking", "loso_value", "loso_system", "seconds", "usd",
-    "loso_halved",
-]  # fmt: skip
 
 
 def table(inputs: Inputs, study: Study) -> Table:
@@ -72,7 +67,8 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     Ranks are corrected over the pairs of the rows. Values within systems and without human responses, which the row of
     ``local`` has, are records of their own (``responses``) below it. ``seconds`` and ``usd`` are for 1,000 responses.
     """
-    rows = pd.DataFrame(study["tables"]["local_metrics"]["rows"])
+    entry = study["tables"]["local_metrics"]
+    rows = pd.DataFrame(entry["rows"])
     rows = rows.assign(place=range(len(rows)), figure=rows["figure"].eq(True))
     result = _of_turns(inputs, "correlations")
     result = ranking.of_outputs(result[result["n"] > 0], [*rows["metric"] + ":" + rows["output"]])
@@ -94,7 +90,7 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     made = made.assign(**{name: made[column].map(order.index) for name, (column, order) in orders.items()})
     made = made.sort_values(["place", "part", "set", "coefficient"], kind="stable", ignore_index=True)
     made = made.assign(lacking=None, loso_halved=correlations.halved(made))
-    return made[_COLUMNS].astype({"rank": "Int32", "tests": "Int32"})
+    return made[entry["columns"]].astype({"rank": "Int32", "tests": "Int32"})
 
 
 def _of_turns(inputs: Inputs, name: str) -> pd.DataFrame:
@@ -122,9 +118,7 @@ def _section(shown: pd.DataFrame, head: str, study: Study, titles: dict[str, str
     texts = [
         correlations.with_interval(record, starred=record["responses"] != WITHIN) for record in shown.to_dict("records")
     ]
-    # As objects: pandas would make plain texts of ranked ones.
-    text = pd.Series(texts, shown.index, dtype=object)
-    placed = shown.assign(text=text, group="Data set", head=shown["dataset"].map(titles))
+    placed = shown.assign(text=texts, group="Data set", head=shown["dataset"].map(titles))
     order = [("Data set", titles[name]) for name in study["datasets"]]
     wide = arranged(placed, {"label": head}, ["group", "head"], order=order)
     means = shown.groupby("label")["value"].agg(["mean", "count"])
