@@ -149,6 +149,8 @@ def mean_of(table: Floats) -> Floats:
 def _values(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -> Floats:
     """Return the coefficient of each metric over the units that were rated."""
     rated = ~np.isnan(ratings)
+    if not rated.any():
+        return np.full(len(scores), np.nan)
     return coefficients(scores[:, rated], ratings[rated], design.of(rated), [name])[:, 0]
 
 
@@ -210,7 +212,7 @@ def components(
         units = np.frombuffer(flags, dtype=np.bool_)
         x, y, inner = scores[row, units], ratings[units], design.of(units)
         if min(inner.counts) < 2:
-            return float(coefficients(x[np.newaxis], y, inner, [name])[0, 0]), *np.full((3, 2), np.nan)
+            return float(_values(x[np.newaxis], y, inner, name)[0]), *np.full((3, 2), np.nan)
         return (_effects_of_means if design.average else _effects)(x, y, inner, name)
 
     made = []
