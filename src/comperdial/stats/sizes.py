@@ -94,7 +94,7 @@ def sample_curve(
     exist; in the others a missing score is left out of the mean. A metric with fewer samples than k has no value there.
     ``others`` are values of metrics without samples, which take part in the ranking that ``agreement`` compares.
     """
-    exists = np.isfinite(samples).any(axis=2)
+    exists = np.asarray(np.isfinite(samples).any(axis=2))
 
     @cache
     def of_taken(row: int, taken: tuple[int, ...]) -> float:
@@ -217,7 +217,7 @@ def components(
 
     made = []
     for pair in pairs:
-        units = ~np.isnan(scores[list(pair)]).any(axis=0)
+        units = np.asarray(np.isfinite(scores[list(pair)]).all(axis=0))
         systems, dialogues = counts = design.of(units).counts
         (one, *ours), (other, *theirs) = (of(row, units.tobytes()) for row in pair)
         of_systems, of_dialogues, cell = (float(np.var(a - b, ddof=1)) for a, b in zip(ours, theirs, strict=True))
