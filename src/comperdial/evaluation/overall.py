@@ -168,7 +168,7 @@ def overall(
     values[-1] = weights @ np.where(signed, (scores + 1) / 2, scores)
     least = np.where(np.vstack([signed, [[False]]]), -1.0, 0.0)
     names = [*(task.name for task in tasks), OVERALL]
-    lacking = np.where(gone, "no scores", None).tolist()
+    lacking = [["no scores" if lacks else None for lacks in row] for row in gone]
     lacking.append(["no scores for: " + "; ".join(compress(names, lacks)) if lacks.any() else None for lacks in gone.T])
     tests = [
         _tests(difference[place, :-1, :-1], p[place], sums.draws[place]).assign(task=name)
@@ -190,8 +190,8 @@ def overall(
         task=np.repeat(names, len(outputs)),
         coefficient=np.repeat([*(task.measure for task in tasks), "mean"], len(outputs)),
         **{column: np.ravel(each) for column, each in columns.items()},
-        rank=[rank for own in zip(values, tests, strict=True) for rank in _ranks(*own, "p_adjusted")],
-        rank_wmt=[rank for own in zip(values, tests, strict=True) for rank in _ranks(*own, "p_wmt")],
+        rank=_ranks(values, tests, "p_adjusted"),
+        rank_wmt=_ranks(values, tests, "p_wmt"),
     )
     pairs = pd.concat(tests, ignore_index=True)
     for side in "ab":
@@ -258,8 +258,9 @@ class _Sums:
                 self.n[place, rows] += np.where(np.diag(wanted), parts[place].n, 0)
             for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True) if self.resamples else ():
                 for place, task in tasks.items():
-                    how = {"resamples": self.resamples, "rng": rng}
-                    swapped = swapped_differences(scores[[a, b]], *known, task.measure, task.grouping, **how)
+                    swapped = swapped_differences(
+                        scores[[a, b]], *known, task.measure, task.grouping, resamples=self.resamples, rng=rng
+                    )
                     # Swapping everything turns the sign: either is as likely.
                     swapped *= shares[place] * rng.choice([-1.0, 1.0], self.resamples)
                     self.draws[place, rows[a], rows[b]] += swapped
@@ -297,12 +298,15 @@ def _tests(difference: Floats, p: Floats, draws: Floats) -> pd.DataFrame:
     return pd.DataFrame({"a": a, "b": b, "difference": difference[a, b]} | adjusted)
 
 
-def _ranks(values: Floats, tests: pd.DataFrame, p: str) -> list[int | None]:
-    """Return the clusters of metrics that do not differ by a p; missing if nothing was tested."""
-    matrix = np.full((len(values), len(values)), np.nan)
-    matrix[tests["a"], tests["b"]] = matrix[tests["b"], tests["a"]] = tests[p]
-    tested = np.isfinite(matrix).any()
-    return [rank if rank and tested else None for rank in rank_clusters(values, matrix).tolist()]
+def _ranks(values: Floats, tests: Sequence[pd.DataFrame], p: str) -> pd.arrays.IntegerArray:
+    """Return for each task the clusters of metrics that do not differ by a p; missing if nothing was tested."""
+    ranks: list[int | None] = []
+    for own, pairs in zip(values, tests, strict=True):
+        matrix = np.full((len(own), len(own)), np.nan)
+        matrix[pairs["a"], pairs["b"]] = matrix[pairs["b"], pairs["a"]] = pairs[p]
+        tested = np.isfinite(matrix).any()
+        ranks += [rank if rank and tested else None for rank in rank_clusters(own, matrix).tolist()]
+    return pd.array(ranks, dtype="Int32")
 
 
 def pairs_of_systems(
