@@ -82,7 +82,7 @@ def test_clusters_follow_their_tests_by_both_rules(found):
             assert not (same and pair[p] <= 0.05)
 
 
-def test_a_metric_without_a_task_is_left_out_or_given_the_worst(found):
+def test_a_metric_without_scores_on_a_task_is_left_out(found):
     two = next(samples(*tables("two", 1, without=("good",)), levels=["turn"]))
     board = Board.of("b", ENTRIES)
     frame, tests = overall(board, found | {"two": two}, NAMES, resamples=0)
@@ -91,10 +91,6 @@ def test_a_metric_without_a_task_is_left_out_or_given_the_worst(found):
     assert pd.isna(good["rank"])
     assert "no scores for: spearman, two" in good["lacking"]
     assert "good" not in {*tests[tests["task"] == OVERALL]["metric_a"], *tests[tests["task"] == OVERALL]["metric_b"]}
-    frame, _ = overall(board, found | {"two": two}, NAMES, resamples=0, missing="worst")
-    good = frame[(frame["metric"] == "good") & (frame["task"] == OVERALL)].iloc[0]
-    assert 0 < good["value"] < 1
-    assert good["lacking"].startswith("given the worst value of: ")
 
 
 def test_a_data_set_that_is_not_here_lacks_for_all(found):
@@ -114,7 +110,7 @@ def ranked(tmp_path_factory):
     """Rank by the command, and return the inputs of the study's functions."""
     folder = tmp_path_factory.mktemp("overall")
     outputs = [{"label": m.title(), "metric": m, "output": o} for m, o in NAMES]
-    about = {"title": "Board", "level": "turn", "source": "human", "missing": "left-out"}
+    about = {"title": "Board", "level": "turn", "source": "human"}
     (folder / "boards.yaml").write_text(
         yaml.safe_dump({"boards": {"b": about | {"tasks": ENTRIES, "outputs": outputs}}})
     )

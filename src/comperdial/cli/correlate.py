@@ -108,7 +108,7 @@ def rank(options: argparse.Namespace) -> None:
     scores = pd.concat([schema.read(path, "scores") for path in options.scores], ignore_index=True)
     samples = overall.read_samples(folders, scores, outputs, **of)
     drawing = {"resamples": options.resamples, "seed": options.seed}
-    frame, tests = overall.overall(board, samples, outputs, missing=entry["missing"], **drawing)
+    frame, tests = overall.overall(board, samples, outputs, **drawing)
     systems = {name: schema.read(path / "systems.parquet", "systems") for name, path in folders.items()}
     kinds = {name: dict(zip(one["system_id"], one["kind"], strict=True)) for name, one in systems.items()}
     schema.write(options.output, frame, "overall")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -31,8 +31,6 @@ from comperdial.stats.jackknife import Replicates, Variances, over_units, varian
 from comperdial.stats.multiple import benjamini_hochberg, holm, rank_clusters
 from comperdial.stats.pairs import Grouping, replicates
 from comperdial.stats.swaps import swapped_differences
-
-Missing = Literal["left-out", "worst"]
 
 OVERALL = "overall"
 BOARDS = Path("studies/overall/boards.yaml")
@@ -121,7 +119,7 @@ class Board:
 
 
 def read_boards(path: str | Path = BOARDS) -> dict[str, Any]:
-    """Return the boards of a file by name: ``title``, ``level``, ``source``, ``missing``, ``tasks`` and ``outputs``."""
+    """Return the boards of a file by name: ``title``, ``level``, ``source``, ``tasks`` and ``outputs``."""
     return dict(load_yaml(path)["boards"])
 
 
@@ -139,7 +137,6 @@ def overall(
     *,
     resamples: int = 1000,
     seed: int = 2024,
-    missing: Missing = "left-out",
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rank metrics on each task of a board, and over all.
 
@@ -149,12 +146,9 @@ def overall(
         A sample of units of each data set, at turn or dialogue level; means of systems are made of it where a task wants
         them. A data set without a sample has no value for any metric.
     outputs
-        (metric, output) to rank.
+        (metric, output) to rank. A metric without scores on a task is left out of the overall ranking.
     resamples, seed
         Of WMT's test, and of soft accuracies; 0: without WMT's test.
-    missing
-        A metric without scores on a task: ``left-out`` of the overall ranking, or given the ``worst`` value that any metric
-        has on the task. Never 0.
 
     Returns
     -------
@@ -170,17 +164,12 @@ def overall(
     values, reach = difference[:, :-1, -1].copy(), reach[:, :-1, -1]
     scores, weights = values[:-1], np.array([task.weight for task in tasks])
     gone, signed = ~np.isfinite(scores), np.array([[task.signed] for task in tasks])
-    if missing == "worst":
-        scores = np.where(gone, np.fmin.reduce(scores, axis=1, keepdims=True), scores)
-        # A value that was given has no variance.
-        reach[-1, gone.any(axis=0)] = np.nan
     # A correlation r counts as (1 + r) / 2.
     values[-1] = weights @ np.where(signed, (scores + 1) / 2, scores)
     least = np.where(np.vstack([signed, [[False]]]), -1.0, 0.0)
     names = [*(task.name for task in tasks), OVERALL]
-    text = "given the worst value of: " if missing == "worst" else "no scores for: "
-    lacking = np.where(gone, "no scores", None).tolist()
-    lacking.append([text + "; ".join(compress(names, lacks)) if lacks.any() else None for lacks in gone.T])
+    lacking = [["no scores" if lacks else None for lacks in row] for row in gone]
+    lacking.append(["no scores for: " + "; ".join(compress(names, lacks)) if lacks.any() else None for lacks in gone.T])
     tests = [
         _tests(difference[place, :-1, :-1], p[place], sums.draws[place]).assign(task=name)
         for place, name in enumerate(names)
@@ -201,8 +190,8 @@ def overall(
         task=np.repeat(names, len(outputs)),
         coefficient=np.repeat([*(task.measure for task in tasks), "mean"], len(outputs)),
         **{column: np.ravel(each) for column, each in columns.items()},
-        rank=[rank for own in zip(values, tests, strict=True) for rank in _ranks(*own, "p_adjusted")],
-        rank_wmt=[rank for own in zip(values, tests, strict=True) for rank in _ranks(*own, "p_wmt")],
+        rank=_ranks(values, tests, "p_adjusted"),
+        rank_wmt=_ranks(values, tests, "p_wmt"),
     )
     pairs = pd.concat(tests, ignore_index=True)
     for side in "ab":
@@ -269,8 +258,9 @@ class _Sums:
                 self.n[place, rows] += np.where(np.diag(wanted), parts[place].n, 0)
             for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True) if self.resamples else ():
                 for place, task in tasks.items():
-                    how = {"resamples": self.resamples, "rng": rng}
-                    swapped = swapped_differences(scores[[a, b]], *known, task.measure, task.grouping, **how)
+                    swapped = swapped_differences(
+                        scores[[a, b]], *known, task.measure, task.grouping, resamples=self.resamples, rng=rng
+                    )
                     # Swapping everything turns the sign: either is as likely.
                     swapped *= shares[place] * rng.choice([-1.0, 1.0], self.resamples)
                     self.draws[place, rows[a], rows[b]] += swapped
@@ -308,12 +298,15 @@ def _tests(difference: Floats, p: Floats, draws: Floats) -> pd.DataFrame:
     return pd.DataFrame({"a": a, "b": b, "difference": difference[a, b]} | adjusted)
 
 
-def _ranks(values: Floats, tests: pd.DataFrame, p: str) -> list[int | None]:
-    """Return the clusters of metrics that do not differ by a p; missing if nothing was tested."""
-    matrix = np.full((len(values), len(values)), np.nan)
-    matrix[tests["a"], tests["b"]] = matrix[tests["b"], tests["a"]] = tests[p]
-    tested = np.isfinite(matrix).any()
-    return [rank if rank and tested else None for rank in rank_clusters(values, matrix).tolist()]
+def _ranks(values: Floats, tests: Sequence[pd.DataFrame], p: str) -> pd.arrays.IntegerArray:
+    """Return for each task the clusters of metrics that do not differ by a p; missing if nothing was tested."""
+    ranks: list[int | None] = []
+    for own, pairs in zip(values, tests, strict=True):
+        matrix = np.full((len(own), len(own)), np.nan)
+        matrix[pairs["a"], pairs["b"]] = matrix[pairs["b"], pairs["a"]] = pairs[p]
+        tested = np.isfinite(matrix).any()
+        ranks += [rank if rank and tested else None for rank in rank_clusters(own, matrix).tolist()]
+    return pd.array(ranks, dtype="Int32")
 
 
 def pairs_of_systems(

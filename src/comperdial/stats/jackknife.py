@@ -38,8 +38,6 @@ class Replicates:
         Shape (metrics, clusters): without each of them; cells in order of system, then dialogue.
     n
         Shape (metrics,): groups that the value is the mean of, or the units of the one group.
-    epsilon
-        Shape (metrics,), of acc_eq: below which difference two scores count as tied.
     residuals
         Shape (metrics, pairs of systems), of means over pairs of systems: what a pair adds to what its two systems have in
         all their pairs (:func:`residuals_of`). None where the statistic is no such mean, or a system has no value.
@@ -50,7 +48,6 @@ class Replicates:
     dialogues: Floats
     cells: Floats
     n: Integers
-    epsilon: Floats | None = None
     residuals: Floats | None = None
 
     def _each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Replicates:

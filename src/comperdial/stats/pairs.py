@@ -83,12 +83,12 @@ class Pairs:
         return _signs(values[self.first], values[self.second], epsilon)
 
 
-def pair_signs(values: Floats, epsilon: npt.ArrayLike = 0.0) -> npt.NDArray[np.int8]:
+def pair_signs(values: Floats, epsilon: Floats | float = 0.0) -> npt.NDArray[np.int8]:
     """Return the signs of all pairs of units, as in :meth:`Pairs.signs`: shape (..., n, n)."""
     return _signs(values[..., :, np.newaxis], values[..., np.newaxis, :], epsilon)
 
 
-def _signs(one: Floats, other: Floats, epsilon: npt.ArrayLike) -> npt.NDArray[np.int8]:
+def _signs(one: Floats, other: Floats, epsilon: Floats | float) -> npt.NDArray[np.int8]:
     if not np.any(epsilon):
         return signs_of(one, other)
     apart, slack = one - other, epsilon + TIED * np.maximum(np.abs(one), np.abs(other))
@@ -322,8 +322,8 @@ def _over_groups(groups: Groups, x: Floats, y: Floats, measure: Measure, epsilon
     rest[:-1] += np.cumsum(by_outer[:0:-1, ..., 0], axis=0)[::-1]
     outer, member = groups.cells
     outers, cells = (made(np.moveaxis(part, 0, -1)) for part in (rest, rest[outer] + by_outer[outer, ..., 1 + member]))
-    sides = (values[:, 1:], outers) if groups.by_item else (outers, values[:, 1:])
-    return Replicates(values[:, 0], *sides, cells, count)
+    without = (values[:, 1:], outers) if groups.by_item else (outers, values[:, 1:])
+    return Replicates(values[:, 0], *without, cells, count)
 
 
 # Means over pairs of systems, given values of pairs: shape (metrics, systems, systems), symmetric, NaN where missing.

@@ -94,7 +94,7 @@ def sample_curve(
     exist; in the others a missing score is left out of the mean. A metric with fewer samples than k has no value there.
     ``others`` are values of metrics without samples, which take part in the ranking that ``agreement`` compares.
     """
-    exists = np.isfinite(samples).any(axis=2)
+    exists = np.asarray(np.isfinite(samples).any(axis=2))
 
     @cache
     def of_taken(row: int, taken: tuple[int, ...]) -> float:
@@ -149,6 +149,8 @@ def mean_of(table: Floats) -> Floats:
 def _values(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -> Floats:
     """Return the coefficient of each metric over the units that were rated."""
     rated = ~np.isnan(ratings)
+    if not rated.any():
+        return np.full(len(scores), np.nan)
     return coefficients(scores[:, rated], ratings[rated], design.of(rated), [name])[:, 0]
 
 
@@ -210,12 +212,12 @@ def components(
         units = np.frombuffer(flags, dtype=np.bool_)
         x, y, inner = scores[row, units], ratings[units], design.of(units)
         if min(inner.counts) < 2:
-            return float(coefficients(x[np.newaxis], y, inner, [name])[0, 0]), *np.full((3, 2), np.nan)
+            return float(_values(x[np.newaxis], y, inner, name)[0]), *np.full((3, 2), np.nan)
         return (_effects_of_means if design.average else _effects)(x, y, inner, name)
 
     made = []
     for pair in pairs:
-        units = ~np.isnan(scores[list(pair)]).any(axis=0)
+        units = np.asarray(np.isfinite(scores[list(pair)]).all(axis=0))
         systems, dialogues = counts = design.of(units).counts
         (one, *ours), (other, *theirs) = (of(row, units.tobytes()) for row in pair)
         of_systems, of_dialogues, cell = (float(np.var(a - b, ddof=1)) for a, b in zip(ours, theirs, strict=True))

@@ -201,7 +201,7 @@ def swapped_differences(
     sides = _standardised(sides)
     if measure == "accuracy" and grouping == "pooled":
         first = rng.integers(0, 2, size=(resamples, len(human)), dtype=np.int8) == 1
-        one, other = (_accuracies(np.where(first, *order), human) for order in (sides, sides[::-1]))
+        one, other = (_accuracies(np.where(first, a, b), human) for a, b in (sides, sides[::-1]))
         return np.abs(one - other)
     if measure in COEFFICIENTS and grouping in (None, "pooled"):
         return _swapped_coefficients(sides, human, measure, resamples, rng)
