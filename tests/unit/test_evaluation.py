@@ -267,8 +267,10 @@ def test_power_rises_with_what_there_is(made):
 
 
 def test_scores_of_nothing_that_was_rated_are_refused(made):
-    elsewhere = made | {"scores": made["scores"].assign(item_id="elsewhere")}
-    with pytest.raises(SchemaError, match="1 contexts are in no table, the first: 'elsewhere'"):
+    elsewhere = made | {"scores": made["scores"].assign(item_id="x-" + made["scores"]["item_id"])}
+    with pytest.raises(
+        SchemaError, match="no score of metric 'good' belongs to a rated response; the first is of 'x-d0t0'"
+    ):
         all_samples(elsewhere)
     unrated = made | {"turn": made["turn"][made["turn"]["item_id"] != "d0t0"]}
     unrated["scores"] = made["scores"][made["scores"]["item_id"] == "d0t0"]

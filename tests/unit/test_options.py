@@ -79,24 +79,24 @@ def of(samples, level, against="turn"):
 def test_defaults_a_subset_of_everything_and_worst_of_nothing_change_nothing():
     mine = tables(per_dialogue=True)
     plain = mine.samples()
-    found = analysed(mine, Options())
-    assert not found.notes and [one.signatures for one in found.samples] == [one.signatures for one in plain]
-    same(found.samples, plain)
-    same(analysed(mine, Options(subset=(("track", "1"), ("track", "2")))).samples, plain)
-    same(analysed(mine, Options(missing="worst")).samples, plain)
+    found, notes = analysed(mine, Options())
+    assert not notes and [one.signatures for one in found] == [one.signatures for one in plain]
+    same(found, plain)
+    same(analysed(mine, Options(subset=(("track", "1"), ("track", "2"))))[0], plain)
+    same(analysed(mine, Options(missing="worst"))[0], plain)
 
 
 def test_a_subset_is_what_the_tables_cut_by_hand_give():
     mine = tables(per_dialogue=True)
-    found = analysed(mine, Options(subset=(("track", "1"), ("turn", "0"))))
+    found, notes = analysed(mine, Options(subset=(("track", "1"), ("turn", "0"))))
     rows = mine.ratings["system_id"].isin(list("abcd")) & mine.ratings["item_id"].str.endswith("-0")
     scored = mine.scores["system_id"].isin(list("abcd")) & mine.scores["item_id"].str.endswith("-0")
-    same(found.samples, Tables(mine.scores[scored], mine.ratings[rows], mine.contexts, mine.systems).samples())
+    same(found, Tables(mine.scores[scored], mine.ratings[rows], mine.contexts, mine.systems).samples())
     # No dialogue consists of first turns alone.
-    assert {(one.level, one.against) for one in found.samples} == {("turn", "turn"), ("system", "turn")}
-    assert "32 of 96 rated responses" in found.notes[0] and "0 of 48 rated dialogues" in found.notes[1]
-    assert found.samples[0].signatures[0] == "good|v:1|subset:track=1|subset:turn=0"
-    some = analysed(mine, Options(subset=(("dialogue_id", "d1"), ("dialogue_id", "d2")))).samples
+    assert {(one.level, one.against) for one in found} == {("turn", "turn"), ("system", "turn")}
+    assert "32 of 96 rated responses" in notes[0] and "0 of 48 rated dialogues" in notes[1]
+    assert found[0].signatures[0] == "good|v:1|subset:track=1|subset:turn=0"
+    some = analysed(mine, Options(subset=(("dialogue_id", "d1"), ("dialogue_id", "d2"))))[0]
     assert {unit[0] for unit in of(some, "dialogue", "dialogue").units} == {"d1", "d2"}
     assert of(some, "turn").scores.shape == (2, 24)
 
@@ -105,12 +105,12 @@ def test_an_attribute_chooses_responses_and_the_dialogues_that_are_wholly_in_it(
     mine = tables(per_dialogue=True)
     rows = mine.ratings[mine.ratings["level"] == "turn"][["dataset", "item_id", "system_id"]]
     topics = rows.assign(topic=rows["item_id"].isin(["d0-0", "d0-1", "d1-0"]).map({True: "tea", False: "sea"}))
-    found = analysed(replace(mine, attributes=topics), Options(subset=(("topic", "tea"),))).samples
+    found = analysed(replace(mine, attributes=topics), Options(subset=(("topic", "tea"),)))[0]
     assert {unit[0] for unit in of(found, "turn").units} == {"d0-0", "d0-1", "d1-0"}
     assert {unit[0] for unit in of(found, "dialogue", "dialogue").units} == {"d0"}
     # A response with two values is in no subset; an empty cell says nothing.
     both = pd.concat([topics, topics.assign(topic="rain").iloc[:1], topics.assign(topic="").iloc[1:2]])
-    found = analysed(replace(mine, attributes=both), Options(subset=(("topic", "tea"),))).samples
+    found = analysed(replace(mine, attributes=both), Options(subset=(("topic", "tea"),)))[0]
     first = rows.iloc[0]
     assert (first["item_id"], first["system_id"]) not in of(found, "turn").units
     assert of(found, "turn").scores.shape[1] == 3 * len(SYSTEMS) - 1
@@ -131,21 +131,21 @@ GAPS = {("d0-0", "f"), ("d3-1", "f"), ("d5-0", "e")}
 def test_worst_gives_what_is_missing_the_lowest_score_and_says_so():
     mine = tables(GAPS, per_dialogue=True)
     plain = mine.samples()
-    found = analysed(mine, Options(missing="worst"))
+    found, notes = analysed(mine, Options(missing="worst"))
     lowest = mine.scores.loc[mine.scores["metric"] == "good", "value"].min()
-    before, after = of(plain, "turn"), of(found.samples, "turn")
+    before, after = of(plain, "turn"), of(found, "turn")
     lost = np.isnan(before.scores)
     assert {before.units[place] for place in np.flatnonzero(lost[0])} == GAPS and not lost[1].any()
     assert (after.scores[lost] == lowest).all()
     np.testing.assert_array_equal(after.scores[~lost], before.scores[~lost])
     # The mean of a dialogue is made of the turn that has a score and the one that has the lowest.
-    own = of(plain, "dialogue").scores[0], of(found.samples, "dialogue").scores[0]
+    own = of(plain, "dialogue").scores[0], of(found, "dialogue").scores[0]
     place = of(plain, "dialogue").units.index(("d0", "f"))
     assert own[1][place] == pytest.approx((own[0][place] + lowest) / 2)
-    assert [one.coverage for one in found.samples] == [one.coverage for one in plain]
+    assert [one.coverage for one in found] == [one.coverage for one in plain]
     assert of(plain, "turn").coverage[0] == pytest.approx(1 - 3 / 96)
-    assert "counts as the lowest score" in found.notes[0]
-    assert found.samples[0].signatures[0].endswith("|missing:worst")
+    assert "counts as the lowest score" in notes[0]
+    assert found[0].signatures[0].endswith("|missing:worst")
 
 
 def test_worst_punishes_a_metric_that_leaves_out_good_responses_and_touches_no_other():
@@ -153,7 +153,7 @@ def test_worst_punishes_a_metric_that_leaves_out_good_responses_and_touches_no_o
     rated = tables().ratings.sort_values("rating").iloc[-12:]
     mine = tables({*zip(rated["item_id"], rated["system_id"], strict=True)})
     values = [
-        evaluation.correlations(analysed(mine, Options(missing=policy)).samples)
+        evaluation.correlations(analysed(mine, Options(missing=policy))[0])
         .query("level == 'turn' and coefficient == 'spearman'")
         .set_index("metric")["value"]
         for policy in ("left-out", "worst")
@@ -164,9 +164,9 @@ def test_worst_punishes_a_metric_that_leaves_out_good_responses_and_touches_no_o
 
 def test_the_lowest_score_is_the_data_set_s_not_the_subset_s():
     mine = tables(GAPS)
-    found = analysed(mine, Options(subset=(("track", "2"),), missing="worst"))
+    found, _ = analysed(mine, Options(subset=(("track", "2"),), missing="worst"))
     good = mine.scores[mine.scores["metric"] == "good"]
-    assert of(found.samples, "turn").scores[0].min() == good["value"].min()
+    assert of(found, "turn").scores[0].min() == good["value"].min()
     assert good.loc[good["system_id"].isin(["e", "f"]), "value"].min() > good["value"].min()
 
 

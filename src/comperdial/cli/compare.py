@@ -222,7 +222,7 @@ def _scores(
     responses: Responses,
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return all scores, and why metrics were not run."""
-    frames = [_matched(ready, tables)] if len(ready) else []
+    frames = [_named(ready, tables.ratings)] if len(ready) else []
     if columns and tables.attributes is not None:
         frames.append(column_scores(tables.attributes, columns, str(options.input)))
     not_run: dict[str, str] = {}
@@ -236,47 +236,16 @@ def _scores(
     made = [frame for frame in frames if len(frame)]
     if not made:
         raise ConfigError("no response has a score", where=str(options.input), expected="one that a metric can score")
-    scores, rated = pd.concat(made, ignore_index=True), set(tables.ratings["dataset"])
-    if lost := sorted(set(scores["dataset"]) - rated):
-        raise ConfigError(
-            f"there are scores of the data set {lost[0]!r}", where="--scores",
-            expected=f"scores of what was rated: {', '.join(sorted(rated))}",
-            hint="The column `dataset` of the scores says which it is",
-        )  # fmt: skip
-    return scores, not_run
+    return pd.concat(made, ignore_index=True), not_run
 
 
-def _matched(scores: pd.DataFrame, data: Tables) -> pd.DataFrame:
-    """Return the scores of --scores that are of the file's contexts and dialogues; a metric without any is an error.
-
-    Scores that name no data set are those of the only one that was rated.
-    """
-    datasets = sorted(set(data.ratings["dataset"]))
-    if UNNAMED in set(scores["dataset"]):
-        if len(datasets) != 1:
-            problem = f"scores without a column 'dataset', and ratings of {', '.join(datasets)}"
-            raise ConfigError(problem, where="--scores", expected="the column, where several data sets were rated")
-        scores = scores.assign(dataset=scores["dataset"].replace(UNNAMED, datasets[0]))
-    dialogue_of = {}
-    if data.contexts is not None:
-        dialogue_of = dict(zip(data.contexts["context_id"], data.contexts["dialogue_id"], strict=True))
-    rated = {*zip(data.ratings["item_id"], data.ratings["system_id"], strict=True)}
-    # A score may be of the dialogue of a rated response.
-    rated |= {(dialogue_of.get(item, item), system) for item, system in rated}
-    for metric, rows in scores.groupby("metric", sort=True):
-        units = [*zip(rows["item_id"], rows["system_id"], strict=True)]
-        if rated.isdisjoint(units):
-            (item, system), (known, by) = units[0], min(rated)
-            raise ConfigError(
-                f"none of the {len(rows):,} scores of {metric!r} is of something rated: the first is of {item!r}, "
-                f"system {system!r}",
-                where="--scores",
-                expected=f"the names of the ratings, such as {known!r}, system {by!r}",
-            )
-    kept = scores[scores["item_id"].isin({*dialogue_of, *dialogue_of.values()})] if dialogue_of else scores
-    if lost := len(scores) - len(kept):
-        log.warning("%d of %d scores are of contexts that are not rated, and are left out", lost, len(scores))
-    return kept
+def _named(scores: pd.DataFrame, ratings: pd.DataFrame) -> pd.DataFrame:
+    """Return scores with a data set: those that name none are of the only one that was rated."""
+    datasets = sorted({*ratings["dataset"]})
+    if UNNAMED in {*scores["dataset"]} and len(datasets) > 1:
+        problem = f"scores without a column 'dataset', and ratings of {', '.join(datasets)}"
+        raise ConfigError(problem, where="--scores", expected="the column, where several data sets were rated")
+    return scores.assign(dataset=scores["dataset"].replace(UNNAMED, datasets[0]))
 
 
 def _samples(options: argparse.Namespace, tables: Tables) -> tuple[list[evaluation.Sample], list[str]]:

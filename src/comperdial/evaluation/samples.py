@@ -395,31 +395,30 @@ def check_scores(scores: pd.DataFrame, dataset: str) -> None:
 def _check_rated(values: pd.DataFrame, rated: Units, level: str, dataset: str, allow_missing: bool) -> None:
     """Refuse scores of a metric of which none was rated, and warn of those that were not."""
     what = "response" if level == "turn" else level
-    inside = values[values.index.isin(rated)].count()
-    for (metric, output), total in zip(_named(values), values.count(), strict=True):
-        if not inside[metric, output] and not allow_missing:
+    for metric, output in _named(values):
+        own = values[metric, output].dropna().index
+        lost = own.difference(rated)
+        if len(lost) == len(own) and not allow_missing:
             raise SchemaError(
-                f"no score of metric {metric!r} belongs to a rated {what}",
+                f"no score of metric {metric!r} belongs to a rated {what}; the first is of {lost[0][0]!r}, system "
+                f"{lost[0][1]!r}",
                 where=f"dataset {dataset!r}",
-                expected="the same dataset, item and system_id in scores and ratings",
+                expected=f"the names of the ratings, such as {rated[0][0]!r}, system {rated[0][1]!r}",
             )
-        if lost := total - inside[metric, output]:
-            log.warning("%s, %s: %d of %d scores belong to no rated %s", metric, output, lost, total, what)
+        if len(lost):
+            log.warning("%s, %s: %d of %d scores belong to no rated %s", metric, output, len(lost), len(own), what)
 
 
 def _dialogue_of(tables: Tables, where: str) -> pd.Series:
     """Return the dialogue of each context; without a table, each context is a dialogue of its own."""
-    frames = [frame.loc[frame["level"] == "turn", "item_id"] for frame in (tables.scores, tables.ratings)]
-    items = pd.concat(frames).unique()
+    items = tables.of_level("turn")["item_id"].unique()
     if tables.contexts is None:
+        items = np.union1d(items, tables.scores.loc[tables.scores["level"] == "turn", "item_id"].unique())
         return pd.Series(items, index=items, dtype=object)
     known = tables.contexts.set_index("context_id")["dialogue_id"].astype(object)
     if unknown := sorted({*items} - {*known.index}):
-        raise SchemaError(
-            f"{len(unknown)} contexts are in no table, the first: {unknown[0]!r}",
-            where=where,
-            expected="each context that was rated or scored, in the table `contexts`",
-        )
+        problem = f"{len(unknown)} rated contexts are in no table, the first: {unknown[0]!r}"
+        raise SchemaError(problem, where=where, expected="each context that was rated, in the table `contexts`")
     return known
 
 
