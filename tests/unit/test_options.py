@@ -14,6 +14,7 @@ from comperdial.evaluation.options import Options, analysed, subset
 from comperdial.evaluation.samples import Tables
 from comperdial.report.ranking import corrected
 from comperdial.stats.multiple import benjamini_hochberg
+from ratedtables import rating_rows, score_rows
 
 SYSTEMS = "abcdef"
 DIALOGUES = 8
@@ -23,43 +24,26 @@ TURNS = 2
 def tables(gaps=(), rate=lambda system, dialogue, turn, noise: system + noise, per_dialogue=False):
     """Six systems, eight dialogues of two turns; metrics good and poor; `gaps` are (context, system) without a good."""
     rng = np.random.default_rng(5)
-    scores, ratings, whole = [], [], []
-    for s, system in enumerate(SYSTEMS):
-        for d in range(DIALOGUES):
-            for t in range(TURNS):
-                context, noise = f"d{d}-{t}", rng.normal()
-                rated = rate(s, d, t, noise)
-                ratings.append(
-                    {"dataset": "mine", "level": "turn", "item_id": context, "system_id": system, "annotator_id": "1"}
-                    | {"position": None, "dimension": "overall", "rating": rated, "scale_min": -200.0}
-                    | {"scale_max": 200.0, "source": "human"}
-                )
-                for metric, value in (("good", rated + rng.normal()), ("poor", rng.normal())):
-                    if metric == "good" and (context, system) in gaps:
-                        continue
-                    scores.append(
-                        {"dataset": "mine", "level": "turn", "item_id": context, "system_id": system, "metric": metric}
-                        | {"output": "o", "value": value, "cut": 0, "signature": f"{metric}|v:1"}
-                    )
-            whole.append(
-                {"dataset": "mine", "level": "dialogue", "item_id": f"d{d}", "system_id": system, "annotator_id": "1"}
-                | {"position": None, "dimension": "overall", "rating": s + rng.normal(), "scale_min": -200.0}
-                | {"scale_max": 200.0, "source": "human"}
-            )
-    contexts = pd.DataFrame(
-        {"dataset": "mine", "context_id": f"d{d}-{t}", "dialogue_id": f"d{d}", "turn": t}
-        for d in range(DIALOGUES)
-        for t in range(TURNS)
-    )
-    systems = pd.DataFrame(
-        {"dataset": "mine", "system_id": name, "kind": "agent", "track": "1" if name in "abcd" else "2"}
-        for name in SYSTEMS
-    )
+    places = [(s, d, t) for s in range(len(SYSTEMS)) for d in range(DIALOGUES) for t in range(TURNS)]
+    units = [(f"d{d}-{t}", SYSTEMS[s]) for s, d, t in places]
+    rated = [rate(*place, rng.normal()) for place in places]
+    good = {unit: value + rng.normal() for unit, value in zip(units, rated, strict=True) if unit not in gaps}
+    wholes = [(f"d{d}", system) for system in SYSTEMS for d in range(DIALOGUES)]
+    ratings = [rating_rows(units, rated, dataset="mine", dimension="overall")]
+    if per_dialogue:
+        means = [SYSTEMS.index(system) + rng.normal() for _, system in wholes]
+        ratings.append(rating_rows(wholes, means, level="dialogue", dataset="mine", dimension="overall"))
+    scores = [
+        score_rows(good, good.values(), "good", dataset="mine"),
+        score_rows(units, rng.normal(size=len(units)), "poor", dataset="mine"),
+    ]
+    contexts = [("mine", f"d{d}-{t}", f"d{d}", t) for d in range(DIALOGUES) for t in range(TURNS)]
+    systems = [("mine", name, "agent", "1" if name in "abcd" else "2") for name in SYSTEMS]
     return Tables(
-        schema.validate(pd.DataFrame(scores), "scores"),
-        schema.validate(pd.DataFrame([*ratings, *(whole if per_dialogue else [])]), "ratings"),
-        contexts,
-        systems,
+        schema.validate(pd.concat(scores), "scores"),
+        schema.validate(pd.concat(ratings), "ratings"),
+        pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id", "turn"]),
+        pd.DataFrame(systems, columns=["dataset", "system_id", "kind", "track"]),
     )
 
 
@@ -197,33 +181,19 @@ def mine(tmp_path, monkeypatch):
     """A file with a column of its own, and ready-made scores of it that lack two responses."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
-    rows = [
-        {
-            "context_id": c,
-            "system_id": s,
-            "response": f"{s} says {c}",
-            "reference": "says",
-            "rating": place + rng.normal(),
-        }
-        | {"topic": "tea" if c < 6 else "sea"}
-        for c in range(12)
-        for place, s in enumerate(SYSTEMS)
-    ]
-    pd.DataFrame(rows).to_csv("mine.csv", index=False)
+    units = [(str(c), s) for c in range(12) for s in SYSTEMS]
+    ratings = np.tile(np.arange(len(SYSTEMS)), 12) + rng.normal(size=len(units))
+    frame = pd.DataFrame(units, columns=["context_id", "system_id"]).assign(rating=ratings, reference="says")
+    frame["response"] = frame["system_id"] + " says " + frame["context_id"]
+    frame["topic"] = np.where(frame["context_id"].astype(int) < 6, "tea", "sea")
+    frame.to_csv("mine.csv", index=False)
     scores = [
-        {"dataset": "mine", "level": "turn", "item_id": str(row["context_id"]), "system_id": row["system_id"]}
-        | {
-            "metric": metric,
-            "output": "o",
-            "value": row["rating"] * weight + rng.normal(),
-            "cut": 0,
-            "signature": metric,
-        }
-        for row in rows
+        score_rows(units, ratings * weight + rng.normal(size=len(units)), metric, dataset="mine")
         for metric, weight in (("good", 1), ("fair", 0.5), ("poor", 0))
-        if metric != "fair" or row["context_id"] > 0 or row["system_id"] not in "ab"
     ]
-    pd.DataFrame(scores).to_csv("scores.csv", index=False)
+    scores = pd.concat(scores)
+    lost = (scores["metric"] == "fair") & (scores["item_id"] == "0") & scores["system_id"].isin(["a", "b"])
+    scores[~lost].to_csv("scores.csv", index=False)
     command = "compare mine.csv --scores scores.csv --resamples 50 --coefficient pearson --level turn"
     return command.split()
 

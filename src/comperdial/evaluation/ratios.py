@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.core.names import Output
 from comperdial.evaluation.samples import NAME, check_scores
 from comperdial.perturbations import Perturbation
@@ -31,10 +31,7 @@ _SIDES = [ORIGINAL, PERTURBED]
 
 def read_pairs(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a folder's contexts and its pairs (:func:`pairs_of`)."""
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise FileError("no such folder", where=str(folder), expected="a folder of one data set's tables")
-    contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
+    contexts, responses = (schema.read(Path(folder) / f"{name}.parquet", name) for name in ("contexts", "responses"))
     return contexts, pairs_of(contexts, responses)
 
 

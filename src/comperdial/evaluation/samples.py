@@ -43,32 +43,16 @@ _PLACES = {
 class Sample:
     """Scores and ratings of the same units, for one level, one level of ratings and one rated dimension.
 
-    A unit is a response (against ratings of turns, at turn and system level) or a dialogue of a system. At system level
-    the units are those that systems are averaged over.
+    A unit is a response (against ratings of turns, at turn and system level) or a dialogue of a system. At system level the
+    units are those that systems are averaged over.
 
-    Attributes
-    ----------
-    names
-        (metric, output) of each row of ``scores``, sorted.
-    scores
-        Shape (outputs, units), NaN where there is no score. Scores, and ratings, that differ by rounding only are equal.
-    annotators
-        Who rated, in the order of the rows of ``single``.
-    single
-        Shape (annotators, units): single ratings, NaN where an annotator did not rate a unit.
-    ratings
-        Shape (units,): their mean over annotators.
-    design
-        Which system and dialogue a unit belongs to; it says that units are averaged at system level.
-    items
-        Shape (units,): codes of the context at turn level, of the dialogue at the others.
-    units
-        (context or dialogue, system) of each unit.
-    systems
-        The system's name for each code in ``design.systems``.
-    coverage, cut, signatures
-        One each output: the share of the rated units (of dialogues: of their turns) that it has a score of; how many of
-        its units' inputs did not fit the metric's model; what made it.
+    ``scores`` has shape (outputs, units), NaN where there is none, in the order of ``names``: (metric, output), sorted.
+    ``single``, (annotators, units), are the ratings by each of ``annotators``, and ``ratings``, (units,), their means. Scores,
+    and ratings, that differ by rounding only are equal. ``design`` has the codes of each unit's system and dialogue, and says
+    that units are averaged at system level; ``systems`` are the systems' names. ``items`` are codes of the context at turn
+    level, of the dialogue at the others, ``units`` (context or dialogue, system). Each output has ``coverage``, the share of
+    the rated units (of dialogues: of their turns) that it has a score of, ``cut``, how many of its units' inputs did not fit
+    the metric's model, and in ``signatures`` what made it.
     """
 
     dataset: str
@@ -181,25 +165,13 @@ class Tables:
         """Pair scores with ratings at each level that the tables allow.
 
         As ComperDial defines them (appendix C.1.2): a turn metric's dialogue score is its mean over the dialogue's turns; a
-        system's score its mean over turns, or over dialogues where dialogues were rated; the ratings likewise.
+        system's score its mean over turns, or over dialogues where dialogues were rated; the ratings likewise. Of fewer than
+        three systems there is no system level.
 
-        Parameters
-        ----------
-        levels, targets
-            Which levels and rated dimensions; default: all. Of fewer than three systems there is no system level.
-        allow_missing
-            Whether there may be nothing to correlate: a data set without any score has samples without outputs, one that
-            nobody rated has none.
-        lowest
-            The score by dataset, metric and output that a unit without one gets, if it was rated or another metric scored
-            it; ``coverage`` does not count it. None: it has none.
-
-        Raises
-        ------
-        SchemaError
-            When scores belong to nothing that was rated, or their names clash.
-        UnknownNameError
-            When no rating has the source or the dimension.
+        With ``allow_missing`` a data set without any score has samples without outputs, and one that nobody rated has none;
+        otherwise a SchemaError is raised, as for scores that belong to nothing that was rated or whose names clash.
+        ``lowest`` is the score, by dataset, metric and output, of a unit without one that was rated or that another metric
+        scored; ``coverage`` does not count it.
         """
         result: list[Sample] = []
         frames = {name: getattr(self, name) for name in ("scores", "ratings", "contexts", "systems")}

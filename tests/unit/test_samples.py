@@ -1,3 +1,5 @@
+"""The join of scores and ratings, and the files that they are read from."""
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from scipy import stats
 from comperdial import evaluation
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.evaluation import aggregate
+from ratedtables import rating_rows, score_rows
 
 
 def correlated(*tables, **choice):
@@ -15,41 +18,14 @@ def correlated(*tables, **choice):
 
 
 def tables(values, gaps=(), raters=("ann", "bob")):
-    """Return scores and ratings of len(values) systems x len(values[0]) contexts; the rating is 1 + score plus bias."""
-    scores, ratings = [], []
-    for s, row in enumerate(values):
-        for c, value in enumerate(row):
-            if (s, c) not in gaps:
-                scores.append(
-                    {
-                        "dataset": "d",
-                        "level": "turn",
-                        "item_id": f"c{c}",
-                        "system_id": f"s{s}",
-                        "metric": "m",
-                        "output": "o",
-                        "value": value,
-                        "cut": 0,
-                        "signature": "sig",
-                    }
-                )
-            for bias, rater in enumerate(raters):
-                ratings.append(
-                    {
-                        "dataset": "d",
-                        "level": "turn",
-                        "item_id": f"c{c}",
-                        "system_id": f"s{s}",
-                        "annotator_id": rater,
-                        "position": bias,
-                        "dimension": "Overall",
-                        "rating": (value * 7) % 5 + bias,
-                        "scale_min": 0.0,
-                        "scale_max": 9.0,
-                        "source": "human",
-                    }
-                )
-    return pd.DataFrame(scores), pd.DataFrame(ratings)
+    """Return scores and ratings of len(values) systems x len(values[0]) contexts; a rating depends on score and rater."""
+    units = {(f"c{c}", f"s{s}"): value for s, row in enumerate(values) for c, value in enumerate(row)}
+    scored = {unit: value for unit, value in units.items() if (int(unit[1][1:]), int(unit[0][1:])) not in gaps}
+    ratings = [
+        rating_rows(units, [(value * 7) % 5 + bias for value in units.values()], rater)
+        for bias, rater in enumerate(raters)
+    ]
+    return score_rows(scored, scored.values()), pd.concat(ratings, ignore_index=True)
 
 
 VALUES = [[0.1, 0.5, 0.3], [0.9, 0.2, 0.8], [0.4, 0.4, 0.7], [0.0, 0.6, 1.0]]
