@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from comperdial.cli.score import keep_embeddings, name_not_run, score_with
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.files import write_text
 from comperdial.core.names import LEVELS, Output, output_name
+from comperdial.data.own_files import plain
 from comperdial.evaluation.aggregate import UNNAMED, read_scores
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
 from comperdial.evaluation.options import analysed
@@ -116,7 +116,7 @@ def _chosen(
     entries = read_entries(options.params)
     known = {str(name): rows for name, rows in ready.groupby("metric", sort=True)}
     own = [] if tables.attributes is None else [*tables.attributes.columns.drop(UNIT)]
-    spelled = {_plain(column): column for column in own}
+    spelled = {plain(column): column for column in own}
     texts = options.metrics if options.metrics or options.scores else _default(responses, entries)
     named = {text: (text, "") if text in known else output_name(text, "") for text in texts}
     # Whoever names no metric of --scores wants all of them.
@@ -134,13 +134,13 @@ def _chosen(
                 metric = metrics[name] = metrics.get(name) or metric_named(name, entries)
                 outputs = list(metric.outputs)
         except UnknownNameError as error:
-            if _plain(name) not in spelled:
+            if plain(name) not in spelled:
                 there = {"--scores has": [*known], "columns of the file that may be compared": own}
                 more = "; ".join(f"{what}: {', '.join(names)}" for what, names in there.items() if names)
                 hint = f"{error.hint or ''} {more}".strip() or None
                 raise ConfigError(error.problem, expected=error.expected, hint=hint) from None
             # A column may be named with the output that notes call it by: gpt4_score:score.
-            name = text = spelled[_plain(name)]
+            name = text = spelled[plain(name)]
             outputs = ["score"]
             columns.append(name)
         if output and output not in outputs:
@@ -150,11 +150,6 @@ def _chosen(
         problem, hint = f"nothing to score with {next(iter(metrics))!r}", f"--scores has: {', '.join(known)}"
         raise ConfigError(problem, expected="a file or folder of responses", hint=hint)
     return metrics, list(dict.fromkeys(columns)), labels
-
-
-def _plain(name: str) -> str:
-    """Return a name of a column as columns are compared: case, spaces, hyphens and underscores do not matter."""
-    return re.sub(r"[\s_-]+", "_", name.strip().lower())
 
 
 def _outputs(scores: pd.DataFrame, *, is_named: bool) -> list[str]:
