@@ -384,7 +384,7 @@ def test_what_scores_of_other_programs_lack_is_one_clear_error(tmp_path, capsys,
         (scores.assign(context_id="x"), "the same key a second time"),
         (
             scores.assign(context_id="x-" + scores["context_id"]),
-            "none of the 24 scores of 'theirs' is of something rated: the first is of 'x-c0', system 'a'; expected the names",
+            "no score of metric 'theirs' belongs to a rated response; the first is of 'x-c0', system 'a'; expected the names",
         ),
     ):
         made.to_csv("theirs.csv", index=False)
@@ -415,7 +415,7 @@ def test_a_judge_s_column_is_compared_and_is_no_rating(tmp_path, capsys, monkeyp
     assert "gpt4_score:score" in set(compared(capsys, "twice.csv", "--metrics", "gpt4_score")["metric"])
     twice["gpt4_score"] = range(len(twice))
     twice.to_csv("twice.csv", index=False)
-    assert "record 25, column 'gpt4_score': holds 24, and 0 in record 1 of the same response" in fails(
+    assert "column 'gpt4_score': holds 0 and 24 for one response: 'c0', system 'a'; expected one score" in fails(
         capsys, "compare", "twice.csv", "--metrics", "gpt4_score"
     )
     frame.assign(gpt4_score="good").to_csv("words.csv", index=False)
@@ -645,7 +645,7 @@ def test_a_column_goes_by_any_spelling_and_scores_of_other_contexts_are_left_out
     assert (
         main(["compare", "mine.csv", "--scores", "theirs.csv", "--against", "GPT4 Score:score", "--level", "turn"]) == 0
     )
-    assert "4 of 36 scores are of contexts that are not rated" in caplog.text
+    assert "4 of 36 scores belong to no rated response" in caplog.text
 
 
 def test_of_a_few_contexts_there_is_no_interval_and_no_test(tmp_path, capsys, monkeypatch):

@@ -9,6 +9,7 @@ from comperdial import evaluation
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.evaluation import Detail, Subsampling
 from comperdial.report.ranking import corrected, with_ranks
+from ratedtables import rating_rows, score_rows
 
 SYSTEMS, DIALOGUES, TURNS = 8, 5, 3
 RATERS = ("ann", "bob", "cy")
@@ -19,47 +20,24 @@ def made():
     """Eight systems in five dialogues of three turns: two metrics of turns, one of dialogues, both levels rated."""
     rng = np.random.default_rng(7)
     truth = rng.normal(size=(SYSTEMS, 1, 1)) + 0.5 * rng.normal(size=(SYSTEMS, DIALOGUES, TURNS))
-    places = [(s, d, t) for s in range(SYSTEMS) for d in range(DIALOGUES) for t in range(TURNS)]
-    wholes = [(s, d) for s in range(SYSTEMS) for d in range(DIALOGUES)]
+    turns = [(f"d{d}t{t}", f"s{s}") for s in range(SYSTEMS) for d in range(DIALOGUES) for t in range(TURNS)]
+    wholes = [(f"d{d}", f"s{s}") for s in range(SYSTEMS) for d in range(DIALOGUES)]
+    parts = {"turn": (turns, truth.ravel(), 0.4), "dialogue": (wholes, truth.mean(axis=2).ravel(), 0.3)}
 
-    def score(level, item, system, metric, value):
-        return {"dataset": "d", "level": level, "item_id": item, "system_id": f"s{system}", "metric": metric} | {
-            "output": "o", "value": value, "cut": 0, "signature": f"{metric}|v:1",
-        }  # fmt: skip
+    def noisy(level, noise):
+        return parts[level][1] + noise * rng.normal(size=len(parts[level][0]))
 
-    def rating(item, system, rater, value):
-        return {**item, "dataset": "d", "system_id": f"s{system}", "annotator_id": rater, "position": None} | {
-            "dimension": "Overall", "rating": value, "scale_min": -9.0, "scale_max": 9.0, "source": "human",
-        }  # fmt: skip
-
-    scores, turn, dialogue = [], [], []
-    for s, d, t in places:
-        context, value = f"d{d}t{t}", truth[s, d, t]
-        scores.append(score("turn", context, s, "good", np.float32(value + 0.3 * rng.normal())))
-        scores.append(score("turn", context, s, "bad", np.float32(value + 3 * rng.normal())))
-        turn += [
-            rating({"level": "turn", "item_id": context}, s, rater, value + 0.4 * rng.normal()) for rater in RATERS
-        ]
-    for s, d in wholes:
-        value = truth[s, d].mean()
-        scores.append(score("dialogue", f"d{d}", s, "whole", np.float32(value + 0.2 * rng.normal())))
-        dialogue += [
-            rating({"level": "dialogue", "item_id": f"d{d}"}, s, rater, value + 0.3 * rng.normal()) for rater in RATERS
-        ]
-    contexts = pd.DataFrame(
-        [
-            {"dataset": "d", "context_id": f"d{d}t{t}", "dialogue_id": f"d{d}"}
-            for d in range(DIALOGUES)
-            for t in range(TURNS)
-        ]
-    )
-    return {
-        "scores": pd.DataFrame(scores),
-        "turn": pd.DataFrame(turn),
-        "dialogue": pd.DataFrame(dialogue),
-        "contexts": contexts,
-        "dialogue_of": contexts.set_index("context_id")["dialogue_id"],
+    scores = [score_rows(turns, np.float32(noisy("turn", noise)), name) for name, noise in (("good", 0.3), ("bad", 3))]
+    scores.append(score_rows(wholes, np.float32(noisy("dialogue", 0.2)), "whole", level="dialogue"))
+    ratings = {
+        level: pd.concat([rating_rows(units, noisy(level, noise), rater, level) for rater in RATERS], ignore_index=True)
+        for level, (units, _, noise) in parts.items()
     }
+    contexts = [("d", f"d{d}t{t}", f"d{d}") for d in range(DIALOGUES) for t in range(TURNS)]
+    contexts = pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id"])
+    dialogue_of = contexts.set_index("context_id")["dialogue_id"]
+    scores = pd.concat(scores, ignore_index=True)
+    return {"scores": scores, **ratings, "contexts": contexts, "dialogue_of": dialogue_of}
 
 
 def all_samples(made, **choice):
@@ -267,8 +245,10 @@ def test_power_rises_with_what_there_is(made):
 
 
 def test_scores_of_nothing_that_was_rated_are_refused(made):
-    elsewhere = made | {"scores": made["scores"].assign(item_id="elsewhere")}
-    with pytest.raises(SchemaError, match="1 contexts are in no table, the first: 'elsewhere'"):
+    elsewhere = made | {"scores": made["scores"].assign(item_id="x-" + made["scores"]["item_id"])}
+    with pytest.raises(
+        SchemaError, match="no score of metric 'good' belongs to a rated response; the first is of 'x-d0t0'"
+    ):
         all_samples(elsewhere)
     unrated = made | {"turn": made["turn"][made["turn"]["item_id"] != "d0t0"]}
     unrated["scores"] = made["scores"][made["scores"]["item_id"] == "d0t0"]
@@ -405,30 +385,10 @@ def test_scores_that_differ_by_rounding_alone_are_ties_in_every_grouping():
     units = [(f"c{c}", f"s{s}") for c in range(8) for s in range(5)]
     exact = rng.integers(1, 5, len(units)).astype(float)
     noise = np.array([0.0, 1e-16, -1e-16, 2e-16])[rng.integers(0, 4, len(units))]
-    keys = {"dataset": "d", "item_id": [c for c, _ in units], "system_id": [s for _, s in units]}
-    scores = pd.concat(
-        pd.DataFrame(
-            {**keys, "level": "turn", "metric": name, "output": "o", "value": values, "cut": 0, "signature": name}
-        )
-        for name, values in (("exact", exact / 10), ("rounded", exact / 10 * (1 + noise)))
-    )
-    ratings = pd.DataFrame(
-        {
-            "dataset": "d",
-            "level": "turn",
-            "item_id": keys["item_id"],
-            "system_id": keys["system_id"],
-            "annotator_id": "a",
-            "dimension": "x",
-        }
-        | {
-            "rating": rng.integers(1, 6, len(units)).astype(float),
-            "scale_min": 1.0,
-            "scale_max": 5.0,
-            "source": "human",
-        }
-    ).assign(position=None)
-    assert (scores.loc[scores["metric"] == "rounded", "value"].to_numpy() != exact / 10).any()
+    rounded = exact / 10 * (1 + noise)
+    assert (rounded != exact / 10).any()
+    scores = pd.concat([score_rows(units, exact / 10, "exact"), score_rows(units, rounded, "rounded")])
+    ratings = rating_rows(units, rng.integers(1, 6, len(units)).astype(float))
     samples = list(evaluation.samples(scores, ratings))
     found = evaluation.correlations(samples, detail=Detail(resamples=100))
     one, other = (found[found["metric"] == name].reset_index(drop=True) for name in ("exact", "rounded"))
@@ -465,12 +425,8 @@ def test_both_tables_at_once_are_each_by_itself(made):
 def test_systems_are_given_where_there_are_few_or_params_ask_for_it():
     rng = np.random.default_rng(1)
     names = [(f"c{context}", system) for context in range(12) for system in "ABCDE"]
-    frame = pd.DataFrame(names, columns=["item_id", "system_id"])
-    same = {"dataset": "m", "level": "turn", "metric": "f", "output": "f", "cut": 0, "signature": "f|v:1"}
-    rated = {"dataset": "m", "annotator_id": "r", "position": None, "dimension": "d", "scale_min": 1, "scale_max": 5}
-    made = frame.assign(**same, value=rng.normal(size=len(frame)))
-    scores = pd.concat([made, made.assign(metric="g", output="g", value=rng.normal(size=len(frame)))])
-    ratings = frame.assign(level="turn", **rated, source="human", rating=rng.integers(1, 6, len(frame)))
+    scores = pd.concat([score_rows(names, rng.normal(size=len(names)), metric) for metric in "fg"])
+    ratings = rating_rows(names, rng.integers(1, 6, len(names)))
     detail = evaluation.Detail(resamples=100, seed=1)
     for systems, fixed, over, test in (
         ("ABCDE", False, "systems and contexts", "jackknife|seed"),

@@ -14,6 +14,7 @@ from comperdial.evaluation.options import Options, analysed, subset
 from comperdial.evaluation.samples import Tables
 from comperdial.report.ranking import corrected
 from comperdial.stats.multiple import benjamini_hochberg
+from ratedtables import rating_rows, score_rows
 
 SYSTEMS = "abcdef"
 DIALOGUES = 8
@@ -23,43 +24,26 @@ TURNS = 2
 def tables(gaps=(), rate=lambda system, dialogue, turn, noise: system + noise, per_dialogue=False):
     """Six systems, eight dialogues of two turns; metrics good and poor; `gaps` are (context, system) without a good."""
     rng = np.random.default_rng(5)
-    scores, ratings, whole = [], [], []
-    for s, system in enumerate(SYSTEMS):
-        for d in range(DIALOGUES):
-            for t in range(TURNS):
-                context, noise = f"d{d}-{t}", rng.normal()
-                rated = rate(s, d, t, noise)
-                ratings.append(
-                    {"dataset": "mine", "level": "turn", "item_id": context, "system_id": system, "annotator_id": "1"}
-                    | {"position": None, "dimension": "overall", "rating": rated, "scale_min": -200.0}
-                    | {"scale_max": 200.0, "source": "human"}
-                )
-                for metric, value in (("good", rated + rng.normal()), ("poor", rng.normal())):
-                    if metric == "good" and (context, system) in gaps:
-                        continue
-                    scores.append(
-                        {"dataset": "mine", "level": "turn", "item_id": context, "system_id": system, "metric": metric}
-                        | {"output": "o", "value": value, "cut": 0, "signature": f"{metric}|v:1"}
-                    )
-            whole.append(
-                {"dataset": "mine", "level": "dialogue", "item_id": f"d{d}", "system_id": system, "annotator_id": "1"}
-                | {"position": None, "dimension": "overall", "rating": s + rng.normal(), "scale_min": -200.0}
-                | {"scale_max": 200.0, "source": "human"}
-            )
-    contexts = pd.DataFrame(
-        {"dataset": "mine", "context_id": f"d{d}-{t}", "dialogue_id": f"d{d}", "turn": t}
-        for d in range(DIALOGUES)
-        for t in range(TURNS)
-    )
-    systems = pd.DataFrame(
-        {"dataset": "mine", "system_id": name, "kind": "agent", "track": "1" if name in "abcd" else "2"}
-        for name in SYSTEMS
-    )
+    places = [(s, d, t) for s in range(len(SYSTEMS)) for d in range(DIALOGUES) for t in range(TURNS)]
+    units = [(f"d{d}-{t}", SYSTEMS[s]) for s, d, t in places]
+    rated = [rate(*place, rng.normal()) for place in places]
+    good = {unit: value + rng.normal() for unit, value in zip(units, rated, strict=True) if unit not in gaps}
+    wholes = [(f"d{d}", system) for system in SYSTEMS for d in range(DIALOGUES)]
+    ratings = [rating_rows(units, rated, dataset="mine", dimension="overall")]
+    if per_dialogue:
+        means = [SYSTEMS.index(system) + rng.normal() for _, system in wholes]
+        ratings.append(rating_rows(wholes, means, level="dialogue", dataset="mine", dimension="overall"))
+    scores = [
+        score_rows(good, good.values(), "good", dataset="mine"),
+        score_rows(units, rng.normal(size=len(units)), "poor", dataset="mine"),
+    ]
+    contexts = [("mine", f"d{d}-{t}", f"d{d}", t) for d in range(DIALOGUES) for t in range(TURNS)]
+    systems = [("mine", name, "agent", "1" if name in "abcd" else "2") for name in SYSTEMS]
     return Tables(
-        schema.validate(pd.DataFrame(scores), "scores"),
-        schema.validate(pd.DataFrame([*ratings, *(whole if per_dialogue else [])]), "ratings"),
-        contexts,
-        systems,
+        schema.validate(pd.concat(scores), "scores"),
+        schema.validate(pd.concat(ratings), "ratings"),
+        pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id", "turn"]),
+        pd.DataFrame(systems, columns=["dataset", "system_id", "kind", "track"]),
     )
 
 
@@ -79,24 +63,24 @@ def of(samples, level, against="turn"):
 def test_defaults_a_subset_of_everything_and_worst_of_nothing_change_nothing():
     mine = tables(per_dialogue=True)
     plain = mine.samples()
-    found = analysed(mine, Options())
-    assert not found.notes and [one.signatures for one in found.samples] == [one.signatures for one in plain]
-    same(found.samples, plain)
-    same(analysed(mine, Options(subset=(("track", "1"), ("track", "2")))).samples, plain)
-    same(analysed(mine, Options(missing="worst")).samples, plain)
+    found, notes = analysed(mine, Options())
+    assert not notes and [one.signatures for one in found] == [one.signatures for one in plain]
+    same(found, plain)
+    same(analysed(mine, Options(subset=(("track", "1"), ("track", "2"))))[0], plain)
+    same(analysed(mine, Options(missing="worst"))[0], plain)
 
 
 def test_a_subset_is_what_the_tables_cut_by_hand_give():
     mine = tables(per_dialogue=True)
-    found = analysed(mine, Options(subset=(("track", "1"), ("turn", "0"))))
+    found, notes = analysed(mine, Options(subset=(("track", "1"), ("turn", "0"))))
     rows = mine.ratings["system_id"].isin(list("abcd")) & mine.ratings["item_id"].str.endswith("-0")
     scored = mine.scores["system_id"].isin(list("abcd")) & mine.scores["item_id"].str.endswith("-0")
-    same(found.samples, Tables(mine.scores[scored], mine.ratings[rows], mine.contexts, mine.systems).samples())
+    same(found, Tables(mine.scores[scored], mine.ratings[rows], mine.contexts, mine.systems).samples())
     # No dialogue consists of first turns alone.
-    assert {(one.level, one.against) for one in found.samples} == {("turn", "turn"), ("system", "turn")}
-    assert "32 of 96 rated responses" in found.notes[0] and "0 of 48 rated dialogues" in found.notes[1]
-    assert found.samples[0].signatures[0] == "good|v:1|subset:track=1|subset:turn=0"
-    some = analysed(mine, Options(subset=(("dialogue_id", "d1"), ("dialogue_id", "d2")))).samples
+    assert {(one.level, one.against) for one in found} == {("turn", "turn"), ("system", "turn")}
+    assert "32 of 96 rated responses" in notes[0] and "0 of 48 rated dialogues" in notes[1]
+    assert found[0].signatures[0] == "good|v:1|subset:track=1|subset:turn=0"
+    some = analysed(mine, Options(subset=(("dialogue_id", "d1"), ("dialogue_id", "d2"))))[0]
     assert {unit[0] for unit in of(some, "dialogue", "dialogue").units} == {"d1", "d2"}
     assert of(some, "turn").scores.shape == (2, 24)
 
@@ -105,12 +89,12 @@ def test_an_attribute_chooses_responses_and_the_dialogues_that_are_wholly_in_it(
     mine = tables(per_dialogue=True)
     rows = mine.ratings[mine.ratings["level"] == "turn"][["dataset", "item_id", "system_id"]]
     topics = rows.assign(topic=rows["item_id"].isin(["d0-0", "d0-1", "d1-0"]).map({True: "tea", False: "sea"}))
-    found = analysed(replace(mine, attributes=topics), Options(subset=(("topic", "tea"),))).samples
+    found = analysed(replace(mine, attributes=topics), Options(subset=(("topic", "tea"),)))[0]
     assert {unit[0] for unit in of(found, "turn").units} == {"d0-0", "d0-1", "d1-0"}
     assert {unit[0] for unit in of(found, "dialogue", "dialogue").units} == {"d0"}
     # A response with two values is in no subset; an empty cell says nothing.
     both = pd.concat([topics, topics.assign(topic="rain").iloc[:1], topics.assign(topic="").iloc[1:2]])
-    found = analysed(replace(mine, attributes=both), Options(subset=(("topic", "tea"),))).samples
+    found = analysed(replace(mine, attributes=both), Options(subset=(("topic", "tea"),)))[0]
     first = rows.iloc[0]
     assert (first["item_id"], first["system_id"]) not in of(found, "turn").units
     assert of(found, "turn").scores.shape[1] == 3 * len(SYSTEMS) - 1
@@ -131,21 +115,21 @@ GAPS = {("d0-0", "f"), ("d3-1", "f"), ("d5-0", "e")}
 def test_worst_gives_what_is_missing_the_lowest_score_and_says_so():
     mine = tables(GAPS, per_dialogue=True)
     plain = mine.samples()
-    found = analysed(mine, Options(missing="worst"))
+    found, notes = analysed(mine, Options(missing="worst"))
     lowest = mine.scores.loc[mine.scores["metric"] == "good", "value"].min()
-    before, after = of(plain, "turn"), of(found.samples, "turn")
+    before, after = of(plain, "turn"), of(found, "turn")
     lost = np.isnan(before.scores)
     assert {before.units[place] for place in np.flatnonzero(lost[0])} == GAPS and not lost[1].any()
     assert (after.scores[lost] == lowest).all()
     np.testing.assert_array_equal(after.scores[~lost], before.scores[~lost])
     # The mean of a dialogue is made of the turn that has a score and the one that has the lowest.
-    own = of(plain, "dialogue").scores[0], of(found.samples, "dialogue").scores[0]
+    own = of(plain, "dialogue").scores[0], of(found, "dialogue").scores[0]
     place = of(plain, "dialogue").units.index(("d0", "f"))
     assert own[1][place] == pytest.approx((own[0][place] + lowest) / 2)
-    assert [one.coverage for one in found.samples] == [one.coverage for one in plain]
+    assert [one.coverage for one in found] == [one.coverage for one in plain]
     assert of(plain, "turn").coverage[0] == pytest.approx(1 - 3 / 96)
-    assert "counts as the lowest score" in found.notes[0]
-    assert found.samples[0].signatures[0].endswith("|missing:worst")
+    assert "counts as the lowest score" in notes[0]
+    assert found[0].signatures[0].endswith("|missing:worst")
 
 
 def test_worst_punishes_a_metric_that_leaves_out_good_responses_and_touches_no_other():
@@ -153,7 +137,7 @@ def test_worst_punishes_a_metric_that_leaves_out_good_responses_and_touches_no_o
     rated = tables().ratings.sort_values("rating").iloc[-12:]
     mine = tables({*zip(rated["item_id"], rated["system_id"], strict=True)})
     values = [
-        evaluation.correlations(analysed(mine, Options(missing=policy)).samples)
+        evaluation.correlations(analysed(mine, Options(missing=policy))[0])
         .query("level == 'turn' and coefficient == 'spearman'")
         .set_index("metric")["value"]
         for policy in ("left-out", "worst")
@@ -164,9 +148,9 @@ def test_worst_punishes_a_metric_that_leaves_out_good_responses_and_touches_no_o
 
 def test_the_lowest_score_is_the_data_set_s_not_the_subset_s():
     mine = tables(GAPS)
-    found = analysed(mine, Options(subset=(("track", "2"),), missing="worst"))
+    found, _ = analysed(mine, Options(subset=(("track", "2"),), missing="worst"))
     good = mine.scores[mine.scores["metric"] == "good"]
-    assert of(found.samples, "turn").scores[0].min() == good["value"].min()
+    assert of(found, "turn").scores[0].min() == good["value"].min()
     assert good.loc[good["system_id"].isin(["e", "f"]), "value"].min() > good["value"].min()
 
 
@@ -197,33 +181,19 @@ def mine(tmp_path, monkeypatch):
     """A file with a column of its own, and ready-made scores of it that lack two responses."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
-    rows = [
-        {
-            "context_id": c,
-            "system_id": s,
-            "response": f"{s} says {c}",
-            "reference": "says",
-            "rating": place + rng.normal(),
-        }
-        | {"topic": "tea" if c < 6 else "sea"}
-        for c in range(12)
-        for place, s in enumerate(SYSTEMS)
-    ]
-    pd.DataFrame(rows).to_csv("mine.csv", index=False)
+    units = [(str(c), s) for c in range(12) for s in SYSTEMS]
+    ratings = np.tile(np.arange(len(SYSTEMS)), 12) + rng.normal(size=len(units))
+    frame = pd.DataFrame(units, columns=["context_id", "system_id"]).assign(rating=ratings, reference="says")
+    frame["response"] = frame["system_id"] + " says " + frame["context_id"]
+    frame["topic"] = np.where(frame["context_id"].astype(int) < 6, "tea", "sea")
+    frame.to_csv("mine.csv", index=False)
     scores = [
-        {"dataset": "mine", "level": "turn", "item_id": str(row["context_id"]), "system_id": row["system_id"]}
-        | {
-            "metric": metric,
-            "output": "o",
-            "value": row["rating"] * weight + rng.normal(),
-            "cut": 0,
-            "signature": metric,
-        }
-        for row in rows
+        score_rows(units, ratings * weight + rng.normal(size=len(units)), metric, dataset="mine")
         for metric, weight in (("good", 1), ("fair", 0.5), ("poor", 0))
-        if metric != "fair" or row["context_id"] > 0 or row["system_id"] not in "ab"
     ]
-    pd.DataFrame(scores).to_csv("scores.csv", index=False)
+    scores = pd.concat(scores)
+    lost = (scores["metric"] == "fair") & (scores["item_id"] == "0") & scores["system_id"].isin(["a", "b"])
+    scores[~lost].to_csv("scores.csv", index=False)
     command = "compare mine.csv --scores scores.csv --resamples 50 --coefficient pearson --level turn"
     return command.split()
 

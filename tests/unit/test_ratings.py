@@ -8,54 +8,27 @@ from comperdial import schema
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.evaluation import ratings
 from comperdial.stats.agreement import krippendorff_alpha
+from ratedtables import rating_rows
 
 RATERS = ["r1", "r2", "r3"]
 AGENTS = ["s1", "s2", "s3", "s4"]
 TURNS = 2
-SIMULATED = "SIMULATED: responses, raters and ratings are simulated, and nothing here is a finding."
 
 
-def rating(level, item, system, annotator, dimension, value, scale=(1, 5), source="human"):
-    return {
-        "dataset": "d",
-        "level": level,
-        "item_id": item,
-        "system_id": system,
-        "annotator_id": annotator,
-        "position": None,
-        "dimension": dimension,
-        "rating": float(value),
-        "scale_min": float(scale[0]),
-        "scale_max": float(scale[1]),
-        "source": source,
-    }
-
-
-def turn_table(values):
-    """Return turn ratings: {(context, system): one rating a rater, None for none}."""
-    rows = [
-        rating("turn", context, system, annotator, "Overall", value)
-        for (context, system), row in values.items()
-        for annotator, value in zip(RATERS, row, strict=True)
-        if value is not None
+def turn_table(values, level="turn", **more):
+    """Return ratings: {(context, system): one rating a rater, None for none}."""
+    frames = [
+        rating_rows(values, [row[place] for row in values.values()], rater, level, **more)
+        for place, rater in enumerate(RATERS)
     ]
-    return schema.validate(pd.DataFrame(rows), "ratings")
+    return schema.validate(pd.concat(frames).dropna(subset="rating"), "ratings")
 
 
-def dialogue_table(values, marks=()):
-    """Return dialogue ratings: {(dialogue, system): one a rater}, and the axes as (dialogue, system, rater, axis)."""
-    rows = [
-        rating("dialogue", dialogue, system, annotator, "Overall", value)
-        for (dialogue, system), row in values.items()
-        for annotator, value in zip(RATERS, row, strict=True)
-    ]
-    rows += [
-        rating("dialogue", dialogue, system, annotator, axis, (dialogue, system, annotator, axis) not in marks, (0, 1))
-        for dialogue, system in values
-        for annotator in RATERS
-        for axis in ("Engagingness", "Fluency")
-    ]
-    return schema.validate(pd.DataFrame(rows), "ratings")
+def dialogue_table(values):
+    """Return dialogue ratings: {(dialogue, system): one a rater}, and marks on two axes, of which nobody made any."""
+    whole = dict.fromkeys(values, (1.0, 1.0, 1.0))
+    axes = [turn_table(whole, "dialogue", dimension=axis) for axis in ("Engagingness", "Fluency")]
+    return both(turn_table(values, "dialogue"), *axes)
 
 
 def both(*frames):
@@ -66,59 +39,20 @@ def of_turns(made):
     return made[0][made[0]["level"] == "turn"], made[1]
 
 
-def said(speaker, text):
-    return {"speaker": speaker, "text": text}
-
-
 def make_contexts(dialogues):
-    """Return contexts whose histories are gold: A asks, the gold response stands in the next history."""
-    rows = []
-    for dialogue in dialogues:
-        history = []
-        for turn in range(TURNS):
-            history = [*history, said("A", f"{dialogue} asks {turn}")]
-            rows.append(
-                {
-                    "dataset": "d",
-                    "context_id": f"{dialogue}-{turn}",
-                    "dialogue_id": dialogue,
-                    "turn": turn,
-                    "history": history,
-                    "references": [f"{dialogue} gold {turn}"],
-                    "facts": [],
-                }
-            )
-            history = [*history, said("B", f"{dialogue} gold {turn}")]
-    return schema.validate(pd.DataFrame(rows), "contexts")
+    names = [("d", f"{dialogue}-{turn}", dialogue) for dialogue in dialogues for turn in range(TURNS)]
+    return pd.DataFrame(names, columns=["dataset", "context_id", "dialogue_id"])
 
 
 DIALOGUES = ["x", "y"]
 CONTEXTS = make_contexts(DIALOGUES)
-SYSTEMS = pd.DataFrame(
-    {
-        "dataset": "d",
-        "system_id": [*AGENTS, "person", "gold"],
-        "kind": ["agent"] * 4 + ["human", "reference"],
-        "track": None,
-        "description": "",
-    }
-)
-RESPONSES = pd.DataFrame(
-    [
-        {"dataset": "d", "context_id": c, "system_id": s, "response": f"{s} to {c}"}
-        for c in CONTEXTS["context_id"]
-        for s in [*AGENTS, "person"]
-    ]
-)
+SYSTEMS = pd.DataFrame({"dataset": "d", "system_id": [*AGENTS, "person"], "kind": ["agent"] * 4 + ["human"]})
 EVERYBODY = [(d, s) for d in DIALOGUES for s in [*AGENTS, "person"]]
 # Dialogue minus turn: in x s1 -2, s2 -1, s3 -1, s4 0; in y s1 -2.5, s2 0, s3 0, s4 0; the person is lowest of all in x.
 DIFFERENCES = {("x", "s1"): -2, ("x", "s2"): -1, ("x", "s3"): -1, ("x", "person"): -3, ("y", "s1"): -2.5}
 TURN = turn_table({(f"{d}-{t}", s): (3, 4, 5) for d, s in EVERYBODY for t in range(TURNS)})
 EQUAL = dialogue_table(dict.fromkeys(EVERYBODY, (3, 4, 5)))
-DIALOGUE = dialogue_table(
-    {(d, s): [4 + DIFFERENCES.get((d, s), 0)] * 3 for d, s in EVERYBODY},
-    marks={("x", "s1", "r1", "Engagingness"), ("x", "s1", "r3", "Engagingness"), ("x", "s2", "r2", "Fluency")},
-)
+DIALOGUE = dialogue_table({(d, s): [4 + DIFFERENCES.get((d, s), 0)] * 3 for d, s in EVERYBODY})
 BOTH = both(TURN, DIALOGUE)
 
 

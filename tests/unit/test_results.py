@@ -16,6 +16,7 @@ from comperdial.report.about import label
 from comperdial.report.ranking import contrasts, of_outputs, with_ranks
 from comperdial.stats.correlation import correlate as of_pairs
 from comperdial.stats.multiple import holm
+from ratedtables import rating_rows, score_rows
 
 SYSTEMS, DIALOGUES = ("a", "b", "c", "d", "human"), 12
 OUTPUTS = {"good": 0.5, "fair": 1.0, "poor": 3.0, "shown": 1.5, "unseen": 2.0}
@@ -26,40 +27,30 @@ def folder(tmp_path_factory):
     """Return a folder of tables, and beside it a file of scores."""
     root = tmp_path_factory.mktemp("set")
     rng = np.random.default_rng(5)
-    units = pd.DataFrame(
-        [(f"c{d}", system) for d in range(DIALOGUES) for system in SYSTEMS], columns=["item_id", "system_id"]
-    ).assign(dataset="mine", level="turn")
-    truth = rng.normal(size=len(units)) + units["system_id"].map(SYSTEMS.index) / 2
+    units = [(f"c{d}", system) for d in range(DIALOGUES) for system in SYSTEMS]
+    truth = rng.normal(size=len(units)) + np.tile(np.arange(len(SYSTEMS)), DIALOGUES) / 2
     kinds = ["human" if name == "human" else "agent" for name in SYSTEMS]
-    systems = pd.DataFrame({"dataset": "mine", "system_id": SYSTEMS, "kind": kinds, "track": None, "description": ""})
-    contexts = pd.DataFrame({"dataset": "mine", "context_id": [f"c{d}" for d in range(DIALOGUES)], "turn": 0})
-    contexts = contexts.assign(
-        dialogue_id=contexts["context_id"], history=[[{"speaker": "u", "text": "Hello"}]] * DIALOGUES
-    )
-    contexts = contexts.assign(references=[[]] * DIALOGUES, facts=[[]] * DIALOGUES)
+    contexts = [("mine", f"c{d}", f"c{d}", 0, [{"speaker": "u", "text": "Hello"}], [], []) for d in range(DIALOGUES)]
     ratings = [
-        units.rename(columns={"context_id": "item_id"}).assign(
-            level="turn", annotator_id=name, position=None, dimension="Overall",
-            rating=(truth + rng.normal(size=len(units))).clip(-9, 9),
-            scale_min=-9.0, scale_max=9.0, source=source,
-        )
+        rating_rows(units, truth + rng.normal(size=len(units)), name, source=source, dataset="mine")
         for name, source in (("r1", "human"), ("r2", "human"), ("g", "gpt-4"))
-    ]  # fmt: skip
+    ]
     scores = [
-        units.assign(
-            metric=name, output="score", cut=0, signature=name,
-            value=truth + noise * rng.normal(size=len(units)),
-        )
+        score_rows(units, truth + noise * rng.normal(size=len(units)), name, output="score", dataset="mine")
         for name, noise in OUTPUTS.items()
-    ]  # fmt: skip
-    tables = root / "tables"
-    tables.mkdir()
-    for name, frame in {
-        "systems": systems, "contexts": contexts, "ratings": pd.concat(ratings),
-    }.items():  # fmt: skip
-        schema.write(tables / f"{name}.parquet", frame, name)
+    ]
+    tables = {
+        "systems": pd.DataFrame(
+            {"dataset": "mine", "system_id": SYSTEMS, "kind": kinds, "track": None, "description": ""}
+        ),
+        "contexts": pd.DataFrame(contexts, columns=schema.table("contexts").columns),
+        "ratings": pd.concat(ratings),
+    }
+    (root / "tables").mkdir()
+    for name, frame in tables.items():
+        schema.write(root / f"tables/{name}.parquet", frame, name)
     schema.write(root / "scores.parquet", pd.concat(scores), "scores")
-    return tables
+    return root / "tables"
 
 
 @pytest.fixture(scope="module")

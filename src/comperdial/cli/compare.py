@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from comperdial.cli.score import keep_embeddings, name_not_run, score_with
 from comperdial.core.errors import ConfigError, UnknownNameError
 from comperdial.core.files import write_text
 from comperdial.core.names import LEVELS, Output, output_name
+from comperdial.data.own_files import plain
 from comperdial.evaluation.aggregate import UNNAMED, read_scores
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
 from comperdial.evaluation.options import analysed
@@ -116,7 +116,7 @@ def _chosen(
     entries = read_entries(options.params)
     known = {str(name): rows for name, rows in ready.groupby("metric", sort=True)}
     own = [] if tables.attributes is None else [*tables.attributes.columns.drop(UNIT)]
-    spelled = {_plain(column): column for column in own}
+    spelled = {plain(column): column for column in own}
     texts = options.metrics if options.metrics or options.scores else _default(responses, entries)
     named = {text: (text, "") if text in known else output_name(text, "") for text in texts}
     # Whoever names no metric of --scores wants all of them.
@@ -134,13 +134,13 @@ def _chosen(
                 metric = metrics[name] = metrics.get(name) or metric_named(name, entries)
                 outputs = list(metric.outputs)
         except UnknownNameError as error:
-            if _plain(name) not in spelled:
+            if plain(name) not in spelled:
                 there = {"--scores has": [*known], "columns of the file that may be compared": own}
                 more = "; ".join(f"{what}: {', '.join(names)}" for what, names in there.items() if names)
                 hint = f"{error.hint or ''} {more}".strip() or None
                 raise ConfigError(error.problem, expected=error.expected, hint=hint) from None
             # A column may be named with the output that notes call it by: gpt4_score:score.
-            name = text = spelled[_plain(name)]
+            name = text = spelled[plain(name)]
             outputs = ["score"]
             columns.append(name)
         if output and output not in outputs:
@@ -150,11 +150,6 @@ def _chosen(
         problem, hint = f"nothing to score with {next(iter(metrics))!r}", f"--scores has: {', '.join(known)}"
         raise ConfigError(problem, expected="a file or folder of responses", hint=hint)
     return metrics, list(dict.fromkeys(columns)), labels
-
-
-def _plain(name: str) -> str:
-    """Return a name of a column as columns are compared: case, spaces, hyphens and underscores do not matter."""
-    return re.sub(r"[\s_-]+", "_", name.strip().lower())
 
 
 def _outputs(scores: pd.DataFrame, *, is_named: bool) -> list[str]:
@@ -222,7 +217,7 @@ def _scores(
     responses: Responses,
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return all scores, and why metrics were not run."""
-    frames = [_matched(ready, tables)] if len(ready) else []
+    frames = [_named(ready, tables.ratings)] if len(ready) else []
     if columns and tables.attributes is not None:
         frames.append(column_scores(tables.attributes, columns, str(options.input)))
     not_run: dict[str, str] = {}
@@ -236,47 +231,16 @@ def _scores(
     made = [frame for frame in frames if len(frame)]
     if not made:
         raise ConfigError("no response has a score", where=str(options.input), expected="one that a metric can score")
-    scores, rated = pd.concat(made, ignore_index=True), set(tables.ratings["dataset"])
-    if lost := sorted(set(scores["dataset"]) - rated):
-        raise ConfigError(
-            f"there are scores of the data set {lost[0]!r}", where="--scores",
-            expected=f"scores of what was rated: {', '.join(sorted(rated))}",
-            hint="The column `dataset` of the scores says which it is",
-        )  # fmt: skip
-    return scores, not_run
+    return pd.concat(made, ignore_index=True), not_run
 
 
-def _matched(scores: pd.DataFrame, data: Tables) -> pd.DataFrame:
-    """Return the scores of --scores that are of the file's contexts and dialogues; a metric without any is an error.
-
-    Scores that name no data set are those of the only one that was rated.
-    """
-    datasets = sorted(set(data.ratings["dataset"]))
-    if UNNAMED in set(scores["dataset"]):
-        if len(datasets) != 1:
-            problem = f"scores without a column 'dataset', and ratings of {', '.join(datasets)}"
-            raise ConfigError(problem, where="--scores", expected="the column, where several data sets were rated")
-        scores = scores.assign(dataset=scores["dataset"].replace(UNNAMED, datasets[0]))
-    dialogue_of = {}
-    if data.contexts is not None:
-        dialogue_of = dict(zip(data.contexts["context_id"], data.contexts["dialogue_id"], strict=True))
-    rated = {*zip(data.ratings["item_id"], data.ratings["system_id"], strict=True)}
-    # A score may be of the dialogue of a rated response.
-    rated |= {(dialogue_of.get(item, item), system) for item, system in rated}
-    for metric, rows in scores.groupby("metric", sort=True):
-        units = [*zip(rows["item_id"], rows["system_id"], strict=True)]
-        if rated.isdisjoint(units):
-            (item, system), (known, by) = units[0], min(rated)
-            raise ConfigError(
-                f"none of the {len(rows):,} scores of {metric!r} is of something rated: the first is of {item!r}, "
-                f"system {system!r}",
-                where="--scores",
-                expected=f"the names of the ratings, such as {known!r}, system {by!r}",
-            )
-    kept = scores[scores["item_id"].isin({*dialogue_of, *dialogue_of.values()})] if dialogue_of else scores
-    if lost := len(scores) - len(kept):
-        log.warning("%d of %d scores are of contexts that are not rated, and are left out", lost, len(scores))
-    return kept
+def _named(scores: pd.DataFrame, ratings: pd.DataFrame) -> pd.DataFrame:
+    """Return scores with a data set: those that name none are of the only one that was rated."""
+    datasets = sorted({*ratings["dataset"]})
+    if UNNAMED in {*scores["dataset"]} and len(datasets) > 1:
+        problem = f"scores without a column 'dataset', and ratings of {', '.join(datasets)}"
+        raise ConfigError(problem, where="--scores", expected="the column, where several data sets were rated")
+    return scores.assign(dataset=scores["dataset"].replace(UNNAMED, datasets[0]))
 
 
 def _samples(options: argparse.Namespace, tables: Tables) -> tuple[list[evaluation.Sample], list[str]]:

@@ -35,14 +35,8 @@ def read_ratings(
     """Read ratings: table ``ratings``, or a JSONL, CSV or Parquet file with ``context_id``, ``system_id`` and ``rating``.
 
     For ``context_id`` there may be ``dialogue_id``, or ``item_id`` with or without ``level``. What such a file leaves out is
-    filled in: one annotator, one dimension, source ``human``, and a scale. An empty rating is none.
-
-    Parameters
-    ----------
-    dataset, dimension
-        Which data set the ratings are of (default: the file's name) and what was rated, for a file that does not say.
-    scale
-        Lowest and highest rating possible, for a file that does not say; default: the range of its ratings, with a warning.
+    filled in: one annotator, source ``human``, ``dataset`` (default: the file's name), ``dimension`` and ``scale`` (lowest and
+    highest rating possible; default: the range of the ratings, with a warning). An empty rating is none.
     """
     path = Path(path)
     frame = _records(path, "ratings", "rating")
@@ -122,21 +116,26 @@ def _records(path: Path, table: str, value: str, needed: Sequence[str] = ()) -> 
             expected="context_id, or dialogue_id for whole dialogues",
             hint=f"It has: {', '.join(frame.columns)}",
         )
-    values = [number(cell) for cell in frame[value]]
-    for record, cell in enumerate(values, start=1):
-        if isinstance(cell, str):
-            where = f"{path}, record {record}, column {value!r}"
-            raise SchemaError(f"holds {cell}", where=where, expected="a number, or nothing")
     # Of a response the dialogue may be named too.
     frame = frame.drop(columns=items).assign(item_id=frame[items[0]])
     frame = _filled(frame, "level", "dialogue" if items[0] == "dialogue_id" else "turn")
-    frame[value] = pd.Series(values, dtype="float64", index=frame.index)
+    frame[value] = numbers(frame[value], str(path), value)
     kept = frame[frame[value].notna()]
     if kept.empty:
         raise SchemaError(f"no {table}", where=str(path), expected=f"numbers in column {value!r}")
     if lost := len(frame) - len(kept):
         log.info("%s: %d of %d records have no %s", path, lost, len(frame), value)
     return kept
+
+
+def numbers(cells: pd.Series, where: str, column: str) -> pd.Series:
+    """Return the numbers that the cells of a file's column hold, and NaN for empty ones."""
+    values = [number(cell) for cell in cells]
+    for record, cell in enumerate(values, start=1):
+        if isinstance(cell, str):
+            at = f"{where}, record {record}, column {column!r}"
+            raise SchemaError(f"holds {cell}", where=at, expected="a number, or nothing")
+    return pd.Series(values, dtype="float64", index=cells.index)
 
 
 def _filled(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
@@ -158,16 +157,12 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
     context_id, dialogue_id and, if the file has it, turn.
     """
     path = Path(path)
-    needed, known = ["context_id", "dialogue_id"], schema.table("contexts").columns
-    frame = check_columns(read_columns(path, known, needed), known, path)
-    if "dataset" not in frame:
-        frame["dataset"] = dataset or path.stem
-    frame = frame[["dataset", *needed, *(["turn"] if "turn" in frame else [])]].copy()
-    for column in ("dataset", *needed):
-        frame[column] = frame[column].map(plain_name).astype(str)
-    if (twice := frame.duplicated(["dataset", "context_id"])).any():
-        name = frame.loc[twice, "context_id"].iloc[0]
-        raise SchemaError(f"context {name!r} is in two rows", where=str(path), expected="each context once")
+    names, known = ["dataset", "context_id", "dialogue_id"], schema.table("contexts").columns
+    frame = check_columns(read_columns(path, known, names[1:]), known, path)
+    frame = _filled(frame, "dataset", dataset or path.stem)[[*names, *(["turn"] if "turn" in frame else [])]]
+    frame[names] = frame[names].map(lambda cell: str(plain_name(cell)))
+    if len(twice := frame.loc[frame.duplicated(names[:2]), "context_id"]):
+        raise SchemaError(f"context {twice.iloc[0]!r} is in two rows", where=str(path), expected="each context once")
     return frame
 
 
@@ -184,20 +179,16 @@ def add_ratings(folder: str | Path, *, turn: str | Path | None = None, dialogue:
     failed = set(read_json(submissions)["failed"]) if submissions.is_file() else set()
     left_out = failed - set(responses["system_id"])
     answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
-    tables = [schema.empty("ratings")]
+    dataset, tables = str(contexts["dataset"].iloc[0]), [schema.empty("ratings")]
     for item, path in (("context_id", turn), ("dialogue_id", dialogue)):
         if path is None:
             continue
-        ratings = read_ratings(path, dataset=str(contexts["dataset"].iloc[0]), dimension=OVERALL, scale=OVERALL_SCALE)
+        ratings = read_ratings(path, dataset=dataset, dimension=OVERALL, scale=OVERALL_SCALE)
         kept = ratings[~ratings["system_id"].isin(left_out)]
         units = pd.MultiIndex.from_frame(kept[["dataset", "item_id", "system_id"]]).unique()
-        unknown = units[~units.isin(pd.MultiIndex.from_frame(answered[["dataset", item, "system_id"]]))]
-        if len(unknown):
-            raise SchemaError(
-                f"{len(unknown)} rated items are in no table, the first: {', '.join(map(str, unknown[0]))}",
-                where=str(path),
-                expected=f"dataset, {item} and system_id of {folder}",
-            )
+        if len(unknown := units[~units.isin(pd.MultiIndex.from_frame(answered[["dataset", item, "system_id"]]))]):
+            problem = f"{len(unknown)} rated items are in no table, the first: {', '.join(map(str, unknown[0]))}"
+            raise SchemaError(problem, where=str(path), expected=f"dataset, {item} and system_id of {folder}")
         if lost := len(ratings) - len(kept):
             log.warning("%s: %d ratings are of submissions that were left out", path, lost)
         tables.append(kept)

@@ -29,12 +29,14 @@ def dimension_correlations(
 ) -> pd.DataFrame:
     """Correlate every output with the mean rating of every dimension, by source of ratings (Zhang et al. 2024).
 
+    Scores, and means of them, are compared with ratings at the level that was rated. In table ``dimension_correlations``
+    ``n`` counts rated items with a score, ``coverage`` is their share; ``p`` is scipy's, for independent items, as the paper's
+    is.
+
     Parameters
     ----------
-    tables
-        Of one data set. Scores are compared with ratings at the level that was rated.
-    ensembles
-        Means of scores, which are correlated too.
+    tables, ensembles
+        Of one data set, and which means of its scores to add.
     outputs
         (metric, output) of what gets intervals, on all dimensions; None: all. An output called as a dimension gets one
         on that dimension, and so does the mean of an ensemble.
@@ -43,12 +45,6 @@ def dimension_correlations(
         are compared with this source.
     resamples, seed
         Of an interval; 0: no intervals.
-
-    Returns
-    -------
-    DataFrame
-        Table ``dimension_correlations``. ``n`` counts rated items with a score, ``coverage`` is their share; ``p`` is
-        scipy's, for independent items, as the paper's is.
     """
     made = ensembles or Ensembles()
     frames = [schema.empty("dimension_correlations")]

@@ -47,24 +47,13 @@ class Ensembles:
     def of(
         cls, value: Mapping[str, Any], scored: Iterable[str] = (), variants: Mapping[str, Any] | None = None
     ) -> Ensembles:
-        """Return the ensembles that a study's ``ensembles`` name.
+        """Return the ensembles of a study: ``{"dimensions": [METRIC, …], "models": {NAME: [MEMBER, …]}}``.
 
-        Parameters
-        ----------
-        value
-            ``{"dimensions": [METRIC, …], "models": {NAME: [MEMBER, …]}}``. In place of a METRIC that has all dimensions,
-            ``{NAME: ["METRIC:OUTPUT", …]}`` is a judge with a metric for each dimension.
-        scored, variants
-            The metrics that have scores and the study's ``variants``. Of a variant whose labels are words, such as Yes and
-            No, and not the numbers of a scale (implicit scoring), the metrics ``<variant>_<judge>`` are a judge, too:
-            ``implicit_<judge>``.
+        Of a study's variant whose labels are words, such as Yes and No (implicit scoring), the metrics ``<variant>_<judge>``
+        among those that are ``scored`` are a judge with a metric for each dimension, too: ``implicit_<judge>``.
         """
-        dimensions: dict[str, list[Output]] = {}
-        for entry in value.get("dimensions", ()):
-            if isinstance(entry, Mapping):
-                dimensions |= {name: [output_name(one) for one in outputs] for name, outputs in entry.items()}
-            else:
-                dimensions[entry] = [(entry, one) for one in dict.fromkeys(sum(DIMENSIONS.values(), ()))]
+        every = dict.fromkeys(sum(DIMENSIONS.values(), ()))
+        dimensions = {metric: [(metric, one) for one in every] for metric in value.get("dimensions", ())}
         for name, variant in (variants or {}).items():
             if any(str(label) != f"{number:g}" for label, number in (variant.get("labels") or {}).items()):
                 for metric in (one for one in scored if one.startswith(f"{name}_")):
@@ -96,21 +85,16 @@ class Ensembles:
 
     def added(self, sample: Sample) -> Sample:
         """Return a sample with the ensembles whose members it has all of, in the order of names."""
-        rows = dict(
-            zip(
-                sample.names,
-                zip(sample.scores, sample.coverage, sample.cut, sample.signatures, strict=True),
-                strict=True,
-            )
-        )
-        made = {}
+        columns = zip(sample.scores, sample.coverage, sample.cut, sample.signatures, strict=True)
+        rows, made = dict(zip(sample.names, columns, strict=True)), {}
         for name, members in self.members(sample.against).items():
             if not rows.keys() >= set(members):
                 continue
             if name in rows:
                 problem = f"{name[0]} is a metric and an ensemble"
                 raise ConfigError(problem, where=f"dataset {sample.dataset!r}", expected="two names")
-            kind, standardise = name[0].partition(":")[0], name[0].startswith(OVER_MODELS)
+            kind = name[0].partition(":")[0]
+            standardise = kind == OVER_MODELS
             scores = averaged(np.stack([rows[one][0] for one in members]), standardise=standardise)
             listed = "+".join(":".join(one) if standardise else one[1] for one in members)
             # The digest names what made the members.
@@ -118,10 +102,9 @@ class Ensembles:
             signature = f"{kind}|members:{listed}|scale:{'z' if standardise else 'plain'}|made:{digest}"
             cut = max(rows[one][2] for one in members)
             made[name] = scores, float(np.isfinite(scores).mean()), cut, signature
-        if not made:
-            return sample
-        names, columns = zip(*sorted((rows | made).items(), key=lambda row: row[0]), strict=True)
-        values, coverage, cuts, signatures = zip(*columns, strict=True)
+        every = rows | made
+        names = tuple(sorted(every))
+        values, coverage, cuts, signatures = zip(*map(every.get, names), strict=True)
         return replace(sample, names=names, scores=np.stack(values), coverage=coverage, cut=cuts, signatures=signatures)
 
 

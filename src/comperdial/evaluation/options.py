@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import pandas as pd
 
@@ -38,13 +37,6 @@ class Options:
     systems: Literal["sampled", "fixed"] = "sampled"
 
 
-class Analysed(NamedTuple):
-    """Samples, and notes on how they were made."""
-
-    samples: list[Sample]
-    notes: list[str]
-
-
 def analysed(
     tables: Tables,
     options: Options,
@@ -52,8 +44,8 @@ def analysed(
     levels: Sequence[str] = LEVELS,
     targets: Sequence[str] | None = None,
     allow_missing: bool = False,
-) -> Analysed:
-    """Make samples with options, of which signatures name those that are not the default.
+) -> tuple[list[Sample], list[str]]:
+    """Make samples, whose signatures name the options that are not the default; and notes on what was done.
 
     ``levels``, ``targets`` and ``allow_missing`` are as in :meth:`comperdial.evaluation.samples.Tables.samples`.
     """
@@ -76,13 +68,13 @@ def analysed(
         samples = [
             replace(one, signatures=tuple("|".join([made, *marks]) for made in one.signatures)) for one in samples
         ]
-    return Analysed(samples, notes)
+    return samples, notes
 
 
 def parsed_subset(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return (column, value) of each ``COLUMN=VALUE``."""
     for text in texts:
-        if not re.fullmatch(r"[^=]+=.+", text, flags=re.DOTALL):
+        if not all(text.partition("=")):
             raise ConfigError(f"{text!r}", where="--subset", expected="COLUMN=VALUE, such as turn=1")
     return tuple((column.strip(), value.strip()) for column, _, value in (text.partition("=") for text in texts))
 

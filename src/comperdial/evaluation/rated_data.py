@@ -11,7 +11,7 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, FileError, SchemaError
-from comperdial.data.own_files import number, read_columns
+from comperdial.data.own_files import read_columns
 from comperdial.data.readers.table import COLUMNS, read_content, report
 from comperdial.evaluation import aggregate
 from comperdial.evaluation.samples import Tables
@@ -123,21 +123,16 @@ def column_scores(attributes: pd.DataFrame, names: Sequence[str], where: str) ->
     """
     parts = []
     for name in names:
-        values = [number(cell) for cell in attributes[name]]
-        for record, cell in enumerate(values, start=1):
-            if isinstance(cell, str):
-                at = f"{where}, record {record}, column {name!r}"
-                raise SchemaError(f"holds {cell}", where=at, expected="a number")
-        rows = attributes[UNIT].assign(value=pd.Series(values, dtype="float64"), record=range(1, len(values) + 1))
-        rows = rows.dropna(subset=["item_id", "value"])
+        at = f"{where}, column {name!r}"
+        rows = attributes[UNIT].assign(value=aggregate.numbers(attributes[name], where, name), metric=name)
+        rows = rows.dropna(subset=["item_id", "value"]).drop_duplicates()
         if rows.empty:
-            raise SchemaError(f"no number in column {name!r}", where=where, expected="the scores of responses")
-        first = rows.groupby(UNIT)[["value", "record"]].transform("first")
-        if len(other := rows[rows["value"] != first["value"]]):
-            record, value = other["record"].iloc[0], other["value"].iloc[0]
-            known, at = first.loc[other.index[0]], f"{where}, record {record}, column {name!r}"
-            problem = f"holds {value:g}, and {known['value']:g} in record {known['record']:.0f} of the same response"
+            raise SchemaError("no numbers", where=at, expected="the scores of responses")
+        if len(several := rows[rows.duplicated(UNIT, keep=False)]):
+            item, system = several[["item_id", "system_id"]].iloc[0]
+            others = several.loc[(several["item_id"] == item) & (several["system_id"] == system), "value"]
+            problem = f"holds {' and '.join(map('{:g}'.format, others))} for one response: {item!r}, system {system!r}"
             raise SchemaError(problem, where=at, expected="one score a response")
-        parts.append(rows.drop_duplicates(UNIT).drop(columns="record").assign(metric=name))
+        parts.append(rows)
     made = pd.concat(parts, ignore_index=True).assign(output="score", cut=0, signature="column of the rated file")
     return schema.validate(made, "scores", where=where)

@@ -40,20 +40,9 @@ def alphas(
     At turn level whole dialogues of one system are resampled (its responses in one dialogue are not independent), at
     dialogue level the rated dialogues, which are the same units.
 
-    Parameters
-    ----------
-    ratings, contexts
-        Tables of these names; a level without ratings by the source is left out.
-    seed, resamples
-        Of a 95 % interval. Each dimension has its own stream, so that one more does not change the others.
-    source
-        Whose ratings: ``human`` or the name of a judge; never mixed.
-
-    Returns
-    -------
-    DataFrame
-        One row a data set, level (turn first), dimension and metric: value, low, high, confidence; items and ratings that
-        count (of items with two ratings or more), clusters (what was resampled), annotators, resamples.
+    Each dimension has its own stream of random numbers, so that one more does not change the others. There is one row a data
+    set, level (turn first), dimension and level of measurement (``metric``); items and ratings count if an item has two ratings
+    or more.
     """
     rows: list[dict[str, Any]] = []
     for key, table in _tables(ratings, source):
@@ -79,14 +68,9 @@ def alphas(
 def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFrame:
     """Compare each annotator with the others who rated the same items.
 
-    Returns
-    -------
-    DataFrame
-        One row a data set, level, dimension and annotator, in that order. All numbers are of the ``n`` items that the
-        annotator and at least one other rated: mean; bias (the mean difference from the mean of the others on the same
-        item); spread (the standard deviation over that of the others, whose variances are pooled within each of them,
-        so that their own biases do not count); spearman (correlation with the mean of the others). Missing where it is
-        undefined.
+    All numbers are of the ``n`` items that the annotator and at least one other rated: mean; bias (the mean difference from the
+    mean of the others on the same item); spread (the standard deviation over that of the others, whose variances are pooled
+    within each of them, so that their own biases do not count); spearman (correlation with the mean of the others).
     """
     rows: list[dict[str, Any]] = []
     for key, table in _tables(ratings, source):
@@ -140,13 +124,8 @@ def table13_cases(
     The paper (appendix A.8) shows dialogues that were rated lower as a whole than their turns, and does not say how it
     chose. Here it is the dialogue whose ``count`` lowest differences have the lowest mean, and the systems they belong to;
     ties (to 9 digits) by name. A difference is the mean overall rating of the dialogue minus the mean over turns of the mean
-    turn rating, with nothing standardised. With table ``systems`` only those of kind ``agent`` count.
-
-    Returns
-    -------
-    DataFrame
-        Columns dataset, dialogue_id, system_id, turns (rated), turn_rating, dialogue_rating, difference; lowest
-        difference first. A SchemaError is raised if no dialogue of a system has ratings at both levels.
+    turn rating, with nothing standardised. With table ``systems`` only those of kind ``agent`` count. A SchemaError is raised
+    if no dialogue of a system has ratings at both levels.
     """
     chosen = ratings[(ratings["dimension"] == OVERALL) & (ratings["source"] == source)]
     turns, whole = (

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.core.names import Output
 from comperdial.evaluation.samples import NAME, check_scores
 from comperdial.perturbations import Perturbation
@@ -31,10 +31,7 @@ _SIDES = [ORIGINAL, PERTURBED]
 
 def read_pairs(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a folder's contexts and its pairs (:func:`pairs_of`)."""
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise FileError("no such folder", where=str(folder), expected="a folder of one data set's tables")
-    contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
+    contexts, responses = (schema.read(Path(folder) / f"{name}.parquet", name) for name in ("contexts", "responses"))
     return contexts, pairs_of(contexts, responses)
 
 
@@ -78,25 +75,13 @@ def ratios(
 ) -> pd.DataFrame:
     """Return how often each output scores the original higher than its perturbed version.
 
-    Parameters
-    ----------
-    contexts, pairs, scores
-        Of one data set (:func:`pairs_of`). A pair's score is the mean over its scored responses, or the score of the dialogue.
-    perturbations
-        By name, as in the pairs.
-    bounds
-        The lowest and the highest possible score of (metric, output). An output without them has no scale, and only the
-        ratio for any drop.
-
-    Returns
-    -------
-    DataFrame
-        Table ``ratios``. ``ratio`` is the share of pairs whose score falls by more than the threshold, on a scale of 0
-        to 1: for any drop (threshold 0) and for the perturbation's own. Each dimension that a perturbation aims at has the
-        output called like it, or, of a metric without such a one, all outputs. ``ties`` is the share of pairs with
-        equal scores; ``n`` counts pairs with both, ``coverage`` is their share. The interval
-        (:func:`comperdial.stats.proportions.share`) knows which pairs were made of the same original. A SchemaError is
-        raised if no score belongs to a pair, or a score is outside its bounds.
+    ``ratio`` is the share of pairs whose score falls by more than the threshold, on a scale of 0 to 1: for any drop (threshold
+    0) and for the perturbation's own. The scale is that of ``bounds``, the lowest and the highest possible score of (metric,
+    output); an output without them has only the ratio for any drop. A pair's score is the mean over its scored responses, or the
+    score of the dialogue. Each dimension that a perturbation aims at has the output called like it, or, of a metric without such
+    a one, all outputs. ``ties`` is the share of pairs with equal scores; ``n`` counts pairs with both, ``coverage`` is their
+    share. The interval (:func:`comperdial.stats.proportions.share`) knows which pairs were made of the same original. A
+    SchemaError is raised if no score belongs to a pair, or a score is outside its bounds.
     """
     dataset = str(pairs["dataset"].iloc[0])
     where = f"dataset {dataset!r}"

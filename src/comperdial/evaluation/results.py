@@ -50,33 +50,23 @@ def correlate(
     resamples: int = Detail.resamples,
     seed: int = Detail.seed,
 ) -> Results:
-    """Correlate all scores with the ratings.
+    """Correlate all scores with the ratings; what a table shows decides how tests are corrected and metrics ranked.
 
     Parameters
     ----------
     outputs, targets, main_target
         What has intervals, all statistics and all tests, as :func:`detail_of` takes it.
     compared
-        METRIC:OUTPUT of what studies show: at the level that was rated, they have intervals of Pearson and Spearman, and
-        tests of these.
+        METRIC:OUTPUT with intervals and tests of Pearson and Spearman, at the level that was rated.
     restricted
-        METRIC:OUTPUT of what is also correlated within systems (grouping ``system``) and without the responses of human
-        systems (grouping ``agents``).
+        METRIC:OUTPUT of what is also correlated within systems and without human systems (grouping ``agents``).
     raters
         Other sources of ratings, whose mean rating of a response is taken as a score.
-    levels, allow_missing
-        As in :meth:`comperdial.evaluation.samples.Tables.samples`.
     expected
         The metrics that were run.
-    options
-        What the analysis does otherwise than by default.
-    tests, resamples, seed
-        As in :class:`comperdial.evaluation.Detail`; with 0 resamples there are values alone.
-
-    Returns
-    -------
-    Results
-        Neither corrected nor ranked: that depends on what a table shows (:mod:`comperdial.report.ranking`).
+    levels, options, allow_missing, tests, resamples, seed
+        As in :func:`comperdial.evaluation.options.analysed` and :class:`comperdial.evaluation.Detail`; with 0 resamples
+        there are values alone.
     """
     tables, options = with_raters(tables, raters), options or Options()
     samples, notes = analysed(tables, options, levels=levels, allow_missing=allow_missing)
@@ -157,7 +147,7 @@ def _agents(tables: Tables, detail: Detail, names: Sequence[str], options: Optio
     if not tables.ratings["system_id"].isin(human).any() or ratings.empty or scores.empty:
         return []
     some = replace(tables, scores=scores, ratings=ratings)
-    samples = analysed(some, options, levels=["turn"], allow_missing=True).samples
+    samples, _ = analysed(some, options, levels=["turn"], allow_missing=True)
     alone = [sample for sample in samples if replace(detail, outputs=None).of(sample)]
     frame = correlations(alone, detail=replace(detail, outputs=None, only=SHOWN, also=(), tests=()))
     return frame.assign(grouping="agents").to_dict("records")

@@ -43,32 +43,16 @@ _PLACES = {
 class Sample:
     """Scores and ratings of the same units, for one level, one level of ratings and one rated dimension.
 
-    A unit is a response (against ratings of turns, at turn and system level) or a dialogue of a system. At system level
-    the units are those that systems are averaged over.
+    A unit is a response (against ratings of turns, at turn and system level) or a dialogue of a system. At system level the
+    units are those that systems are averaged over.
 
-    Attributes
-    ----------
-    names
-        (metric, output) of each row of ``scores``, sorted.
-    scores
-        Shape (outputs, units), NaN where there is no score. Scores, and ratings, that differ by rounding only are equal.
-    annotators
-        Who rated, in the order of the rows of ``single``.
-    single
-        Shape (annotators, units): single ratings, NaN where an annotator did not rate a unit.
-    ratings
-        Shape (units,): their mean over annotators.
-    design
-        Which system and dialogue a unit belongs to; it says that units are averaged at system level.
-    items
-        Shape (units,): codes of the context at turn level, of the dialogue at the others.
-    units
-        (context or dialogue, system) of each unit.
-    systems
-        The system's name for each code in ``design.systems``.
-    coverage, cut, signatures
-        One each output: the share of the rated units (of dialogues: of their turns) that it has a score of; how many of
-        its units' inputs did not fit the metric's model; what made it.
+    ``scores`` has shape (outputs, units), NaN where there is none, in the order of ``names``: (metric, output), sorted.
+    ``single``, (annotators, units), are the ratings by each of ``annotators``, and ``ratings``, (units,), their means. Scores,
+    and ratings, that differ by rounding only are equal. ``design`` has the codes of each unit's system and dialogue, and says
+    that units are averaged at system level; ``systems`` are the systems' names. ``items`` are codes of the context at turn
+    level, of the dialogue at the others, ``units`` (context or dialogue, system). Each output has ``coverage``, the share of
+    the rated units (of dialogues: of their turns) that it has a score of, ``cut``, how many of its units' inputs did not fit
+    the metric's model, and in ``signatures`` what made it.
     """
 
     dataset: str
@@ -181,25 +165,13 @@ class Tables:
         """Pair scores with ratings at each level that the tables allow.
 
         As ComperDial defines them (appendix C.1.2): a turn metric's dialogue score is its mean over the dialogue's turns; a
-        system's score its mean over turns, or over dialogues where dialogues were rated; the ratings likewise.
+        system's score its mean over turns, or over dialogues where dialogues were rated; the ratings likewise. Of fewer than
+        three systems there is no system level.
 
-        Parameters
-        ----------
-        levels, targets
-            Which levels and rated dimensions; default: all. Of fewer than three systems there is no system level.
-        allow_missing
-            Whether there may be nothing to correlate: a data set without any score has samples without outputs, one that
-            nobody rated has none.
-        lowest
-            The score by dataset, metric and output that a unit without one gets, if it was rated or another metric scored
-            it; ``coverage`` does not count it. None: it has none.
-
-        Raises
-        ------
-        SchemaError
-            When scores belong to nothing that was rated, or their names clash.
-        UnknownNameError
-            When no rating has the source or the dimension.
+        With ``allow_missing`` a data set without any score has samples without outputs, and one that nobody rated has none;
+        otherwise a SchemaError is raised, as for scores that belong to nothing that was rated or whose names clash.
+        ``lowest`` is the score, by dataset, metric and output, of a unit without one that was rated or that another metric
+        scored; ``coverage`` does not count it.
         """
         result: list[Sample] = []
         frames = {name: getattr(self, name) for name in ("scores", "ratings", "contexts", "systems")}
@@ -395,31 +367,30 @@ def check_scores(scores: pd.DataFrame, dataset: str) -> None:
 def _check_rated(values: pd.DataFrame, rated: Units, level: str, dataset: str, allow_missing: bool) -> None:
     """Refuse scores of a metric of which none was rated, and warn of those that were not."""
     what = "response" if level == "turn" else level
-    inside = values[values.index.isin(rated)].count()
-    for (metric, output), total in zip(_named(values), values.count(), strict=True):
-        if not inside[metric, output] and not allow_missing:
+    for metric, output in _named(values):
+        own = values[metric, output].dropna().index
+        lost = own.difference(rated)
+        if len(lost) == len(own) and not allow_missing:
             raise SchemaError(
-                f"no score of metric {metric!r} belongs to a rated {what}",
+                f"no score of metric {metric!r} belongs to a rated {what}; the first is of {lost[0][0]!r}, system "
+                f"{lost[0][1]!r}",
                 where=f"dataset {dataset!r}",
-                expected="the same dataset, item and system_id in scores and ratings",
+                expected=f"the names of the ratings, such as {rated[0][0]!r}, system {rated[0][1]!r}",
             )
-        if lost := total - inside[metric, output]:
-            log.warning("%s, %s: %d of %d scores belong to no rated %s", metric, output, lost, total, what)
+        if len(lost):
+            log.warning("%s, %s: %d of %d scores belong to no rated %s", metric, output, len(lost), len(own), what)
 
 
 def _dialogue_of(tables: Tables, where: str) -> pd.Series:
     """Return the dialogue of each context; without a table, each context is a dialogue of its own."""
-    frames = [frame.loc[frame["level"] == "turn", "item_id"] for frame in (tables.scores, tables.ratings)]
-    items = pd.concat(frames).unique()
+    items = tables.of_level("turn")["item_id"].unique()
     if tables.contexts is None:
+        items = np.union1d(items, tables.scores.loc[tables.scores["level"] == "turn", "item_id"].unique())
         return pd.Series(items, index=items, dtype=object)
     known = tables.contexts.set_index("context_id")["dialogue_id"].astype(object)
     if unknown := sorted({*items} - {*known.index}):
-        raise SchemaError(
-            f"{len(unknown)} contexts are in no table, the first: {unknown[0]!r}",
-            where=where,
-            expected="each context that was rated or scored, in the table `contexts`",
-        )
+        problem = f"{len(unknown)} rated contexts are in no table, the first: {unknown[0]!r}"
+        raise SchemaError(problem, where=where, expected="each context that was rated, in the table `contexts`")
     return known
 
 

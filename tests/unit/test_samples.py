@@ -1,3 +1,5 @@
+"""The join of scores and ratings, and the files that they are read from."""
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from comperdial import evaluation
+from comperdial import evaluation, schema
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.evaluation import aggregate
+from ratedtables import rating_rows, score_rows
 
 
 def correlated(*tables, **choice):
@@ -15,41 +18,14 @@ def correlated(*tables, **choice):
 
 
 def tables(values, gaps=(), raters=("ann", "bob")):
-    """Return scores and ratings of len(values) systems x len(values[0]) contexts; the rating is 1 + score plus bias."""
-    scores, ratings = [], []
-    for s, row in enumerate(values):
-        for c, value in enumerate(row):
-            if (s, c) not in gaps:
-                scores.append(
-                    {
-                        "dataset": "d",
-                        "level": "turn",
-                        "item_id": f"c{c}",
-                        "system_id": f"s{s}",
-                        "metric": "m",
-                        "output": "o",
-                        "value": value,
-                        "cut": 0,
-                        "signature": "sig",
-                    }
-                )
-            for bias, rater in enumerate(raters):
-                ratings.append(
-                    {
-                        "dataset": "d",
-                        "level": "turn",
-                        "item_id": f"c{c}",
-                        "system_id": f"s{s}",
-                        "annotator_id": rater,
-                        "position": bias,
-                        "dimension": "Overall",
-                        "rating": (value * 7) % 5 + bias,
-                        "scale_min": 0.0,
-                        "scale_max": 9.0,
-                        "source": "human",
-                    }
-                )
-    return pd.DataFrame(scores), pd.DataFrame(ratings)
+    """Return scores and ratings of len(values) systems x len(values[0]) contexts; a rating depends on score and rater."""
+    units = {(f"c{c}", f"s{s}"): value for s, row in enumerate(values) for c, value in enumerate(row)}
+    scored = {unit: value for unit, value in units.items() if (int(unit[1][1:]), int(unit[0][1:])) not in gaps}
+    ratings = [
+        rating_rows(units, [(value * 7) % 5 + bias for value in units.values()], rater)
+        for bias, rater in enumerate(raters)
+    ]
+    return score_rows(scored, scored.values()), pd.concat(ratings, ignore_index=True)
 
 
 VALUES = [[0.1, 0.5, 0.3], [0.9, 0.2, 0.8], [0.4, 0.4, 0.7], [0.0, 0.6, 1.0]]
@@ -224,3 +200,25 @@ def test_short_files_of_ratings_name_what_was_rated_in_one_of_three_ways(tmp_pat
     path.write_text("system_id,rating\ns,4\n")
     with pytest.raises(SchemaError, match="no column 'context_id'"):
         aggregate.read_ratings(path)
+
+
+def test_ratings_are_added_to_a_challenge_s_tables(tmp_path, caplog):
+    contexts = [("d", f"c{c}", "whole", c, [], [], []) for c in range(2)]
+    responses = [("d", f"c{c}", "s0", "yes") for c in range(2)]
+    for name, rows in (("contexts", contexts), ("responses", responses)):
+        schema.write(tmp_path / f"{name}.parquet", pd.DataFrame(rows, columns=schema.table(name).columns), name)
+    (tmp_path / "submissions.json").write_text('{"failed": {"lost": "no responses"}}')
+    turn, dialogue = tmp_path / "turn.csv", tmp_path / "dialogue.csv"
+    turn.write_text("context_id,system_id,rating\nc0,s0,4\nc1,s0,5\nc1,lost,1\n")
+    dialogue.write_text("dialogue_id,system_id,rating\nwhole,s0,3\n")
+    aggregate.add_ratings(tmp_path, turn=turn, dialogue=dialogue)
+    found = schema.read(tmp_path / "ratings.parquet", "ratings")
+    assert found[["level", "item_id", "rating"]].to_numpy().tolist() == [
+        ["dialogue", "whole", 3],
+        ["turn", "c0", 4],
+        ["turn", "c1", 5],
+    ]
+    assert set(found["dimension"]) == {"Overall"} and set(found["scale_max"]) == {5}
+    assert "1 ratings are of submissions that were left out" in caplog.text
+    with pytest.raises(SchemaError, match=r"2 rated items are in no table, the first: d, c0, s0"):
+        aggregate.add_ratings(tmp_path, dialogue=turn)
