@@ -214,10 +214,9 @@ def is_halved(record: Record) -> bool | None:
     """Return whether a correlation falls by more than half without some system; None if none could be left out."""
     if not isinstance(record.get("loso_system"), str):
         return None
-    full: float = record["value"]
-    left: float = record["loso_value"]
+    full, left = record["value"], record["loso_value"]
     # Towards 0 and beyond, whatever the sign.
-    return bool(pd.isna(left) or (left < full / 2 if full > 0 else left > full / 2))
+    return bool(pd.isna(left) or left * np.sign(full) < abs(full) / 2)
 
 
 def halved(result: pd.DataFrame) -> pd.Series:
