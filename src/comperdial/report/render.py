@@ -235,7 +235,7 @@ def text(table: Table) -> str:
     """Return the table as plain text with aligned columns."""
     lines = [table.title, "", table.caption, ""]
     for grid in map(_Grid.of, table.sections):
-        columns = []
+        columns: list[list[str]] = []
         for (_, name), left, *cells in zip(grid.heads, grid.left, *grid.rows, strict=True):
             width = max(map(len, [name, *cells]))
             texts = [name, "-" * width, *cells]
