@@ -348,8 +348,10 @@ def sections(
 def reading_notes(frame: pd.DataFrame) -> list[str]:
     """Return how to read a frame's values: corrections, few systems, systems left out, partial and cut scores."""
     shown = frame[frame["value"].notna() & frame["coverage"].notna()]
+    start, tests = "Ranks are corrected over all pairs of main outputs of a data set, shown here or not", shown["tests"]
+    ranked = [f"{start}: {over_tests(tests.dropna().to_dict())}"] if tests.notna().any() else []
     few = [FEW_NOTE] if (shown["n"] <= FEW).any() else []
-    return [*corrected_over(shown), *few, *left_out_notes(shown), *partial_notes(shown)]
+    return [*ranked, *few, *left_out_notes(shown), *partial_notes(shown)]
 
 
 def row_notes(frame: pd.DataFrame) -> list[str]:
@@ -368,12 +370,6 @@ def over_tests(counts: Mapping[Any, int]) -> str:
     """Return over how many tests p-values were corrected: ``253 tests``; if it was not always as many, ``190 to 253 tests``."""
     fewest, most = min(counts.values(), default=0), max(counts.values(), default=0)
     return render.count(most, "test") if fewest == most else f"{fewest:,} to {most:,} tests"
-
-
-def corrected_over(frame: pd.DataFrame) -> list[str]:
-    """Return the note that says over how many tests ranks were corrected; none without ranks."""
-    start, tests = "Ranks are corrected over all pairs of main outputs of a data set, shown here or not", frame["tests"]
-    return [f"{start}: {over_tests(tests.dropna().to_dict())}"] if tests.notna().any() else []
 
 
 def left_out_notes(frame: pd.DataFrame) -> list[str]:
