@@ -116,7 +116,7 @@ def frame(inputs: Inputs, study: Study, rows: Sequence[Mapping[str, Any]]) -> pd
     named["source"] = named["source"].fillna(entry.get("source"))
     cells = [
         (dataset, level, against, coefficient)
-        for level, against in entry["levels"].items()
+        for level, against in (entry.get("levels") or dict(level_pairs(result))).items()
         for dataset in study["datasets"]
         for coefficient in entry.get("coefficients", ["pearson", "spearman"])
     ]
@@ -182,7 +182,7 @@ def read_reported(
     return pd.concat(frames, ignore_index=True)
 
 
-def _why_not(row: Record, dataset: str, there: Mapping[tuple[str, str, str], pd.DataFrame], about: About) -> str | None:
+def _why_not(row: Record, dataset: str, there: Mapping[Any, pd.DataFrame], about: About) -> str | None:
     """Return why a row has no value of a data set; None if it may have one."""
     metric = row["metric"]
     if metric is None:
@@ -217,7 +217,7 @@ def is_halved(record: Record) -> bool | None:
     full: float = record["value"]
     left: float = record["loso_value"]
     # Towards 0 and beyond, whatever the sign.
-    return bool(pd.isna(left) or (left < full / 2 if full > 0 else left > full / 2))
+    return bool(pd.isna(left) or left * np.sign(full) < abs(full) / 2)
 
 
 def halved(result: pd.DataFrame) -> pd.Series:
@@ -232,12 +232,12 @@ def is_few(record: Record) -> bool:
 
 def coefficient_of(record: Record, *, starred: bool = True) -> str:
     """Write a coefficient with its marks: ``0.397*‡``, and of a few systems ``0.80‡ (n 5, p 0.08)``."""
-    if pd.isna(record["value"]):
-        return "–"
     few, p = is_few(record), record.get("p_exact")
     # An exact p replaces the asterisk, which is of an approximate one.
     exact = few and p is not None and pd.notna(p)
     text = number(record["value"], digits=2 if few else 3)
+    if text == "–":
+        return text
     text += "*" if starred and not exact and is_starred(record["p"]) else ""
     text += MARK if is_halved(record) else ""
     written = "" if not exact else f", p {p:.2f}" if p >= 0.095 else f", p {p:.1g}"
@@ -246,7 +246,7 @@ def coefficient_of(record: Record, *, starred: bool = True) -> str:
 
 def with_interval(record: Record, *, starred: bool = True) -> str:
     """Write a correlation: ``0.397*‡ [0.36, 0.43] #2``, without what it does not have."""
-    if isinstance(record.get("not_run"), str) or (pd.isna(record["value"]) and record["coverage"] == 0):
+    if isinstance(record.get("not_run"), str) or (math.isnan(record["value"]) and record["coverage"] == 0):
         return NOT_RUN
     text = coefficient_of(record, starred=starred) + interval(record["low"], record["high"])
     return text if pd.isna(record["rank"]) else f"{text} #{record['rank']:.0f}"
@@ -348,8 +348,10 @@ def sections(
 def reading_notes(frame: pd.DataFrame) -> list[str]:
     """Return how to read a frame's values: corrections, few systems, systems left out, partial and cut scores."""
     shown = frame[frame["value"].notna() & frame["coverage"].notna()]
+    start, tests = "Ranks are corrected over all pairs of main outputs of a data set, shown here or not", shown["tests"]
+    ranked = [f"{start}: {over_tests(tests.dropna().to_dict())}"] if tests.notna().any() else []
     few = [FEW_NOTE] if (shown["n"] <= FEW).any() else []
-    return [*corrected_over(shown), *few, *left_out_notes(shown), *partial_notes(shown)]
+    return [*ranked, *few, *left_out_notes(shown), *partial_notes(shown)]
 
 
 def row_notes(frame: pd.DataFrame) -> list[str]:
@@ -370,12 +372,6 @@ def over_tests(counts: Mapping[Any, int]) -> str:
     return render.count(most, "test") if fewest == most else f"{fewest:,} to {most:,} tests"
 
 
-def corrected_over(frame: pd.DataFrame) -> list[str]:
-    """Return the note that says over how many tests ranks were corrected; none without ranks."""
-    start, tests = "Ranks are corrected over all pairs of main outputs of a data set, shown here or not", frame["tests"]
-    return [f"{start}: {over_tests(tests.dropna().to_dict())}"] if tests.notna().any() else []
-
-
 def left_out_notes(frame: pd.DataFrame) -> list[str]:
     """Return the note on systems that were left out; none if none was."""
     return [LEFT_OUT] if frame["loso_system"].notna().any() else []
@@ -391,7 +387,7 @@ _COUNTED = {
 def partial_notes(frame: pd.DataFrame) -> list[str]:
     """Return notes on rows with scores of a part of what was rated, or of cut inputs, each counted at its finest level."""
     pairs = [*zip(frame["level"], frame["against"], strict=True)]
-    finest = frame.assign(place=[*map([*_COUNTED].index, pairs)], units=[*map(_COUNTED.get, pairs)])
+    finest = frame.assign(place=[*map([*_COUNTED].index, pairs)], units=[_COUNTED[pair] for pair in pairs])
     finest = finest.reset_index(drop=True).sort_values("place", kind="stable").drop_duplicates(["dataset", "label"])
     shares, cuts = [], []
     for one in finest.sort_index().to_dict("records"):

@@ -314,8 +314,7 @@ def measures(inputs: Inputs, study: Study) -> Table:
     marked, estimate = pd.concat(shown), ["value", "low", "high", "rank"]
     tidy = result.loc[beyond, ["level", "against", *_NAME, "grouping", "coefficient", *estimate, "n"]]
     tidy = tidy.round(dict.fromkeys(estimate, 4)).reset_index(drop=True)
-    few = [shared.FEW_NOTE] if (marked["n"] <= shared.FEW).any() else []
-    notes = [*shared.READING, *shared.corrected_over(marked), *few]
+    notes = [*shared.READING, *shared.reading_notes(marked)]
     legend = bool(shared.halved(marked).fillna(False).any())
     return _table(inputs, study, tidy, sections, notes, rated=result["target"].iloc[0], legend=legend)
 

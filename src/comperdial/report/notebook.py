@@ -32,7 +32,7 @@ $body
 """
 # Seconds that one cell may take.
 _SECONDS = 600
-# Marks of code that the style below says nothing of; they hold no others.
+# Marks of code that the style says nothing of; they hold no others.
 _PLAIN = re.compile(r'<span(?: class="(?:n|o|p|w|nb|nn|nf|bp)")?>([^<]*)</span>')
 
 
@@ -42,52 +42,34 @@ def execute(source: str | Path, *, folder: str | Path = ".") -> str:
     Raises ComperdialError when a cell fails; says which one and with what.
     """
     import jupytext
-    import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
     from nbconvert import HTMLExporter
 
     notebook = jupytext.read(source)
-    nbformat.validator.normalize(notebook)
-    # Random ids would make equal notebooks differ.
-    for number, cell in enumerate(notebook.cells):
-        cell["id"] = f"cell-{number}"
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-    client = NotebookClient(
-        notebook,
-        timeout=_SECONDS,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(folder)}},
-        record_timing=False,
-    )
+    resources = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(notebook, timeout=_SECONDS, kernel_name="python3", resources=resources, record_timing=False)
     try:
         client.execute()
     except CellExecutionError as error:
         number = sum(cell.cell_type == "code" and bool(cell.execution_count) for cell in notebook.cells)
-        raise ComperdialError(
-            f"{error.ename}: {error.evalue}",
-            where=f"{source}, code cell {number}",
-            expected="a notebook that runs through",
-        ) from error
-    # The kernel's version would make the page differ between machines that compute the same.
+        problem, where = f"{error.ename}: {error.evalue}", f"{source}, code cell {number}"
+        raise ComperdialError(problem, where=where, expected="a notebook that runs through") from error
+    # Random ids and the kernel's version would make equal pages differ.
     notebook.metadata.pop("language_info", None)
-    for cell in notebook.cells:
-        outputs = cell.get("outputs", [])
-        for output in outputs:
-            if output.get("name") == "stderr":
-                # For who runs the notebook: it names files of this machine.
-                sys.stderr.write(output["text"])
-            elif "text/html" in (result := output.get("data", {})):
-                # pandas puts a style sheet before every table.
-                result["text/html"] = re.sub(r"<style scoped>.*?</style>\s*", "", result["text/html"], flags=re.DOTALL)
-        if outputs:
-            cell["outputs"] = [output for output in outputs if output.get("name") != "stderr"]
-    name = Path(source).stem
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number}"
+        for output in [one for one in cell.get("outputs", []) if one.get("name") == "stderr"]:
+            # For who runs the notebook: it names files of this machine.
+            sys.stderr.write(output["text"])
+            cell["outputs"].remove(output)
     exporter: Any = HTMLExporter(raw_template=_TEMPLATE, exclude_input_prompt=True, exclude_output_prompt=True)
-    body, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": name}})
-    heading = re.search(r"^# (.+)$", "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown"), re.M)
+    body, _ = exporter.from_notebook_node(notebook)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    heading = re.search(r"^# (.+)$", text, re.MULTILINE)
     return Template(_PAGE).substitute(
-        title=html.escape(heading[1] if heading else name),
+        title=html.escape(heading[1] if heading else Path(source).stem),
         # A tenth of the size of nbconvert's own.
         style=read_text(Path(__file__).with_name("notebook.css")),
         body=_PLAIN.sub(r"\1", body).strip(),

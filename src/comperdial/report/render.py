@@ -235,11 +235,13 @@ def text(table: Table) -> str:
     """Return the table as plain text with aligned columns."""
     lines = [table.title, "", table.caption, ""]
     for grid in map(_Grid.of, table.sections):
-        columns = []
+        columns: list[list[str]] = []
         for (_, name), left, *cells in zip(grid.heads, grid.left, *grid.rows, strict=True):
             width = max(map(len, [name, *cells]))
             texts = [name, "-" * width, *cells]
-            columns.append([text.ljust(width) if left else text.rjust(width) for text in texts])
+            # pandas sets columns one space apart.
+            apart = " " if columns else ""
+            columns.append([apart + (text.ljust(width) if left else text.rjust(width)) for text in texts])
         names, *rows = zip(*columns, strict=True)
         groups = [group for group, _ in grid.heads]
         heads: Any = pd.MultiIndex.from_arrays([groups, names]) if any(groups) else names
