@@ -71,7 +71,7 @@ def test_about_json_holds_what_tables_need_and_no_name_of_this_machine(config, r
     for dataset in ("demo", "usr_persona", "mine"):
         about = describe(Selection(with_(config, "datasets", ["demo", "mine.csv"])), dataset)
         text = json.dumps(about)
-        assert {"title", "source", "levels", "labels", "outputs", "not_run", "needs", "judges"} <= about.keys()
+        assert {"title", "source", "levels", "labels", "outputs", "not_run", "judges"} <= about.keys()
         assert {name.rpartition(":")[0] for name in about["outputs"]} <= {*about["scorers"]}
         assert not [name for name in (str(tmp_path), str(root), sys.prefix) if name in text]
 

@@ -116,7 +116,7 @@ def _summary(frame: pd.DataFrame) -> Section:
     return Section("DEnsity above", spread(counts, labels, "group", {head: itemgetter(head) for head in heads}))
 
 
-# Table 3 and Figure 4: scores of single responses
+# Table 3: scores of single responses
 
 
 def _responses(inputs: Inputs, study: Study, outputs: Collection[str]) -> pd.DataFrame:
@@ -132,11 +132,6 @@ def _responses(inputs: Inputs, study: Study, outputs: Collection[str]) -> pd.Dat
     return pd.DataFrame({"people": people, **{name: wide[name] for name in outputs if name in wide}}, people.index)
 
 
-def _normalised(values: pd.DataFrame) -> pd.DataFrame:
-    """Scale each column to 0 to 1; missing if all of it are equal."""
-    return (values - values.min()) / (values.max() - values.min()).replace(0, np.nan)
-
-
 def examples(inputs: Inputs, study: Study) -> Table:
     """Show the scores of the paper's examples (Table 3): normalised to 0 to 1, and ranks divided by their number."""
     one, key = About.read(inputs["about"]).only, ["example", "context_id", "system_id"]
@@ -147,7 +142,9 @@ def examples(inputs: Inputs, study: Study) -> Table:
     frame = known[key].drop_duplicates().merge(rows, how="cross").merge(known, how="left", on=[*key, "theirs"])
     scores = _responses(inputs, study, rows["name"].dropna())
     units = list(zip(frame["name"], frame["context_id"], frame["system_id"], strict=True))
-    for name, of in {"ours": _normalised(scores), "rank": scores.rank(pct=True)}.items():
+    # Missing if all scores are equal.
+    scaled = (scores - scores.min()) / (scores.max() - scores.min()).replace(0, np.nan)
+    for name, of in {"ours": scaled, "rank": scores.rank(pct=True)}.items():
         frame[name] = [of[column].get((item, system)) if column in of else None for column, item, system in units]
     frame["example"] += ": " + frame["context_id"] + ", " + frame["system_id"]
     frame = frame[["example", "label", "reported", "reported_rank", "ours", "rank"]]
@@ -159,38 +156,6 @@ def examples(inputs: Inputs, study: Study) -> Table:
     absent = rows[rows["name"].notna() & ~rows["name"].isin([*scores])]
     why = absent["metric"].map(one["not_run"]).fillna("no scores")
     return described(study, frame, sections, *grouped_notes(zip(absent["label"], why, strict=True)), title=one["title"])
-
-
-def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
-    """Draw scores against ratings, a panel for each metric (Figure 4)."""
-    about, entry = About.read(inputs["about"]), study["entry"]
-    values = _normalised(_responses(inputs, study, entry["outputs"]))
-    there = {name: label for name, label in entry["outputs"].items() if name in values}
-    if not there:
-        raise NothingToShowError("none of the metrics that the figure shows was run")
-    noisy = values["people"] + np.random.default_rng(entry["seed"]).normal(0.0, entry["noise"], len(values))
-    columns, records = min(4, len(there)), []
-    for name, label in there.items():
-        pair, (metric, output) = values[["people", name]].dropna(), output_name(name)
-        coefficients = (float(pair["people"].corr(pair[name], method=one)) for one in SHOWN)
-        line = map(float, np.polyfit(pair["people"], pair[name], 1))
-        records.append((metric, output, label, len(pair), *coefficients, *line))
-    frame = pd.DataFrame(records, columns=["metric", "output", "label", "n", *SHOWN, "slope", "intercept"])
-    titles = [f"{label}\nr = {short(r)}, ρ = {short(rho)}, n = {n}" for _, _, label, n, r, rho, *_ in records]
-    with style.drawing():
-        drawn, axes = style.panels(titles, columns, 1.75 + 0.5 / columns, 1.9, sharex=True, sharey=True)
-        for place, (ax, name, (*_, slope, intercept)) in enumerate(zip(axes, there, records, strict=True)):
-            shown = values[name].dropna()
-            # Single responses' ratings are not ours to pass on: an image in the vector forms too.
-            ax.plot(noisy[shown.index], shown, ".", ms=2.2, color="#0072b2", alpha=0.35, mew=0, rasterized=True)
-            ax.axline((0, intercept), slope=slope, color="#c00000", lw=1.3)
-            ax.set_title(ax.get_title(loc="left"), loc="left", fontsize=6.5, parse_math=False)
-            ax.set_xlim(-0.05, 1.05)
-            ax.set_ylim(-0.03, 1.03)
-            ax.set_ylabel("" if place % columns else "Score")
-            ax.set_xlabel(entry["axis"] if place + columns >= len(there) else "")
-        style.titled(drawn, entry["title"], about.only["title"], entry["notes"])
-    return drawn, frame
 
 
 # Table 5: selecting responses
