@@ -346,19 +346,19 @@ def read_votes(exports: Sequence[str | Path], key: str | Path, *, need_reasons: 
     given_out = pd.DataFrame([*tasks.values()])
     notes: list[str] = []
     removed: dict[str, str] = {}
-    for annotator, mine in votes.groupby("annotator_id", sort=True):
-        own = given_out[given_out["annotator_id"] == annotator]
+    for who, mine in votes.groupby("annotator_id", sort=True):
+        own = given_out[given_out["annotator_id"] == who]
         if len(mine) < len(own):
-            notes.append(f"{annotator}: {len(mine)} of {len(own)} pairs answered")
+            notes.append(f"{who}: {len(mine)} of {len(own)} pairs answered")
         controls = mine[mine["control"].notna()]
         failed = controls[controls["choice"] != controls["control"]]
         if len(failed):
-            removed[str(annotator)] = f"failed the control {failed['pair_id'].iloc[0]}"
+            removed[str(who)] = f"failed the control {failed['pair_id'].iloc[0]}"
         elif len(controls) < (own["control"] != "").sum():
-            removed[str(annotator)] = "did not answer the control"
+            removed[str(who)] = "did not answer the control"
         elif need_reasons and mine["reason"].isna().all():
-            removed[str(annotator)] = "never gave a reason"
-    notes += [f"{annotator}: removed: {why}" for annotator, why in removed.items()]
+            removed[str(who)] = "never gave a reason"
+    notes += [f"{who}: removed: {why}" for who, why in removed.items()]
     why = votes["annotator_id"].map(removed)
     kept, others = votes[why.isna()], votes[why.notna()].assign(removed=why.dropna())
     return Votes(kept.reset_index(drop=True), others.reset_index(drop=True), notes)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import resources
 from itertools import combinations, product
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -262,7 +262,7 @@ def make_design(
         for number, own in enumerate(placed, start=1)
         for pair, left in own
     ]
-    many = {"pairs": times, "dialogues": uses}
+    many: dict[str, Counter[Any]] = {"pairs": times, "dialogues": uses}
     notes = [
         f"{sum(count > 1 for count in counts.values())} of {len(counts)} {what} are shown more than once, at most "
         f"{max(counts.values())} times"

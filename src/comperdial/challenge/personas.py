@@ -195,7 +195,7 @@ class _Neutral(BaseModel):
 def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20, 50)) -> Constraints:
     """Read the CSV files of a folder; a :class:`SchemaError` names the line at fault."""
 
-    def rows(name: str, kind: type[T]) -> list[tuple[dict[str, str], T]]:
+    def rows(name: str, kind: type[BaseModel]) -> list[tuple[dict[Any, Any], Any]]:
         path = Path(folder) / f"{name}.csv"
         records = read_table(path).to_dict("records")
         return [(row, checked(kind, row, f"{path}, line {line}")) for line, row in enumerate(records, start=2)]

@@ -131,7 +131,6 @@ def _add_prompts(commands: Commands) -> None:
     add = add_command(parts, "show", "judging:show_prompt", "print a prompt's template").add_argument
     add("name", metavar="NAME", help="a prompt's name, or the path of a template of your own")
     add("--explain", action="store_true", help="with the block that asks for a rationale")
-    add("--question", help="what a prompt with a place for a question asks: a name or a text")
 
 
 def _from_zero(text: str) -> float:

@@ -262,5 +262,5 @@ def list_prompts(_: argparse.Namespace) -> None:
 
 def show_prompt(options: argparse.Namespace) -> None:
     """Print a prompt's template."""
-    prompt = prompting.load(options.name, explain=options.explain, question=options.question)
+    prompt = prompting.load(options.name, explain=options.explain)
     print(prompt.template, end="" if prompt.template.endswith("\n") else "\n")

@@ -226,7 +226,6 @@ class Variant(Strict):
     scale: Maybe[Annotated[list[Number], Field(min_length=2, max_length=2), Expected("the two ends of the scale")]] = (
         None
     )
-    aliases: Maybe[dict[str, list[Text]]] = None
     samples: Annotated[
         Count | Annotated[list[Count], Field(min_length=1)],
         Expected("a whole number of 1 or more, or a list of such"),
@@ -242,10 +241,8 @@ class Variant(Strict):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         dimensions = [name.lower() for name in self.dimensions]
-        for at, names in (("main", [self.main] if self.main is not None else []), ("aliases", self.aliases or {})):
-            for name in names:
-                if name.lower() not in dimensions:
-                    raise unknown("dimension", name.lower() if at == "main" else name, dimensions, at)
+        if self.main is not None and self.main.lower() not in dimensions:
+            raise unknown("dimension", self.main.lower(), dimensions, "main")
         if self.scale is not None and self.scale[0] >= self.scale[1]:
             raise rule(f"`scale` is {self.scale[0]} to {self.scale[1]}", "the lower end first", "scale")
         for key in ("scale", "explain", "samples", "retries") if self.labels else ():

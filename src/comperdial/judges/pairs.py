@@ -221,7 +221,7 @@ def agreement(preferences: pd.DataFrame, votes: pd.DataFrame) -> Share:
     # Each vote is looked at twice, so that a tie is right once and wrong once.
     tie, right = both["choice_judge"] == "tie", both["choice_judge"] == both["choice"]
     hits = pd.concat([right | tie, right]).to_numpy(dtype=bool)
-    return replace(share(hits, pd.concat([both["pair_id"]] * 2).to_numpy()), n=len(both))
+    return share(hits, pd.concat([both["pair_id"]] * 2).to_numpy())._replace(n=len(both))
 
 
 def majority(votes: pd.DataFrame) -> pd.DataFrame:

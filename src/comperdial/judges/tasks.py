@@ -44,6 +44,7 @@ class Variant(parameters.Variant):
     """One way of asking: an entry of ``judging.variants``."""
 
     name: str
+    aliases: dict[str, list[str]] | None = None  # other names of a dimension that an answer may have
 
     @property
     def label_values(self) -> dict[str, float]:
@@ -60,7 +61,7 @@ class Variant(parameters.Variant):
         """Return what an answer must hold."""
         names = tuple(text.lower() for text in self.dimensions)
         ends = self.label_values.values() or self.scale or (1, 5)
-        aliases = {key.lower(): tuple(others) for key, others in (self.aliases or {}).items()}
+        aliases = {key: tuple(others) for key, others in (self.aliases or {}).items()}
         return Form(names, (self.main or names[-1]).lower(), float(min(ends)), float(max(ends)), aliases)
 
     def counts(self, judge: Judge) -> tuple[int, ...]:
