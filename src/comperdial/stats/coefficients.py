@@ -117,6 +117,7 @@ def over_clusters(
         x, y, codes = scores[np.ix_(rows, kept)], ratings[kept], clusters[kept]
         ranked = cache(lambda x=x, y=y, codes=codes: [_Ranked.of(side, codes, weights) for side in (*x, y)])
         for at, name in enumerate(names):
+            values: list[Floats] | Floats
             if name == "pearson":
                 values = [_pearson(row, y, codes, weights) for row in x]
             elif len(codes) <= _FEW:
