@@ -150,7 +150,8 @@ def _of_measures(
 
     Those over all units are ``known``.
     """
-    count, how = len(sample.names), {"resamples": detail.resamples, "seed": detail.seed}
+    count = len(sample.names)
+    how: dict[str, Any] = {"resamples": detail.resamples, "seed": detail.seed}
     differences, p = ({measure: np.full((count, count), np.nan) for measure in measures} for _ in range(2))
     n = {measure: np.zeros((count, count), dtype=np.intp) for measure in measures}
     tests: dict[str, None] = {}

@@ -203,7 +203,7 @@ def rows_of(
 ) -> list[dict[str, Any]]:
     """Return a row of table ``correlations`` for each output, given a value and a count of each."""
     same = sample.key | {"grouping": grouping, "coefficient": coefficient}
-    columns = {"value": values, "n": counts, "coverage": sample.coverage, "cut": sample.cut} | more
+    columns: dict[str, Any] = {"value": values, "n": counts, "coverage": sample.coverage, "cut": sample.cut} | more
     return [
         same
         | {"metric": metric, "output": output, "signature": sample.signatures[row]}
@@ -271,7 +271,7 @@ def _bounds(sample: Sample, detail: Detail) -> dict[tuple[str, str, str], dict[s
 def _ends(sample: Sample, names: Sequence[Coefficient], detail: Detail) -> dict[tuple[str, str, str], dict[str, Any]]:
     how = {"resamples": detail.resamples, "seed": detail.seed}
     result = intervals(sample.scores, sample.ratings, sample.design, names, **how)
-    ends = {}
+    ends: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row, (metric, output) in enumerate(sample.names):
         over = OVER[1] if result.given[row] else OVER[0] if result.systems[row] > 1 else OVER[2]
         for column, name in enumerate(names):

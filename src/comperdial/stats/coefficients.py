@@ -117,6 +117,7 @@ def over_clusters(
         x, y, codes = scores[np.ix_(rows, kept)], ratings[kept], clusters[kept]
         ranked = cache(lambda x=x, y=y, codes=codes: [_Ranked.of(side, codes, weights) for side in (*x, y)])
         for at, name in enumerate(names):
+            values: list[Floats] | Floats
             if name == "pearson":
                 values = [_pearson(row, y, codes, weights) for row in x]
             elif len(codes) <= _FEW:
@@ -214,8 +215,8 @@ def _spearman(x: _Ranked, y: _Ranked, codes: Integers, weights: Floats) -> Float
     """
     levels, clusters = int(y.ranks.max()) + 1, weights.shape[1]
     group, product = codes * levels + y.ranks, np.empty(len(weights))
-    sums = _summing(group, np.arange(len(codes)), (clusters * levels, len(codes))) @ _standing(x.ranks, codes, clusters)
-    table = sums.reshape(clusters, levels * clusters)
+    summing = _summing(group, np.arange(len(codes)), (clusters * levels, len(codes)))
+    table = (summing @ _standing(x.ranks, codes, clusters)).reshape(clusters, levels * clusters)
     cells = np.bincount(group, minlength=clusters * levels).reshape(clusters, levels)
     for part in blocks(len(weights), levels * clusters):
         times = weights[part]
@@ -233,9 +234,14 @@ def _middle_ranks(ranks: Integers, times: Floats) -> tuple[Floats, Floats]:
 
 
 def _standing(ranks: Integers, codes: Integers, clusters: int) -> npt.NDArray[np.int32]:
-    """Return how many units of each cluster lie below each unit less those above it: shape (n, clusters)."""
+    """Return how many units of each cluster lie below each unit less those above it: shape (n, clusters).
+
+    Units with a code outside of 0 to clusters - 1 are not counted.
+    """
+    ordered = codes[np.argsort(ranks, kind="stable")]
+    counted = np.flatnonzero((ordered >= 0) & (ordered < clusters))
     counts = np.zeros((len(ranks) + 1, clusters), dtype=np.int32)
-    counts[np.arange(1, len(counts)), codes[np.argsort(ranks, kind="stable")]] = 1
+    counts[counted + 1, ordered[counted]] = 1
     np.cumsum(counts, axis=0, out=counts)
     edges = np.concatenate([[0], np.cumsum(np.bincount(ranks))])
     return counts.take(edges[ranks], axis=0) + counts.take(edges[ranks + 1], axis=0) - counts[-1]
@@ -299,12 +305,34 @@ def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coef
         x, y, size = scores[np.ix_(rows, kept)], ratings[kept], len(present)
         if name == "kendall":
             values = _kendall_without(x, y, own)
+        elif name == "spearman" and len(own) > _FEW:
+            values = _spearman_without(x, y, own)
         else:
             # All but one: parts of them, since of thousands of clusters the whole square is large.
             drawn = (1 - np.eye(part.stop - part.start, size, part.start) for part in blocks(size, size))
             values = np.concatenate([over_clusters(x, y, own, some, [name])[:, :, 0] for some in drawn]).T
         result[np.ix_(rows, present)] = values
     return result
+
+
+def _spearman_without(x: Floats, y: Floats, clusters: Integers) -> Floats:
+    """Return Spearman's coefficients without each cluster: a unit's rank is that among all units less that in the cluster."""
+    n, count = len(y), int(clusters.max()) + 1
+    *scored, rated = (codes_of(side) for side in (*x, y))
+    # Below less above, among all units.
+    everyone = [_standing(side, np.zeros_like(side), 1)[:, 0].astype(np.float64) for side in (*scored, rated)]
+    product = np.empty((len(x), count))
+    step = max(1, _TABLE // 4 // n)
+    for start in range(0, count, step):
+        codes, width = clusters - start, min(step, count - start)
+        outside = codes[:, np.newaxis] != np.arange(width)
+        b = (everyone[-1][:, np.newaxis] - _standing(rated, codes, width)) * outside
+        for row, side in enumerate(scored):
+            own = np.einsum("nc,nc->c", _standing(side, codes, width), b)
+            product[row, start : start + width] = (everyone[row] @ b - own) / 4
+    left = n - np.bincount(clusters)
+    *spread_x, spread_y = ((left**3.0 - _ties_without(side, clusters, 3.0)) / 12 for side in (*scored, rated))
+    return ratio(product, np.array(spread_x), spread_y)
 
 
 def _kendall_without(x: Floats, y: Floats, clusters: Integers) -> Floats:
@@ -314,17 +342,17 @@ def _kendall_without(x: Floats, y: Floats, clusters: Integers) -> Floats:
     # Moved far up and far down by cluster, pairs of two clusters cancel each other: those within a cluster are left.
     agree, up, down = (concordance(np.array(scored) + sign * n * clusters, rated) for sign in (0, 1, -1))
     lost = np.array([np.bincount(clusters, row) for row in 2 * agree - (up + down) / 2])
-    *untied_x, untied_y = (left**2.0 - _ties_without(side, clusters) for side in (*scored, rated))
+    *untied_x, untied_y = (left**2.0 - _ties_without(side, clusters, 2.0) for side in (*scored, rated))
     return ratio(agree.sum(axis=1, keepdims=True) - lost, np.array(untied_x), untied_y)
 
 
-def _ties_without(ranks: Integers, clusters: Integers) -> Floats:
-    """Return the sum of the squared sizes of groups of ties, without each cluster: shape (clusters,)."""
+def _ties_without(ranks: Integers, clusters: Integers, power: float) -> Floats:
+    """Return the sum of a power of the sizes of groups of ties, without each cluster: shape (clusters,)."""
     ties = np.bincount(ranks)
     cells, inside = np.unique(clusters * len(ties) + ranks, return_counts=True)
     cluster, group = np.divmod(cells, len(ties))
-    change = (ties[group] - inside) ** 2 - ties[group] ** 2
-    return np.asarray((ties**2).sum() + np.bincount(cluster, change))
+    change = (ties[group] - inside) ** power - ties[group] ** power
+    return np.asarray((ties**power).sum() + np.bincount(cluster, change))
 
 
 def influence(x: Floats, y: Floats, name: Coefficient) -> tuple[float, Floats]:

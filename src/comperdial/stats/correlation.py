@@ -105,7 +105,7 @@ def each_rowwise(x: Floats, y: Floats, names: Sequence[Coefficient]) -> Floats:
         if name == "kendall":
             results[at, varies] = _kendall(ranked, missing)
         else:
-            results[at, varies] = _pearson(*((x, y) if name == "pearson" else (ranks for ranks, _ in ranked)), missing)
+            results[at, varies] = _pearson([x, y] if name == "pearson" else [ranks for ranks, _ in ranked], missing)
     return results
 
 
@@ -128,9 +128,9 @@ def _ranks(values: Floats, missing: npt.NDArray[np.bool_]) -> tuple[Floats, Floa
     return ranks, (count * (count - 1) - (last - first).sum(axis=1)) / 2
 
 
-def _pearson(x: Floats, y: Floats, missing: npt.NDArray[np.bool_]) -> Floats:
+def _pearson(of: Sequence[Floats], missing: npt.NDArray[np.bool_]) -> Floats:
     sides, counts = [], (~missing).sum(axis=1, keepdims=True)
-    for side in (x, y):
+    for side in of:
         there = np.where(missing, 0.0, side) if missing.any() else side
         centred = there - there.sum(axis=1, keepdims=True) / counts
         centred[missing] = 0.0

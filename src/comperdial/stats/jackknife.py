@@ -51,10 +51,11 @@ class Replicates:
     residuals: Floats | None = None
 
     def _each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Replicates:
-        parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: None if part is None else change(part) for name, part in parts.items()})
+        parts: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed: dict[str, Any] = {name: None if part is None else change(part) for name, part in parts.items()}
+        return replace(self, **changed)
 
-    def rows(self, chosen: Sequence[int]) -> Replicates:
+    def rows(self, chosen: Sequence[int] | Integers) -> Replicates:
         """Return those of some of the metrics."""
         return self._each(lambda part: part[np.asarray(chosen, dtype=np.intp)])
 

@@ -59,7 +59,9 @@ def system_means(values: npt.ArrayLike, design: Design) -> Floats:
         )
         for of in (table, np.abs(table))
     )
-    return merge_ties(means.reshape(-1, count), sizes.reshape(-1, count)).reshape(*np.shape(values)[:-1], count)
+    return merge_ties(means.reshape(len(table), count), sizes.reshape(len(table), count)).reshape(
+        *np.shape(values)[:-1], count
+    )
 
 
 def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) -> tuple[Floats, Floats]:
