@@ -20,6 +20,7 @@ from comperdial.core.names import LEVELS
 from comperdial.data.catalogue import load_catalogue
 from comperdial.evaluation import aggregate, overall, results
 from comperdial.evaluation.expected import Expected
+from comperdial.evaluation.rated_data import read_rated
 from comperdial.evaluation.samples import Tables
 from comperdial.selection import Selection, describe
 
@@ -70,15 +71,12 @@ def _input(options: argparse.Namespace) -> tuple[Path, Tables, Mapping[str, Any]
 
 def _files(options: argparse.Namespace) -> Tables:
     """Read files of scores, and the ratings to compare them with."""
-    if not options.ratings:
-        raise ConfigError("no ratings", expected="--ratings, or a folder of tables with --scores")
     scores = aggregate.read_scores(options.input)
     names = scores["dataset"].unique()
     dataset = names[0] if len(names) == 1 else None
-    ratings = aggregate.read_ratings_of(options.ratings, dataset=dataset)
-    contexts = aggregate.read_contexts(options.contexts, dataset=dataset) if options.contexts else None
+    tables, _ = read_rated(None, ratings=options.ratings, contexts=options.contexts, dataset=dataset)
     systems = schema.read(options.systems, "systems") if options.systems else None
-    return Tables(scores, ratings, contexts, systems, options.source or "human")
+    return replace(tables, scores=scores, systems=systems, source=options.source or "human")
 
 
 def robustness(options: argparse.Namespace) -> None:
