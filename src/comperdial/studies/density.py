@@ -116,7 +116,7 @@ def _summary(frame: pd.DataFrame) -> Section:
     return Section("DEnsity above", spread(counts, labels, "group", {head: itemgetter(head) for head in heads}))
 
 
-# Table 3: scores of single responses
+# Table 3 and Figure 4: scores of single responses
 
 
 def _responses(inputs: Inputs, study: Study, outputs: Collection[str]) -> pd.DataFrame:
@@ -156,6 +156,39 @@ def examples(inputs: Inputs, study: Study) -> Table:
     absent = rows[rows["name"].notna() & ~rows["name"].isin([*scores])]
     why = absent["metric"].map(one["not_run"]).fillna("no scores")
     return described(study, frame, sections, *grouped_notes(zip(absent["label"], why, strict=True)), title=one["title"])
+
+
+def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
+    """Draw scores against ratings, a panel for each metric (Figure 4)."""
+    one, labels = About.read(inputs["about"]).only, study["entry"]["outputs"]
+    scores = _responses(inputs, study, labels)
+    scaled = (scores - scores.min()) / (scores.max() - scores.min()).replace(0, np.nan)
+    there = [name for name in labels if name in scaled]
+    if not there:
+        raise NothingToShowError("none of the metrics that the figure shows was run")
+    noise = np.random.default_rng(study["entry"]["seed"]).normal(0.0, study["entry"]["noise"], len(scaled))
+    records = []
+    for name in there:
+        x, y = (column for _, column in scaled[["people", name]].dropna().items())
+        slope, intercept = np.polyfit(x, y, 1)
+        record = dict(zip(("metric", "output"), output_name(name), strict=True)) | {"label": labels[name], "n": len(x)}
+        record |= {kind: float(x.corr(y, method=kind)) for kind in SHOWN}
+        records.append(record | {"slope": slope, "intercept": intercept})
+    titles = ["{label}\nr = {0}, ρ = {1}, n = {n}".format(*(short(r[kind]) for kind in SHOWN), **r) for r in records]
+    absent, columns = [labels[name] for name in labels if name not in there], min(4, len(there))
+    with style.drawing():
+        drawn, axes = style.panels(titles, columns, 1.75 + 0.5 / columns, 1.9, sharex=True, sharey=True)
+        for place, (ax, name, record) in enumerate(zip(axes, there, records, strict=True)):
+            # Single responses' ratings are not ours to pass on: an image in the vector forms too.
+            x = scaled["people"] + noise
+            ax.plot(x, scaled[name], ".", ms=2.2, color="#0072b2", alpha=0.35, mew=0, rasterized=True)
+            ax.axline((0, record["intercept"]), slope=record["slope"], color="#c00000", lw=1.3)
+            ax.set_title(ax.get_title(loc="left"), loc="left", fontsize=6.5, parse_math=False)
+            ax.set(xlim=(-0.05, 1.05), ylim=(-0.03, 1.03), ylabel="" if place % columns else "Score")
+            ax.set_xlabel("Mean rating" if place + columns >= len(there) else "")
+        notes = study["entry"]["notes"] + (f" Not run: {'; '.join(absent)}." if absent else "")
+        style.titled(drawn, study["entry"]["title"], one["title"], notes)
+    return drawn, pd.DataFrame(records)
 
 
 # Table 5: selecting responses
