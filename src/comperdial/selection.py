@@ -19,7 +19,7 @@ from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import read_parameters
 from comperdial.config.registry import REGISTRIES
-from comperdial.config.studies import params_file, study_files, with_studies
+from comperdial.config.studies import params_file, shown_outputs, study_files, with_studies
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.files import TABLE_SUFFIXES, read_json
 from comperdial.core.names import PERTURBATIONS, output_name, perturbed, unperturbed
@@ -495,6 +495,18 @@ class Selection:
             if metric in self.metrics and output:
                 self._check(f"output of {metric}", output, self.metrics[metric].outputs, *keys)
         for study, entry in self.studies.items():
+            for output in shown_outputs({kind: entry.get(kind) for kind in ("tables", "figures")}):
+                metric, name = output_name(output)
+                self._check(
+                    "metric",
+                    metric,
+                    {*known, "human", *(f"{one}_recorded" for one in entry.get("raters", ()))},
+                    "studies",
+                    study,
+                    "tables",
+                )
+                if metric in self.metrics:
+                    self._check(f"output of {metric}", name, self.metrics[metric].outputs, "studies", study, "tables")
             strategies = (entry.get("perturbed") or {}).get("strategies", "all")
             for name in [] if strategies == "all" else strategies:
                 self._check("strategy", name, generated(), "studies", study, "perturbed", "strategies")
