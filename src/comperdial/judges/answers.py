@@ -45,8 +45,17 @@ Row = tuple[Any, ...]
 class AnswerFile:
     """The answers in a file; a context manager. Changes are on the disk when :meth:`committed` returns.
 
-    ``path`` is the SQLite file, or the folder of one called ``answers.sqlite``; ``dataset`` what new answers are about.
-    ``spent`` are US dollars: of all answers, and of calls that were or may have been billed without one.
+    Parameters
+    ----------
+    path
+        The SQLite file, or the folder of one called ``answers.sqlite``.
+    dataset
+        Which data set new answers are about.
+
+    Attributes
+    ----------
+    spent
+        US dollars: of all answers, and of calls that were or may have been billed without one.
     """
 
     def __init__(self, path: Path, dataset: str = "") -> None:
@@ -83,7 +92,13 @@ class AnswerFile:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Open the file for new answers; a :class:`JudgeError` if another process asks."""
+        """Open the file for new answers: one process at a time may do that.
+
+        Raises
+        ------
+        JudgeError
+            When another process asks.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(f"{self.path}.lock")
         try:

@@ -78,9 +78,19 @@ class _Stopped(Exception):
 
 
 class Asker:
-    """Asks the service of a task, and keeps what it answers; ``readable`` says whether an answer has a rating.
+    """Asks the service of a task, and keeps what it answers.
 
-    A paid judge without a price, or without a limit of an answer's length, is a :class:`ConfigError`.
+    Parameters
+    ----------
+    answers
+        Open for asking.
+    readable
+        Says whether an answer has a rating.
+
+    Raises
+    ------
+    ConfigError
+        When a paid judge has no price, or no limit of an answer's length.
     """
 
     def __init__(self, task: Task, answers: AnswerFile, readable: Callable[[Answer], bool]) -> None:
@@ -108,8 +118,12 @@ class Asker:
     def run(self, judgements: Sequence[Sequence[Request]]) -> Report:
         """Ask the requests of each judgement until an answer has a rating; many judgements at a time.
 
-        Raises :class:`InterruptedRunError` after Ctrl-C or SIGTERM, and :class:`JudgeError` when requests have no answer in
-        the end; what came is kept.
+        Raises
+        ------
+        InterruptedRunError
+            After Ctrl-C or SIGTERM.
+        JudgeError
+            When requests have no answer in the end; what came is kept.
         """
         try:
             asyncio.run(self._run(judgements))

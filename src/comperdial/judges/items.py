@@ -57,8 +57,12 @@ def file_items(task: Task, path: Path) -> list[Item]:
 
     Its columns are those of :func:`comperdial.metrics.score_files.read_records`. A history of plain texts is by two speakers
     who take turns: the last utterance before the response is A's, the one before that B's. The file's column ``dataset``,
-    or else its name, names the data set. A file that breaks a rule, lacks a column that the prompt needs, or names several
-    data sets is a :class:`SchemaError`.
+    or else its name, names the data set.
+
+    Raises
+    ------
+    SchemaError
+        When the file breaks a rule, lacks a column that the prompt needs, or names several data sets.
     """
     records = read_records(path)
     # Texts are checked in columns that the prompt does not use too: the same file is valid for all variants.

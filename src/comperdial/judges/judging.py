@@ -134,9 +134,15 @@ def judge_items(task: Task, items: Sequence[Item], *, dataset: str, ask_again: b
     """Have items judged, and make scores of it.
 
     A judge that costs money is asked only within the budget; without one, and of a judge that cannot be reached here, the
-    answers must be there, or it is a :class:`MissingAnswersError`. A score is the mean of an item's judgements with a
-    rating; an item without any has no score. ``ask_again`` asks again for what was refused or has no rating. Requests
-    without an answer in the end, or no answer with a rating, are a :class:`ComperdialError`; all that came is kept.
+    answers must be there. A score is the mean of an item's judgements with a rating; an item without any has no score.
+    ``ask_again`` asks again for what was refused or has no rating.
+
+    Raises
+    ------
+    MissingAnswersError
+        When answers are missing and the judge cannot be asked.
+    ComperdialError
+        When requests have no answer in the end, or no answer has a rating; all that came is kept.
     """
     with AnswerFile(task.judging.ledger, dataset) as answers:
         judgements, report = Judgements(task, answers), None

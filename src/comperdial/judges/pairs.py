@@ -139,12 +139,24 @@ def judge_pairs(
 ) -> Choices:
     """Ask a judge which dialogue of each pair is better, either one first; what has an answer is not asked again.
 
-    A judge with ``items`` is asked about so many pairs: those with the smallest hash of their names. ``question`` is the name
-    of one of :func:`comperdial.challenge.pairs.read_questions`, or a text of your own, known by its spaces; the table has it
-    as it is given. ``ask_again`` is as in :func:`comperdial.judges.judging.judge_items`, which raises too.
+    A judge with ``items`` is asked about so many pairs: those with the smallest hash of their names.
 
-    Raises :class:`UnknownNameError` when there is no such judge or question, and :class:`SchemaError` when a pair names a
-    dialogue that there is not.
+    Parameters
+    ----------
+    judge
+        The judge's name.
+    question
+        The name of one of :func:`comperdial.challenge.pairs.read_questions`, or a text of your own, known by its
+        spaces. The table has it as it is given.
+    ask_again
+        As in :func:`comperdial.judges.judging.judge_items`, which raises too.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such judge or question.
+    SchemaError
+        When a pair names a dialogue that there is not.
     """
     if judge not in judging.judges:
         raise UnknownNameError("judge", judge, judging.judges, where="--judge")

@@ -53,7 +53,13 @@ FREE = Price.model_validate({"from": datetime.date.min, "input": 0, "output": 0,
 
 
 def find_price(path: Path, model: str) -> Price:
-    """Return today's price of a model; a :class:`ConfigError` if the list has none, or an entry is not a price."""
+    """Return today's price of a model.
+
+    Raises
+    ------
+    ConfigError
+        When the list has none, or an entry is not a price.
+    """
     today = datetime.datetime.now(datetime.UTC).date()
     known = [price for price in read_checked(dict[str, list[Price]], path).get(model, []) if price.since <= today]
     if not known:

@@ -19,8 +19,19 @@ _AT_STAKE = 0.01
 def expected_value(logprobs: Mapping[str, float], labels: Mapping[str, float]) -> tuple[float, float]:
     """Return the mean of the labels' values, weighted by their probabilities, and the probability of everything else.
 
-    ``logprobs`` are natural logarithms of probabilities, by token; other tokens may be among them. Tokens that differ in
-    spaces around them, in case or in the form of their digits are the same label. A ValueError says why there is no value.
+    Tokens that differ in spaces around them, in case or in the form of their digits are the same label.
+
+    Parameters
+    ----------
+    logprobs
+        Natural logarithms of probabilities, by token; other tokens may be among them.
+    labels
+        What each label counts for.
+
+    Raises
+    ------
+    ValueError
+        When there is no value; says why.
     """
     values = {_spelled(label): value for label, value in labels.items()}
     if any(math.isnan(log) or log > _ROUNDING for log in logprobs.values()):

@@ -82,10 +82,18 @@ class Prompt:
             raise ConfigError(problem, where=f"{self.where}{line}", expected="valid jinja2") from error
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """Return the message to the judge; a :class:`ConfigError` if a value is missing, or the template fails on the values.
+        """Return the message to the judge.
 
-        ``values`` by placeholder are texts, or lists of lines: ``turn_scores`` and ``responses`` have one text a turn,
-        ``history`` and ``dialogue`` what :func:`history_lines`, ``fact`` what :func:`fact_lines` returns.
+        Parameters
+        ----------
+        values
+            By placeholder: texts, or lists of lines. ``turn_scores`` and ``responses`` are lists of texts, one a turn;
+            ``history`` and ``dialogue`` what :func:`history_lines`, ``fact`` what :func:`fact_lines` returns.
+
+        Raises
+        ------
+        ConfigError
+            When a value is missing, or the template fails on the values.
         """
         given = {field: _guarded(field, values[field]) for field in self.fields if field in values}
         try:
@@ -96,13 +104,24 @@ class Prompt:
 
 @functools.lru_cache(maxsize=256)
 def load(name: str, *, explain: bool = False, question: str | None = None) -> Prompt:
-    """Read a prompt: by its name, or by the path of the user's own template, which holds a slash or ends in ``.md``.
+    """Read a prompt.
 
-    ``explain`` asks for a rationale, in a section of its own before the last one. ``question``, for a template with that
-    placeholder, is what :func:`find_question` takes; it becomes part of the template, and so of its hash.
+    Parameters
+    ----------
+    name
+        A name; or a path to the user's own template, which is what holds a slash or ends in ``.md``.
+    explain
+        Whether to ask for a rationale, in a section of its own before the last one.
+    question
+        For a template with the placeholder ``question``: what :func:`find_question` takes. It becomes part of the
+        template, and so of its hash.
 
-    Raises :class:`UnknownNameError` when there is no such prompt or question, and :class:`ConfigError` when a template is
-    faulty, or has no place for the question.
+    Raises
+    ------
+    UnknownNameError
+        When there is no such prompt or question.
+    ConfigError
+        When a template is faulty, or has no place for the question.
     """
     if "/" in name or name.endswith(".md"):
         prompt = Prompt(Path(name).stem, _read(name), name)

@@ -300,8 +300,10 @@ def slug(dimension: str) -> str:
 def file_task(judging: Judging, variant: str, judge: str) -> Task:
     """Return the task that asks a judge about a file of responses, whatever roles variant and judge have.
 
-    Raises :class:`UnknownNameError` when there is no such judge or variant at turn level, and :class:`ConfigError` when the
-    judge gives no probabilities of labels.
+    Raises
+    ------
+    UnknownNameError, ConfigError
+        When there is no such variant or judge, the variant rates dialogues, or the judge gives no probabilities of labels.
     """
     turns = {name: entry for name, entry in judging.variants.items() if entry.level == "turn"}
     if judge not in judging.judges:
@@ -324,9 +326,19 @@ def read_judging(
 ) -> Judging:
     """Check the sections ``judges`` and ``judging`` of ``params.yaml``; None for no such section.
 
-    ``datasets`` are the names of all data sets there can be, None if that is not known; ``groups`` names that stand for
-    several of them: see :func:`groups_of`. ``lines`` is where settings are looked up, for messages. A
-    :class:`ConfigError` names the entry at fault.
+    Parameters
+    ----------
+    datasets
+        The names of all data sets there can be; None if that is not known.
+    groups
+        Names that stand for several data sets in ``judging.judges`` and ``judging.asks``: see :func:`groups_of`.
+    lines
+        Where settings are looked up, for messages.
+
+    Raises
+    ------
+    ConfigError
+        Names the entry at fault.
     """
     given = {"judges": judges, "judging": judging}
     sections, groups = checked(parameters.JudgingSections, given, lines=lines), groups or {}
@@ -368,7 +380,12 @@ def server_judge(base_url: str, model: str, *, name: str | None = None, **settin
     """Return a judge that has no entry in ``params.yaml``: a model behind a server that speaks OpenAI's protocol.
 
     ``name`` is the model's, with hyphens for what a judge's name cannot hold, unless it is given; ``settings`` are more of a
-    judge's entry. A URL, a name or a setting that is not valid is a :class:`ConfigError`.
+    judge's entry.
+
+    Raises
+    ------
+    ConfigError
+        When the URL, the name or a setting is not valid.
     """
     url = address(base_url)
     # Left out of the URL that identifies the judge, and a password would be seen by who lists processes.

@@ -42,9 +42,14 @@ def convert_pickles(folder: Path) -> None:
 def convert_gguf(file: Path, folder: Path) -> None:
     """Write a Llama with SmolLM's tokenizer as transformers loads it: configuration, tokenizer, weights of 32 bits.
 
-    transformers reads GGUF, but needs accelerate for the weights and leaves out a step of the tokenizer. Raises
-    :class:`MissingResourceError` if the package gguf is not installed, and :class:`FileError` if it is not a GGUF file, or
-    of another architecture or tokenizer.
+    transformers reads GGUF, but needs accelerate for the weights and leaves out a step of the tokenizer.
+
+    Raises
+    ------
+    MissingResourceError
+        If the package gguf is not installed.
+    FileError
+        If it is not a GGUF file, or of another architecture or tokenizer.
     """
     try:
         import gguf

@@ -44,12 +44,22 @@ _CONFIG = ("hidden_size", "num_hidden_layers", "max_position_embeddings", "model
 class Encoder:
     """A model's layer in one precision: all that a vector depends on.
 
-    ``model`` is as :func:`comperdial.models.find` takes it. ``layer`` says which hidden states: 0 for the embeddings, 1 for
-    the first layer, …; negative ones count from the last. ``dtype`` is ``fp32``, or ``bf16``: matrix products in bfloat16,
-    the rest in float32. Of a text, ``max_length`` tokens are read at most, the model's own included; the rest is cut off,
-    and counted; ``keep`` is the end that is kept: ``start`` or ``end``. With ``pooler`` the model's pooled output is one
-    more row, the last one, marked special. With ``prefix_space`` tokenisers of RoBERTa's kind see a text's first word as
-    they see the same word later on.
+    Attributes
+    ----------
+    model
+        As :func:`comperdial.models.find` takes it.
+    layer
+        Which hidden states: 0 for the embeddings, 1 for the first layer, …; negative ones count from the last.
+    dtype
+        ``fp32``, or ``bf16``: matrix products in bfloat16, the rest in float32.
+    max_length
+        The most tokens of a text, the model's own included; the rest is cut off, and counted.
+    pooler
+        Whether the model's pooled output is one more row, the last one, marked special.
+    keep
+        Which end of a text that is too long is kept: ``start`` or ``end``.
+    prefix_space
+        Whether tokenisers of RoBERTa's kind see a text's first word as they see the same word later on.
     """
 
     model: str

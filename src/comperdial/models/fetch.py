@@ -23,9 +23,16 @@ _WEIGHTS = {
 def fetch(name: str) -> store.Model:
     """Bring a model of the registry into the store; change nothing if it is present and every byte is right.
 
-    Weights that are a pickle become safetensors; no code in it is run. Raises :class:`UnknownNameError` or
-    :class:`ConfigError` if the registry does not have it, or its package has it ready; :class:`MissingResourceError` if a
-    package that is needed is not installed; :class:`SourceError` if a file cannot be fetched, or has other bytes.
+    Weights that are a pickle become safetensors; no code in it is run.
+
+    Raises
+    ------
+    UnknownNameError, ConfigError
+        If the registry does not have it, or its package has it ready.
+    MissingResourceError
+        If a package that is needed is not installed.
+    SourceError
+        If a file cannot be fetched, or has other bytes than expected.
     """
     entry, folder = registry.entry(name), store.home() / name
     if entry.ready:

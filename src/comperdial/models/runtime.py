@@ -47,9 +47,16 @@ def load(
 ) -> Any:  # noqa: ANN401
     """Load a network for inference, from safetensors only; raise FileError if weights are missing or unreadable.
 
-    ``model`` is what :func:`comperdial.models.verified` returns; ``architecture`` a class of transformers with
-    ``from_pretrained``, which ``options`` go to; ``dtype`` ``fp32`` or ``bf16``; ``unused`` are prefixes of the names of
-    weights that may be missing.
+    Parameters
+    ----------
+    model
+        As :func:`comperdial.models.verified` returns it.
+    architecture
+        A class of transformers with ``from_pretrained``, which ``options`` go to.
+    dtype
+        ``fp32`` or ``bf16``.
+    unused
+        Prefixes of the names of weights that may be missing.
     """
     import safetensors
     import torch

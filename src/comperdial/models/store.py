@@ -61,9 +61,18 @@ def home() -> Path:
 def find(name: str) -> Model:
     """Return a model that is on this machine.
 
-    ``name`` is one that ``comperdial models`` lists, or a folder: a name with a separator or that begins with . or ~, or any
-    other name of a folder with ``config.json``. Raises :class:`UnknownNameError` if it is neither, and
-    :class:`MissingResourceError` if the model is not present or not whole, or its files are not the recorded ones.
+    Parameters
+    ----------
+    name
+        A name that ``comperdial models`` lists, or a folder: a name with a separator or that begins with . or ~, or any
+        other name of a folder with ``config.json``.
+
+    Raises
+    ------
+    UnknownNameError
+        If it is neither.
+    MissingResourceError
+        If the model is not present or not whole, or its files are not the recorded ones.
     """
     if _is_folder(name):
         return _own(name)

@@ -56,14 +56,34 @@ def train(
     origin: Mapping[str, Mapping[str, Any]],
     unknown: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Train a model, write its folder ``target`` and return its card.
+    """Train a model, write its folder and return its card.
 
-    ``dialogues`` that share an n-gram with ``evaluated``, the texts of all data that metrics are evaluated on, are left out;
-    ``unknown`` are data sets whose texts are not among these, and ``origin`` says licence and checksum of each corpus: both
-    go into the card. ``folder`` keeps a checkpoint of each phase, from which an interrupted training is resumed; models
-    that begin with the same settings share their first phases.
+    Parameters
+    ----------
+    name
+        What the model is called.
+    settings
+        How to train: an entry of ``training`` in ``params.yaml``.
+    dialogues
+        What to train on.
+    evaluated
+        The texts of all data that metrics are evaluated on: dialogues that share an n-gram with them are left out.
+    folder
+        Keeps a checkpoint of each phase, from which an interrupted training is resumed. Models that begin with the same
+        settings share their first phases.
+    target
+        The trained model's folder.
+    origin
+        What the card says of each corpus: licence, checksum.
+    unknown
+        Data sets whose texts are not among ``evaluated``: the card names them.
 
-    Raises :class:`ConfigError` if too few dialogues are left, and :class:`MissingResourceError` if the encoder is not here.
+    Raises
+    ------
+    ConfigError
+        If too few dialogues are left.
+    MissingResourceError
+        If the encoder is not on this machine.
     """
     encoder = models.verified(settings.encoder)
     given = Counter(dialogue.corpus for dialogue in dialogues)
@@ -342,7 +362,10 @@ def recall(model: SelectionModel, groups: Sequence[Group], *, cosine: bool = Fal
 def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gaussian, int]]:
     """Fit Gaussians (equation 2) to features of training pairs.
 
-    Returns under ``plain`` and, if pairs have facts, ``facts``: the Gaussian, and the number of pairs it is fitted to.
+    Returns
+    -------
+    dict
+        Under ``plain`` and, if pairs have facts, ``facts``: the Gaussian, and the number of pairs it is fitted to.
     """
     order = [pairs[place] for place in _random(seed, _FITTED).permutation(len(pairs)).tolist()]
     fitted = {}

@@ -34,10 +34,21 @@ def rated_exchanges(
 ) -> pd.DataFrame:
     """Return the responses that the interlocutor and all outsiders rated, in order, with their scores.
 
-    The tables are of a data set whose ratings are of turns, in one dimension, each dialogue with one interlocutor. Columns:
-    ``dataset``, ``dialogue_id``, ``turn``, ``person`` (the interlocutor), ``response``, ``last`` (the utterance before),
-    ``earlier`` (the end of the utterances before that), ``interlocutor``, ``outsiders`` (their mean), ``split``. Raises
-    :class:`SchemaError` if an annotator who rated has no role, a response has two interlocutors, or nothing is left.
+    Parameters
+    ----------
+    contexts, responses, ratings, annotators
+        Tables of a data set whose ratings are of turns, in one dimension, each dialogue with one interlocutor.
+
+    Returns
+    -------
+    DataFrame
+        ``dataset``, ``dialogue_id``, ``turn``, ``person`` (the interlocutor), ``response``, ``last`` (the utterance
+        before), ``earlier`` (the end of the utterances before that), ``interlocutor``, ``outsiders`` (their mean), ``split``.
+
+    Raises
+    ------
+    SchemaError
+        If an annotator who rated has no role, a response has two interlocutors, or nothing is left.
     """
     where, key = "table 'ratings'", ["context_id", "system_id"]
     roles = annotators.set_index("annotator_id")["role"]

@@ -34,12 +34,20 @@ class Group:
 
 
 class SelectionModel(nn.Module):
-    """An encoder, as :func:`comperdial.models.verified` returns it, with a head.
+    """An encoder with a head.
 
     The feature of a context and a response is u, v, |u - v| and u * v of the mean vectors u of the context and v of the
-    response, normalised, which a dense layer and tanh turn into a vector of the encoder's size. ``attention_bias`` is added
-    to the attention scores of a candidate's tokens for the context's: the context is longer, and would drown the candidate
-    before training has taught it what to look at. ``dropout`` is of the encoder while it is trained.
+    response, normalised, which a dense layer and tanh turn into a vector of the encoder's size.
+
+    Parameters
+    ----------
+    encoder
+        What :func:`comperdial.models.verified` returns.
+    attention_bias
+        Added to the attention scores of a candidate's tokens for the context's: the context
+        is longer, and would drown the candidate before training has taught it what to look at.
+    dropout
+        Of the encoder while it is trained.
     """
 
     def __init__(self, encoder: Model, attention_bias: float = -6.0, dropout: float = 0.0) -> None:

@@ -164,7 +164,13 @@ def label(trained: str) -> str:
 
 
 def load(trained: str, dtype: str = "fp32") -> Trained:
-    """Load a trained model, with every byte checked; MissingResourceError if it or its encoder is missing or altered."""
+    """Load a trained model, with every byte of it checked.
+
+    Raises
+    ------
+    MissingResourceError
+        If it, or its encoder, is missing or altered.
+    """
     import torch
     from safetensors.torch import load_file
 

@@ -99,9 +99,12 @@ _STEPS = {
 def _gpt4_rounds(paths: Paths, rated: Rated) -> Iterator[Row]:
     """Yield GPT-4's ratings of whole dialogues in five rounds (Zhang et al. 2024, A Comprehensive Analysis, AAAI).
 
-    The numbers were published, neither the texts of the answers nor the prompts: an answer here is a number's text. What
-    the five short names mean is inferred, and so is the scale, 1 to 5; numbers that are not whole (ConTurE, HEval) are taken
-    as they are. The file names a dialogue by its line in the data set's text file, from 0, as reader ``comp_dialogues``.
+    The numbers were published, neither the texts of the answers nor the prompts: an answer here is a number's text.
+    What the five short names mean is inferred, and so is the scale, 1 to 5. In two files (ConTurE, HEval) some
+    numbers are not whole; they look imputed, and are taken as they are.
+
+    The file names a dialogue by its line in the data set's text file, counted from 0, and the tables (reader
+    ``comp_dialogues``) likewise; the system is the one whose responses the dialogue holds.
     """
     rounds = read_rounds(paths["rounds"])
     joined = rated.responses.merge(rated.contexts[["context_id", "dialogue_id"]], on="context_id")
@@ -189,10 +192,15 @@ class Recorded:
     def coverage(self) -> pd.DataFrame:
         """Count the answers, and correlate their means with the mean human ratings: a row a dimension.
 
-        References are included, as the studies that publish such answers have them. ``why`` counts the reasons of answers
-        that cannot be read. ``pearson`` pools all items; ``kendall`` is tau-b within each context, averaged over the contexts
-        where it is defined (Chiang and Lee 2023); ``owners_…`` are the same of the answers as those who published them read
-        them. If people rated nothing, ``n`` is 0; if not what a dimension is compared with, it is an UnknownNameError.
+        References are included, as the studies that publish such answers have them. ``why`` counts the reasons of
+        answers that cannot be read. ``pearson`` pools all items; ``kendall`` is tau-b within each context, averaged over
+        the contexts where it is defined, as Chiang and Lee 2023 have it; ``owners_…`` are the same of the answers as
+        those who published them read them. If people rated nothing, ``n`` is 0.
+
+        Raises
+        ------
+        UnknownNameError
+            When people rated, but not what a dimension is compared with.
         """
         ratings = self.rated.ratings
         people = ratings[(ratings["source"] == "human") & (ratings["level"] == self.format.level)]  # type: ignore[index]

@@ -44,8 +44,10 @@ class Service:
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
         """Answer a chat once.
 
-        Raises TransientError, RefusedError or ComperdialError when another attempt may succeed, this request is refused, or
-        no request can be answered.
+        Raises
+        ------
+        TransientError, RefusedError, ComperdialError
+            When another attempt may succeed; when this request is refused; when no request can be answered.
         """
         raise NotImplementedError
 
@@ -60,7 +62,13 @@ def find(name: str) -> type[Service]:
 
 
 def address(url: str, *, where: str | None = None) -> str:
-    """Return a URL without user, password and query; a :class:`ConfigError`, which does not show it, if it is none."""
+    """Return a URL without user, password and query.
+
+    Raises
+    ------
+    ConfigError
+        When it is not a URL of a server. The message does not show it: it may hold a password.
+    """
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not re.search(r"\s", url)

@@ -197,7 +197,10 @@ def _instructions(text: str) -> Instructions:
 def rate(request: Request) -> Rated:
     """Return ratings on the scale asked for, and a rationale. A dimension that the rules do not know is left out.
 
-    An UnreadableError if they know none of the dimensions, or a dialogue's turn scores are missing or invalid.
+    Raises
+    ------
+    UnreadableError
+        When the rules know none of the dimensions, or a dialogue's turn scores are missing or invalid.
     """
     sections, asked = request.sections, request.instructions
     if sections.get("responses"):
