@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
@@ -76,7 +77,7 @@ def _download(name: str, entry: Entry, folder: Path) -> None:
     from huggingface_hub import HfApi
 
     hub, where = HfApi(), f"{entry.repository} at {entry.revision}"
-    at = {"repo_id": entry.repository, "revision": entry.revision, "local_dir": folder}
+    at: dict[str, Any] = {"repo_id": entry.repository, "revision": entry.revision, "local_dir": folder}
     try:
         hub.snapshot_download(**at, allow_patterns=[*entry.files, *_WEIGHTS[entry.weights]])
         wrong = hub.verify_repo_checksums(**at).mismatches

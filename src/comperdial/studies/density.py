@@ -171,7 +171,8 @@ def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     for name in there:
         x, y = (column for _, column in scaled[["people", name]].dropna().items())
         slope, intercept = np.polyfit(x, y, 1)
-        record = dict(zip(("metric", "output"), output_name(name), strict=True)) | {"label": labels[name], "n": len(x)}
+        metric, output = output_name(name)
+        record: dict[str, Any] = {"metric": metric, "output": output, "label": labels[name], "n": len(x)}
         record |= {kind: float(x.corr(y, method=kind)) for kind in SHOWN}
         records.append(record | {"slope": slope, "intercept": intercept})
     titles = ["{label}\nr = {0}, ρ = {1}, n = {n}".format(*(short(r[kind]) for kind in SHOWN), **r) for r in records]
