@@ -87,26 +87,42 @@ def rowwise(x: Floats, y: Floats, name: Coefficient) -> Floats:
     Pairs with a NaN on either side are left out; NaN where the coefficient is undefined. Kendall's compares all pairs
     of a row.
     """
-    return each_rowwise(x, y, [name])[0]
+    return each_rowwise([x], y, [name])[0, 0]
 
 
-def each_rowwise(x: Floats, y: Floats, names: Sequence[Coefficient]) -> Floats:
-    """Do what :func:`rowwise` does for some coefficients: shape (names, rows)."""
-    missing = np.isnan(x) | np.isnan(y)
-    if missing.any():
-        x, y = (np.where(missing, np.nan, side) for side in (x, y))
-    largest, smallest = ([of.reduce(side, axis=1, initial=np.nan) for side in (x, y)] for of in (np.fmax, np.fmin))
-    varies = np.greater(largest, smallest).all(axis=0)
-    results = np.full((len(names), len(x)), np.nan)
+def each_rowwise(tables: Sequence[Floats], y: Floats, names: Sequence[Coefficient]) -> Floats:
+    """Do what :func:`rowwise` does for some tables with the same other side, by some coefficients.
+
+    Returns the shape (names, tables, rows). What the tables share, such as the ranks of the other side, is computed once.
+    """
+    results = np.full((len(names), len(tables), len(y)), np.nan)
+    missing = np.isnan(y)
+    for table in tables:
+        missing = missing | np.isnan(table)
+    if missing.any() and any(not np.array_equal(np.isnan(side), missing) for side in (*tables, y)):
+        if len(tables) > 1:
+            return np.concatenate([each_rowwise([table], y, names) for table in tables], axis=1)
+        tables, y = [np.where(missing, np.nan, tables[0])], np.where(missing, np.nan, y)
+    varies = _vary(y)
     if not varies.all():
-        x, y, missing = x[varies], y[varies], missing[varies]
-    ranked = [_ranks(side, missing) for side in (x, y)] if set(names) != {"pearson"} and len(x) else []
-    for at, name in enumerate(names if len(x) else ()):
+        tables, y, missing = [table[varies] for table in tables], y[varies], missing[varies]
+    if not len(y):
+        return results
+    ranked = [_ranks(side, missing) for side in (*tables, y)] if set(names) != {"pearson"} else []
+    of_values, of_ranks = [*tables, y], [ranks for ranks, _ in ranked]
+    for at, name in enumerate(names):
         if name == "kendall":
-            results[at, varies] = _kendall(ranked, missing)
+            results[at][:, varies] = _kendall(ranked, missing)
         else:
-            results[at, varies] = _pearson([x, y] if name == "pearson" else [ranks for ranks, _ in ranked], missing)
+            results[at][:, varies] = _pearson(of_values if name == "pearson" else of_ranks, missing)
+    for place, table in enumerate(tables):
+        results[:, place, np.flatnonzero(varies)[~_vary(table)]] = np.nan
     return results
+
+
+def _vary(side: Floats) -> npt.NDArray[np.bool_]:
+    """Return which rows have two different values."""
+    return np.greater(*(of.reduce(side, axis=1, initial=np.nan) for of in (np.fmax, np.fmin)))
 
 
 def _ranks(values: Floats, missing: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -129,29 +145,35 @@ def _ranks(values: Floats, missing: npt.NDArray[np.bool_]) -> tuple[Floats, Floa
 
 
 def _pearson(of: Sequence[Floats], missing: npt.NDArray[np.bool_]) -> Floats:
+    """Return Pearson's r of the rows of each table with those of the last one; of constant rows anything."""
     sides, counts = [], (~missing).sum(axis=1, keepdims=True)
     for side in of:
         there = np.where(missing, 0.0, side) if missing.any() else side
         centred = there - there.sum(axis=1, keepdims=True) / counts
         centred[missing] = 0.0
         # Divided by the largest, so that the squares of tiny or huge scores neither vanish nor overflow.
-        sides.append(centred / np.abs(centred).max(axis=1, keepdims=True))
-    a, b = sides
-    return np.asarray(np.clip(np.vecdot(a, b) / np.sqrt(np.vecdot(a, a) * np.vecdot(b, b)), -1, 1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sides.append(centred / np.abs(centred).max(axis=1, keepdims=True))
+    *tables, y = sides
+    square = np.vecdot(y, y)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.array([np.clip(np.vecdot(x, y) / np.sqrt(np.vecdot(x, x) * square), -1, 1) for x in tables])
 
 
 def _kendall(ranked: Sequence[tuple[Floats, Floats]], missing: npt.NDArray[np.bool_]) -> Floats:
-    """Return tau-b of rows, given ranks and untied pairs of both sides."""
+    """Return tau-b of the rows of each table with those of the last one, given ranks and untied pairs."""
     # Whole numbers of as few bytes as hold them compare fastest.
     kind = np.dtype(np.float64) if missing.any() else np.min_scalar_type(2 * missing.shape[1])
-    x, y = (np.ascontiguousarray(ranks.T, dtype=kind) for ranks, _ in ranked)
-    agree = np.zeros(x.shape[1])
-    for place in range(len(x) - 1):
+    *tables, y = (np.ascontiguousarray(ranks.T, dtype=kind) for ranks, _ in ranked)
+    agree = np.zeros((len(tables), y.shape[1]))
+    for place in range(len(y) - 1):
         # The sum of 127 signs fits into a byte, and bytes are added fastest.
-        for start in range(place + 1, len(x), 127):
-            a, b = (signs_of(side[place], side[start : start + 127]) for side in (x, y))
-            agree += np.add.reduce(a * b, axis=0, dtype=np.int8)
-    return np.asarray(agree / np.sqrt(ranked[0][1] * ranked[1][1]))
+        for start in range(place + 1, len(y), 127):
+            rated = signs_of(y[place], y[start : start + 127])
+            for row, x in enumerate(tables):
+                agree[row] += np.add.reduce(signs_of(x[place], x[start : start + 127]) * rated, axis=0, dtype=np.int8)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(agree / np.sqrt([untied * ranked[-1][1] for _, untied in ranked[:-1]]))
 
 
 def signs_of(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
