@@ -542,7 +542,6 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
         "recorded_of": {
             name: entry.dataset for name, entry in [*selection.recorded.items(), *selection.recorded_judges.items()]
         },
-        # Without signatures: a changed option of a metric must not make tables that do not show it stale.
         "mains": {name: _mains(selection.entries[name]) for name in metrics},
         "bounds": {name: of for name, of in bounds.items() if of},
         "judges": _judge_metrics(selection, dataset),
