@@ -236,7 +236,7 @@ mean = power.pivot_table(index=["cell", "varied", "size"], columns="difference",
 show(mean.rename_axis(["level", "varied", "number"])) if len(mean) else say("No power was computed on this data set.")
 
 # %% [markdown]
-# ## What these data cannot tell
+# ## What these data cannot show
 
 # %%
 lines = []
