@@ -86,7 +86,7 @@ def _personas(options: Namespace) -> None:
 
 
 def _system(output: Path) -> str:
-    """Return the system's name, which the output has; said before an agent runs for an hour, and not after."""
+    """Return the system's name, which the output has; a wrong one is refused before an agent runs for an hour."""
     from comperdial.challenge.submissions import NAME
 
     if output.suffix != ".jsonl" or not NAME.fullmatch(output.stem):

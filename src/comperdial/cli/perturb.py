@@ -67,5 +67,5 @@ def score_sample(options: argparse.Namespace) -> None:
     name_not_run(not_run)
     schema.write(options.output, scores, "scores")
     pairs = pairs[pairs.index.isin(contexts["dialogue_id"])]
-    found = ratios(contexts, pairs, scores, PERTURBATIONS) if len(scores) else schema.empty("ratios")
-    schema.write(options.ratios, found, "ratios")
+    result = ratios(contexts, pairs, scores, PERTURBATIONS) if len(scores) else schema.empty("ratios")
+    schema.write(options.ratios, result, "ratios")
