@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "scale_max": ("scale_max",),
 }  # fmt: skip
 _NEEDED = ("response", "system_id", "rating")
+_SHORT_NAMES = {"references": "reference", "system_id": "system", "annotator_id": "annotator"}
 _ALWAYS = {"turn", "dimension", "kind", "scale_min", "scale_max", "dialogue_id"}
 _RATED = re.compile(
     r"rating|score|severity|label|grade|quality|overall|likert|fluen|coher|relevan|consisten|informat|faithful|factual|helpful|harmless"
@@ -65,21 +67,49 @@ _RATED = re.compile(
     r"|maintain|uses_knowledge|preference|satisf|warmth|humou?r|tone|accura|complet|concis"
 )
 # What is no rating by a person: names and numbers of things, times, counts, metrics, judges, ranks.
-_IDS = re.compile(r"(?:^|_)(?:ids?|idx|index|number|no|row|seed|fold|split|epoch|page|order|position|hit|line)(?:_|$)|^unnamed|\*|\[\]")
+_IDS = re.compile(
+    r"(?:^|_)(?:ids?|idx|index|number|no|row|seed|fold|split|epoch|page|order|position|hit|line)(?:_|$)|^unnamed|\*|\[\]"
+)
 _TIMES = re.compile(r"time|second|duration|date|latency|created|updated|lifetime|expir|delay")
-_COUNTS = re.compile(r"(?:^|_)(?:count|counts|length|len|tokens?|words|chars|size|n|num|reward|price|cost|rate|assignments|rank|ranking|temperature|top_p)(?:_|$)")
+_COUNTS = re.compile(
+    r"(?:^|_)(?:count|counts|length|len|tokens?|words|chars|size|n|num|reward|price|cost|rate|assignments|rank|ranking|temperature|top_p)(?:_|$)"
+)
 _METRICS = re.compile(
     r"bleu|rouge|meteor|chrf|bert|bart_?score|mover_?score|comet|unieval|simcse|perplexity|cosine|similarity|embedding|likelihood"
     r"|logprob|levenshtein|exact_match|token_f1|(?<![a-z0-9])(?:f1(?:_score)?|usr|fed|ppl|pmi|nll|em|ter|cider|spice|distinct"
     r"|dist_?[12]|mauve|nubia|precision|recall)(?![a-z0-9])"
 )
-JUDGES = re.compile(r"grading|gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|(?<![a-z])judge|g_?eval|chatgpt|o[134]_mini")
+JUDGES = re.compile(
+    r"grading|gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|(?<![a-z])judge|g_?eval|chatgpt|o[134]_mini"
+)
 # A scale in a column's name: "(1-5)", "_1_5", "out_of_5".
-_SCALE = re.compile(r"(?:^|[_\s(\[])+(\d{1,3})\s*(?:-|–|to|_)\s*(\d{1,3})[)\]]*$|[_\s(\[]*out[_\s]?of[_\s]?(\d{1,3})[)\]]?")
-_RATER = re.compile(r"^(.*?)[\s_.(\[-]*((?:annotator|rater|worker|evaluator|coder|expert|human|ann|anno)[\s_-]?(?:\d+|[a-h]))[)\]]*$", re.IGNORECASE)
+_SCALE = re.compile(
+    r"(?:^|[_\s(\[])+(\d{1,3})\s*(?:-|–|to|_)\s*(\d{1,3})[)\]]*$|[_\s(\[]*out[_\s]?of[_\s]?(\d{1,3})[)\]]?"
+)
+_RATER = re.compile(
+    r"^(.*?)[\s_.(\[-]*((?:annotator|rater|worker|evaluator|coder|expert|human|ann|anno)[\s_-]?(?:\d+|[a-h]))[)\]]*$",
+    re.IGNORECASE,
+)
 _NUMBERED = re.compile(r"^(rating|score|label|annotation)[\s_-]?(\d+)$", re.IGNORECASE)
 # Parts of names that say what a column is, and so are no names of systems.
-_WORDS = frozenset({"model", "generated", "system", "bot", "gold", "reference", "target", "expected", "human", "user", "my", "the", "raw", "final"})
+_WORDS = frozenset(
+    {
+        "model",
+        "generated",
+        "system",
+        "bot",
+        "gold",
+        "reference",
+        "target",
+        "expected",
+        "human",
+        "user",
+        "my",
+        "the",
+        "raw",
+        "final",
+    }
+)
 _FEW_LABELS, _LONG, _SHORT = 12, 40, 25
 
 
@@ -114,12 +144,16 @@ class Layout:
 
 def plain(name: str) -> str:
     """Return a column's name in small letters, with underscores, without its path and a scale at its end."""
-    text = re.sub(r"^(?:input|answer|data|vars|annotation|annotations|reviews)\.", "", str(name).strip(), flags=re.IGNORECASE)
+    text = re.sub(
+        r"^(?:input|answer|data|vars|annotation|annotations|reviews)\.", "", str(name).strip(), flags=re.IGNORECASE
+    )
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", text)
     return re.sub(r"[\s_.-]+", "_", _SCALE.sub("", text).lower()).strip("_")
 
 
-def lay_out(file: File, path: Path, columns: Mapping[str, Any] | None = None, labels: Mapping[str, float] | None = None) -> Layout:
+def lay_out(
+    file: File, path: Path, columns: Mapping[str, Any] | None = None, labels: Mapping[str, float] | None = None
+) -> Layout:
     """Give a file's columns our names.
 
     Parameters
@@ -141,16 +175,22 @@ def lay_out(file: File, path: Path, columns: Mapping[str, Any] | None = None, la
     frame, given = file.frame.copy(), dict(columns or {})
     frame.columns = frame.columns.map(str)
     notes, written = list(file.notes), set(frame.columns)
+    if frame.empty:
+        raise SchemaError("no records", where=str(path), expected="one record a rating, or one a response")
     if file.log and "rating" not in given:
         hint = f"Give it as scores beside a file of ratings: comperdial compare RATINGS --scores {path}"
-        raise SchemaError(f"a log of {file.log}: its scores are no ratings by people", where=str(path), expected="ratings", hint=hint)
+        raise SchemaError(
+            f"a log of {file.log}: its scores are no ratings by people", where=str(path), expected="ratings", hint=hint
+        )
     if "rating" not in given and are_votes(frame):
-        raise SchemaError(VOTES, where=str(path), expected="ratings of responses", hint=f"Run `comperdial preferences {path}`")
+        raise SchemaError(
+            VOTES, where=str(path), expected="ratings of responses", hint=f"Run `comperdial preferences {path}`"
+        )
     if "response" not in given and (wide := _side_by_side(frame, given)):
         frame, note = wide
         notes.append(note)
     _check_given(given, list(frame.columns), path)
-    roles = _roles(frame, given)
+    roles = _roles(frame, given, path)
     for ours, theirs in given.items():
         if isinstance(theirs, str):
             roles[ours] = theirs
@@ -165,14 +205,23 @@ def lay_out(file: File, path: Path, columns: Mapping[str, Any] | None = None, la
             rated = _rated(frame, roles, given, labels)
     if problems:
         rated.wide = len(written - set(frame.columns)) > 0
-        raise _proposal(path, list(file.frame.columns), {ours: name for ours, name in roles.items() if name in written}, rated, problems)
+        raise _proposal(
+            path,
+            list(file.frame.columns),
+            {ours: name for ours, name in roles.items() if name in written},
+            rated,
+            problems,
+        )
     if "system_id" not in roles:
         name = path.stem
         frame["system_id"] = name
         notes.append(f"no column names a system: all responses are by one, called {name!r}")
     roles |= {} if "system_id" in roles else {"system_id": "system_id"}
     if "source" not in roles and "annotator_id" in roles:
-        sources = ["human" if is_missing(cell) or not JUDGES.search(plain(str(cell))) else str(cell) for cell in frame[roles["annotator_id"]]]
+        sources = [
+            "human" if is_missing(cell) or not JUDGES.search(plain(str(cell))) else str(cell)
+            for cell in frame[roles["annotator_id"]]
+        ]
         if len(set(sources)) > 1:
             frame["source"], roles["source"] = sources, "source"
             notes.append(f"ratings by judges, as the names of raters say: {', '.join(sorted({*sources} - {'human'}))}")
@@ -183,7 +232,11 @@ def lay_out(file: File, path: Path, columns: Mapping[str, Any] | None = None, la
         roles["context_id"] = "item"
     names = {theirs: ours for ours, theirs in roles.items()}
     # A column with one of our names that is something else keeps out of the way.
-    taken = {name: f"{name} (not as mapped)" for name in frame.columns if name in NAMES and name not in names}
+    taken = {
+        name: f"{name} (not as mapped)"
+        for name in frame.columns
+        if name in NAMES and name not in {*names, *rated.dimensions}
+    }
     frame = frame.rename(columns=taken | names)
     dimensions = {names.get(name, name): dimension for name, dimension in rated.dimensions.items()}
     for name in dimensions:
@@ -191,7 +244,11 @@ def lay_out(file: File, path: Path, columns: Mapping[str, Any] | None = None, la
             frame[name] = [_labelled(cell, labels) for cell in frame[name]]
     if rated.raters:
         frame, dimensions = _by_rater(frame, rated.raters)
-    scales = {dimension or name: ends for name, dimension in rated.dimensions.items() if (ends := _scale(name, frame.get(name)))}
+    scales = {
+        dimension or name: ends
+        for name, dimension in rated.dimensions.items()
+        if (ends := _scale(name, frame.get(name)))
+    }
     known = {*roles, *dimensions, *rated.judges, "annotator_id", "system_id"}
     unused = [name for name in frame.columns if name not in known]
     return Layout(frame, dimensions, scales, rated.judges, unused, roles | {"rating": rated.named}, notes + rated.notes)
@@ -216,19 +273,30 @@ def _check_given(given: Mapping[str, Any], written: Sequence[str], path: Path) -
                 raise SchemaError(problem, where=str(path), expected=f"columns of the file: {', '.join(written)}")
             seen[name] += 1
     if twice := [name for name, count in seen.items() if count > 1]:
-        raise SchemaError(f"`columns` names {twice[0]!r} twice", where=str(path), expected="each column of the file once")
+        raise SchemaError(
+            f"`columns` names {twice[0]!r} twice", where=str(path), expected="each column of the file once"
+        )
 
 
 # Roles
 
 
-def _roles(frame: pd.DataFrame, given: Mapping[str, Any]) -> dict[str, str]:
+def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[str, str]:
     """Return the file's column for each of ours that is there: the best name, if what it holds fits."""
     used = {name for theirs in given.values() for name in ([theirs] if isinstance(theirs, str) else theirs)}
     free = [name for name in frame.columns if name not in used]
     roles: dict[str, str] = {}
     for ours, names in NAMES.items():
         if ours in given:
+            continue
+        exact = [name for name in free if plain(name) in {ours, _SHORT_NAMES.get(ours)}]
+        if len(exact) > 1:
+            problem = f"columns {' and '.join(map(repr, sorted(exact)))}"
+            raise SchemaError(problem, where=str(path), expected="one of the two")
+        if exact:
+            # Our own names are meant, whatever the column holds: its records say what is wrong.
+            roles[ours] = exact[0]
+            free.remove(exact[0])
             continue
         fits = [
             (rank, name)
@@ -248,7 +316,11 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any]) -> dict[str, str]:
     if "system_id" not in roles and "system_id" not in given and keys and "response" in roles:
         # The names of a map of answers are who gave them.
         roles["system_id"] = keys[-1]
-    if "annotator_id" not in roles and "annotator_id" not in given and (lists := [name for name in free if name.endswith("[]")]):
+    if (
+        "annotator_id" not in roles
+        and "annotator_id" not in given
+        and (lists := [name for name in free if name.endswith("[]")])
+    ):
         roles["annotator_id"] = lists[-1]
     if "response" not in {*roles, *given} and "system_id" in roles and (name := roles.get("references")):
         # What differs between systems is no reference.
@@ -274,7 +346,9 @@ def _rank(name: str, ours: str, names: Sequence[str]) -> int | None:
     within = [
         place
         for place, one in enumerate(names)
-        if any(tokens[start : start + len(parts)] == parts for parts in [one.split("_")] for start in range(len(tokens)))
+        if any(
+            tokens[start : start + len(parts)] == parts for parts in [one.split("_")] for start in range(len(tokens))
+        )
     ]
     return len(names) + within[0] if within else None
 
@@ -337,7 +411,9 @@ class _Rated:
     notes: list[str] = field(default_factory=list)
 
 
-def _rated(frame: pd.DataFrame, roles: Mapping[str, str], given: Mapping[str, Any], labels: Mapping[str, float] | None) -> _Rated:
+def _rated(
+    frame: pd.DataFrame, roles: Mapping[str, str], given: Mapping[str, Any], labels: Mapping[str, float] | None
+) -> _Rated:
     result = _Rated()
     used = {*roles.values()}
     has_dimension = "dimension" in roles
@@ -346,9 +422,13 @@ def _rated(frame: pd.DataFrame, roles: Mapping[str, str], given: Mapping[str, An
         result.named = chosen
         names = [chosen] if isinstance(chosen, str) else list(chosen)
         if has_dimension and not isinstance(chosen, str):
-            problem = f"a column {roles['dimension']!r} of dimensions beside the columns {', '.join(map(repr, names))} of ratings"
+            problem = f"a column {roles['dimension']!r} beside the columns {', '.join(map(repr, names))} of ratings"
             result.problems.append(problem)
-        result.judges = [name for name in frame if name not in used and name not in names and _is_number(frame[name]) and _is_judge(name)]
+        result.judges = [
+            name
+            for name in frame
+            if name not in used and name not in names and _is_number(frame[name]) and _is_judge(name)
+        ]
         _add(result, names, has_dimension)
         _check_labels(frame, result, names, labels)
         return result
@@ -360,10 +440,12 @@ def _rated(frame: pd.DataFrame, roles: Mapping[str, str], given: Mapping[str, An
     if constant and len(constant) < len(people):
         result.notes.append(f"the same for all raters of a response, so no ratings: {', '.join(constant)}")
         people = [name for name in people if name not in constant]
-    exact = [name for name in people if plain(name) == "rating"]
+    exact = [name for name in free if plain(name) == "rating" and name not in _categories(frame, [name])]
     sure = exact or [name for name in people if _RATED.search(plain(name)) or _scale(name) or _rater_of(name)]
     left = [name for name in people if name not in sure]
-    empty = [name for name in free if frame[name].map(is_missing).all() and (_RATED.search(plain(name)) or _rater_of(name))]
+    empty = [
+        name for name in free if frame[name].map(is_missing).all() and (_RATED.search(plain(name)) or _rater_of(name))
+    ]
     if sure and (exact or not left):
         _add(result, sure, has_dimension)
         result.named = sure[0] if len(sure) == 1 else sure
@@ -393,7 +475,7 @@ def _add(result: _Rated, names: Sequence[str], has_dimension: bool) -> None:
 
 def _dimension(name: str) -> str:
     """Return what a column of ratings rates, in the file's words, without its path and a scale."""
-    return _SCALE.sub("", name.rpartition(".")[2]).strip(" _-.(") or name
+    return "rating" if plain(name) == "rating" else _SCALE.sub("", name.rpartition(".")[2]).strip(" _-.(") or name
 
 
 def _rater_of(name: str) -> tuple[str, str] | None:
@@ -418,7 +500,11 @@ def _scale(name: str, cells: pd.Series | None = None) -> tuple[float, float] | N
 
 def _is_number(cells: pd.Series) -> bool:
     there = [number(cell) for cell in cells if not is_missing(cell)]
-    return bool(there) and all(isinstance(value, float) or value is None for value in there) and any(value is not None for value in there)
+    return (
+        bool(there)
+        and all(isinstance(value, float) or value is None for value in there)
+        and any(value is not None for value in there)
+    )
 
 
 def _is_judge(name: str) -> bool:
@@ -466,7 +552,9 @@ _ORDERS = (
 )  # fmt: skip
 
 
-def _check_labels(frame: pd.DataFrame, result: _Rated, names: Sequence[str], labels: Mapping[str, float] | None) -> None:
+def _check_labels(
+    frame: pd.DataFrame, result: _Rated, names: Sequence[str], labels: Mapping[str, float] | None
+) -> None:
     """Note the labels in columns of ratings that no number is given for."""
     known = {label.strip().lower() for label in labels or ()}
     cells = Counter(
@@ -529,10 +617,16 @@ def _side_by_side(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[pd.Dat
         part["response"] = frame[answers[system]]
         for one, columns in shared.items():
             part[one] = frame[columns[system]]
-        named = [name for name in frame.columns if plain(name) in {f"model_{system.lower()}", f"system_{system.lower()}", f"generator_{system.lower()}"}]
+        named = [
+            name
+            for name in frame.columns
+            if plain(name) in {f"model_{system.lower()}", f"system_{system.lower()}", f"generator_{system.lower()}"}
+        ]
         part["system_id"] = frame[named[0]] if named else system
         parts.append(part)
-    result = pd.concat(parts, ignore_index=True).loc[lambda table: ~table["response"].map(is_missing)].reset_index(drop=True)
+    result = (
+        pd.concat(parts, ignore_index=True).loc[lambda table: ~table["response"].map(is_missing)].reset_index(drop=True)
+    )
     note = f"{len(systems)} systems side by side, one row a response made of each: {', '.join(map(str, systems))}"
     return result, note
 
@@ -554,7 +648,9 @@ def _by_rater(frame: pd.DataFrame, raters: Mapping[str, tuple[str, str]]) -> tup
 # Messages
 
 
-def _proposal(path: Path, written: Sequence[str], roles: Mapping[str, str], rated: _Rated, problems: Sequence[str]) -> SchemaError:
+def _proposal(
+    path: Path, written: Sequence[str], roles: Mapping[str, str], rated: _Rated, problems: Sequence[str]
+) -> SchemaError:
     """Return an error whose hint is a command line to paste, with FILL_IN for what is not known."""
     columns: dict[str, Any] = {} if rated.wide else {"response": roles.get("response", FILL_IN)}
     columns["rating"] = rated.named if rated.named is not None else list(rated.dimensions)
@@ -572,6 +668,35 @@ def _proposal(path: Path, written: Sequence[str], roles: Mapping[str, str], rate
     )
 
 
-def known_columns(layout: Layout) -> Collection[str]:
-    """Return which of our columns a file has."""
-    return {*layout.columns}
+# Markup
+
+_MARKS = {
+    "HTML tags": re.compile(r"</?(?:[a-z][a-z0-9]{0,10})(?:\s[^<>]*)?/?>", re.IGNORECASE),
+    "HTML entities": re.compile(r"&(?:[a-z]{2,8}|#\d{1,5}|#x[0-9a-f]{1,4});", re.IGNORECASE),
+    "wrongly decoded characters": re.compile(r"[Ãâ][\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹Œ‘’“”•–—˜™š›œžŸ]"),
+    "control characters": re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"),
+}
+
+
+def markup(layout: Layout) -> list[str]:
+    """Return a sentence for each kind of markup in a file's responses and references: nothing is removed silently."""
+    cells = [str(cell) for name in ("response", "references") if name in layout.frame for cell in layout.frame[name]]
+    counts = {kind: sum(bool(mark.search(cell)) for cell in cells) for kind, mark in _MARKS.items()}
+    return [f"{count} texts with {kind}; --strip-markup removes them" for kind, count in counts.items() if count]
+
+
+def strip_markup(layout: Layout) -> None:
+    """Remove markup from a file's responses, references and histories, where these are plain texts."""
+    for name in ("response", "references", "history"):
+        if name in layout.frame:
+            layout.frame[name] = [_stripped(cell) if isinstance(cell, str) else cell for cell in layout.frame[name]]
+
+
+def _stripped(text: str) -> str:
+    if _MARKS["wrongly decoded characters"].search(text):
+        try:
+            text = text.encode("cp1252").decode("utf-8")
+        except UnicodeError:
+            pass
+    text = html.unescape(_MARKS["HTML tags"].sub(" ", text))
+    return re.sub(r"[ \t]{2,}", " ", _MARKS["control characters"].sub("", text)).strip()

@@ -83,7 +83,9 @@ def read_file(path: str | Path, sheet: str | None = None) -> File:
     if data.startswith(_ZIP):
         return _noted(_excel(path, data, sheet), suffix not in (".xlsx", ".xlsm"), "an Excel workbook", suffix)
     if data.startswith(_OLD_EXCEL):
-        raise FileError("an Excel file of the old kind (.xls)", where=str(path), expected=".xlsx", hint="Save it as .xlsx or CSV")
+        raise FileError(
+            "an Excel file of the old kind (.xls)", where=str(path), expected=".xlsx", hint="Save it as .xlsx or CSV"
+        )
     if data.startswith(_PARQUET) or suffix == ".parquet":
         return _noted(_parquet(path), suffix != ".parquet", "a Parquet file", suffix)
     if sheet is not None:
@@ -148,7 +150,12 @@ def _csv(path: Path, text: str, delimiter: str | None) -> File:
                 row.pop()
             if len(row) > len(header):
                 where, expected = f"{path}, line {reader.line_num}", f"{len(header)}, as in the header"
-                raise FileError(f"{len(row)} cells", where=where, expected=expected, hint='Put texts that hold the separator in "quotes"')
+                raise FileError(
+                    f"{len(row)} cells",
+                    where=where,
+                    expected=expected,
+                    hint='Put texts that hold the separator in "quotes"',
+                )
             short += len(row) < len(header)
             rows.append(row + [""] * (len(header) - len(row)))
             lines.append(reader.line_num)
@@ -160,7 +167,11 @@ def _csv(path: Path, text: str, delimiter: str | None) -> File:
         header, rows = header[:-1], [row[:-1] for row in rows]
     if twice := [name for name, count in Counter(header).items() if count > 1]:
         raise FileError(f"two columns are called {twice[0]!r}", where=f"{path}, line 1", expected="each name once")
-    notes = [f"{short} of {len(rows)} rows are shorter than the header: the cells that they lack count as empty"] if short else []
+    notes = (
+        [f"{short} of {len(rows)} rows are shorter than the header: the cells that they lack count as empty"]
+        if short
+        else []
+    )
     return File(pd.DataFrame(rows, columns=header, dtype="str"), lines, notes)
 
 
@@ -184,7 +195,9 @@ def _excel(path: Path, data: bytes, sheet: str | None) -> File:
         book = pd.read_excel(io.BytesIO(data), sheet_name=None, dtype=object, keep_default_na=False, engine="openpyxl")
     except ImportError:
         hint = "Install it with `pip install openpyxl`, or save the sheet as CSV"
-        raise MissingResourceError("openpyxl, which reads Excel files, is not installed", where=str(path), hint=hint) from None
+        raise MissingResourceError(
+            "openpyxl, which reads Excel files, is not installed", where=str(path), hint=hint
+        ) from None
     except Exception as error:  # noqa: BLE001 - whatever openpyxl raises of a broken archive
         raise FileError(f"not a readable Excel workbook ({error})", where=str(path)) from error
     sheets = {str(name): _filled(frame) for name, frame in book.items()}
@@ -215,7 +228,9 @@ def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
         by_row = not keys and all(len(frame) == len(texts) for frame in alike.values())
         if not fits or not (by_row or (keys and not texts.duplicated(keys).any())):
             problem = f"{len(sheets)} sheets with different columns: {', '.join(sheets)}"
-            raise FileError(problem, where=str(path), expected="one sheet", hint=f"Say which, for example --sheet {name!r}")
+            raise FileError(
+                problem, where=str(path), expected="one sheet", hint=f"Say which, for example --sheet {name!r}"
+            )
         joined = (lambda frame: texts.join(frame)) if by_row else (lambda frame: texts.merge(frame, on=keys))
         alike = {one: joined(frame) for one, frame in alike.items()}
         notes.append(f"each joined with the sheet {name} " + ("row by row" if by_row else f"by {', '.join(keys)}"))
@@ -266,17 +281,21 @@ def _json(path: Path, text: str) -> File:
     if not lines:
         raise FileError("no records", where=str(path), expected="JSON records")
     if len(lines) > 1 and _is_json(lines[0][1]) and lines[0][1].strip() not in "[{":
-        records = [parse_json(line, str(path), expected="one JSON object a line", line=number) for number, line in lines]
+        records = [
+            parse_json(line, str(path), expected="one JSON object a line", line=number) for number, line in lines
+        ]
         for (number, _), record in zip(lines, records, strict=True):
             if not isinstance(record, dict):
-                raise FileError(f"a JSON {type(record).__name__}", where=f"{path}, line {number}", expected="one JSON object a line")
+                raise FileError(
+                    f"a JSON {type(record).__name__}", where=f"{path}, line {number}", expected="one JSON object a line"
+                )
         return _flat(path, records, [number for number, _ in lines])
     value = parse_json(text, str(path), expected="a list of JSON records, or one JSON object a line")
     document = path.suffix.lower() in (".jsonl", ".ndjson") and len(lines) > 1
     notes = ["one JSON document, not one object a line"] if document else []
     place = ""
     log = None
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and (len(lines) > 1 or path.suffix.lower() == ".json"):
         log = next((tool for tool, keys in _LOGS.items() if keys <= value.keys()), None)
         place, value = _records_in(value)
         notes += [f"the records are the list {place!r}"] if place else []
@@ -284,7 +303,9 @@ def _json(path: Path, text: str) -> File:
         value = [value]
     records = [record for record in value if isinstance(record, dict)] if isinstance(value, list) else []
     if not records or len(records) < len(value):
-        raise FileError("no list of JSON objects", where=str(path), expected="a list of records, or an object that holds one")
+        raise FileError(
+            "no list of JSON objects", where=str(path), expected="a list of records, or an object that holds one"
+        )
     result = _flat(path, _label_studio(records) or records, range(1, len(records) + 1))
     result.notes[:0] = notes
     result.log = log
@@ -299,7 +320,7 @@ def _records_in(value: Mapping[str, Any]) -> tuple[str, Any]:
         if isinstance(node, Mapping):
             for key, one in node.items():
                 look(one, f"{place}.{key}" if place else str(key))
-        elif isinstance(node, list) and node and all(isinstance(one, dict) for one in node):
+        elif isinstance(node, list) and node and _is_nested(node) and not _is_utterances(node):
             lists.append((len(json.dumps(node, default=str)), place, node))
 
     if not _is_map(value):
@@ -311,7 +332,9 @@ def _records_in(value: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def _is_nested(cell: Any) -> bool:  # noqa: ANN401
-    return isinstance(cell, dict) or (isinstance(cell, list) and bool(cell) and all(isinstance(one, dict) for one in cell))
+    return isinstance(cell, dict) or (
+        isinstance(cell, list) and bool(cell) and all(isinstance(one, dict) for one in cell)
+    )
 
 
 def _is_map(node: Mapping[str, Any]) -> bool:
@@ -327,7 +350,9 @@ def _is_map(node: Mapping[str, Any]) -> bool:
 
 def _is_utterances(cell: list[dict[str, Any]]) -> bool:
     """Return whether a list of objects is a conversation: one cell, not as many records."""
-    return all({"content", "text", "utterance"} & {*one} and {"role", "speaker", "from", "sender"} & {*one} for one in cell)
+    return all(
+        {"content", "text", "utterance"} & {*one} and {"role", "speaker", "from", "sender"} & {*one} for one in cell
+    )
 
 
 def _flat(path: Path, records: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> File:
@@ -344,7 +369,9 @@ def _flat(path: Path, records: Sequence[Mapping[str, Any]], rows: Sequence[int])
             numbers.append(number)
     paths = list(dict.fromkeys(name for row in flat for name in row))
     names = _short(paths)
-    frame = pd.DataFrame([{names[name]: cell for name, cell in row.items()} for row in flat], columns=[names[name] for name in paths])
+    frame = pd.DataFrame(
+        [{names[name]: cell for name, cell in row.items()} for row in flat], columns=[names[name] for name in paths]
+    )
     notes = [f"{len(records)} records hold {len(flat)} rows"] if len(flat) > len(records) else []
     notes += [f"not read: the list {name!r} beside another one" for name in left]
     return File(frame.astype(object).where(frame.notna(), None), numbers, notes)
@@ -413,5 +440,7 @@ def _label_studio(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] 
                 if kind in value:
                     answers[str(one.get("from_name"))] = read.get(kind, lambda cell: cell)(value[kind])
             if not annotation.get("was_cancelled"):
-                rows.append({"task_id": task.get("id"), **task["data"], "annotator": annotation.get("completed_by"), **answers})
+                rows.append(
+                    {"task_id": task.get("id"), **task["data"], "annotator": annotation.get("completed_by"), **answers}
+                )
     return rows or None

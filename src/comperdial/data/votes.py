@@ -16,11 +16,61 @@ from comperdial.data.own_files import is_missing, number
 VOTES = "votes between two, no ratings"
 _SIDES = (("a", "b"), ("1", "2"), ("first", "second"), ("left", "right"), ("0", "1"))
 _SYSTEM = ("system_id", "system", "model", "model_name", "model_id", "generator", "bot", "agent")
-_ANSWER = ("response", "answer", "output", "completion", "reply", "conversation", "dialogue", "dialogue_id", "text", "summary")
-_CHOICE = re.compile(r"^(?:human_?)?(?:winner|preference|preferred|choice|vote|verdict|better|label|choice_human)_?(\w+)?$")
-_TIES = frozenset({"tie", "ties", "both", "equal", "same", "neither", "draw", "none", "bothbad", "tie_bothbad", "both_good", "both_bad"})
-_ITEM = ("pair_id", "question_id", "item_id", "prompt_id", "context_id", "id", "question", "prompt", "instruction", "input", "query")
-_RATERS = ("annotator_id", "annotator", "rater", "rater_id", "worker", "worker_id", "judge", "evaluator", "evaluator_id")
+_ANSWER = (
+    "response",
+    "answer",
+    "output",
+    "completion",
+    "reply",
+    "conversation",
+    "dialogue",
+    "dialogue_id",
+    "text",
+    "summary",
+)
+_CHOICE = re.compile(
+    r"^(?:human_?)?(?:winner|preference|preferred|choice|vote|verdict|better|label|choice_human)_?(\w+)?$"
+)
+_TIES = frozenset(
+    {
+        "tie",
+        "ties",
+        "both",
+        "equal",
+        "same",
+        "neither",
+        "draw",
+        "none",
+        "bothbad",
+        "tie_bothbad",
+        "both_good",
+        "both_bad",
+    }
+)
+_ITEM = (
+    "pair_id",
+    "question_id",
+    "item_id",
+    "prompt_id",
+    "context_id",
+    "id",
+    "question",
+    "prompt",
+    "instruction",
+    "input",
+    "query",
+)
+_RATERS = (
+    "annotator_id",
+    "annotator",
+    "rater",
+    "rater_id",
+    "worker",
+    "worker_id",
+    "judge",
+    "evaluator",
+    "evaluator_id",
+)
 _JUDGE = re.compile(r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|alpaca_eval")
 
 
@@ -76,7 +126,9 @@ def read_votes(file: File, path: Path, labels: Mapping[str, str] | None = None) 
     choices = _choices(frame, [name for pair in (systems, answers) if pair for name in pair[:2]])
     if sides is None or not choices:
         expected = "columns such as model_a, model_b and winner"
-        raise SchemaError("no votes between two", where=str(path), expected=expected, hint=f"It has: {', '.join(names)}")
+        raise SchemaError(
+            "no votes between two", where=str(path), expected=expected, hint=f"It has: {', '.join(names)}"
+        )
     notes = list(file.notes)
     plain = {_plain(name): name for name in names}
     items = [plain[name] for name in _ITEM if name in plain][:1]
@@ -100,7 +152,10 @@ def read_votes(file: File, path: Path, labels: Mapping[str, str] | None = None) 
                 raise _unreadable(path, file.rows[place], column, frame[column], given)
             weighted += isinstance(number(cell), float) and number(cell) not in (1, 2)
             who = named or (str(row[rater]).strip() if rater else "1")
-            ends = [row[name] if dialogue else f"{item.iloc[place]}:{system}" for name, system in zip((dialogue or sides)[:2], (one, other), strict=True)]
+            ends = [
+                row[name] if dialogue else f"{item.iloc[place]}:{system}"
+                for name, system in zip((dialogue or sides)[:2], (one, other), strict=True)
+            ]
             rows.append(
                 {
                     "dataset": str(row.get("dataset") or path.stem) if "dataset" in names and "pair_id" in names else path.stem,
@@ -114,9 +169,11 @@ def read_votes(file: File, path: Path, labels: Mapping[str, str] | None = None) 
                 }
             )  # fmt: skip
     if weighted:
-        notes.append(f"{weighted} weighted votes from 1 to 2: below 1.5 the first one counts as chosen; the weights are not used")
+        notes.append(
+            f"{weighted} weighted votes from 1 to 2: below 1.5 the first one counts as chosen; the weights are not used"
+        )
     made = pd.DataFrame(rows)
-    if (both := int(made.duplicated(["pair_id", "annotator_id"]).sum())) :
+    if both := int(made.duplicated(["pair_id", "annotator_id"]).sum()):
         notes.append(f"{both} votes repeat a pair and rater: each counts as a pair of its own")
         number_of = made.groupby(["pair_id", "annotator_id"]).cumcount()
         made["pair_id"] += number_of.map(lambda place: f"|{place + 1}" if place else "")
@@ -130,7 +187,15 @@ def _choice(cell: Any, sides: tuple[str, str], systems: tuple[str, str]) -> str 
         return "tie"
     for place, answer in enumerate(("first", "second")):
         side, system = sides[place], _plain(systems[place])
-        words = {side, answer, system, *(f"{stem}_{side}" for stem in (*_SYSTEM, *_ANSWER)), f"{side}_winner", f"{side}_wins", f"winner_{side}"}
+        words = {
+            side,
+            answer,
+            system,
+            *(f"{stem}_{side}" for stem in (*_SYSTEM, *_ANSWER)),
+            f"{side}_winner",
+            f"{side}_wins",
+            f"winner_{side}",
+        }
         words |= {"a", "left"} if place == 0 else {"b", "right"}
         if text in words:
             return answer
