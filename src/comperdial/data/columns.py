@@ -376,7 +376,7 @@ def _is_text(cells: pd.Series) -> bool:
     texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
     if any(isinstance(cell, list) and cell for cell in cells):
         return True
-    return sum(len(cell.split()) + len(cell) // 12 for cell in texts) > 2.5 * len(texts) > 0
+    return sum(len(cell.split()) + len(cell) // 12 for cell in texts) > 1.5 * len(texts) > 0
 
 
 def _is_context(frame: pd.DataFrame, roles: Mapping[str, str]) -> bool:

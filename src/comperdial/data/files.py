@@ -86,6 +86,8 @@ def read_file(path: str | Path, sheet: str | None = None) -> File:
         raise FileError(
             "an Excel file of the old kind (.xls)", where=str(path), expected=".xlsx", hint="Save it as .xlsx or CSV"
         )
+    if suffix in (".xlsx", ".xlsm"):
+        raise FileError("not a readable Excel workbook", where=str(path), expected="an Excel workbook")
     if data.startswith(_PARQUET) or suffix == ".parquet":
         return _noted(_parquet(path), suffix != ".parquet", "a Parquet file", suffix)
     if sheet is not None:
@@ -229,7 +231,10 @@ def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
         if not fits or not (by_row or (keys and not texts.duplicated(keys).any())):
             problem = f"{len(sheets)} sheets with different columns: {', '.join(sheets)}"
             raise FileError(
-                problem, where=str(path), expected="one sheet", hint=f"Say which, for example --sheet {name!r}"
+                problem,
+                where=str(path),
+                expected="one sheet",
+                hint=f"Say which, for example --sheet {next(iter(sheets))!r}",
             )
         joined = (lambda frame: texts.join(frame)) if by_row else (lambda frame: texts.merge(frame, on=keys))
         alike = {one: joined(frame) for one, frame in alike.items()}

@@ -150,7 +150,8 @@ def read_votes(file: File, path: Path, labels: Mapping[str, str] | None = None) 
             choice = given.get(str(cell).strip().lower()) or _choice(cell, sides[2], (one, other))
             if choice is None:
                 raise _unreadable(path, file.rows[place], column, frame[column], given)
-            weighted += isinstance(number(cell), float) and number(cell) not in (1, 2)
+            value = number(cell)
+            weighted += isinstance(value, float) and 1 < value < 2
             who = named or (str(row[rater]).strip() if rater else "1")
             ends = [
                 row[name] if dialogue else f"{item.iloc[place]}:{system}"
