@@ -20,9 +20,50 @@ from comperdial.data.files import read_file
 from comperdial.data.readers import table
 from comperdial.data.votes import are_votes, read_votes
 
-NAMES = ["system", "model_a", "model_b", "winner", "response", "answer_a", "answer_b", "score_a", "score_b", "rating", "Rating (1-5)"]
-NAMES += ["annotator1", "annotator2", "rater", "source", "history", "messages", "reference", "id", "context_id", "turn", "label", ""]
-CELLS = ["", " ", "1", "2.5", "3,5", "-1e400", "NaN", "yes", "No", "model_a", "tie", "a text of words", "[1, 2]", '["a", "b"]', "['a'"]
+NAMES = [
+    "system",
+    "model_a",
+    "model_b",
+    "winner",
+    "response",
+    "answer_a",
+    "answer_b",
+    "score_a",
+    "score_b",
+    "rating",
+    "Rating (1-5)",
+]
+NAMES += [
+    "annotator1",
+    "annotator2",
+    "rater",
+    "source",
+    "history",
+    "messages",
+    "reference",
+    "id",
+    "context_id",
+    "turn",
+    "label",
+    "",
+]
+CELLS = [
+    "",
+    " ",
+    "1",
+    "2.5",
+    "3,5",
+    "-1e400",
+    "NaN",
+    "yes",
+    "No",
+    "model_a",
+    "tie",
+    "a text of words",
+    "[1, 2]",
+    '["a", "b"]',
+    "['a'",
+]
 CELLS += ["{}", '{"a": {"b": []}}', "\x00", "\ud800", "é" * 50, "<p>x</p>", "=1+1", "true", "x" * 2000]
 SUFFIXES = [".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx", ".CSV", ".txt"]
 
@@ -30,13 +71,17 @@ SUFFIXES = [".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx", ".CSV", ".tx
 def cell(random: random.Random) -> object:
     """Return a cell, a nested one now and then."""
     if random.random() < 0.15:
-        return random.choice([None, 1, 2.5, True, 10**400, [], {}, [1, "a"], {"a": 1}, [{"a": 1}, {"b": [2]}], {"x": {"y": {"z": "t"}}}])
+        return random.choice(
+            [None, 1, 2.5, True, 10**400, [], {}, [1, "a"], {"a": 1}, [{"a": 1}, {"b": [2]}], {"x": {"y": {"z": "t"}}}]
+        )
     return random.choice(CELLS)
 
 
 def content(random: random.Random, suffix: str) -> bytes:
     """Return the bytes of a file that is nearly one of ratings, and then damaged."""
-    core = random.choice([[], ["system", "response", "rating"], ["model_a", "model_b", "winner"], ["response", "score"]])
+    core = random.choice(
+        [[], ["system", "response", "rating"], ["model_a", "model_b", "winner"], ["response", "score"]]
+    )
     others = [name for name in NAMES if name not in core]
     names = core + random.sample(others, random.randint(0 if core else 1, 5))
     good = {"response": "a text of words", "winner": "model_a"}
@@ -53,7 +98,13 @@ def content(random: random.Random, suffix: str) -> bytes:
     data = text.encode("utf-8", "surrogatepass")
     for _ in range(random.choice([0, 0, 1, 3])):
         at = random.randrange(len(data) + 1)
-        data = data[:at] + bytes(random.choice([b"", b"\xff", b"\x00", b'"', b"}", b"PK\x03\x04", b"\n\n", string.printable.encode()])) + data[at + random.randrange(4) :]
+        data = (
+            data[:at]
+            + bytes(
+                random.choice([b"", b"\xff", b"\x00", b'"', b"}", b"PK\x03\x04", b"\n\n", string.printable.encode()])
+            )
+            + data[at + random.randrange(4) :]
+        )
     return data
 
 
@@ -81,7 +132,8 @@ def main() -> int:
                     table.read_content("mine", path)
                 ends["read"] += 1
             except ComperdialError as error:
-                if options.show: print(str(error).replace(str(path),"")[:140])
+                if options.show:
+                    print(str(error).replace(str(path), "")[:140])
                 ends["refused with a message"] += 1
             except Exception:  # noqa: BLE001 - that is what is counted
                 ends["traceback"] += 1

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,12 @@ def plain(name: str) -> str:
 
 
 def lay_out(
-    file: File, path: Path, columns: Mapping[str, Any] | None = None, labels: Mapping[str, float] | None = None
+    file: File,
+    path: Path,
+    columns: Mapping[str, Any] | None = None,
+    labels: Mapping[str, float] | None = None,
+    *,
+    ratings: bool = True,
 ) -> Layout:
     """Give a file's columns our names.
 
@@ -164,6 +170,8 @@ def lay_out(
         Our name -> the file's, as a user says; ``rating`` may be a list of columns, one a dimension.
     labels
         Label -> number, where ratings are labels.
+    ratings
+        Whether the file has to hold ratings; False: its responses are scored, and nothing else is asked of it.
 
     Raises
     ------
@@ -172,86 +180,73 @@ def lay_out(
     ConfigError, UnknownNameError
         When ``columns`` names what is not there.
     """
-    frame, given = file.frame.copy(), dict(columns or {})
-    frame.columns = frame.columns.map(str)
-    notes, written = list(file.notes), set(frame.columns)
-    if frame.empty:
+    given = dict(columns or {})
+    if file.frame.empty:
         raise SchemaError("no records", where=str(path), expected="one record a rating, or one a response")
-    if file.log and "rating" not in given:
-        hint = f"Give it as scores beside a file of ratings: comperdial compare RATINGS --scores {path}"
-        raise SchemaError(
-            f"a log of {file.log}: its scores are no ratings by people", where=str(path), expected="ratings", hint=hint
-        )
-    if "rating" not in given and are_votes(frame):
-        raise SchemaError(
-            VOTES, where=str(path), expected="ratings of responses", hint=f"Run `comperdial preferences {path}`"
-        )
-    if "response" not in given and (wide := _side_by_side(frame, given)):
-        frame, note = wide
-        notes.append(note)
+    if ratings and "rating" not in given:
+        _check_holds_ratings(file, path)
+    frame, notes = _made_long(file, given)
     _check_given(given, list(frame.columns), path)
     roles = _roles(frame, given, path)
-    for ours, theirs in given.items():
-        if isinstance(theirs, str):
-            roles[ours] = theirs
-    rated = _rated(frame, roles, given, labels)
-    problems = list(rated.problems)
-    if "response" not in roles:
-        problems.insert(0, "no column is surely the response")
-        used = {*roles.values(), *rated.dimensions, *(rated.named if isinstance(rated.named, list) else [rated.named])}
-        texts = [name for name in frame.columns if name not in used and _is_text(frame[name])]
-        roles |= {"response": texts[0]} if len(texts) == 1 else {}
-        if "response" in roles and "rating" not in given:
-            rated = _rated(frame, roles, given, labels)
-    if problems:
-        rated.wide = len(written - set(frame.columns)) > 0
-        raise _proposal(
-            path,
-            list(file.frame.columns),
-            {ours: name for ours, name in roles.items() if name in written},
-            rated,
-            problems,
-        )
-    if "system_id" not in roles:
-        name = path.stem
-        frame["system_id"] = name
-        notes.append(f"no column names a system: all responses are by one, called {name!r}")
-    roles |= {} if "system_id" in roles else {"system_id": "system_id"}
-    if "source" not in roles and "annotator_id" in roles:
-        sources = [
-            "human" if is_missing(cell) or not JUDGES.search(plain(str(cell))) else str(cell)
-            for cell in frame[roles["annotator_id"]]
-        ]
-        if len(set(sources)) > 1:
-            frame["source"], roles["source"] = sources, "source"
-            notes.append(f"ratings by judges, as the names of raters say: {', '.join(sorted({*sources} - {'human'}))}")
-    if (parts := [name for name in _keys(frame) if name not in roles.values()]) and "context_id" in roles:
-        # Of nested records an item is named by all the names on the way to it.
-        chosen = [roles["context_id"], *parts]
-        frame["item"] = frame[chosen].astype(str).agg("/".join, axis=1)
-        roles["context_id"] = "item"
+    roles |= {ours: theirs for ours, theirs in given.items() if isinstance(theirs, str)}
+    rated = _rated(frame, roles, given, labels) if ratings else _Rated()
+    if rated.problems or "response" not in roles:
+        raise _proposal(file, path, frame, roles, given, labels, rated)
+    frame, roles = _with_what_is_implied(frame, roles, path, notes)
     names = {theirs: ours for ours, theirs in roles.items()}
     # A column with one of our names that is something else keeps out of the way.
-    taken = {
-        name: f"{name} (not as mapped)"
-        for name in frame.columns
-        if name in NAMES and name not in {*names, *rated.dimensions}
-    }
-    frame = frame.rename(columns=taken | names)
+    others = {name for name in frame.columns if name in NAMES} - {*names, *rated.dimensions}
+    frame = frame.rename(columns={name: f"{name} (not as mapped)" for name in others} | names)
     dimensions = {names.get(name, name): dimension for name, dimension in rated.dimensions.items()}
-    for name in dimensions:
-        if labels:
-            frame[name] = [_labelled(cell, labels) for cell in frame[name]]
+    scales = {dimension or name: ends for name, dimension in dimensions.items() if (ends := _scale(name, frame[name]))}
+    for name in dimensions if labels else ():
+        frame[name] = [_labelled(cell, labels or {}) for cell in frame[name]]
     if rated.raters:
         frame, dimensions = _by_rater(frame, rated.raters)
-    scales = {
-        dimension or name: ends
-        for name, dimension in rated.dimensions.items()
-        if (ends := _scale(name, frame.get(name)))
-    }
     known = {*roles, *dimensions, *rated.judges, "annotator_id", "system_id"}
     unused = [name for name in frame.columns if name not in known]
     return Layout(frame, dimensions, scales, rated.judges, unused, roles | {"rating": rated.named}, notes + rated.notes)
+
+
+def _check_holds_ratings(file: File, path: Path) -> None:
+    if file.log:
+        hint = f"Give it as scores beside a file of ratings: comperdial compare RATINGS --scores {path}"
+        problem = f"a log of {file.log}: its scores are no ratings by people"
+        raise SchemaError(problem, where=str(path), expected="ratings", hint=hint)
+    if are_votes(file.frame):
+        hint = f"Run `comperdial preferences {path}`"
+        raise SchemaError(VOTES, where=str(path), expected="ratings of responses", hint=hint)
+
+
+def _made_long(file: File, given: Mapping[str, Any]) -> tuple[pd.DataFrame, list[str]]:
+    """Return a file's records, one a response where it has systems side by side, and notes on them."""
+    frame = file.frame.copy()
+    frame.columns = frame.columns.map(str)
+    if "response" in given or (wide := _side_by_side(frame, given)) is None:
+        return frame, list(file.notes)
+    return wide[0], [*file.notes, wide[1]]
+
+
+def _with_what_is_implied(
+    frame: pd.DataFrame, roles: dict[str, str], path: Path, notes: list[str]
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Add the system that no column names, judges among raters, and names of nested items."""
+    roles = dict(roles)
+    if "system_id" not in roles:
+        frame["system_id"], roles["system_id"] = path.stem, "system_id"
+        notes.append(f"no column names a system: all responses are by one, called {path.stem!r}")
+    if "source" not in roles and "annotator_id" in roles:
+        raters = [str(cell) for cell in frame[roles["annotator_id"]]]
+        sources = [name if JUDGES.search(plain(name)) else "human" for name in raters]
+        if len(set(sources)) > 1:
+            frame["source"], roles["source"] = sources, "source"
+            notes.append(f"ratings by judges, as the names of raters say: {', '.join(sorted({*sources} - {'human'}))}")
+    keys = [name for name in _keys(frame) if name not in roles.values()]
+    if keys and "context_id" in roles:
+        # Of nested records an item is named by all the names on the way to it.
+        frame["item"] = frame[[roles["context_id"], *keys]].astype(str).agg("/".join, axis=1)
+        roles["context_id"] = "item"
+    return frame, roles
 
 
 def _check_given(given: Mapping[str, Any], written: Sequence[str], path: Path) -> None:
@@ -363,7 +358,7 @@ def _fits(cells: pd.Series, ours: str) -> bool:
     if ours == "source":
         return longest <= _SHORT and len(set(texts)) <= max(5, len(there) // 20)
     if ours in ("system_id", "annotator_id"):
-        return longest <= 2 * _LONG and len({str(cell) for cell in there}) < len(there) or len(there) <= 3
+        return len(there) <= 3 or (longest <= 2 * _LONG and len({str(cell) for cell in there}) < len(there))
     if ours == "turn":
         return all(isinstance(number(cell), float) for cell in there)
     if ours in ("response", "history", "references", "facts"):
@@ -406,7 +401,6 @@ class _Rated:
     judges: list[str] = field(default_factory=list)
     named: Any = None
     labels: dict[str, Any] = field(default_factory=dict)
-    wide: bool = False
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -649,21 +643,39 @@ def _by_rater(frame: pd.DataFrame, raters: Mapping[str, tuple[str, str]]) -> tup
 
 
 def _proposal(
-    path: Path, written: Sequence[str], roles: Mapping[str, str], rated: _Rated, problems: Sequence[str]
+    file: File,
+    path: Path,
+    frame: pd.DataFrame,
+    roles: Mapping[str, str],
+    given: Mapping[str, Any],
+    labels: Mapping[str, float] | None,
+    rated: _Rated,
 ) -> SchemaError:
     """Return an error whose hint is a command line to paste, with FILL_IN for what is not known."""
-    columns: dict[str, Any] = {} if rated.wide else {"response": roles.get("response", FILL_IN)}
-    columns["rating"] = rated.named if rated.named is not None else list(rated.dimensions)
-    columns |= {ours: theirs for ours, theirs in roles.items() if ours not in columns and ours != theirs}
+    written, problems, roles = list(map(str, file.frame.columns)), list(rated.problems), dict(roles)
+    if "response" not in roles:
+        problems.insert(0, "no column is surely the response")
+        used = {*roles.values(), *rated.dimensions, *(rated.named if isinstance(rated.named, list) else [rated.named])}
+        texts = [name for name in frame.columns if name not in used and _is_text(frame[name])]
+        if len(texts) == 1:
+            roles["response"] = texts[0]
+            # What is a rating shows better once the response is known.
+            rated = rated if "rating" in given or rated.named is None else _rated(frame, roles, given, labels)
+    # What was made of systems side by side is made again from the file's own columns.
+    is_long = set(frame.columns) <= set(written)
+    columns: dict[str, Any] = {"response": roles.get("response", FILL_IN)} if is_long else {}
+    if rated.named is not None or rated.dimensions:
+        columns["rating"] = rated.named if rated.named is not None else list(rated.dimensions)
+    columns |= {ours: name for ours, name in roles.items() if name in written and ours != name and ours not in columns}
     line = f"--columns {shlex.quote(json.dumps(columns, ensure_ascii=False))}"
     if rated.labels:
         line += f" --labels {shlex.quote(json.dumps(rated.labels, ensure_ascii=False))}"
     fill = f", with a column in place of {FILL_IN}" if FILL_IN in line else ""
+    expected = "columns of the response, of the system (if there are several) and of ratings"
     return SchemaError(
         "; ".join(problems),
         where=str(path),
-        expected="columns of the response, of the system (if there are several) and of ratings; the file has: "
-        + ", ".join(map(str, written)),
+        expected=f"{expected}; the file has: {', '.join(written)}",
         hint=f"If this is what they mean, add{fill}: {line}",
     )
 
@@ -694,9 +706,7 @@ def strip_markup(layout: Layout) -> None:
 
 def _stripped(text: str) -> str:
     if _MARKS["wrongly decoded characters"].search(text):
-        try:
+        with suppress(UnicodeError):
             text = text.encode("cp1252").decode("utf-8")
-        except UnicodeError:
-            pass
     text = html.unescape(_MARKS["HTML tags"].sub(" ", text))
     return re.sub(r"[ \t]{2,}", " ", _MARKS["control characters"].sub("", text)).strip()

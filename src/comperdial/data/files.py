@@ -295,8 +295,12 @@ def _json(path: Path, text: str) -> File:
                     f"a JSON {type(record).__name__}", where=f"{path}, line {number}", expected="one JSON object a line"
                 )
         return _flat(path, records, [number for number, _ in lines])
+    by_line = path.suffix.lower() in (".jsonl", ".ndjson")
+    if by_line and not _is_json(text):
+        for number, line in lines:
+            parse_json(line, str(path), expected="one JSON object a line", line=number)
     value = parse_json(text, str(path), expected="a list of JSON records, or one JSON object a line")
-    document = path.suffix.lower() in (".jsonl", ".ndjson") and len(lines) > 1
+    document = by_line and len(lines) > 1
     notes = ["one JSON document, not one object a line"] if document else []
     place = ""
     log = None
