@@ -13,22 +13,14 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import ItemError, MissingResourceError, SchemaError
 from comperdial.core.files import check_columns
-from comperdial.data.own_files import entries, read_columns, utterances
+from comperdial.data.columns import NAMES, lay_out
+from comperdial.data.files import read_file
+from comperdial.data.own_files import entries, utterances
 from comperdial.metrics import Batch, Metric
 from comperdial.metrics.named import suited_to
 from comperdial.metrics.scoring import score_many
 
 log = logging.getLogger(__name__)
-
-_COLUMNS = {
-    "response": "the text to score (required)",
-    "references": "a text, or a list of texts",
-    "history": "a list of utterances before the response: texts, or {speaker, text}",
-    "facts": "a list of texts",
-    "dataset": "a name; default: the file's",
-    "context_id": "what it answers; default: the number of the record",
-    "system_id": "who wrote it; default: system",
-}
 
 
 @dataclass(frozen=True)
@@ -71,13 +63,13 @@ def read_records(path: str | Path) -> Records:
         When ``response`` is missing or empty, there are no records, or two have the same names.
     """
     path = Path(path)
-    frame = check_columns(read_columns(path, _COLUMNS, ["response"]), _COLUMNS, path)
+    layout = lay_out(read_file(path), path, ratings=False)
+    frame = layout.frame
+    check_columns(frame, {*NAMES, *layout.columns, *layout.dimensions, "dataset", "reference", "system"}, path)
     if "dataset" not in frame:
         frame["dataset"] = path.stem
     if "context_id" not in frame:
         frame["context_id"] = [str(number) for number in range(1, len(frame) + 1)]
-    if "system_id" not in frame:
-        frame["system_id"] = "system"
     responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
     if responses.empty:
         raise SchemaError("no records", where=str(path), expected="one record a response")
