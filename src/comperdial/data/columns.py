@@ -190,6 +190,9 @@ def lay_out(
     roles = _roles(frame, given, path)
     roles |= {ours: theirs for ours, theirs in given.items() if isinstance(theirs, str)}
     rated = _rated(frame, roles, given, labels) if ratings else _Rated()
+    if "system_id" not in roles and ratings and (column := _maybe_system(frame, roles, rated)):
+        rated.problems.append(f"items have several responses, and it is not sure that {column!r} says whose each is")
+        roles["system_id"] = column
     if rated.problems or "response" not in roles:
         raise _proposal(file, path, frame, roles, given, labels, rated)
     frame, roles = _with_what_is_implied(frame, roles, path, notes)
@@ -235,12 +238,29 @@ def _with_what_is_implied(
     if "system_id" not in roles:
         frame["system_id"], roles["system_id"] = path.stem, "system_id"
         notes.append(f"no column names a system: all responses are by one, called {path.stem!r}")
+        if not {"context_id", "annotator_id", "dimension"} & {*roles}:
+            # Nothing says that two rows are about the same item.
+            frame["row"], roles["context_id"] = range(1, len(frame) + 1), "row"
     if "source" not in roles and "annotator_id" in roles:
         raters = [str(cell) for cell in frame[roles["annotator_id"]]]
         sources = [name if JUDGES.search(plain(name)) else "human" for name in raters]
         if len(set(sources)) > 1:
             frame["source"], roles["source"] = sources, "source"
             notes.append(f"ratings by judges, as the names of raters say: {', '.join(sorted({*sources} - {'human'}))}")
+    if "annotator_id" in roles and "context_id" not in roles:
+        shown = [
+            roles[ours] for ours in ("history", "references", "system_id", "response", "dimension") if ours in roles
+        ]
+        copies = frame.astype(str).groupby([*shown, roles["annotator_id"]]).cumcount()
+        if copies.any():
+            items = frame[[name for name in shown if name not in (roles["system_id"], roles.get("dimension"))]].astype(
+                str
+            )
+            frame["item"] = [
+                str(code + 1) for code in pd.factorize(pd.MultiIndex.from_frame(items.assign(copy=copies)))[0]
+            ]
+            roles["context_id"] = "item"
+            notes.append(f"{int((copies > 0).sum())} rows repeat a response and its rater: they count as further items")
     keys = [name for name in _keys(frame) if name not in roles.values()]
     if keys and "context_id" in roles:
         # Of nested records an item is named by all the names on the way to it.
@@ -288,7 +308,7 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
         if len(exact) > 1:
             problem = f"columns {' and '.join(map(repr, sorted(exact)))}"
             raise SchemaError(problem, where=str(path), expected="one of the two")
-        if exact:
+        if exact and (ours != "source" or _fits(frame[exact[0]], ours)):
             # Our own names are meant, whatever the column holds: its records say what is wrong.
             roles[ours] = exact[0]
             free.remove(exact[0])
@@ -364,6 +384,22 @@ def _fits(cells: pd.Series, ours: str) -> bool:
     if ours in ("response", "history", "references", "facts"):
         return any(not isinstance(number(cell), float) for cell in there)
     return True
+
+
+def _maybe_system(frame: pd.DataFrame, roles: Mapping[str, str], rated: _Rated) -> str | None:
+    """Return the column of few names that tells the responses to one item apart, where items have several and no rater does."""
+    if "context_id" not in roles or "annotator_id" in roles:
+        return None
+    item = frame[roles["context_id"]].map(str)
+    if item.is_unique:
+        return None
+    used = {*roles.values(), *rated.dimensions, *rated.judges}
+    for name in frame.columns.drop(list(used & {*frame.columns})):
+        cells = frame[name].map(str)
+        few = 1 < cells.nunique() <= 30 and cells.str.len().max() <= _LONG and not _is_number(frame[name])
+        if few and not pd.DataFrame({"item": item, "name": cells}).duplicated().any():
+            return str(name)
+    return None
 
 
 def _is_text(cells: pd.Series) -> bool:

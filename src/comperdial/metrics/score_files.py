@@ -13,7 +13,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import ItemError, MissingResourceError, SchemaError
 from comperdial.core.files import check_columns
-from comperdial.data.columns import NAMES, lay_out
+from comperdial.data.columns import NAMES, Layout, lay_out
 from comperdial.data.files import read_file
 from comperdial.data.own_files import entries, utterances
 from comperdial.metrics import Batch, Metric
@@ -35,6 +35,8 @@ class Records:
         A list for each record, as the file has it: what its entries are is not checked. None where there is no column.
     path
         Where it was read.
+    layout
+        All of the file's columns, and notes on how they were read.
     """
 
     responses: pd.DataFrame
@@ -42,6 +44,7 @@ class Records:
     references: list[list[Any]] | None
     facts: list[list[Any]] | None
     path: Path
+    layout: Layout
 
     def batch(self) -> Batch:
         """Return what each response has to be scored with; a record whose entries are no texts is an error."""
@@ -79,6 +82,7 @@ def read_records(path: str | Path) -> Records:
         _lists(frame, "references", path),
         _lists(frame, "facts", path),
         path,
+        layout,
     )
 
 
