@@ -47,7 +47,7 @@ def main() -> None:
         merging = seconds(result["merge"], 1)
         line(f"merge {SHARDED}", result["merge"], merging, "one a metric")
     judged = RESPONSES * REPLAY
-    print(f"| replay one judge's variant, one sample | 124,740 judgements | {judged / 3600:.2f} | | | by shards |")
+    print(f"| replay one judge's variant, one sample | 124,740 judgements | {judged / 3600:.2f} | | | no |")
     # One metric's merge is one job; the metrics' merges run beside each other, as many as there are cores.
     serial = sum(alone.values())
     print(f"\n| nodes | scoring {len(metrics)} metrics, h | merges, h | alone, h | all, h | times as fast | at most |")

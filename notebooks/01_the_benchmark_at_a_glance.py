@@ -103,7 +103,7 @@ drawn(figure)
 # %% [markdown]
 # ## One dialogue
 #
-# The one in which the best and the worst system lie farthest apart: what A said, and what each of the two answered,
+# The one in which the best and the worst system differ most: A's utterances, and what each of the two answered,
 # with its mean rating.
 
 # %%
@@ -160,5 +160,5 @@ say(
 )
 
 # %% [markdown]
-# Which of these differences are real, and how many systems and dialogues it takes to see them, is the matter of
+# Which of these differences are real, and how many systems and dialogues it takes to see them:
 # `02_which_metric_to_trust`.

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Which metric to trust, and for what
 #
-# A table of correlations invites to take its largest number. This page asks what the numbers can carry: which metrics
-# cannot be told apart, how close they are to what people reach, whether the answer depends on how one asks, and how
+# This page asks what a table of correlations can show: which metrics
+# do not differ significantly, how close they are to what people reach, whether the coefficient matters, and how
 # much data it takes. Every number is computed from `results/` when this page is made.
 
 # %%
@@ -29,8 +29,8 @@ bench.opening()
 # %% [markdown]
 # ## The best at each level
 #
-# A *rank cluster*: from the best value down, a new one begins at the metric that a paired test tells from any member of
-# the one before. So a metric of the second cluster may still not be told from the best: the list of pairs says which.
+# A *rank cluster*: from the best value down, a new one begins at the metric that differs, by a paired test, from any of
+# the one before. So a metric of the second cluster need not differ from the best: the list of pairs says which.
 # The *human ceiling* is the mean correlation of one rater with
 # the mean of the others.
 
@@ -99,7 +99,7 @@ order = sorted(wide.index, key=lambda key: (COSTS.index(key[0]) if key[0] in COS
 show(wide.loc[order].rename_axis(columns=None))
 
 # %% [markdown]
-# Is the dearest worth it? Each level's best metric against the best of those that only count words, by the paired test:
+# Each level's best metric against the best of those that only count words, by the paired test:
 
 # %%
 comparisons = bench.result("pairs")
@@ -145,7 +145,7 @@ untested = say("<b>What is missing: tested pairs.</b> No two metrics were compar
 show(found.rename_axis("level")) if len(found) else untested
 
 # %% [markdown]
-# ## Does the way of asking matter?
+# ## Does the grouping matter?
 #
 # **Pooled or by item.** Pooled correlations put all responses together; a metric gains by knowing which *contexts* are
 # easy. By item, systems are compared within one context (or dialogue), and the values are averaged. Where the two
@@ -224,7 +224,7 @@ page = drawn(figure)
 page if len(curves) else say("No learning curves were computed on this data set.")
 
 # %% [markdown]
-# The chance that a test at 5 % tells two metrics apart (its power), for pairs by the size of their difference. The
+# The chance that a test at 5 % finds a difference of two metrics (its power), by the size of the difference. The
 # usual wish is four in five.
 
 # %%
@@ -236,7 +236,7 @@ mean = power.pivot_table(index=["cell", "varied", "size"], columns="difference",
 show(mean.rename_axis(["level", "varied", "number"])) if len(mean) else say("No power was computed on this data set.")
 
 # %% [markdown]
-# ## What these data cannot tell
+# ## What these data cannot show
 
 # %%
 lines = []

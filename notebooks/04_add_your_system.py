@@ -67,7 +67,7 @@ rows = [
 show(pd.DataFrame(rows), index=False)
 
 # %% [markdown]
-# It ran within the challenge's limits of time. As a command: `comperdial challenge run
+# As a command: `comperdial challenge run
 # data/demo/dialogues.json --agent my_agent.py --output data/demo/submissions/my_system.jsonl`.
 #
 # ## 2. The file
@@ -81,7 +81,7 @@ lines = (submissions / "my_system.jsonl").read_text().splitlines()
 say(f"{len(lines)} lines, the first: <code>{quoted(lines[0])}</code>")
 
 # %% [markdown]
-# A file that is wrong or incomplete is left out and named; the others stand. Here, one with its last line missing:
+# A file that is wrong or incomplete is left out and named. Here, one with its last line missing:
 
 # %%
 (submissions / "unfinished.jsonl").write_text("\n".join(lines[:-1]) + "\n")

@@ -80,7 +80,7 @@ say(
 # ## How well does it agree, and how sure is that?
 #
 # `samples` pairs scores with ratings at each level; `intervals` resamples systems and dialogues, which is what was
-# sampled, and not responses. Beside it stand some metrics whose scores are in `results/demo/scores/`.
+# sampled, and not responses. Beside it are some metrics whose scores are in `results/demo/scores/`.
 
 # %% tags=["shown"]
 others = {"f1": "f1", "chrf": "chrf", "grounded-cosine-minilm": "sum", "cpds-d_rules": "humanness"}
@@ -125,16 +125,16 @@ items(
 
 # %% [markdown]
 # **What this says, and what it does not.** The simulated raters were given a weight for words that a response shares
-# with what was said last (`docs/demo.md`), so a metric that counts such words finds what was put in. On people's
-# ratings it has to be tried on people's ratings: set `datasets: [usr_persona, usr_topical]` in `params.yaml`.
+# with the last utterance (`docs/demo.md`), so a metric that counts such words finds what was put in. On people's
+# ratings, try it with `datasets: [usr_persona, usr_topical]` in `params.yaml`.
 #
 # ## For good
 #
 # Put the class into `src/comperdial/metrics/takes_up.py`, and into `params.yaml`, under `metrics`:
 #
 # ```yaml
-#   takes_up: {kind: takes_up}
+#   takes_up: {kind: takes_up, main: takes-up}
 # ```
 #
-# `snakemake` then scores every data set with it and correlates. For intervals, tests and rank clusters, and to stand in
-# *Which metric to trust*, add `takes_up:…` (its output) to `evaluation.outputs`. No other metric is scored again.
+# `snakemake` then scores every data set with it and correlates; its `main` output also gets intervals, tests and a rank
+# cluster, and is in *Which metric to trust*. No other metric is scored again.

@@ -44,7 +44,7 @@ show(worst.rename("largest |ours - reported|").to_frame(), digits=4)
 
 # %% [markdown]
 # A gap of half a thousandth is what rounding to three digits can make. METEOR is another implementation (nltk's of 2005
-# against the Java one of the papers), and BLEU's ranks depend on the tenth digit of scores that are stored with seven;
+# against the Java one of the papers), and BLEU's ranks depend on the tenth digit of its scores;
 # `docs/reproduction-notes.md` explains each of them.
 #
 # ## Which metric agrees best?

@@ -18,7 +18,7 @@ from comperdial.challenge.submissions import is_submission
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import read_parameters
-from comperdial.config.registry import REGISTRIES
+from comperdial.config.registry import REGISTRIES, registered
 from comperdial.config.studies import params_file, shown_outputs, study_files, with_studies
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.files import TABLE_SUFFIXES, read_json
@@ -495,16 +495,13 @@ class Selection:
             if metric in self.metrics and output:
                 self._check(f"output of {metric}", output, self.metrics[metric].outputs, *keys)
         for study, entry in self.studies.items():
+            # A configuration need not have all metrics and judges of a study; a name that exists nowhere is a typing error.
+            elsewhere = {*registered("metrics"), *registered("recorded"), *registered("recorded_judges"), "human"}
+            elsewhere |= {f"{one}_recorded" for one in entry.get("raters", ())}
             for output in shown_outputs({kind: entry.get(kind) for kind in ("tables", "figures")}):
                 metric, name = output_name(output)
-                self._check(
-                    "metric",
-                    metric,
-                    {*known, "human", *(f"{one}_recorded" for one in entry.get("raters", ()))},
-                    "studies",
-                    study,
-                    "tables",
-                )
+                if metric.rpartition("_")[0] not in {*self.judging.variants, *registered("judging", "variants")}:
+                    self._check("metric", metric, {*known, *elsewhere}, "studies", study, "tables")
                 if metric in self.metrics:
                     self._check(f"output of {metric}", name, self.metrics[metric].outputs, "studies", study, "tables")
             strategies = (entry.get("perturbed") or {}).get("strategies", "all")
@@ -542,7 +539,6 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
         "recorded_of": {
             name: entry.dataset for name, entry in [*selection.recorded.items(), *selection.recorded_judges.items()]
         },
-        # Without signatures: a changed option of a metric must not make tables that do not show it stale.
         "mains": {name: _mains(selection.entries[name]) for name in metrics},
         "bounds": {name: of for name, of in bounds.items() if of},
         "judges": _judge_metrics(selection, dataset),

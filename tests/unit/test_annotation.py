@@ -350,6 +350,13 @@ def load(folder, *exports, level="dialogue", key=None):
     return read_ratings(names, folder / "key.csv", level)
 
 
+def test_an_annotator_may_be_an_object(tmp_path):
+    frame = load(
+        tmp_path, [task(annotation(1, who=4)), task(annotation(2, who={"id": 4, "email": "x@example.org"}), item="i2")]
+    )
+    assert set(zip(frame["item_id"], frame["annotator_id"], strict=True)) == {("x1", "4"), ("x2", "4")}
+
+
 def test_what_is_no_rating_is_left_out(tmp_path):
     prediction = {"result": annotation(score="1")["result"]}
     skipped = annotation(8, who=2, was_cancelled=True, result=[])
@@ -387,6 +394,7 @@ def test_what_is_no_rating_is_left_out(tmp_path):
         ([task(annotation(who=None))], "record 1: completed_by.int is None"),
         ([task(annotation(number=None))], "record 1: id.int is None"),
         ([task(annotation(lead_time=-1))], "lead_time is -1"),
+        ([task(annotation(result=2 * annotation()["result"]))], "tag '.*' twice; expected each tag once"),
         ([task(annotation(7), annotation(9))], "annotation 9 by annotator '1': a second annotation of item 'i1'"),
         ([task(annotation(7, was_cancelled=True))], "no task was answered"),
     ],

@@ -88,7 +88,8 @@ def test_the_rows_name_scores_that_there_are(root, monkeypatch):
     monkeypatch.chdir(root)
     selection = Selection.read()
     study = selection.studies["density"]
-    named = {*shown_outputs(study), *study["figures"]["density_figure_3"]["outputs"]}
+    figures = ("density_figure_3", "density_figure_4")
+    named = {*shown_outputs(study), *(name for figure in figures for name in study["figures"][figure]["outputs"])}
     for metric, output in (name.split(":") for name in named):
         assert output in selection.metrics[metric].outputs, (metric, output)
     known = read(root, "reported")

@@ -215,6 +215,9 @@ def test_too_few_usable_heads(constraints):
     ("file", "text", "named"),
     [
         ("names.csv", "generation,gender,name\n10,x,Liam\n", "line 2: gender is 'x'"),
+        ("names.csv", "generation,gender,name\n", "no names"),
+        ("family.csv", "family_info,start_age,end_age\nI have a dog.,50,20\n", "line 2.*ages from 50 to 20"),
+        ("ages.csv", "who,start_age,end_age\na nurse,10,20\n", "line 2: head is missing"),
         ("ages.csv", "head,start_age,end_age\na nurse,young,20\n", "line 2: start_age is 'young'"),
         ("ages.csv", "head,start\na nurse,20\n", "start_age is missing"),
         ("gender_neutral.csv", "gendered,neutral\n,person\n", "line 2: gendered is ''"),

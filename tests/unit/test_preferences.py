@@ -97,6 +97,7 @@ def test_the_command_says_how_often_a_metric_s_higher_score_is_preferred(tmp_pat
     [
         ([*VOTES[:3], VOTES[3].replace(",first,human", ",left,human")], (), "record 4 .* 'choice' holds 'left'"),
         ([*VOTES, VOTES[0]], (), "record 5 .* the same key a second time"),
+        (VOTES, ("--contexts", "contexts.parquet"), "--contexts: given without scores"),
         (VOTES, ("--question", "fun"), "unknown question 'fun'; expected one of overall"),
         (VOTES[1:2], (), "no vote is for one of two systems; expected votes .* not all ties"),
     ],

@@ -162,6 +162,8 @@ def test_the_command_replaces_simulated_ratings_and_no_others(tmp_path, capsys):
         (lambda m: m.pop("thresholds"), "no 'thresholds'"),
         (lambda m: m["turn"].update(noise=1), "unknown key 'noise'.*turn_noise"),
         (lambda m: m["skill"].update(good=1.2), "skill.good: got 1.2; expected a number from 0 to 1"),
+        (lambda m: m.update(thresholds=[1, 0, 2, 3]), "four rising numbers"),
+        (lambda m: m["raters"].append(m["raters"][0]), "two raters have the same id"),
     ],
 )
 def test_a_wrong_parameter_is_named(tmp_path, change, message):

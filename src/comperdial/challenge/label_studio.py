@@ -256,9 +256,13 @@ class _Result(BaseModel):
     value: Any
 
 
+class _User(BaseModel):
+    id: int | Filled
+
+
 class _Annotation(BaseModel):
     id: int | Filled
-    completed_by: int | Filled
+    completed_by: int | Filled | _User
     lead_time: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     result: list[_Result]
 
@@ -393,7 +397,8 @@ def _answers(
                 if annotation.get("was_cancelled"):
                     continue
                 given = checked(_Annotation, annotation, f"{path}, record {number}")
-                annotator = str(given.completed_by).strip()
+                user = given.completed_by
+                annotator = str(user.id if isinstance(user, _User) else user).strip()
                 where = f"{path}, record {number}, annotation {given.id} by annotator {annotator!r}"
                 if task.data.item not in key:
                     problem = f"item {task.data.item!r} is not in {key_path}"
@@ -403,6 +408,9 @@ def _answers(
                     problem = f"a second annotation of item {task.data.item!r}"
                     hint = "Delete one of them in Label Studio and export again; do not mix exports of several servers"
                     raise SchemaError(problem, where=where, expected=f"one, as in {first.where}", hint=hint)
+                names = [result.from_name for result in given.result if result.from_name in tags]
+                if twice := [name for name in names if names.count(name) > 1]:
+                    raise SchemaError(f"the tag {twice[0]!r} twice", where=where, expected="each tag once")
                 values = {
                     result.from_name: checked(_Given, result.value, f"{where}, tag {result.from_name!r}")
                     for result in given.result

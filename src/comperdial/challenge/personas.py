@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, NonNegativeInt
+from pydantic import BaseModel, NonNegativeInt, model_validator
 
 from comperdial.challenge.records import Filled, checked
 from comperdial.core.errors import ConfigError, SchemaError
@@ -181,6 +181,20 @@ class _Ages(BaseModel):
     start_age: NonNegativeInt
     end_age: int
 
+    @model_validator(mode="after")
+    def _is_a_range(self) -> Self:
+        if self.start_age > self.end_age:
+            raise ValueError(f"ages from {self.start_age} to {self.end_age}")
+        return self
+
+
+class _HeadAges(_Ages):
+    head: Filled
+
+
+class _FamilyAges(_Ages):
+    family_info: Filled
+
 
 class _Negative(BaseModel):
     word: Filled
@@ -200,16 +214,18 @@ def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20,
         records = read_table(path).to_dict("records")
         return [(row, checked(kind, row, f"{path}, line {line}")) for line, row in enumerate(records, start=2)]
 
-    def ages(name: str, column: str) -> dict[str, range]:
-        return {row[column]: range(of.start_age, of.end_age + 1) for row, of in rows(name, _Ages)}
+    def ages(name: str, column: str, kind: type[_Ages]) -> dict[str, range]:
+        return {getattr(of, column): range(of.start_age, of.end_age + 1) for _, of in rows(name, kind)}
 
     names: dict[tuple[int, str], list[str]] = {}
     for _, row in rows("names", _Name):
         names.setdefault((row.generation, row.gender), []).append(row.name)
+    if not names:
+        raise SchemaError("no names", where=f"{folder}/names.csv", expected="names by generation and gender")
     return Constraints(
         names=names,
-        family=ages("family", "family_info"),
-        ages={head_sentence(head): of for head, of in ages("ages", "head").items()},
+        family=ages("family", "family_info", _FamilyAges),
+        ages={head_sentence(head): of for head, of in ages("ages", "head", _HeadAges).items()},
         negative={row.word: row.kind for _, row in rows("negative", _Negative)},
         neutral={row.gendered: row.neutral for _, row in rows("gender_neutral", _Neutral)},
         default_ages=range(default_ages[0], default_ages[1] + 1),

@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pydantic import AfterValidator, Field
 
 from comperdial import schema
-from comperdial.config.checking import FromZero, Number, Share, Strict, read_checked
+from comperdial.config.checking import Expected, FromZero, Number, Share, Strict, read_checked, rule
 from comperdial.core.errors import ConfigError
 from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
 
@@ -51,12 +53,29 @@ class DialogueTruth(Strict):
 class Rater(Strict):
     """How one rater sees the truth."""
 
-    id: str
+    id: Annotated[str, Field(pattern=r"\S"), Expected("a name")]
     slope: Number
     bias: Number
     turn_noise: FromZero
     dialogue_noise: FromZero
     mark: Share
+
+
+def _rising(numbers: list[float]) -> list[float]:
+    if sorted(set(numbers)) != numbers:
+        raise ValueError
+    return numbers
+
+
+def _named_once(raters: list[Rater]) -> list[Rater]:
+    if len({rater.id for rater in raters}) < len(raters):
+        raise rule("two raters have the same id", "each id once")
+    return raters
+
+
+_Four = Annotated[
+    list[Number], Field(min_length=4, max_length=4), AfterValidator(_rising), Expected("four rising numbers")
+]
 
 
 class Raters(Strict):
@@ -65,9 +84,8 @@ class Raters(Strict):
     skill: dict[str, Share]
     turn: TurnTruth
     dialogue: DialogueTruth
-    # Four rising numbers.
-    thresholds: list[Number]
-    raters: list[Rater]
+    thresholds: _Four
+    raters: Annotated[list[Rater], Field(min_length=1), AfterValidator(_named_once)]
 
 
 def read_raters(path: str | Path) -> Raters:

@@ -57,6 +57,14 @@ def correlate(options: argparse.Namespace) -> None:
 def _input(options: argparse.Namespace) -> tuple[Path, Tables, Mapping[str, Any]]:
     """Return the input, its tables, and what --about or params.yaml says of it; fill in the options that this decides."""
     first = options.input[0]
+    others = {"a further input": options.input[1:], "--ratings": options.ratings, "--contexts": options.contexts}
+    others |= {"--systems": options.systems}
+    if first.is_dir() and (given := [name for name, value in others.items() if value]):
+        expected = "the folder alone, with its own tables, and --scores FILE …"
+        raise ConfigError(f"{given[0]} beside a folder of tables", where=str(first), expected=expected)
+    if not first.is_dir() and (options.scores or options.about):
+        problem = f"{'--scores' if options.scores else '--about'} beside files of scores"
+        raise ConfigError(problem, where=str(first), expected="a folder of tables, or files of scores alone")
     if not first.is_dir():
         return first, _files(options), {}
     about: dict[str, Any] = {}

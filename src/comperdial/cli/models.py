@@ -1,4 +1,4 @@
-"""The commands that fetch, check and train models."""
+"""The commands that list, fetch and train models."""
 
 from __future__ import annotations
 

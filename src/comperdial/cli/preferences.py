@@ -84,6 +84,8 @@ def _preferences(options: Namespace) -> None:
     else:
         table = read_preferences(options.data, catalogue=options.catalogue)
         title = load_catalogue(options.catalogue).dataset(options.data).title
+    if options.contexts and not options.scores:
+        raise ConfigError("given without scores", where="--contexts", expected="--scores FILE, too")
     votes = preferences.votes_of(table, question=options.question, source=options.source)
     how = {"resamples": options.resamples, "seed": options.seed}
     analyses = preferences.analyses(votes, **how)

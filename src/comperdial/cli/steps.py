@@ -77,7 +77,7 @@ def _add_perturbing(commands: Commands) -> None:
 
 
 def _add_models(commands: Commands) -> None:
-    group = add_command(commands, "models", "models:list_models", "list, fetch and verify the models that metrics run")
+    group = add_command(commands, "models", "models:list_models", "list and fetch the models that metrics run")
     parts = group.add_subparsers(title="commands", metavar="COMMAND")
     add_command(parts, "list", "models:list_models", "list the models and say which are here (the default)")
 

@@ -421,6 +421,13 @@ def _by_dataset(
     entries: Mapping[str, Collection[str]], groups: Mapping[str, Collection[str]]
 ) -> dict[str, tuple[str, ...]]:
     """Return lists by data set, of entries by data set, by group, and for all others; a data set's own goes first."""
-    grouped = {dataset: entries[group] for group in entries if group != DEFAULT for dataset in groups.get(group, ())}
+    grouped: dict[str, Collection[str]] = {}
+    for group in (name for name in entries if name != DEFAULT):
+        for dataset in (name for name in groups.get(group, ()) if name not in entries):
+            if [*grouped.setdefault(dataset, entries[group])] != [*entries[group]]:
+                expected = f"an entry `{dataset}` that settles it"
+                raise ConfigError(
+                    f"{dataset} is in two groups whose entries differ", where="judging", expected=expected
+                )
     own = {name: names for name, names in entries.items() if name == DEFAULT or name not in groups}
     return {name: tuple(names) for name, names in {**grouped, **own}.items()}
