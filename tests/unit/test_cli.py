@@ -130,8 +130,8 @@ def test_preferences_go_to_a_folder(tmp_path, capsys):
     ("content", "options", "message"),
     [
         ('{"response": "x"}\n', [], "metric 'f1' needs references"),
-        ('{"answer": "x"}\n', [], "no column 'response'; expected response: the text to score"),
-        ('{"response": "", "reference": "x"}\n', [], "record 1 (context_id=1, system_id=system): column 'response'"),
+        ('{"text": 1}\n', [], "no column is surely the response"),
+        ('{"response": "", "reference": "x"}\n', [], "record 1 (context_id=1, system_id=mine): column 'response'"),
         (
             '{"response": "x", "reference": "y"}\n{"response": "x", "reference": [" "]}\n',
             [],

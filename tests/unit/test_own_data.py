@@ -184,11 +184,7 @@ def test_a_system_called_reference_is_a_system_unless_its_kind_says_otherwise(tm
 def test_a_column_that_is_not_used_is_named_with_what_may_be_meant(tmp_path, caplog):
     caplog.set_level("INFO")
     read(tmp_path, b"system,contxt,context,response,refrence,topic,rating\na,1,hi,x,r,t,3\nb,1,hi,y,r,t,2\n")
-    assert (
-        "columns not used: contxt, context (did you mean history, or context_id?), refrence (did you mean"
-        in caplog.text
-    )
-    assert "refrence (did you mean reference?), topic" in caplog.text
+    assert "columns not used: contxt, refrence (did you mean reference?), topic" in caplog.text
 
 
 def test_what_spreadsheets_do_to_a_file(tmp_path):
@@ -290,11 +286,11 @@ def assert_same(found, expected):
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ("response,system\nx,a\n", {}, r"mine.csv: no column 'rating'.*It has: response, system"),
+        ("response,system\nx,a\n", {}, "mine.csv: no column holds ratings by people.*the file has: response, system"),
         (
-            "reply,bot,warmth,humour\nhello you,a,1,2\nhi,b,2,3\nwell well,a,3,1\n",
+            "reply,bot,x,y\nhello you,a,1,2\nhi,b,2,3\nwell well,a,3,1\n",
             {},
-            r'columns: {"response": "reply", "system_id": "bot", "rating": \["warmth", "humour"\]}',
+            r'--columns .{"response": "reply", "rating": \["x", "y"\], "system_id": "bot"}',
         ),
         ("response,system,rating\nx,a,1\n", {"columns": {"rating": "warmth"}}, "no column 'warmth', which `columns`"),
         ("response,system,rating\nx,a,1\n", {"columns": {"rated": "rating"}}, "Did you mean 'rating'"),

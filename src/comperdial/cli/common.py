@@ -124,16 +124,30 @@ def add_catalogue(command: argparse.ArgumentParser) -> None:
 
 
 def add_rated_file(command: argparse.ArgumentParser) -> None:
-    """Add ``--columns`` and ``--scale``, which say how a file of rated responses is read."""
+    """Add what says how a file of rated responses is read."""
     add = command.add_argument
     add("--columns", type=json_object, metavar="JSON", help="of a file of ratings: our names of columns -> the file's")
     add("--scale", type=float, nargs=2, metavar=("LOW", "HIGH"), help="of a file of ratings: lowest, highest possible")
+    add("--labels", type=json_object, metavar="JSON", help='numbers of labels: {"Yes": 1, "No": 0}')
+    add(
+        "--lower-is-better",
+        action="append",
+        metavar="NAME",
+        help="a dimension of which low ratings are good; again for more",
+    )
+    add("--sheet", metavar="NAME", help="which sheet of an Excel workbook; default: all with the same columns")
+    add(
+        "--strip-markup",
+        action="store_true",
+        default=None,
+        help="remove HTML tags, entities and error marks from texts",
+    )
 
 
 def rated_file_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the reader's options that these two set."""
-    given = {"columns": options.columns, "scale": options.scale}
-    return {name: value for name, value in given.items() if value is not None}
+    """Return the reader's options that these set."""
+    names = ("columns", "scale", "labels", "lower_is_better", "sheet", "strip_markup")
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
 def add_rated(add: Add, **several: str) -> None:

@@ -156,6 +156,8 @@ def _of_measures(
     n = {measure: np.zeros((count, count), dtype=np.intp) for measure in measures}
     tests: dict[str, None] = {}
     for rows, wanted, units in common_units(~np.isnan(sample.scores)):
+        if not units.any():
+            continue
         design, items = sample.design.of(units), np.unique(sample.items[units], return_inverse=True)[1].astype(np.intp)
         arrays = sample.scores[np.ix_(rows, units)], sample.ratings[units], design, items
         result = None if units.all() else replicates(*arrays, measures, grouping, **how)

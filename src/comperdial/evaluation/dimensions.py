@@ -95,6 +95,8 @@ def between_dimensions(tables: Tables, ensembles: Ensembles | None = None) -> pd
         wanted = list(DIMENSIONS[level])
         single = {source: replace(tables, source=source).single(level) for source in tables.sources}
         raters = {who: (one.mean(axis="columns").unstack("dimension"), None) for who, one in single.items() if len(one)}
+        if not raters:
+            continue
         items = pd.concat([table for table, _ in raters.values()]).index.unique()
         scores = tables.scores[tables.scores["level"].eq(level) & tables.scores["output"].isin(wanted)]
         signatures = scores.drop_duplicates("metric").set_index("metric")["signature"]

@@ -277,7 +277,7 @@ class _Sums:
 def _share(task: Task, dataset: str, samples: Mapping[str, Sample]) -> float:
     """Return a data set's share of a task: that of the task's pairs of systems."""
     pairs = {name: math.comb(samples[name].design.counts[0], 2) for name in task.datasets if name in samples}
-    return pairs[dataset] / sum(pairs.values()) if len(task.datasets) > 1 else 1.0
+    return pairs[dataset] / (sum(pairs.values()) or 1) if len(task.datasets) > 1 else 1.0
 
 
 def _signature(samples: Mapping[str, Sample], name: Output) -> str:
@@ -292,8 +292,9 @@ def _tests(difference: Floats, p: Floats, draws: Floats) -> pd.DataFrame:
     a, b = np.where(turned, other, one), np.where(turned, one, other)
     far = np.abs(draws[one, other]) >= np.abs(difference[one, other])[:, np.newaxis] - _NEAR
     # One-sided, as WMT's test is; some statistics have none.
-    tested = draws.shape[-1] and np.isfinite(draws).all()
-    p, p_wmt = p[one, other], far.mean(axis=-1) / 2 if tested else np.full(len(one), np.nan)
+    p = p[one, other]
+    drawn = np.isfinite(draws[one, other]).all(axis=-1) & (draws.shape[-1] > 0)
+    p_wmt = np.where(drawn, far.mean(axis=-1) / 2 if draws.shape[-1] else np.nan, np.nan)
     adjusted = {"p": p, "p_adjusted": holm(p), "p_fdr": benjamini_hochberg(p), "p_wmt": p_wmt}
     return pd.DataFrame({"a": a, "b": b, "difference": difference[a, b]} | adjusted)
 

@@ -11,8 +11,8 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, FileError, SchemaError
-from comperdial.data.own_files import read_columns
-from comperdial.data.readers.table import COLUMNS, read_content, report
+from comperdial.data.columns import NAMES, Layout
+from comperdial.data.readers.table import read_content, report
 from comperdial.evaluation import aggregate
 from comperdial.evaluation.samples import Tables
 from comperdial.metrics import Batch
@@ -69,7 +69,7 @@ def read_rated(
     elif path and ratings:
         records = read_records(path)
         units = records.responses.rename(columns={"context_id": "item_id"}).assign(level="turn")
-        tables = replace(tables, attributes=_attributes(path, units, {}))
+        tables = replace(tables, attributes=_attributes(records.layout, units))
         responses = [(records.responses, records.batch())]
     elif path:
         tables, responses = _read_file(path, options or {})
@@ -99,20 +99,18 @@ def _read_file(path: Path, options: Mapping[str, Any]) -> tuple[Tables, Response
     contexts = tables["contexts"].set_index("context_id").loc[responses["context_id"]]
     batch = Batch(list(responses["response"]), *(list(contexts[name]) for name in ("references", "history", "facts")))
     names = ["dataset", "context_id", "dialogue_id", "turn"]
-    attributes = _attributes(path, units, options.get("columns") or {})
+    attributes = _attributes(content.layout, units)
     made = Tables(
         schema.empty("scores"), tables["ratings"], tables["contexts"][names], tables["systems"], attributes=attributes
     )
     return made, [(responses, batch)]
 
 
-def _attributes(path: Path, units: pd.DataFrame, mapped: Mapping[str, Any]) -> pd.DataFrame:
+def _attributes(layout: Layout, units: pd.DataFrame) -> pd.DataFrame:
     """Return what each record of a file is of, and its columns that no table has."""
-    frame = read_columns(path, COLUMNS, ["response"], mapped)
-    rated = mapped.get("rating", [])
-    ours = {*COLUMNS, *UNIT, *([rated] if isinstance(rated, str) else rated)} - _ATTRIBUTES
-    others = frame.drop(columns=[name for name in frame if name in ours])
-    return units[UNIT].reset_index(drop=True).join(others.set_axis(range(len(frame))))
+    ours = {*NAMES, *UNIT, *layout.dimensions} - _ATTRIBUTES
+    others = layout.frame.drop(columns=[name for name in layout.frame if name in ours])
+    return units[UNIT].reset_index(drop=True).join(others.set_axis(range(len(others))))
 
 
 def column_scores(attributes: pd.DataFrame, names: Sequence[str], where: str) -> pd.DataFrame:

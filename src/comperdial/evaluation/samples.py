@@ -179,7 +179,8 @@ class Tables:
             own = {name: frame[frame["dataset"] == dataset] for name, frame in frames.items() if frame is not None}
             if allow_missing and own["ratings"].empty:
                 continue
-            given = None if lowest is None else lowest[dataset]
+            scored = lowest is not None and dataset in lowest.index.get_level_values("dataset")
+            given = lowest[dataset] if lowest is not None and scored else None
             made = list(_samples(replace(self, **own), dataset, levels, targets, allow_missing, given))
             if not made and not allow_missing:
                 raise SchemaError(

@@ -13,22 +13,14 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import ItemError, MissingResourceError, SchemaError
 from comperdial.core.files import check_columns
-from comperdial.data.own_files import entries, read_columns, utterances
+from comperdial.data.columns import NAMES, Layout, lay_out
+from comperdial.data.files import read_file
+from comperdial.data.own_files import entries, utterances
 from comperdial.metrics import Batch, Metric
 from comperdial.metrics.named import suited_to
 from comperdial.metrics.scoring import score_many
 
 log = logging.getLogger(__name__)
-
-_COLUMNS = {
-    "response": "the text to score (required)",
-    "references": "a text, or a list of texts",
-    "history": "a list of utterances before the response: texts, or {speaker, text}",
-    "facts": "a list of texts",
-    "dataset": "a name; default: the file's",
-    "context_id": "what it answers; default: the number of the record",
-    "system_id": "who wrote it; default: system",
-}
 
 
 @dataclass(frozen=True)
@@ -43,6 +35,8 @@ class Records:
         A list for each record, as the file has it: what its entries are is not checked. None where there is no column.
     path
         Where it was read.
+    layout
+        All of the file's columns, and notes on how they were read.
     """
 
     responses: pd.DataFrame
@@ -50,6 +44,7 @@ class Records:
     references: list[list[Any]] | None
     facts: list[list[Any]] | None
     path: Path
+    layout: Layout
 
     def batch(self) -> Batch:
         """Return what each response has to be scored with; a record whose entries are no texts is an error."""
@@ -71,13 +66,13 @@ def read_records(path: str | Path) -> Records:
         When ``response`` is missing or empty, there are no records, or two have the same names.
     """
     path = Path(path)
-    frame = check_columns(read_columns(path, _COLUMNS, ["response"]), _COLUMNS, path)
+    layout = lay_out(read_file(path), path, ratings=False)
+    frame = layout.frame
+    check_columns(frame, {*NAMES, *layout.columns, *layout.dimensions, "dataset", "reference", "system"}, path)
     if "dataset" not in frame:
         frame["dataset"] = path.stem
     if "context_id" not in frame:
         frame["context_id"] = [str(number) for number in range(1, len(frame) + 1)]
-    if "system_id" not in frame:
-        frame["system_id"] = "system"
     responses = schema.validate(frame[schema.table("responses").columns], "responses", where=str(path))
     if responses.empty:
         raise SchemaError("no records", where=str(path), expected="one record a response")
@@ -87,6 +82,7 @@ def read_records(path: str | Path) -> Records:
         _lists(frame, "references", path),
         _lists(frame, "facts", path),
         path,
+        layout,
     )
 
 

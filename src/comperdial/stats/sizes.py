@@ -15,7 +15,7 @@ from comperdial.stats import Coefficient
 from comperdial.stats.coefficients import coefficients, influence, over_means, without_each
 from comperdial.stats.correlation import ALPHA, rowwise
 from comperdial.stats.design import Design, Floats, Integers
-from comperdial.stats.means import paired_means
+from comperdial.stats.means import merge_ties, paired_means
 
 Varied = Literal["systems", "dialogues", "annotators", "samples"]
 VARIED: tuple[Varied, ...] = ("systems", "dialogues", "annotators", "samples")
@@ -134,7 +134,7 @@ def _curve(
         there = ~np.isnan(value)
         ends[:, there] = np.nanquantile(drawn[:, there], [0.025, 0.975], axis=0)
         ranked, reference = (np.array([[*row, *others] for row in side]) for side in (drawn, [whole] * times))
-        rows.append((size, value, *ends, float(mean_of(rowwise(ranked, reference, "kendall"))), times))
+        rows.append((size, value, *ends, float(mean_of(rowwise(merge_ties(ranked), merge_ties(reference), "kendall"))), times))
     return Curve(*map(np.array, zip(*rows, strict=True)))
 
 

@@ -15,18 +15,9 @@ import pandas as pd
 
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.core.names import RATED_LEVELS
-from comperdial.data.own_files import (
-    ALIASES,
-    entries,
-    identifier,
-    is_missing,
-    number,
-    plain,
-    read_columns,
-    shown,
-    spoken,
-    utterances,
-)
+from comperdial.data.columns import NAMES, Layout, lay_out, plain, strip_markup
+from comperdial.data.files import read_file
+from comperdial.data.own_files import entries, identifier, is_missing, number, shown, spoken, utterances
 from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Row, Scale, Tables
 from comperdial.schema.tables import SYSTEM_KINDS
@@ -58,8 +49,7 @@ _OTHERS = {
     "knowledge": "facts",
     "rater": "annotator",
 }
-_NEEDED = ("response", "system_id", "rating")
-_OPTIONS = ("columns", "scale")
+_OPTIONS = ("columns", "scale", "labels", "lower_is_better", "sheet", "strip_markup")
 _SAME_TEXT = "Where two responses with the same text are meant, give each a context_id of its own"
 
 
@@ -77,6 +67,7 @@ class Content:
     ignored: tuple[str, ...]
     scales: Mapping[str, str]
     named: frozenset[str]
+    layout: Layout
 
 
 def read(dataset: str, files: Files, options: Mapping[str, Any] | None = None) -> Tables:
@@ -115,9 +106,10 @@ def rated(path: str | Path, options: Mapping[str, Any] | None = None) -> Rated:
 
     Parameters and errors of columns and options are those of :func:`read_content`.
     """
-    frame, columns = _read(Path(path), options or {})
+    layout = _read(Path(path), options or {})
+    frame = layout.frame
     result = set()
-    for column, dimension in columns.items():
+    for column, dimension in layout.dimensions.items():
         named = frame["dimension"] if dimension is None else [dimension] * len(frame)
         sources = frame.get("source", [None] * len(frame))
         for response, what, source, cell in zip(frame["response"], named, sources, frame[column], strict=True):
@@ -130,7 +122,7 @@ def rated(path: str | Path, options: Mapping[str, Any] | None = None) -> Rated:
 
 def texts(path: str | Path, options: Mapping[str, Any] | None = None) -> tuple[list[str], list[str]]:
     """Return the responses of a file, and their references, as :func:`rated`."""
-    frame, _ = _read(Path(path), options or {})
+    frame = _read(Path(path), options or {}).frame
     cells = enumerate(frame.get("references", ()), start=1)
     references = [str(text) for row, cell in cells for text in entries(cell, f"{path}, record {row}")]
     return [str(cell) for cell in frame["response"] if not is_missing(cell)], references
@@ -139,7 +131,7 @@ def texts(path: str | Path, options: Mapping[str, Any] | None = None) -> tuple[l
 def with_hint(column: str) -> str:
     """Return the name of a column that is not used, with the name of ours that may be meant by it."""
     meant = _OTHERS.get(plain(column)) or next(
-        iter(get_close_matches(plain(column), [*COLUMNS, *ALIASES], 1, 0.8)), None
+        iter(get_close_matches(plain(column), [*COLUMNS, *NAMES["references"]], 1, 0.8)), None
     )
     return f"{column} (did you mean {meant}?)" if meant else column
 
@@ -159,7 +151,8 @@ def read_content(dataset: str, path: str | Path, options: Mapping[str, Any] | No
         When an option is wrong.
     """
     path, options = Path(path), options or {}
-    frame, dimensions = _read(path, options)
+    layout = _read(path, options)
+    frame, dimensions = layout.frame, layout.dimensions
     if frame.empty:
         raise SchemaError("no records", where=str(path), expected="one record a rating, or one a response")
     # A column of ratings may have one of our names, such as "kind" for how kind a response is.
@@ -172,50 +165,35 @@ def read_content(dataset: str, path: str | Path, options: Mapping[str, Any] | No
     answers = _answers(records, kinds)
     if not answers:
         raise SchemaError("no responses", where=str(path), expected="responses, which metrics can score")
-    ratings, origins = _ratings(records, options.get("scale"))
+    ratings, origins = _ratings(records, options, layout.scales)
     systems = [base.system(name, kind or "agent") for name, kind in kinds.items()]
     units = [(record.level, record.item, record.system) for record in records]
     return Content(
         base.tables(dataset, {"table": path}, systems, answers, ratings),
         pd.DataFrame(units, columns=["level", "item_id", "system_id"], dtype=object),
-        tuple(name or "(without a name)" for name in frame.columns if name not in {*ours, *dimensions}),
+        tuple(name or "(without a name)" for name in layout.unused),
         origins,
         frozenset({*ours, "rating"}),
+        layout,
     )
 
 
 # Columns
 
 
-def _read(path: Path, options: Mapping[str, Any]) -> tuple[pd.DataFrame, dict[str, str | None]]:
+def _read(path: Path, options: Mapping[str, Any]) -> Layout:
     """Return a file's records under our names, and its columns of ratings with the dimension of each."""
     for name in options:
         if name not in _OPTIONS:
             raise UnknownNameError("option", str(name), _OPTIONS, where=f"options of {path}")
     columns = options.get("columns") or {}
-    if not isinstance(columns, Mapping) or not all(
-        isinstance(theirs, str) or (ours == "rating" and _are_names(theirs)) for ours, theirs in columns.items()
-    ):
-        raise ConfigError(
-            f"columns is {shown(columns)}",
-            where=f"options of {path}",
-            expected="our name -> the file's, such as {response: reply, rating: [warmth, humour]}",
-        )
-    frame = read_columns(path, COLUMNS, _NEEDED, columns)
-    named = columns.get("rating", "rating")
-    if isinstance(named, str):
-        return frame, {"rating": None if "dimension" in frame else named}
-    if "dimension" in frame:
-        raise SchemaError(
-            f"a column 'dimension' beside the columns {', '.join(map(repr, named))} of ratings",
-            where=str(path),
-            expected="one column of ratings, or no column of dimensions",
-        )
-    return frame, {name: name for name in named}
-
-
-def _are_names(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(name, str) for name in value)
+    if not isinstance(columns, Mapping):
+        expected = "our name -> the file's, such as {response: reply, rating: [warmth, humour]}"
+        raise ConfigError(f"columns is {shown(columns)}", where=f"options of {path}", expected=expected)
+    layout = lay_out(read_file(path, options.get("sheet")), path, columns, options.get("labels"))
+    if options.get("strip_markup"):
+        strip_markup(layout)
+    return layout
 
 
 # Records
@@ -434,7 +412,9 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _ratings(records: Iterable[_Record], option: Any) -> tuple[list[Row], dict[str, str]]:  # noqa: ANN401
+def _ratings(
+    records: Iterable[_Record], options: Mapping[str, Any], by_name: Mapping[str, Scale]
+) -> tuple[list[Row], dict[str, str]]:
     """Return the rows of ``ratings``, and where the scale of each dimension is from."""
     rated = [(record, dimension, value) for record in records for dimension, value in record.ratings]
     values: dict[str, list[float]] = {}
@@ -444,7 +424,11 @@ def _ratings(records: Iterable[_Record], option: Any) -> tuple[list[Row], dict[s
         if record.scale:
             stated.setdefault(dimension, set()).add(record.scale)
     spans = {dimension: (min(given), max(given)) for dimension, given in values.items()}
-    chosen = _option_scales(option, values)
+    chosen = _option_scales(options.get("scale"), values)
+    lower = options.get("lower_is_better") or ()
+    for name in lower:
+        if name not in values:
+            raise UnknownNameError("dimension", name, values, where="--lower-is-better")
     rows = []
     before: dict[tuple[str | None, ...], int] = {}
     for record, dimension, value in rated:
@@ -454,7 +438,7 @@ def _ratings(records: Iterable[_Record], option: Any) -> tuple[list[Row], dict[s
                 problem = f"no scale, and other ratings of {dimension!r} have several"
                 raise SchemaError(problem, where=record.where, expected="scale_min and scale_max")
             (scale,) = stated[dimension]
-        low, high = scale or spans[dimension]
+        low, high = scale or by_name.get(dimension) or spans[dimension]
         if not low <= value <= high:
             problem = f"rating {value:g} of {dimension!r} is outside its scale"
             raise SchemaError(problem, where=record.where, expected=f"{low:g} to {high:g}")
@@ -470,8 +454,12 @@ def _ratings(records: Iterable[_Record], option: Any) -> tuple[list[Row], dict[s
                 hint=_SAME_TEXT if record.level == "turn" else None,
             )
         before[key] = record.number
+        value = low + high - value if dimension in lower else value
         rows.append(base.rating(item, record.annotator or "1", dimension, value, (low, high), source=record.source))
-    return rows, {name: "option" if name in chosen else "columns" if name in stated else "data" for name in values}
+    return rows, {
+        name: "option" if name in chosen else "columns" if name in stated or name in by_name else "data"
+        for name in values
+    }
 
 
 def _option_scales(option: Any, dimensions: Collection[str]) -> dict[str, Scale]:  # noqa: ANN401

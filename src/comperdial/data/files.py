@@ -1,0 +1,455 @@
+"""Any common form of a table: CSV, TSV, JSON, JSONL, Parquet and Excel files become one flat frame, one row a record."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from comperdial.core.errors import FileError, MissingResourceError
+from comperdial.core.files import check_input, parse_json
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".xlsm")
+SHEET = "sheet"
+"""The column that names the sheet of a record, if a workbook has several of the same columns."""
+_ZIP, _PARQUET, _OLD_EXCEL = b"PK\x03\x04", b"PAR1", b"\xd0\xcf\x11\xe0"
+_TABS = frozenset({".tsv", ".tab"})
+# Keys that the logs of evaluation tools have.
+_LOGS = {
+    "promptfoo": {"evalId", "results"},
+    "Inspect": {"eval", "samples"},
+    "DeepEval": {"testCases"},
+    "lm-evaluation-harness": {"doc_id", "filtered_resps"},
+}
+_GENERIC = frozenset({"*", "id", "name", "text", "value", "type", "label", "score"})
+# A JSON object is a map of names to records, not a record, if its values share so much of their keys.
+_ALIKE = 0.6
+
+
+@dataclass
+class File:
+    """The records of a file.
+
+    Attributes
+    ----------
+    frame
+        One row a record; cells of text files are texts, those of JSON, Parquet and Excel what they are.
+    rows
+        The line (of CSV and JSONL) or the number of the record (of the others) that each row is from.
+    notes
+        What a user should know of how it was read.
+    log
+        The evaluation tool whose log it is, if it is one.
+    """
+
+    frame: pd.DataFrame
+    rows: Sequence[int]
+    notes: list[str] = field(default_factory=list)
+    log: str | None = None
+
+
+def read_file(path: str | Path, sheet: str | None = None) -> File:
+    """Read a file by what it holds, and by its suffix where that leaves a choice.
+
+    Parameters
+    ----------
+    path
+        A file with one of :data:`SUFFIXES`, in upper or lower case.
+    sheet
+        Which sheet of a workbook; default: the only one, or all if they have the same columns.
+
+    Raises
+    ------
+    FileError
+        When the file cannot be read: names the line, and what was expected.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES and suffix not in _TABS:
+        expected = "a name ending in " + ", ".join(SUFFIXES)
+        raise FileError(f"unknown kind of file {path.suffix!r}", where=str(path), expected=expected)
+    try:
+        data = check_input(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot be read ({error.strerror})", where=str(path)) from error
+    if data.startswith(_ZIP):
+        return _noted(_excel(path, data, sheet), suffix not in (".xlsx", ".xlsm"), "an Excel workbook", suffix)
+    if data.startswith(_OLD_EXCEL):
+        raise FileError(
+            "an Excel file of the old kind (.xls)", where=str(path), expected=".xlsx", hint="Save it as .xlsx or CSV"
+        )
+    if suffix in (".xlsx", ".xlsm"):
+        raise FileError("not a readable Excel workbook", where=str(path), expected="an Excel workbook")
+    if data.startswith(_PARQUET) or suffix == ".parquet":
+        return _noted(_parquet(path), suffix != ".parquet", "a Parquet file", suffix)
+    if sheet is not None:
+        raise FileError("no workbook", where=str(path), expected="an Excel file, since --sheet is given")
+    text, notes = _decoded(path, data)
+    start = text.lstrip()[:1]
+    if suffix in (".json", ".jsonl", ".ndjson") or (start in "[{" and start and _is_json(text)):
+        result = _json(path, text)
+    else:
+        result = _csv(path, text, "\t" if suffix in _TABS else None)
+    result.notes[:0] = notes
+    return result
+
+
+def _noted(file: File, other: bool, what: str, suffix: str) -> File:
+    if other:
+        file.notes.insert(0, f"{what}, although its name ends in {suffix}")
+    return file
+
+
+def _decoded(path: Path, data: bytes) -> tuple[str, list[str]]:
+    """Return the text of a file: UTF-8, UTF-16 with a byte order mark, or Windows-1252, as Excel writes CSV."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace"), ["read as UTF-16"]
+    try:
+        return data.decode("utf-8-sig"), []
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        if b"\0" in data:
+            problem = f"byte {error.start} (0x{data[error.start]:02x}) is not UTF-8"
+            raise FileError(problem, where=f"{path}, line {line}", expected="a text file in UTF-8") from error
+        note = f"line {line} is not UTF-8: read as Windows-1252; if letters look wrong, save the file as UTF-8"
+        return data.decode("cp1252", "replace"), [note]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+# CSV
+
+
+def _csv(path: Path, text: str, delimiter: str | None) -> File:
+    """Read a CSV; every cell stays the text that it is: "007" is no number, an empty cell no missing value."""
+    # Not pandas' reader: it takes the first cell of a row that is too long for an index and shifts the others.
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter or _delimiter(text))
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    short = 0
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        if not any(header):
+            raise FileError("the file is empty", where=str(path), expected="a header line and records")
+        for row in reader:
+            if not any(cell.strip() for cell in row):
+                continue
+            while len(row) > len(header) and not row[-1].strip():
+                row.pop()
+            if len(row) > len(header):
+                where, expected = f"{path}, line {reader.line_num}", f"{len(header)}, as in the header"
+                raise FileError(
+                    f"{len(row)} cells",
+                    where=where,
+                    expected=expected,
+                    hint='Put texts that hold the separator in "quotes"',
+                )
+            short += len(row) < len(header)
+            rows.append(row + [""] * (len(header) - len(row)))
+            lines.append(reader.line_num)
+    except csv.Error as error:
+        raise FileError(f"not valid CSV ({error})", where=f"{path}, line {reader.line_num}") from error
+    if rows and short == len(rows) and delimiter is None and len(header) == 1:
+        short = 0
+    while len(header) > 1 and not header[-1] and not any(row[-1].strip() for row in rows):
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    if twice := [name for name, count in Counter(header).items() if count > 1]:
+        raise FileError(f"two columns are called {twice[0]!r}", where=f"{path}, line 1", expected="each name once")
+    notes = (
+        [f"{short} of {len(rows)} rows are shorter than the header: the cells that they lack count as empty"]
+        if short
+        else []
+    )
+    return File(pd.DataFrame(rows, columns=header, dtype="str"), lines, notes)
+
+
+def _delimiter(text: str) -> str:
+    """Return what separates the header's cells; spreadsheets write semicolons where the comma is the decimal point."""
+
+    def cells(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), []))
+        except csv.Error:
+            return 0
+
+    return max((",", ";", "\t"), key=cells)
+
+
+# Excel and Parquet
+
+
+def _excel(path: Path, data: bytes, sheet: str | None) -> File:
+    try:
+        book = pd.read_excel(io.BytesIO(data), sheet_name=None, dtype=object, keep_default_na=False, engine="openpyxl")
+    except ImportError:
+        hint = "Install it with `pip install openpyxl`, or save the sheet as CSV"
+        raise MissingResourceError(
+            "openpyxl, which reads Excel files, is not installed", where=str(path), hint=hint
+        ) from None
+    except Exception as error:  # noqa: BLE001 - whatever openpyxl raises of a broken archive
+        raise FileError(f"not a readable Excel workbook ({error})", where=str(path)) from error
+    sheets = {str(name): _filled(frame) for name, frame in book.items()}
+    sheets = {name: frame for name, frame in sheets.items() if len(frame)}
+    if sheet is not None and sheet not in sheets:
+        raise FileError(f"no sheet {sheet!r} with records", where=str(path), expected=f"one of: {', '.join(sheets)}")
+    if sheet is not None:
+        sheets = {sheet: sheets[sheet]}
+    if not sheets:
+        raise FileError("no records", where=str(path), expected="a sheet with a header line and records")
+    return _joined(path, sheets)
+
+
+def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
+    """Put together the sheets of a workbook: one; several with the same columns; or one of texts beside those."""
+    shapes = [tuple(frame.columns) for frame in sheets.values()]
+    common, count = Counter(shapes).most_common(1)[0]
+    alike = {name: frame for name, frame in sheets.items() if tuple(frame.columns) == common}
+    others = {name: frame for name, frame in sheets.items() if name not in alike}
+    if len(sheets) == 1:
+        frame = next(iter(sheets.values()))
+        return File(frame, range(2, len(frame) + 2))
+    notes = [f"{count} sheets with the same columns: {', '.join(alike)}"]
+    if others:
+        name, texts = next(iter(others.items()))
+        keys = [column for column in texts if column in common]
+        fits = len(others) == 1 and count > 1
+        by_row = not keys and all(len(frame) == len(texts) for frame in alike.values())
+        if not fits or not (by_row or (keys and not texts.duplicated(keys).any())):
+            problem = f"{len(sheets)} sheets with different columns: {', '.join(sheets)}"
+            raise FileError(
+                problem,
+                where=str(path),
+                expected="one sheet",
+                hint=f"Say which, for example --sheet {next(iter(sheets))!r}",
+            )
+        joined = (lambda frame: texts.join(frame)) if by_row else (lambda frame: texts.merge(frame, on=keys))
+        alike = {one: joined(frame) for one, frame in alike.items()}
+        notes.append(f"each joined with the sheet {name} " + ("row by row" if by_row else f"by {', '.join(keys)}"))
+    parts = [frame.assign(**{SHEET: name}) for name, frame in alike.items()]
+    rows = [row for frame in alike.values() for row in range(2, len(frame) + 2)]
+    return File(pd.concat(parts, ignore_index=True), rows, notes)
+
+
+def _filled(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a sheet without empty rows and without empty columns that have no name."""
+    frame.columns = [str(name).strip() for name in frame.columns]
+    full = frame.map(lambda cell: bool(str(cell).strip()))
+    named = [not str(name).startswith("Unnamed:") for name in frame.columns]
+    return frame.loc[full.any(axis=1), full.any(axis=0).to_numpy() | np.array(named)].reset_index(drop=True)
+
+
+def _parquet(path: Path) -> File:
+    from pyarrow.fs import LocalFileSystem
+
+    try:
+        # Without a file system of Arrow's own, pandas opens one of Python, which Arrow's threads may still hold when
+        # the interpreter ends.
+        frame = pd.read_parquet(path, filesystem=LocalFileSystem())
+    except (OSError, ValueError) as error:
+        raise FileError("not a readable Parquet file", where=str(path), expected="Parquet") from error
+    frame.columns = frame.columns.map(str)
+    if not frame.columns.is_unique:
+        raise FileError("two columns have one name", where=str(path), expected="each name once")
+    objects = [name for name in frame if frame[name].dtype == object]
+    if not any(_is_nested(_plain(cell)) for name in objects for cell in frame[name].head(20)):
+        return File(frame, range(1, len(frame) + 1))
+    records = [{name: _plain(cell) for name, cell in row.items()} for row in frame.to_dict("records")]
+    return _flat(path, records, range(1, len(records) + 1))
+
+
+def _plain(cell: Any) -> Any:  # noqa: ANN401
+    if isinstance(cell, np.ndarray):
+        return [_plain(one) for one in cell]
+    return {key: _plain(one) for key, one in cell.items()} if isinstance(cell, dict) else cell
+
+
+# JSON
+
+
+def _json(path: Path, text: str) -> File:
+    """Read JSON lines, or one document: a list of records, an object that holds one, or an object of records by name."""
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    if not lines:
+        raise FileError("no records", where=str(path), expected="JSON records")
+    if len(lines) > 1 and _is_json(lines[0][1]) and lines[0][1].strip() not in "[{":
+        records = [
+            parse_json(line, str(path), expected="one JSON object a line", line=number) for number, line in lines
+        ]
+        for (number, _), record in zip(lines, records, strict=True):
+            if not isinstance(record, dict):
+                raise FileError(
+                    f"a JSON {type(record).__name__}", where=f"{path}, line {number}", expected="one JSON object a line"
+                )
+        return _flat(path, records, [number for number, _ in lines])
+    by_line = path.suffix.lower() in (".jsonl", ".ndjson")
+    if by_line and not _is_json(text):
+        for number, line in lines:
+            parse_json(line, str(path), expected="one JSON object a line", line=number)
+    value = parse_json(text, str(path), expected="a list of JSON records, or one JSON object a line")
+    document = by_line and len(lines) > 1
+    notes = ["one JSON document, not one object a line"] if document else []
+    place = ""
+    log = None
+    if isinstance(value, Mapping) and (len(lines) > 1 or path.suffix.lower() == ".json"):
+        log = next((tool for tool, keys in _LOGS.items() if keys <= value.keys()), None)
+        place, value = _records_in(value)
+        notes += [f"the records are the list {place!r}"] if place else []
+    if isinstance(value, Mapping):
+        value = [value]
+    records = [record for record in value if isinstance(record, dict)] if isinstance(value, list) else []
+    if not records or len(records) < len(value):
+        raise FileError(
+            "no list of JSON objects", where=str(path), expected="a list of records, or an object that holds one"
+        )
+    result = _flat(path, _label_studio(records) or records, range(1, len(records) + 1))
+    result.notes[:0] = notes
+    result.log = log
+    return result
+
+
+def _records_in(value: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the largest list of objects in a document, by its path; the document itself if there is none."""
+    lists: list[tuple[int, str, list[Any]]] = []
+
+    def look(node: Any, place: str) -> None:  # noqa: ANN401
+        if isinstance(node, Mapping):
+            for key, one in node.items():
+                look(one, f"{place}.{key}" if place else str(key))
+        elif isinstance(node, list) and node and _is_nested(node) and not _is_utterances(node):
+            lists.append((len(json.dumps(node, default=str)), place, node))
+
+    if not _is_map(value):
+        look(value, "")
+    # Whatever else is in an object that is itself one record belongs to it.
+    whole = len(json.dumps(value, default=str))
+    lists = [one for one in lists if 2 * one[0] > whole]
+    return max(lists, key=lambda one: (one[0], -len(one[1])))[1:] if lists else ("", value)
+
+
+def _is_nested(cell: Any) -> bool:  # noqa: ANN401
+    return isinstance(cell, dict) or (
+        isinstance(cell, list) and bool(cell) and all(isinstance(one, dict) for one in cell)
+    )
+
+
+def _is_map(node: Mapping[str, Any]) -> bool:
+    """Return whether an object maps names to records of one shape, such as systems to their answers."""
+    values = list(node.values())
+    if not values or not all(isinstance(one, dict) and one for one in values):
+        return False
+    if len(values) == 1:
+        return next(iter(node)).isdigit()
+    keys = [set(one) for one in values]
+    return len(set.intersection(*keys)) >= _ALIKE * len(set.union(*keys))
+
+
+def _is_utterances(cell: list[dict[str, Any]]) -> bool:
+    """Return whether a list of objects is a conversation: one cell, not as many records."""
+    return all(
+        {"content", "text", "utterance"} & {*one} and {"role", "speaker", "from", "sender"} & {*one} for one in cell
+    )
+
+
+def _flat(path: Path, records: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> File:
+    """Make nested records flat: an inner list of records, or map of names to records, becomes one row each.
+
+    Columns are called by their paths, shortened to what is unique; the names of a map are the column ``*``.
+    """
+    flat: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    left: Counter[str] = Counter()
+    for number, record in zip(rows, records, strict=True):
+        for row in _rows(record, "", left):
+            flat.append(row)
+            numbers.append(number)
+    paths = list(dict.fromkeys(name for row in flat for name in row))
+    names = _short(paths)
+    frame = pd.DataFrame(
+        [{names[name]: cell for name, cell in row.items()} for row in flat], columns=[names[name] for name in paths]
+    )
+    notes = [f"{len(records)} records hold {len(flat)} rows"] if len(flat) > len(records) else []
+    notes += [f"not read: the list {name!r} beside another one" for name in left]
+    return File(frame.astype(object).where(frame.notna(), None), numbers, notes)
+
+
+def _rows(node: Mapping[str, Any], place: str, left: Counter[str]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a record: its own cells, with those of the one inner list or map that holds most."""
+    own: dict[str, Any] = {}
+    inner: list[tuple[int, str, list[tuple[Any, Any]]]] = []
+    if place and _is_map(node):
+        inner.append((0, f"{place}.*", list(node.items())))
+    for key, cell in () if inner else _inline(node, place):
+        if isinstance(cell, Mapping):
+            inner.append((len(str(cell)), f"{key}.*", list(cell.items())))
+        elif _is_nested(cell) and not _is_utterances(cell):
+            inner.append((len(str(cell)), f"{key}[]", list(enumerate(cell, start=1))))
+        else:
+            own[key] = cell
+    if not inner:
+        yield own
+        return
+    inner.sort(key=lambda one: -one[0])
+    for _, key, _ in inner[1:]:
+        left[key] += 1
+    _, key, items = inner[0]
+    for name, one in items:
+        for row in _rows(one, key, left):
+            yield {**own, key: name, **row}
+
+
+def _inline(node: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
+    """Yield the cells of an object and of objects in it that are no maps, by path."""
+    for key, cell in node.items():
+        name = f"{place}.{key}" if place else str(key)
+        if isinstance(cell, Mapping) and cell and not _is_map(cell):
+            yield from _inline(cell, name)
+        else:
+            yield name, cell
+
+
+def _short(paths: Sequence[str]) -> dict[str, str]:
+    """Return for each path the shortest ending that no other path has."""
+    names = {}
+    for path in paths:
+        parts = path.split(".")
+        endings = [".".join(parts[-count:]) for count in range(1, len(parts) + 1)]
+        # Such names mean nothing without the name of what they are of.
+        endings = endings[1:] if parts[-1] in _GENERIC and len(parts) > 1 else endings
+        names[path] = next(
+            (end for end in endings if sum(other == end or other.endswith(f".{end}") for other in paths) == 1), path
+        )
+    return names
+
+
+def _label_studio(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    """Return one record an annotation of an export of Label Studio; None if it is no such export."""
+    if not all(isinstance(one.get("data"), dict) and isinstance(one.get("annotations"), list) for one in records):
+        return None
+    read: Mapping[str, Callable[[Any], Any]] = {"choices": lambda cell: cell[0] if len(cell) == 1 else cell}
+    rows = []
+    for task in records:
+        for annotation in task["annotations"]:
+            answers = {}
+            for one in annotation.get("result", []):
+                kind, value = one.get("type"), one.get("value", {})
+                if kind in value:
+                    answers[str(one.get("from_name"))] = read.get(kind, lambda cell: cell)(value[kind])
+            if not annotation.get("was_cancelled"):
+                rows.append(
+                    {"task_id": task.get("id"), **task["data"], "annotator": annotation.get("completed_by"), **answers}
+                )
+    return rows or None

@@ -1,0 +1,309 @@
+"""Files of ratings and votes as people have them: what is read, what is proposed, and what is refused."""
+
+import json
+import shlex
+
+import pandas as pd
+import pytest
+
+from comperdial.core.errors import ComperdialError, FileError, SchemaError
+from comperdial.data import readers
+from comperdial.data.columns import lay_out, markup, strip_markup
+from comperdial.data.files import read_file
+from comperdial.data.votes import read_votes
+
+
+def written(folder, name, content):
+    path = folder / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif isinstance(content, str):
+        path.write_text(content, encoding="utf-8")
+    elif name.lower().endswith(("jsonl", "ndjson")):
+        path.write_text("".join(json.dumps(record) + "\n" for record in content))
+    else:
+        path.write_text(json.dumps(content))
+    return path
+
+
+def understood(path, **options):
+    return lay_out(read_file(path), path, **options)
+
+
+def ratings(path, options=None):
+    """Return {(context, system, annotator, dimension): rating} of a file."""
+    frame = readers.read("table", "mine", {"table": path}, options)["ratings"]
+    keys = frame[["item_id", "system_id", "annotator_id", "dimension"]].itertuples(index=False, name=None)
+    return dict(zip(keys, frame["rating"], strict=True))
+
+
+ROWS = "system,response,rating\na,hello,4\nb,hi,1\na,well,3\n"
+RECORDS = [
+    dict(zip(("system", "response", "rating"), row, strict=True))
+    for row in (("a", "hello", 4), ("b", "hi", 1), ("a", "well", 3))
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("mine.csv", ROWS),
+        ("MINE.CSV", ROWS),
+        ("mine.tsv", ROWS.replace(",", "\t")),
+        ("mine.csv", ROWS.replace(",", ";")),
+        ("mine.csv", b"\xef\xbb\xbf" + ROWS.encode()),
+        ("mine.csv", ROWS.encode("utf-16")),
+        ("mine.csv", ROWS.replace("hello,4", "hello,4,,").replace("rating\n", "rating,,\n")),
+        ("mine.jsonl", RECORDS),
+        ("mine.json", RECORDS),
+        ("mine.jsonl", json.dumps(RECORDS)),
+        ("mine.jsonl", json.dumps(RECORDS, indent=1)),
+        ("mine.csv", json.dumps(RECORDS)),
+        ("mine.json", {"about": {"version": 1}, "items": RECORDS}),
+    ],
+)  # fmt: skip
+def test_every_format_holds_the_same_records(tmp_path, name, content):
+    assert ratings(written(tmp_path, name, content)) == {
+        ("1", "a", "1", "rating"): 4,
+        ("2", "b", "1", "rating"): 1,
+        ("3", "a", "1", "rating"): 3,
+    }
+
+
+def test_letters_of_windows_and_short_rows_are_reported(tmp_path):
+    file = read_file(
+        written(tmp_path, "mine.csv", "system,response,rating,note\na,café,4\nb,x,2,ok\n".encode("cp1252"))
+    )
+    assert file.frame["response"].tolist() == ["café", "x"]
+    assert file.frame["note"].tolist() == ["", "ok"]
+    assert file.notes == [
+        "line 2 is not UTF-8: read as Windows-1252; if letters look wrong, save the file as UTF-8",
+        "1 of 2 rows are shorter than the header: the cells that they lack count as empty",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("mine.csv", "a,b\n1,2,3\n", "line 2: 3 cells; expected 2"),
+        ("mine.csv", "", "the file is empty"),
+        ("mine.csv", "a,a\n1,2\n", "two columns are called 'a'"),
+        ("mine.doc", "x", "unknown kind of file"),
+        ("mine.xlsx", "x", "not a readable Excel|no workbook|not valid"),
+        ("mine.json", "[1, 2]", "no list of JSON objects"),
+        ("mine.jsonl", '{"a": 1}\n[2]\n', "line 2: a JSON list"),
+        ("mine.parquet", b"PAR1 nothing", "not a readable Parquet file"),
+        ("mine.csv", b"\x00\xff\xfe\xff", "not UTF-8"),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path, name, content, message):
+    with pytest.raises(ComperdialError, match=message):
+        understood(written(tmp_path, name, content))
+
+
+def test_workbooks(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    assert openpyxl
+    texts = pd.DataFrame({"item": [1, 2], "answer_x": ["one text", "two texts"], "answer_y": ["a b", "c d"]})
+    sheets = {f"rater{n}": pd.DataFrame({"fluency_x": [n, 2], "fluency_y": [3, n]}) for n in (1, 2)}
+    with pd.ExcelWriter(tmp_path / "mine.XLSX", engine="openpyxl") as book:
+        for name, frame in {"Texts": texts, **sheets}.items():
+            frame.to_excel(book, sheet_name=name, index=False)
+    assert ratings(tmp_path / "mine.XLSX") == {
+        (item, system, f"rater{n}", "fluency"): value
+        for n in (1, 2)
+        for item, system, value in (("1", "x", n), ("2", "x", 2), ("1", "y", 3), ("2", "y", n))
+    }
+    with pd.ExcelWriter(tmp_path / "two.xlsx", engine="openpyxl") as book:
+        for name in ("one", "two"):
+            pd.DataFrame({name: [1]}).to_excel(book, sheet_name=name, index=False)
+    with pytest.raises(FileError, match="2 sheets with different columns: one, two.*--sheet 'one'"):
+        read_file(tmp_path / "two.xlsx")
+    assert read_file(tmp_path / "two.xlsx", "two").frame["two"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("model,model_answer,query,gold,score", ("system_id", "response", "history", "references", "rating")),
+        ("Model Name,Completion,User Message,Reference,Rating (1-5)", ("system_id", "response", "history", "references", "rating")),
+        ("system,summary,document,target,quality_1_5", ("system_id", "response", "history", "references", "rating")),
+        ("generator,generated_answer_de,question_de,gold_answer_de,overall", ("system_id", "response", "history", "references", "rating")),
+        ("Input.model_type,Input.summary,Input.dialogue,WorkerId,Answer.Fluency", ("system_id", "response", "history", "annotator_id", "rating")),
+    ],
+)  # fmt: skip
+def test_names_in_use_are_known(tmp_path, header, columns):
+    cells = {"system_id": "abab", "response": "one text|two texts|my text|no text".split("|"), "annotator_id": "1122"}
+    cells |= {
+        "history": ["what is it now ?"] * 2 + ["who goes there ?"] * 2,
+        "references": ["a long gold text"] * 4,
+        "rating": "1425",
+    }
+    lines = [",".join(row) for row in zip(*(cells[ours] for ours in columns), strict=True)]
+    layout = understood(written(tmp_path, "mine.csv", "\n".join([header, *lines])))
+    assert layout.columns == dict(zip(columns, header.split(","), strict=True))
+
+
+def test_a_scale_in_a_column_s_name(tmp_path):
+    content = "response,Safety Score (1-5),ok_0_1,tone_out_of_7\none text,5,1,3\nmore text,4,0,2\n"
+    layout = understood(written(tmp_path, "mine.csv", content))
+    assert layout.scales == {"Safety Score": (1, 5), "ok": (0, 1), "tone": (1, 7)}
+    assert "all responses are by one, called 'mine'" in layout.notes[0]
+
+
+def test_what_is_no_rating_by_people_is_not_taken_for_one(tmp_path):
+    """Ids, times, metrics, judges, ranks and conditions are numbers, too."""
+    content = "id,system,response,rater,seconds,rouge_l,gpt4_score,rank,condition,fluency\n"
+    lines = [f"{n},s{n // 2 % 2},some text {n // 2},r{n % 2},{n + 3},0.{n},4,{n},{n // 4},{n % 5}" for n in range(8)]
+    layout = understood(written(tmp_path, "mine.csv", content + "\n".join(lines)))
+    assert layout.dimensions == {"fluency": "fluency"}
+    assert layout.judges == ["gpt4_score"]
+
+
+def test_what_is_not_sure_is_proposed_and_right_when_pasted(tmp_path):
+    content = "Text,Architecture,Rater,cond,a_joy,a_fear\n" + "\n".join(
+        f"a text of words {n // 2},{'xy'[n // 2 % 2]},{n % 2},{n // 4},{n % 5},{(n * n) % 5}" for n in range(8)
+    )
+    path = written(tmp_path, "mine.csv", content)
+    with pytest.raises(SchemaError, match="not sure") as caught:
+        understood(path)
+    words = shlex.split(str(caught.value).partition("--columns ")[2])
+    columns = json.loads(words[0])
+    assert columns == {
+        "response": "Text",
+        "system_id": "Architecture",
+        "rating": ["a_joy", "a_fear"],
+        "annotator_id": "Rater",
+    }
+    assert understood(path, columns=columns).dimensions == {"a_joy": "a_joy", "a_fear": "a_fear"}
+
+
+def test_labels_get_numbers(tmp_path):
+    content = "system,response,Mistake,tone\na,one text,Yes,calm\nb,two texts,No,calm\na,more text,To some extent,hot\nb,x y,Yes,hot\n"
+    path = written(tmp_path, "mine.csv", content)
+    with pytest.raises(SchemaError, match="labels, which need numbers: Mistake") as caught:
+        understood(path)
+    words = shlex.split(str(caught.value).partition("--columns ")[2].replace(" --labels ", " "))
+    columns, labels = map(json.loads, words)
+    assert labels == {"Yes": 2, "No": 0, "To some extent": 1}
+    assert list(ratings(path, {"columns": columns, "labels": labels}).values()) == [2, 0, 1, 2]
+
+
+def test_a_sheet_that_nobody_filled_in(tmp_path):
+    with pytest.raises(SchemaError, match="no column holds ratings by people; empty, so not rated yet: quality"):
+        understood(written(tmp_path, "mine.csv", "system,response,quality\na,one text,\nb,two texts,\n"))
+
+
+def test_raters_as_columns(tmp_path):
+    path = written(tmp_path, "mine.csv", "context_id,system,response,annotator1,annotator2\nc,a,x,4,5\nc,b,y,1,\n")
+    assert ratings(path) == {
+        ("c", "a", "annotator1", "rating"): 4,
+        ("c", "b", "annotator1", "rating"): 1,
+        ("c", "a", "annotator2", "rating"): 5,
+    }
+    one = written(tmp_path, "one.csv", "system,response,rating_out_of_5(rater1)\na,x,4\nb,y,1\n")
+    assert set(ratings(one)) == {("1", "a", "rater1", "rating"), ("2", "b", "rater1", "rating")}
+
+
+def test_systems_side_by_side(tmp_path):
+    content = "question,answer_a,score_a,answer_b,score_b\nwhat is it ?,one text,4,two texts,1\nand now ?,one more,3,two more,2\n"
+    assert set(ratings(written(tmp_path, "mine.csv", content)).values()) == {4, 1, 3, 2}
+    layout = understood(tmp_path / "mine.csv")
+    assert layout.frame["system_id"].tolist() == ["a", "a", "b", "b"]
+    assert layout.dimensions == {"score": "score"}
+
+
+def test_judges_are_told_from_people(tmp_path):
+    lines = [f"c{n},s,some text {n},{who},{n % 5}" for n in range(4) for who in ("ann", "gpt-4")]
+    path = written(tmp_path, "mine.csv", "\n".join(["context_id,system,response,annotator,rating", *lines]))
+    frame = readers.read("table", "mine", {"table": path})["ratings"]
+    assert frame.groupby("source")["rating"].size().to_dict() == {"human": 4, "gpt-4": 4}
+
+
+def test_nested_records(tmp_path):
+    """Lists of annotations, maps of systems, and records within both."""
+    listed = [
+        {"id": str(n), "dialogue": "a long dialogue", "summary": f"text {n} {m}", "model_id": m,
+         "annotations": [{"fluency": n + 1, "relevance": 3}, {"fluency": 5, "relevance": 2}]}
+        for n in range(2) for m in "AB"
+    ]  # fmt: skip
+    found = ratings(written(tmp_path, "listed.jsonl", listed))
+    assert found["0", "A", "1", "fluency"] == 1 and found["1", "B", "2", "relevance"] == 2 and len(found) == 16
+    mapped = [
+        {
+            "passage-id": p,
+            "questions": {
+                q: {
+                    s: {"response": f"{s} says {p}{q}", "reviews": [{"worker_id": "w", "overall": len(s)}]}
+                    for s in ("x", "yy")
+                }
+                for q in "01"
+            },
+        }
+        for p in ("p1", "p2")
+    ]
+    found = ratings(written(tmp_path, "mapped.jsonl", mapped))
+    assert found == {(f"{p}/{q}", s, "w", "overall"): len(s) for p in ("p1", "p2") for q in "01" for s in ("x", "yy")}
+
+
+def test_logs_of_tools_hold_no_ratings(tmp_path):
+    log = {
+        "evalId": "x",
+        "results": {"version": 3, "results": [{"response": {"output": f"text {n}"}, "score": n} for n in range(3)]},
+    }
+    with pytest.raises(SchemaError, match="a log of promptfoo.*--scores"):
+        understood(written(tmp_path, "log.json", log))
+
+
+def test_markup_is_counted_and_removed_on_request(tmp_path):
+    content = 'system,response,rating\na,"<p>Tom &amp; Ann</p>",1\nb,"one <v>mark</v>",2\nc,"itâ€™s",3\nd,plain < text > 2,4\n'
+    layout = understood(written(tmp_path, "mine.csv", content))
+    assert markup(layout) == [
+        "2 texts with HTML tags; --strip-markup removes them",
+        "1 texts with HTML entities; --strip-markup removes them",
+        "1 texts with wrongly decoded characters; --strip-markup removes them",
+    ]
+    strip_markup(layout)
+    assert layout.frame["response"].tolist() == ["Tom & Ann", "one mark", "it’s", "plain < text > 2"]
+
+
+@pytest.mark.parametrize(
+    ("content", "choices"),
+    [
+        ("model_a,model_b,winner\nx,y,model_a\nx,y,tie\nx,y,y\n", ["first", "tie", "second"]),
+        (
+            "question_id,model_1,model_2,winner1,winner2\n1,x,y,model_1,tie\n2,y,x,model_2,model_1\n",
+            ["first", "tie", "second", "first"],
+        ),
+        ("response_a,response_b,preference\none,two,A\none,two,B\none,two,tie\n", ["first", "second", "tie"]),
+        ("generator_1,generator_2,preference\nx,y,1.2\nx,y,1.9\nx,y,1.5\n", ["first", "second", "tie"]),
+    ],
+)
+def test_votes(tmp_path, content, choices):
+    path = written(tmp_path, "votes.csv", content)
+    frame, _ = read_votes(read_file(path), path)
+    assert frame["choice"].tolist() == choices
+    assert (frame["source"] == "human").all()
+    with pytest.raises(SchemaError, match="votes between two, no ratings.*comperdial preferences"):
+        understood(path)
+
+
+def test_votes_that_are_not_clear(tmp_path):
+    path = written(tmp_path, "votes.csv", "model_a,model_b,label,judge\nx,y,0,gpt-4\nx,y,1,gpt-4\n")
+    with pytest.raises(SchemaError, match="not clear: 0, 1.*--labels"):
+        read_votes(read_file(path), path)
+    frame, notes = read_votes(read_file(path), path, {"0": "first", "1": "second"})
+    assert frame["choice"].tolist() == ["first", "second"]
+    assert frame["source"].tolist() == ["gpt-4", "gpt-4"]
+    assert notes == ["no column names what was answered: each row is a pair of its own"]
+
+
+def test_an_export_of_label_studio(tmp_path):
+    tasks = [
+        {"id": n, "data": {"prompt": f"p{n}", "model_a": "x", "model_b": "y"},
+         "annotations": [{"completed_by": 7, "result": [{"type": "choices", "from_name": "winner", "value": {"choices": [vote]}}]}]}
+        for n, vote in enumerate(["b_winner", "tie"])
+    ]  # fmt: skip
+    path = written(tmp_path, "export.json", tasks)
+    frame, _ = read_votes(read_file(path), path)
+    assert frame[["annotator_id", "choice"]].to_numpy().tolist() == [["7", "second"], ["7", "tie"]]
