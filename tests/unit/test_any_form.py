@@ -61,7 +61,7 @@ RECORDS = [
         ("mine.csv", json.dumps(RECORDS)),
         ("mine.json", {"about": {"version": 1}, "items": RECORDS}),
     ],
-)  # fmt: skip
+)
 def test_every_format_holds_the_same_records(tmp_path, name, content):
     assert ratings(written(tmp_path, name, content)) == {
         ("1", "a", "1", "rating"): 4,
@@ -117,7 +117,7 @@ def test_workbooks(tmp_path):
     with pd.ExcelWriter(tmp_path / "two.xlsx", engine="openpyxl") as book:
         for name in ("one", "two"):
             pd.DataFrame({name: [1]}).to_excel(book, sheet_name=name, index=False)
-    with pytest.raises(FileError, match="2 sheets with different columns: one, two.*--sheet 'one'"):
+    with pytest.raises(FileError, match=r"2 sheets with different columns: one, two.*--sheet 'one'"):
         read_file(tmp_path / "two.xlsx")
     assert read_file(tmp_path / "two.xlsx", "two").frame["two"].tolist() == [1]
 
@@ -126,14 +126,23 @@ def test_workbooks(tmp_path):
     ("header", "columns"),
     [
         ("model,model_answer,query,gold,score", ("system_id", "response", "history", "references", "rating")),
-        ("Model Name,Completion,User Message,Reference,Rating (1-5)", ("system_id", "response", "history", "references", "rating")),
+        (
+            "Model Name,Completion,User Message,Reference,Rating (1-5)",
+            ("system_id", "response", "history", "references", "rating"),
+        ),
         ("system,summary,document,target,quality_1_5", ("system_id", "response", "history", "references", "rating")),
-        ("generator,generated_answer_de,question_de,gold_answer_de,overall", ("system_id", "response", "history", "references", "rating")),
-        ("Input.model_type,Input.summary,Input.dialogue,WorkerId,Answer.Fluency", ("system_id", "response", "history", "annotator_id", "rating")),
+        (
+            "generator,generated_answer_de,question_de,gold_answer_de,overall",
+            ("system_id", "response", "history", "references", "rating"),
+        ),
+        (
+            "Input.model_type,Input.summary,Input.dialogue,WorkerId,Answer.Fluency",
+            ("system_id", "response", "history", "annotator_id", "rating"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_names_in_use_are_known(tmp_path, header, columns):
-    cells = {"system_id": "abab", "response": "one text|two texts|my text|no text".split("|"), "annotator_id": "1122"}
+    cells = {"system_id": "abab", "response": ["one text", "two texts", "my text", "no text"], "annotator_id": "1122"}
     cells |= {
         "history": ["what is it now ?"] * 2 + ["who goes there ?"] * 2,
         "references": ["a long gold text"] * 4,
@@ -179,7 +188,8 @@ def test_what_is_not_sure_is_proposed_and_right_when_pasted(tmp_path):
 
 
 def test_labels_get_numbers(tmp_path):
-    content = "system,response,Mistake,tone\na,one text,Yes,calm\nb,two texts,No,calm\na,more text,To some extent,hot\nb,x y,Yes,hot\n"
+    content = "system,response,Mistake,tone\na,one text,Yes,calm\nb,two texts,No,calm\n"
+    content += "a,more text,To some extent,hot\nb,x y,Yes,hot\n"
     path = written(tmp_path, "mine.csv", content)
     with pytest.raises(SchemaError, match="labels, which need numbers: Mistake") as caught:
         understood(path)
@@ -223,10 +233,16 @@ def test_judges_are_told_from_people(tmp_path):
 def test_nested_records(tmp_path):
     """Lists of annotations, maps of systems, and records within both."""
     listed = [
-        {"id": str(n), "dialogue": "a long dialogue", "summary": f"text {n} {m}", "model_id": m,
-         "annotations": [{"fluency": n + 1, "relevance": 3}, {"fluency": 5, "relevance": 2}]}
-        for n in range(2) for m in "AB"
-    ]  # fmt: skip
+        {
+            "id": str(n),
+            "dialogue": "a long dialogue",
+            "summary": f"text {n} {m}",
+            "model_id": m,
+            "annotations": [{"fluency": n + 1, "relevance": 3}, {"fluency": 5, "relevance": 2}],
+        }
+        for n in range(2)
+        for m in "AB"
+    ]
     found = ratings(written(tmp_path, "listed.jsonl", listed))
     assert found["0", "A", "1", "fluency"] == 1 and found["1", "B", "2", "relevance"] == 2 and len(found) == 16
     mapped = [
@@ -251,7 +267,7 @@ def test_logs_of_tools_hold_no_ratings(tmp_path):
         "evalId": "x",
         "results": {"version": 3, "results": [{"response": {"output": f"text {n}"}, "score": n} for n in range(3)]},
     }
-    with pytest.raises(SchemaError, match="a log of promptfoo.*--scores"):
+    with pytest.raises(SchemaError, match=r"a log of promptfoo.*--scores"):
         understood(written(tmp_path, "log.json", log))
 
 
@@ -284,13 +300,13 @@ def test_votes(tmp_path, content, choices):
     frame, _ = read_votes(read_file(path), path)
     assert frame["choice"].tolist() == choices
     assert (frame["source"] == "human").all()
-    with pytest.raises(SchemaError, match="votes between two, no ratings.*comperdial preferences"):
+    with pytest.raises(SchemaError, match=r"votes between two, no ratings.*comperdial preferences"):
         understood(path)
 
 
 def test_votes_that_are_not_clear(tmp_path):
     path = written(tmp_path, "votes.csv", "model_a,model_b,label,judge\nx,y,0,gpt-4\nx,y,1,gpt-4\n")
-    with pytest.raises(SchemaError, match="not clear: 0, 1.*--labels"):
+    with pytest.raises(SchemaError, match=r"not clear: 0, 1.*--labels"):
         read_votes(read_file(path), path)
     frame, notes = read_votes(read_file(path), path, {"0": "first", "1": "second"})
     assert frame["choice"].tolist() == ["first", "second"]
@@ -300,10 +316,18 @@ def test_votes_that_are_not_clear(tmp_path):
 
 def test_an_export_of_label_studio(tmp_path):
     tasks = [
-        {"id": n, "data": {"prompt": f"p{n}", "model_a": "x", "model_b": "y"},
-         "annotations": [{"completed_by": 7, "result": [{"type": "choices", "from_name": "winner", "value": {"choices": [vote]}}]}]}
+        {
+            "id": n,
+            "data": {"prompt": f"p{n}", "model_a": "x", "model_b": "y"},
+            "annotations": [
+                {
+                    "completed_by": 7,
+                    "result": [{"type": "choices", "from_name": "winner", "value": {"choices": [vote]}}],
+                }
+            ],
+        }
         for n, vote in enumerate(["b_winner", "tie"])
-    ]  # fmt: skip
+    ]
     path = written(tmp_path, "export.json", tasks)
     frame, _ = read_votes(read_file(path), path)
     assert frame[["annotator_id", "choice"]].to_numpy().tolist() == [["7", "second"], ["7", "tie"]]

@@ -11,7 +11,8 @@ import pytest
 
 import tinymodels
 from comperdial import schema
-from comperdial.cli import main, make_parser
+from comperdial.cli import main
+from comperdial.cli.legacy import make_parser
 from comperdial.metrics import scoring
 from comperdial.models import encoder as encoder_module
 from comperdial.models.encoder import Vectors
@@ -212,7 +213,8 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         {place}
 sys.meta_path.insert(0, Finder())
-from comperdial.cli import main, make_parser
+from comperdial.cli import main
+from comperdial.cli.legacy import make_parser
 assert "numpy" not in sys.modules, "what takes its time is imported where Ctrl-C is expected"
 sys.exit(main())
 """

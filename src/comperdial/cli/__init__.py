@@ -1,28 +1,24 @@
-"""The command line: arguments in, library calls out."""
+"""The command line: arguments in, library calls out.
+
+Each module has the commands of one subject. What a command needs is imported in its function, so that `--help` is fast.
+"""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import signal
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
-from importlib import import_module
-from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
 
-from comperdial import __version__
-from comperdial.cli.common import named_path
-from comperdial.core.errors import ComperdialError, UnknownNameError, shown
+import typer
+
+from comperdial.cli import legacy
+from comperdial.cli.options import app
+from comperdial.core.errors import ComperdialError, shown
 from comperdial.core.files import printable
 from comperdial.core.terminal import HarmlessFormatter
-
-_MODULES = (
-    "evaluate", "continuity", "steps", "dimensions", "judge", "challenge", "annotate", "preferences", "validate",
-)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0; 1 for an error of the user's or the data's; 2 for usage; 130 after Ctrl-C.
     """
-    debug, interrupts = False, list[int]()
+    interrupts: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         # A library that is interrupted while it is imported may raise another error than KeyboardInterrupt.
@@ -41,22 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments = sys.argv[1:]
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, note)
+    debug = "--debug" in arguments
     try:
-        parser = make_parser()
-        for argument in arguments:
-            # Tables and records hold names of files, and are UTF-8.
-            if argument != printable(argument):
-                parser.error(f"{printable(argument)}: not UTF-8; rename the file")
-        options = parser.parse_args(arguments)
-        debug = options.debug
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(HarmlessFormatter("%(levelname)s: %(message)s"))
         logging.basicConfig(level=logging.WARNING, handlers=[handler])
         logging.getLogger("comperdial").setLevel(logging.INFO)
-        if not hasattr(options, "run"):
-            parser.print_help()
-            return 2
-        return options.run(options) or 0
+        return _run([argument for argument in arguments if argument != "--debug"])
     except BrokenPipeError:
         # Without this, the interpreter complains at exit that it cannot write the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -71,6 +58,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
 
 
+def _run(arguments: list[str]) -> int:
+    for argument in arguments:
+        # Tables and records hold names of files, and are UTF-8.
+        if argument != printable(argument):
+            print(f"comperdial: error: {printable(argument)}: not UTF-8; rename the file", file=sys.stderr)
+            return 2
+    command = typer.main.get_command(app)
+    if arguments and arguments[0] not in (*command.commands, "--help", "-h", "--version"):
+        options = legacy.make_parser().parse_args(arguments)
+        return options.run(options) or 0
+    try:
+        command.main(arguments, prog_name="comperdial")
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
 def _explained(error: BaseException) -> tuple[str, int]:
     """Return the line and the exit status for an error."""
     if isinstance(error, ComperdialError):
@@ -79,38 +83,3 @@ def _explained(error: BaseException) -> tuple[str, int]:
         return f"error: {shown(str(error.filename or 'a file'))}: {error.strerror or error}", 1
     what = f"unexpected {type(error).__name__}: {shown(str(error))!r}"
     return f"error: {what}. `comperdial --debug …` shows where; please report it", 1
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser, also of each command, that suggests the nearest known name for a wrong one."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - passed on
-        super().__init__(*arguments, **options)
-        self.register("type", Path, named_path)
-
-    def parse_known_args(self, *arguments: Any) -> tuple[argparse.Namespace, list[str]]:  # type: ignore[override]  # noqa: ANN401
-        options, unknown = super().parse_known_args(*arguments)
-        if unknown:
-            near = get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, 1)
-            hint = f". Did you mean {near[0]}?" if near else ""
-            self.error(f"unrecognized arguments: {' '.join(map(printable, unknown))}{hint}")
-        return options, unknown
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
-        if action.choices is not None and value not in action.choices:
-            kind = "command" if isinstance(action, argparse._SubParsersAction) else "choice"
-            raise argparse.ArgumentError(action, str(UnknownNameError(kind, str(value), map(str, action.choices))))
-
-    def error(self, message: str) -> NoReturn:
-        super().error(shown(message, at_most=3000))
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of ``comperdial`` with all its commands."""
-    parser = _Parser(prog="comperdial", description="Which automatic metric of dialogue quality agrees with people?")
-    parser.add_argument("--version", action="version", version=f"comperdial {__version__}")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name in _MODULES:
-        import_module(f"comperdial.cli.{name}").add_commands(commands)
-    return parser

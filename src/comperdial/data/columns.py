@@ -576,10 +576,20 @@ def _categories(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
 
 # Labels in common use, from the best to the worst.
 _ORDERS = (
-    ("yes", "to some extent", "no"), ("yes", "partially", "no"), ("yes", "maybe", "no"), ("true", "false"), ("pass", "fail"),
-    ("excellent", "good", "fair", "poor", "bad"), ("high", "medium", "low"), ("good", "neutral", "bad"), ("correct", "partially correct", "incorrect"),
-    ("no-error", "minor", "major"), ("strongly agree", "agree", "neutral", "disagree", "strongly disagree"), ("no", "minor", "major", "critical"), ("good", "ok", "bad"),
-)  # fmt: skip
+    ("yes", "to some extent", "no"),
+    ("yes", "partially", "no"),
+    ("yes", "maybe", "no"),
+    ("true", "false"),
+    ("pass", "fail"),
+    ("excellent", "good", "fair", "poor", "bad"),
+    ("high", "medium", "low"),
+    ("good", "neutral", "bad"),
+    ("correct", "partially correct", "incorrect"),
+    ("no-error", "minor", "major"),
+    ("strongly agree", "agree", "neutral", "disagree", "strongly disagree"),
+    ("no", "minor", "major", "critical"),
+    ("good", "ok", "bad"),
+)
 
 
 def _check_labels(

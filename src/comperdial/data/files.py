@@ -200,7 +200,7 @@ def _excel(path: Path, data: bytes, sheet: str | None) -> File:
         raise MissingResourceError(
             "openpyxl, which reads Excel files, is not installed", where=str(path), hint=hint
         ) from None
-    except Exception as error:  # noqa: BLE001 - whatever openpyxl raises of a broken archive
+    except Exception as error:
         raise FileError(f"not a readable Excel workbook ({error})", where=str(path)) from error
     sheets = {str(name): _filled(frame) for name, frame in book.items()}
     sheets = {name: frame for name, frame in sheets.items() if len(frame)}

@@ -134,7 +134,9 @@ def _curve(
         there = ~np.isnan(value)
         ends[:, there] = np.nanquantile(drawn[:, there], [0.025, 0.975], axis=0)
         ranked, reference = (np.array([[*row, *others] for row in side]) for side in (drawn, [whole] * times))
-        rows.append((size, value, *ends, float(mean_of(rowwise(merge_ties(ranked), merge_ties(reference), "kendall"))), times))
+        rows.append(
+            (size, value, *ends, float(mean_of(rowwise(merge_ties(ranked), merge_ties(reference), "kendall"))), times)
+        )
     return Curve(*map(np.array, zip(*rows, strict=True)))
 
 

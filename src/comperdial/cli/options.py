@@ -1,0 +1,129 @@
+"""The program, what its commands have in common, and the types of their options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from comperdial import __version__
+from comperdial.core.errors import FileError
+from comperdial.core.files import check_output, check_suffix, parse_json
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose options of lists take several values: ``--metrics bleu f1`` is ``--metrics bleu --metrics f1``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer does not export its class
+        """Repeat the option before each further value."""
+        lists = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        repeated: list[str] = []
+        current = ""
+        for place, argument in enumerate(args):
+            if argument == "--":
+                repeated += args[place:]
+                break
+            if argument.startswith("--"):
+                current = argument if argument in lists else ""
+            elif current and args[place - 1] != current:
+                repeated.append(current)
+            repeated.append(argument)
+        return super().parse_args(ctx, repeated)
+
+
+def group(about: str) -> typer.Typer:
+    """Return a program, or a group of commands of one."""
+    return typer.Typer(
+        help=about,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+
+
+app = group("Which automatic metric of dialogue quality agrees with people?")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"comperdial {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Declare the options of the program; ``main`` reads ``--debug``."""
+
+
+def command(name: str | None = None, *, of: typer.Typer = app) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add a function as a command: its parameters are the arguments, its docstring is the help."""
+    return of.command(name, cls=Command)
+
+
+# Types of arguments. An output that cannot be written raises FileError before any work.
+
+
+def output_folder(text: str) -> Path:
+    """Parse the name of a folder to write to, new or there already."""
+    path = Path(text)
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise FileError("is no folder", where=str(there), expected="a folder to write to, new or there already")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise FileError("nothing may be written there", where=str(there), expected="a folder to write to")
+    return path
+
+
+def output_stem(text: str) -> Path:
+    """Parse the common name of several files to write."""
+    output_folder(str(Path(text).parent))
+    return Path(text)
+
+
+def output_file(text: str) -> Path:
+    """Parse the name of a file to write."""
+    path = output_stem(text)
+    check_output(path)
+    return path
+
+
+def output_table(text: str) -> Path:
+    """Parse the name of a table to write, whose suffix says its form."""
+    path = output_file(text)
+    check_suffix(path)
+    return path
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Parse a JSON object."""
+    value = parse_json(text, "the option's JSON", expected="a JSON object")
+    if not isinstance(value, dict):
+        raise typer.BadParameter("expected a JSON object")
+    return value
+
+
+def part_of(text: str) -> tuple[int, int]:
+    """Parse ``3-of-16``: which part, and how many there are."""
+    number, _, count = text.partition("-of-")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise typer.BadParameter(f"{text!r}; expected which part and how many there are, such as 3-of-16")
+    return int(number), int(count)
+
+
+# Options of several commands.
+Catalogue = Annotated[Path, typer.Option(help="The catalogue of data sets.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn.")]
+Columns = Annotated[
+    dict | None, typer.Option(parser=json_object, metavar="JSON", help="Our names of columns -> the file's.")
+]
