@@ -14,7 +14,7 @@ from types import FrameType
 
 import typer
 
-from comperdial.cli import legacy
+from comperdial.cli import doctor, legacy
 from comperdial.cli.options import app
 from comperdial.core.errors import ComperdialError, shown
 from comperdial.core.files import printable
@@ -65,7 +65,8 @@ def _run(arguments: list[str]) -> int:
             print(f"comperdial: error: {printable(argument)}: not UTF-8; rename the file", file=sys.stderr)
             return 2
     command = typer.main.get_command(app)
-    if arguments and arguments[0] not in (*command.commands, "--help", "-h", "--version"):
+    known = getattr(command, "commands", {})
+    if arguments and arguments[0] not in (*known, "--help", "-h", "--version"):
         options = legacy.make_parser().parse_args(arguments)
         return options.run(options) or 0
     try:
@@ -79,6 +80,8 @@ def _explained(error: BaseException) -> tuple[str, int]:
     """Return the line and the exit status for an error."""
     if isinstance(error, ComperdialError):
         return f"error: {error}", error.status
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"error: not installed: {error.name}; expected {doctor.how_to_install(error.name.partition('.')[0])}", 1
     if isinstance(error, OSError):
         return f"error: {shown(str(error.filename or 'a file'))}: {error.strerror or error}", 1
     what = f"unexpected {type(error).__name__}: {shown(str(error))!r}"
