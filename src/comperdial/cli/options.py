@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 import typer.core
 
 from comperdial import __version__
-from comperdial.core.errors import FileError
+from comperdial.core.errors import FileError, UnknownNameError
 from comperdial.core.files import check_output, check_suffix, parse_json
+from comperdial.core.names import LEVELS
 
 
 class Command(typer.core.TyperCommand):
@@ -107,7 +108,10 @@ def output_table(text: str) -> Path:
 
 def json_object(text: str) -> dict[str, Any]:
     """Parse a JSON object."""
-    value = parse_json(text, "the option's JSON", expected="a JSON object")
+    try:
+        value = parse_json(text, "the option's JSON", expected="a JSON object")
+    except FileError as error:
+        raise typer.BadParameter(str(error)) from error
     if not isinstance(value, dict):
         raise typer.BadParameter("expected a JSON object")
     return value
@@ -121,9 +125,88 @@ def part_of(text: str) -> tuple[int, int]:
     return int(number), int(count)
 
 
+def one_of(*names: str) -> Callable[[str], str]:
+    """Return a parser of names, for options that take several (typer knows choices of single values alone)."""
+
+    def parse(text: str) -> str:
+        if text not in names:
+            raise typer.BadParameter(str(UnknownNameError("choice", text, names)))
+        return text
+
+    return parse
+
+
+def given(**options: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the options that a user has set: ``given(columns=columns, scale=scale, …)``."""
+    return {name: value for name, value in options.items() if value is not None and value is not False and value != []}
+
+
 # Options of several commands.
 Catalogue = Annotated[Path, typer.Option(help="The catalogue of data sets.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn.")]
+
+# How a file of ratings or votes is read.
 Columns = Annotated[
     dict | None, typer.Option(parser=json_object, metavar="JSON", help="Our names of columns -> the file's.")
+]
+Scale = Annotated[
+    tuple[float, float] | None,
+    typer.Option(metavar="LOW HIGH", help="Of a file of ratings: the lowest and the highest possible."),
+]
+Labels = Annotated[
+    dict | None,
+    typer.Option(parser=json_object, metavar="JSON", help='Numbers of labels: {"Yes": 1, "No": 0}.'),
+]
+LowerIsBetter = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="A dimension of which low ratings are good; or several.")
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Which sheet of an Excel workbook; default: all with the same columns."),
+]
+StripMarkup = Annotated[
+    bool, typer.Option("--strip-markup", help="Remove HTML tags, entities and error marks from texts.")
+]
+
+# Which ratings scores are compared with.
+Ratings = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE", help="Table `ratings`, or context_id (or dialogue_id), system_id, rating; or several."
+    ),
+]
+Contexts = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Table `contexts`: which dialogue a context belongs to.")
+]
+Source = Annotated[str | None, typer.Option(metavar="NAME", help="Whose ratings; default: human, or the only one.")]
+Levels = Annotated[
+    list[str] | None,
+    typer.Option("--level", parser=one_of(*LEVELS), metavar="|".join(LEVELS), help="One or more; default: all."),
+]
+
+# What an analysis is made of.
+Subset = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=VALUE",
+        help="Only units that have it, such as turn=1 or a column of the file; of several: any value of a column, all of "
+        "the columns.",
+    ),
+]
+Missing = Annotated[
+    Literal["left-out", "worst"],
+    typer.Option(help="Rated units without a score: left out of that metric, or given its lowest score."),
+]
+Resamples = Annotated[int, typer.Option(min=2, help="For intervals and tests.")]
+
+# Which metrics, and how they run.
+Params = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Names of metrics; default: params.yaml if it exists.")
+]
+Embeddings = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Keep vectors there; default: nowhere.")]
+OutputTable = Annotated[
+    Path | None,
+    typer.Option(
+        parser=output_table, metavar="FILE", help="A .jsonl, .csv or .parquet file; default: CSV on standard output."
+    ),
 ]
