@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from comperdial.core.errors import ComperdialError
 
 if TYPE_CHECKING:
+    from comperdial.api import compare, correlate, read, score
     from comperdial.metrics import create as metric
 
 __version__ = "0.14.0"
-__all__ = ["ComperdialError", "__version__", "metric"]
+__all__ = ["ComperdialError", "__version__", "compare", "correlate", "metric", "read", "score"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
@@ -23,4 +24,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401
         from comperdial.metrics import create
 
         return create
+    if name in __all__:
+        from comperdial import api
+
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

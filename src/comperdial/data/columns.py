@@ -541,6 +541,12 @@ def _is_judge(name: str) -> bool:
     return bool(JUDGES.search(plain(name)))
 
 
+def scores_in(frame: pd.DataFrame) -> list[str]:
+    """Return the columns of numbers that judges or metrics gave, as their names say."""
+    named = [name for name in frame if _is_judge(name) or _METRICS.search(plain(name))]
+    return [name for name in named if _is_number(frame[name])]
+
+
 def _is_machine(name: str) -> bool:
     """Return whether a column of numbers is named like something that no person rates."""
     text = plain(name.rpartition(".")[2] or name)

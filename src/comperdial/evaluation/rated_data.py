@@ -1,9 +1,9 @@
-"""A researcher's responses and their ratings, from a file or a folder of tables: what ``comperdial compare`` reads."""
+"""A researcher's responses, and what people and judges say of them: from a file, a frame or a folder of tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,126 +11,205 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, FileError, SchemaError
-from comperdial.data.columns import NAMES, Layout
-from comperdial.data.readers.table import read_content, report
+from comperdial.core.names import Output
+from comperdial.data.columns import NAMES, Layout, markup, scores_in
+from comperdial.data.files import File
+from comperdial.data.readers.table import notes, read_content
 from comperdial.evaluation import aggregate
-from comperdial.evaluation.samples import Tables
+from comperdial.evaluation.samples import HUMAN, Sample, Tables
 from comperdial.metrics import Batch
 from comperdial.metrics.score_files import read_records
-
-Responses = Path | list[tuple[pd.DataFrame, Batch]]
-"""A folder of tables, or the responses of a file and what each has to be scored with."""
 
 UNIT = ["dataset", "level", "item_id", "system_id"]
 # Of our columns, those by which a subset can be chosen.
 _ATTRIBUTES = {"dialogue_id", "turn", "kind"}
+_MEAN, _OF_DIALOGUES = "mean", " (dialogues)"
 
 
-def read_rated(
-    path: Path | None,
-    *,
-    ratings: Sequence[str | Path] = (),
-    contexts: str | Path | None = None,
-    dataset: str | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> tuple[Tables, Responses]:
-    """Read responses with their ratings: tables without scores yet, and the responses to score.
+@dataclass(frozen=True)
+class Data:
+    """Responses, and what people and judges say of them.
+
+    Attributes
+    ----------
+    responses, ratings, contexts, systems
+        Tables (docs/data-model.md); without ``systems`` no response is a reference. References are in ``contexts`` alone.
+    scores
+        Table ``scores`` of judges and metrics whose scores are columns of the file.
+    attributes
+        What each record of the file is of, and its columns that no table has.
+    notes
+        How the file was read, in sentences.
+    """
+
+    responses: pd.DataFrame
+    ratings: pd.DataFrame
+    contexts: pd.DataFrame | None
+    systems: pd.DataFrame | None
+    scores: pd.DataFrame
+    attributes: pd.DataFrame | None
+    notes: tuple[str, ...]
+    batch: Batch
+
+    def __repr__(self) -> str:
+        """Say how much there is, and how it was read."""
+        counts = f"{len(self.responses):,} responses, {len(self.ratings):,} ratings"
+        return "\n".join([f"{counts}, {self.responses['system_id'].nunique():,} systems", *self.notes])
+
+    @property
+    def sources(self) -> list[str]:
+        """Whose ratings there are."""
+        return sorted(self.ratings["source"].unique())
+
+    def tables(self, scores: pd.DataFrame, source: str) -> Tables:
+        """Return what samples are made of."""
+        return Tables(scores, self.ratings, self.contexts, self.systems, source, self.attributes)
+
+
+NOTHING = Data(
+    schema.empty("responses"),
+    schema.empty("ratings"),
+    None,
+    None,
+    schema.empty("scores"),
+    None,
+    (),
+    Batch([], [], [], []),
+)
+
+
+def read_data(
+    source: str | Path | pd.DataFrame, options: Mapping[str, Any] | None = None, *, rated: bool = True
+) -> Data:
+    """Read responses and their ratings.
 
     Parameters
     ----------
-    path
-        A folder of tables; a file of rated responses (:func:`comperdial.data.readers.table.read_content`), whose other columns
-        become ``attributes``; or, if the ratings are in files of their own, a file of responses
-        (:func:`comperdial.metrics.score_files.read_records`). None: there is nothing to score.
-    ratings, contexts
-        Files that are read instead of what the folder or the file has.
-    dataset
-        The name of the data set for ratings that do not name it; default: that of the responses.
+    source
+        A file (:func:`comperdial.data.readers.table.read_content`), a frame of the same columns, or a folder of tables.
     options
-        How a file of rated responses is read.
+        How a file is read: ``columns``, ``scale``, ``labels``, ``lower_is_better``, ``sheet``, ``strip_markup``.
+    rated
+        False: a file of responses (:func:`comperdial.metrics.score_files.read_records`), of which no ratings are read.
 
     Raises
     ------
-    ConfigError
-        When there are no ratings.
+    SchemaError, FileError, ConfigError
+        When the file cannot be read so: names the record or the column, and what was expected.
     """
-    if options and (path is None or path.is_dir() or ratings):
+    frame = source if isinstance(source, pd.DataFrame) else None
+    file = None if frame is None else File(frame.reset_index(drop=True), range(1, len(frame) + 1))
+    path = Path("data") if isinstance(source, pd.DataFrame) else Path(source)
+    if options and (path.is_dir() or not rated):
         raise ConfigError(
-            "--columns and --scale say how a file with its own ratings is read",
-            where=str(path or "compare"),
-            expected="neither, with a folder or with ratings in a file of their own",
+            "options say how a file with its own ratings is read",
+            where=", ".join("--" + name.replace("_", "-") for name in options),
+            expected="none of them, with a folder or with ratings in a file of their own",
         )
-    tables = Tables(schema.empty("scores"), schema.empty("ratings"))
-    responses: Responses = []
-    if path and path.is_dir():
-        if not (path / "responses.parquet").is_file():
-            raise FileError("no table `responses` in it", where=str(path), expected="a folder of one data set's tables")
-        tables, responses = Tables.read(path), path
-    elif path and ratings:
-        records = read_records(path)
+    if path.is_dir() and file is None:
+        return _folder(path)
+    if not rated:
+        records = read_records(path, file)
         units = records.responses.rename(columns={"context_id": "item_id"}).assign(level="turn")
-        tables = replace(tables, attributes=_attributes(records.layout, units))
-        responses = [(records.responses, records.batch())]
-    elif path:
-        tables, responses = _read_file(path, options or {})
-    if dataset is None and tables.attributes is not None:
-        dataset = str(tables.attributes["dataset"].iloc[0])
-    if ratings:
-        tables = replace(tables, ratings=aggregate.read_ratings_of(ratings, dataset=dataset))
-    if contexts:
-        tables = replace(tables, contexts=aggregate.read_contexts(contexts, dataset=dataset))
-    if tables.ratings.empty:
-        raise ConfigError(
-            "no ratings",
-            where=str(path) if path else None,
-            expected="a column `rating` beside the responses, or --ratings",
-        )
-    return tables, responses
-
-
-def _read_file(path: Path, options: Mapping[str, Any]) -> tuple[Tables, Responses]:
-    """Read a file of responses with their ratings, as a data set of one's own is read."""
-    content = report(path.stem, read_content(path.stem, path, options))
+        attributes, scores, lines = _columns(records.layout, units, path)
+        nobody = schema.empty("ratings")
+        return Data(records.responses, nobody, None, None, scores, attributes, tuple(lines), records.batch())
+    content = read_content(path.stem, path, options, file)
     tables = content.tables
-    kinds = tables["systems"].set_index("system_id")["kind"]
-    responses = tables["responses"]
-    units = content.units.assign(dataset=responses["dataset"].iloc[0])
-    responses = responses[responses["system_id"].map(kinds) != "reference"].reset_index(drop=True)
-    contexts = tables["contexts"].set_index("context_id").loc[responses["context_id"]]
-    batch = Batch(list(responses["response"]), *(list(contexts[name]) for name in ("references", "history", "facts")))
-    names = ["dataset", "context_id", "dialogue_id", "turn"]
-    attributes = _attributes(content.layout, units)
-    made = Tables(
-        schema.empty("scores"), tables["ratings"], tables["contexts"][names], tables["systems"], attributes=attributes
-    )
-    return made, [(responses, batch)]
+    units = content.units.assign(dataset=path.stem)
+    attributes, scores, lines = _columns(content.layout, units, path)
+    lines += [*markup(content.layout), *notes(content, used=scores["metric"].unique())]
+    return _of_tables(tables, attributes, scores, lines)
 
 
-def _attributes(layout: Layout, units: pd.DataFrame) -> pd.DataFrame:
-    """Return what each record of a file is of, and its columns that no table has."""
+def _folder(path: Path) -> Data:
+    names = ("responses", "contexts", "systems")
+    for name in names[:2]:
+        if not (path / f"{name}.parquet").is_file():
+            raise FileError(f"no table `{name}` in it", where=str(path), expected="a folder of one data set's tables")
+    tables = {name: schema.read(file, name) for name in names if (file := path / f"{name}.parquet").is_file()}
+    return _of_tables({**tables, "ratings": schema.ratings_in(path)}, None, schema.empty("scores"), [])
+
+
+def _of_tables(
+    tables: Mapping[str, pd.DataFrame], attributes: pd.DataFrame | None, scores: pd.DataFrame, lines: Sequence[str]
+) -> Data:
+    contexts, systems, responses = tables["contexts"], tables.get("systems"), tables["responses"]
+    if systems is not None:
+        references = systems.loc[systems["kind"] == "reference", "system_id"]
+        responses = responses[~responses["system_id"].isin(references)].reset_index(drop=True)
+    held = contexts.set_index("context_id").loc[responses["context_id"]]
+    batch = Batch(list(responses["response"]), *(list(held[name]) for name in ("references", "history", "facts")))
+    known = contexts[["dataset", "context_id", "dialogue_id", "turn"]]
+    return Data(responses, tables["ratings"], known, systems, scores, attributes, tuple(lines), batch)
+
+
+def _columns(layout: Layout, units: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+    """Return what each record is of with the columns that no table has, the scores in these, and notes."""
     ours = {*NAMES, *UNIT, *layout.dimensions} - _ATTRIBUTES
     others = layout.frame.drop(columns=[name for name in layout.frame if name in ours])
-    return units[UNIT].reset_index(drop=True).join(others.set_axis(range(len(others))))
+    attributes = units[UNIT].reset_index(drop=True).join(others.set_axis(range(len(others))))
+    scores, lines = column_scores(attributes, scores_in(others), str(path), layout.frame.get("dimension"))
+    return attributes, scores, [*layout.notes, *lines]
 
 
-def column_scores(attributes: pd.DataFrame, names: Sequence[str], where: str) -> pd.DataFrame:
-    """Return the scores, such as a judge's, that some columns of a rated file hold.
+def column_scores(
+    attributes: pd.DataFrame, names: Sequence[str], where: str, dimension: pd.Series | None = None
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the scores, such as a judge's, that some columns of a file hold, and notes.
 
-    In table ``scores`` each column is a metric with the output ``score``. A SchemaError is raised if a cell is no number, or
-    the rows of one response differ.
+    In table ``scores`` each column is a metric. Its output is ``score``; or, if the rows of a response are of several dimensions
+    and the column differs between them, the dimension. Otherwise the mean counts. SchemaError: a cell is no number.
     """
-    parts = []
+    parts, lines = [], []
     for name in names:
-        at = f"{where}, column {name!r}"
-        rows = attributes[UNIT].assign(value=aggregate.numbers(attributes[name], where, name), metric=name)
-        rows = rows.dropna(subset=["item_id", "value"]).drop_duplicates()
+        value = aggregate.numbers(attributes[name], where, name)
+        rows = attributes[UNIT].assign(value=value, metric=name, output="score")
+        if dimension is not None and (rows.dropna().groupby(UNIT)["value"].nunique() > 1).any():
+            rows["output"] = dimension.map(str).to_numpy()
+        rows = rows.dropna(subset=["item_id", "value"])
         if rows.empty:
-            raise SchemaError("no numbers", where=at, expected="the scores of responses")
-        if len(several := rows[rows.duplicated(UNIT, keep=False)]):
-            item, system = several[["item_id", "system_id"]].iloc[0]
-            others = several.loc[(several["item_id"] == item) & (several["system_id"] == system), "value"]
-            problem = f"holds {' and '.join(map('{:g}'.format, others))} for one response: {item!r}, system {system!r}"
-            raise SchemaError(problem, where=at, expected="one score a response")
-        parts.append(rows)
-    made = pd.concat(parts, ignore_index=True).assign(output="score", cut=0, signature="column of the rated file")
-    return schema.validate(made, "scores", where=where)
+            raise SchemaError("no numbers", where=f"{where}, column {name!r}", expected="the scores of responses")
+        by = rows.groupby([*UNIT, "metric", "output"])["value"]
+        if several := int((by.nunique() > 1).sum()):
+            lines.append(f"{name}: several values of {several} responses, whose mean counts")
+        parts.append(by.mean().reset_index())
+    return _as_scores(parts, "column of the rated file"), lines
+
+
+def judge_scores(data: Data, source: str) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the mean ratings by others than a source, as scores by dimension; and why some are not compared."""
+    of_source = data.ratings["source"] == source
+    rated = pd.MultiIndex.from_frame(data.ratings.loc[of_source, UNIT])
+    targets = {*data.ratings.loc[of_source, "dimension"]}
+    parts, apart = [], {}
+    for name, ratings in data.ratings[~of_source].groupby("source"):
+        own = ratings[pd.MultiIndex.from_frame(ratings[UNIT]).isin(rated)]
+        if own.empty:
+            apart[str(name)] = f"rated nothing that {source} rated"
+            continue
+        metric = "human ratings" if name == HUMAN[0] else str(name)
+        by = own.groupby([*UNIT, "dimension"])["rating"].mean().rename("value").reset_index()
+        if not targets & {*by["dimension"]}:
+            by = by.groupby(UNIT)["value"].mean().reset_index().assign(dimension=_MEAN)
+        parts.append(by.rename(columns={"dimension": "output"}).assign(metric=metric))
+    return _as_scores(parts, "ratings by another source"), apart
+
+
+def _as_scores(parts: Sequence[pd.DataFrame], signature: str) -> pd.DataFrame:
+    if not parts:
+        return schema.empty("scores")
+    made = pd.concat(parts, ignore_index=True).assign(cut=0, signature=signature)
+    # One output has scores of one level: those of dialogues get a name of their own.
+    several = made.groupby(["metric", "output"])["level"].transform("nunique") > 1
+    made.loc[several & (made["level"] == "dialogue"), "output"] += _OF_DIALOGUES
+    return schema.validate(made, "scores")
+
+
+def of_judge(sample: Sample, judge: str) -> Output | None:
+    """Return the output of a judge that is compared with a sample's ratings: of the same dimension, or of all of them."""
+    for output in (sample.target, "score", _MEAN):
+        for ending in (_OF_DIALOGUES, "") if sample.against == "dialogue" else ("",):
+            if (judge, output + ending) in sample.names:
+                return judge, output + ending
+    return None

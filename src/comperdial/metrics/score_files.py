@@ -14,7 +14,7 @@ from comperdial import schema
 from comperdial.core.errors import ItemError, MissingResourceError, SchemaError
 from comperdial.core.files import check_columns
 from comperdial.data.columns import NAMES, Layout, lay_out
-from comperdial.data.files import read_file
+from comperdial.data.files import File, read_file
 from comperdial.data.own_files import entries, utterances
 from comperdial.metrics import Batch, Metric
 from comperdial.metrics.named import suited_to
@@ -54,11 +54,12 @@ class Records:
             raise error.at(f"{self.path}, record {error.index + 1}") from error
 
 
-def read_records(path: str | Path) -> Records:
+def read_records(path: str | Path, file: File | None = None) -> Records:
     """Read a JSONL, CSV or Parquet file of responses.
 
     Its columns: ``response``, and as far as they are needed ``references`` (or ``reference``), ``history`` and
     ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``.
+    ``file`` is what the file holds, if it has been read; ``path`` is then what messages call it.
 
     Raises
     ------
@@ -66,7 +67,7 @@ def read_records(path: str | Path) -> Records:
         When ``response`` is missing or empty, there are no records, or two have the same names.
     """
     path = Path(path)
-    layout = lay_out(read_file(path), path, ratings=False)
+    layout = lay_out(file or read_file(path), path, ratings=False)
     frame = layout.frame
     check_columns(frame, {*NAMES, *layout.columns, *layout.dimensions, "dataset", "reference", "system"}, path)
     if "dataset" not in frame:

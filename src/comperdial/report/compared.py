@@ -1,12 +1,20 @@
-"""What ``comperdial compare`` shows: each metric's correlation, and in a sentence a pair which of two is better."""
+"""Which of several metrics agrees best with the ratings: one sentence, then tables."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy import stats
 
+from comperdial.core.names import Output
+from comperdial.evaluation import ceilings
+from comperdial.evaluation.correlations import FEWEST_DIALOGUES
+from comperdial.evaluation.samples import Sample
 from comperdial.report.correlations import (
     LEGEND,
     MARK,
@@ -22,107 +30,342 @@ from comperdial.report.correlations import (
     lowest,
     over_tests,
 )
-from comperdial.report.render import NOTES, Section, Table, count, interval, number, p_value, rows_frame, spread
+from comperdial.report.ranking import Correction, against, corrected, with_ranks
+from comperdial.report.render import (
+    NOTES,
+    SIMULATED,
+    Section,
+    Table,
+    count,
+    interval,
+    markdown,
+    number,
+    p_value,
+    rendered,
+    rows_frame,
+    spread,
+    text,
+)
+from comperdial.schema.dimensions import OVERALL, main_dimension
 from comperdial.schema.tables import OVER
 from comperdial.stats.correlation import ALPHA
+from comperdial.stats.means import system_means
 
-Name = tuple[str, str]
 _SAMPLE = ["dataset", "target", "level", "against"]
 _COLUMNS = [
-    *_SAMPLE, "coefficient", "metric", "minus", "value", "low", "high", "over", "loso_value", "loso_system", "loso_halved",
-    "p", "p_adjusted", "correction", "tests", "rank", "n", "coverage",
+    *_SAMPLE, "coefficient", "metric", "minus", "label", "value", "low", "high", "over", "loso_value", "loso_system",
+    "loso_halved", "p", "p_adjusted", "correction", "tests", "rank", "n", "coverage", "signature",
 ]  # fmt: skip
 # How a corrected p is called; Holm's is the default.
 _CORRECTED = {"holm": "Holm", "fdr": "FDR"}
+# What a screen holds: systems, metrics whose means stand beside them, and all pairs of how many metrics.
+_MOST_SYSTEMS, _MOST_MEANS, _MOST_PAIRED = 20, 4, 4
+_MOST_NAMES = 3
 
 
-def comparison_document(
-    correlations: pd.DataFrame,
-    differences: pd.DataFrame,
-    ceilings: pd.DataFrame,
-    labels: Mapping[Name, str],
+@dataclass(frozen=True)
+class Comparison:
+    """Which metrics agree with the ratings, and which of them differ.
+
+    Attributes
+    ----------
+    headline
+        One sentence, which claims no more than the tests allow.
+    table
+        A row a metric, level, dimension and coefficient, the best first: value, low, high, p, rank, n, coverage, …
+    systems
+        A row a system and dimension: its mean rating with interval, and the metrics' means.
+    pairs
+        A row a pair of metrics: difference (of ``metric`` from ``minus``), low, high, p, p_adjusted.
+    notes
+        How the data were read, what was not run, and how to read the numbers.
+    """
+
+    headline: str
+    table: pd.DataFrame
+    systems: pd.DataFrame
+    pairs: pd.DataFrame
+    notes: tuple[str, ...]
+    document: Table
+
+    def __str__(self) -> str:
+        """Return what ``comperdial compare`` prints."""
+        return text(self.document)
+
+    __repr__ = __str__
+
+    def to_markdown(self) -> str:
+        """Return headline, tables and notes as Markdown."""
+        return markdown(self.document)
+
+    def rendered(self, form: str) -> str:
+        """Return it as ``text``, ``markdown``, ``latex`` or ``csv`` (metrics and pairs)."""
+        document = self.document
+        if form == "latex":
+            document = replace(document, caption=f"{self.headline} {document.caption}")
+        return rendered(document, form, label="tab:compared")
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        parts = [f"<p><b>{html.escape(self.headline)}</b></p><p>{html.escape(self.document.caption)}</p>"]
+        for section in self.document.sections:
+            frame = section.frame if section.frame.index.name else section.frame.set_index(section.frame.columns[0])
+            parts.append(f"<p>{html.escape(section.title)}</p>{frame.to_html(na_rep='–')}")
+        lines = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return "\n".join([*parts, f"<details><summary>Notes</summary><ul>{lines}</ul></details>"])
+
+
+def comparison(
+    values: pd.DataFrame,
+    tests: pd.DataFrame,
+    samples: Sequence[Sample],
+    labels: Mapping[Output, str],
     coefficients: Sequence[str],
     *,
-    caption: str,
+    source: str = "human",
+    correction: Correction = "holm",
+    contrasted: Output | None = None,
+    not_run: Mapping[str, str] | None = None,
+    named: bool = True,
+    caption: str = "",
     notes: Sequence[str] = (),
-    correction: str = "holm",
-    contrasted: Name | None = None,
-) -> Table:
-    """Return how well metrics correlate with ratings, and which of them differ.
+) -> Comparison:
+    """Return what was found.
 
-    Takes tables ``correlations``, with ranks, and ``ceilings``, and the corrected :func:`comperdial.evaluation.pairs`.
-    ``labels`` has what to call each (metric, output), in the order of the table. If one is ``contrasted``, the differences are
-    those from it. The notes begin with ``notes``: what was left out.
+    Parameters
+    ----------
+    values, tests, samples
+        Tables ``correlations`` and ``pairs``, and what they were made of.
+    labels, coefficients
+        What to call each (metric, output); and the coefficients, the first of which decides the order.
+    source, correction, contrasted
+        Who rated; how p-values are corrected; and the output that the others are compared with, if there is one.
+    not_run, named
+        Why metrics were not run; and whether a person named them.
+    caption, notes
+        Resamples and seed; and how the data were read.
     """
     names = {":".join(name): label for name, label in labels.items()}
-    metrics = _chosen(correlations, names, coefficients, metric="")
-    pairs = _chosen(differences, names, coefficients, metric="_a", minus="_b")
+    first = main_dimension(OVERALL, values["target"].astype(str))
+    levels = level_pairs(values)
+
+    def ordered(frame: pd.DataFrame, by: str) -> pd.DataFrame:
+        orders = {
+            "target": frame["target"] != first,
+            "level": [levels.index(pair) for pair in zip(frame["level"], frame["against"], strict=True)],
+            "coefficient": frame["coefficient"].map(list(coefficients).index),
+        }
+        keys = ["dataset", "_target", "target", "_level", "_coefficient", by]
+        frame = frame.assign(**{f"_{name}": order for name, order in orders.items()})
+        frame = frame.sort_values(keys, ascending=[True] * 5 + [False], kind="stable", ignore_index=True)
+        return frame.drop(columns=[f"_{name}" for name in orders])
+
+    metrics = with_ranks(values, tests.iloc[:0] if contrasted else tests, correction)
+    metrics = metrics.assign(metric=metrics["metric"] + ":" + metrics["output"], loso_halved=halved(metrics))
+    metrics = ordered(metrics.assign(label=metrics["metric"].map(names)), "value")
+    pairs = corrected(against(tests, contrasted) if contrasted else tests, correction)
+    sides = {
+        name: pairs[f"metric_{side}"] + ":" + pairs[f"output_{side}"]
+        for name, side in (("metric", "a"), ("minus", "b"))
+    }
+    pairs = ordered(pairs.assign(**sides, correction=correction), "difference")
     pairs["tests"] = pairs.groupby([*_SAMPLE, "coefficient"])["p"].transform("count")
-    pairs["text"] = [
-        sentence(one, names[one["metric"]], names[one["minus"]], one["tests"], correction)
-        for one in pairs.to_dict("records")
-    ]
-    raters = ceilings[(ceilings["grouping"] == "pooled") & ceilings["coefficient"].isin(list(coefficients))]
-    raters = raters.groupby([*_SAMPLE, "coefficient"], observed=True)["value"].mean().reset_index()
-    rank = f"rank ({_CORRECTED.get(correction, 'not corrected')})"
-    several, pairwise, sections = metrics["dataset"].nunique() > 1, len(labels) > 1, []
-    for (dataset, target), of_target in groups(metrics, "dataset", "target"):
-        for level, against in level_pairs(of_target):
-            key = dict(zip(_SAMPLE, (dataset, target, level, against), strict=True))
-            result, tests, known = (
-                frame[(frame[[*key]] == pd.Series(key)).all(axis=1)] for frame in (metrics, pairs, raters)
-            )
-            title = f"{f'{dataset}, {target}' if several else target}: {level_title(level, against)}"
-            over = {*result["over"].dropna(), *tests["over"].dropna()}
-            title += f" (over {OVER[1]})" if over == {OVER[1]} else ""
-            # Two metrics are one pair, which a sentence says all of.
-            sections.append(Section(title, _block(result, known, names, rank if len(labels) > 2 else None)))
-            if pairwise:
-                rows = [[MEASURES[one["coefficient"]], one["text"]] for one in tests.to_dict("records")]
-                sections.append(Section(f"{title}, pairs", rows_frame(["Coefficient", "Pair"], rows)))
-    signatures = dict(zip(metrics["metric"], metrics["signature"], strict=True))
-    given = OVER[1] in {*metrics["over"], *pairs["over"]}
-    reading = [NOTES["p"] + (", where they are not over contexts, these systems" if given else "")]
-    reading += [NOTES["given"]] if given else []
-    if pairwise:
+    systems = _systems(samples, names)
+    systems = systems.sort_values(["dataset", "rating"], ascending=[True, False], kind="stable", ignore_index=True)
+    against_label = labels[contrasted] if contrasted else None
+    sentence_ = headline(metrics, pairs, names, source=source, correction=correction, against=against_label)
+    # Of systems given, what is claimed is of these.
+    over = {*metrics["over"].dropna(), *(pairs["over"].dropna() if len(pairs) else ())}
+    reading = [NOTES["given"]] if OVER[1] in over else []
+    if len(names) > 1:
         reading.append(f"The interval of a difference leaves out 0 just where its p is below {ALPHA}")
-        reading.append(_corrected(correction, pairs, labels[contrasted] if contrasted else None))
+        reading.append(_corrected(correction, pairs, against_label))
     reading += ["A pair is compared over what both metrics have scored"] if (metrics["coverage"] < 1).any() else []
-    tidy = [metrics, pairs.assign(value=pairs["difference"], correction=correction)]
-    return Table(
-        title="Metrics compared",
-        caption=f"{caption} {LEGEND}" if metrics["loso_halved"].fillna(False).any() else caption,
-        sections=sections,
-        frame=pd.concat([one.reindex(columns=_COLUMNS) for one in tidy if len(one)], ignore_index=True),
-        notes=[
-            *notes,
-            *reading,
-            *left_out_notes(metrics),
-            *(f"{label}: {name.split(':')[1]}, {signatures[name]}" for name, label in names.items() if name in signatures),
-        ],
-    )  # fmt: skip
-
-
-def _chosen(frame: pd.DataFrame, names: Mapping[str, str], coefficients: Sequence[str], **sides: str) -> pd.DataFrame:
-    """Return the rows over all units of some outputs by some coefficients, in their order, with METRIC:OUTPUT of each side."""
-    sided = frame.assign(
-        **{name: frame[f"metric{side}"] + ":" + frame[f"output{side}"] for name, side in sides.items()}
+    inverse = metrics[(metrics["high"] < 0) & (metrics["coefficient"] == coefficients[0])]["label"].unique()
+    reading += (
+        [f"Correlates negatively, so that its low scores are the good ones: {', '.join(inverse)}"]
+        if len(inverse)
+        else []
     )
-    if "grouping" in sided:
-        sided = sided[sided["grouping"] == "pooled"]
-    if "loso_system" in sided:
-        sided = sided.assign(loso_halved=halved(sided))
-    chosen = sided[sided["coefficient"].isin(list(coefficients)) & sided[[*sides]].isin([*names]).all(axis=1)]
-    orders = {"coefficient": list(coefficients), "metric": [*names]}
-    return chosen.sort_values([*orders], key=lambda of: of.map(orders[str(of.name)].index), kind="stable")
+    signatures = dict(zip(metrics["metric"], metrics["signature"], strict=True))
+    of_metrics = [
+        f"{label}: {name.split(':')[-1]}, {signatures[name]}" for name, label in names.items() if name in signatures
+    ]
+    every = [*_folded(not_run or {}, named), *notes, *reading, *left_out_notes(metrics), *of_metrics]
+    whose = "mean human rating" if source == "human" else f"mean rating ({source})"
+    caption = " ".join([f"Correlations with the {whose}.", caption, *([SIMULATED] if source == "simulated" else [])])
+    caption += f" {LEGEND}" if metrics["loso_halved"].fillna(False).any() else ""
+    tidy = [metrics, pairs.assign(value=pairs["difference"])]
+    document = Table(
+        title=sentence_,
+        caption=caption,
+        sections=_sections(metrics, pairs, systems, ceilings(samples), names, correction, against_label),
+        frame=pd.concat([one.reindex(columns=_COLUMNS[:-1]) for one in tidy if len(one)], ignore_index=True).drop(
+            columns="label"
+        ),
+        notes=every,
+    )
+    shown = [name for name in pairs if name not in {"metric_a", "metric_b", "output_a", "output_b", "grouping"}]
+    table = metrics.reindex(columns=[name for name in _COLUMNS if name not in {"minus", "p_adjusted", "correction"}])
+    return Comparison(sentence_, table, systems, pairs[shown], tuple(every), document)
 
 
-def _block(result: pd.DataFrame, raters: pd.DataFrame, names: Mapping[str, str], rank: str | None) -> pd.DataFrame:
+# The headline
+
+
+def headline(
+    metrics: pd.DataFrame,
+    pairs: pd.DataFrame,
+    names: Mapping[str, str],
+    *,
+    source: str = "human",
+    correction: str = "holm",
+    against: str | None = None,
+) -> str:
+    """Say which metric agrees best, by the first block of rows, and what the tests allow to claim of it."""
+    key = metrics.iloc[0][[*_SAMPLE, "coefficient"]]
+    rows, tests = (frame[(frame[key.index] == key).all(axis=1)] for frame in (metrics, pairs))
+    rows = rows[rows["value"].notna()]
+    people = {"human": "people", "simulated": "simulated raters"}.get(source, source)
+    who = people if metrics["target"].nunique() == 1 else f"{people} on {key['target']}"
+    if rows.empty:
+        return f"No metric has a correlation with {who}: all ratings, or all of its scores, are the same."
+    best = rows.iloc[0]
+    noun = {"turn": "response", "dialogue": "dialogue", "system": "system"}[str(key["level"])]
+    what = f"{MEASURES[key['coefficient']]} {number(best['value'], digits=2)}{interval(best['low'], best['high'])}"
+    what += f", {count(best['n'], noun)}{' of these systems' if best['over'] == OVER[1] else ''}"
+    label, others = str(best["label"]), list(rows["label"].iloc[1:])
+    if not best["value"] > 0:
+        return f"No metric agrees with {who}: the highest correlation is that of {label} ({what})."
+    tied = [str(one["label"]) for one in rows.iloc[1:].to_dict("records") if best["value"] - one["value"] < 1e-9]
+    subject, verb = _listed([label, *tied]), "agree" if tied else "agrees"
+    if best["low"] <= 0:
+        claim = f"No agreement with {who} is sure: it is highest for {subject} ({what}), and the interval includes 0"
+    elif pd.isna(best["low"]):
+        why = f": fewer than {FEWEST_DIALOGUES} dialogues or contexts" if tests["p"].isna().all() and len(tests) else ""
+        claim = f"{subject} {verb} {'best ' if others else ''}with {who} in this sample ({what}); no metric has an interval{why}"
+    else:
+        claim = f"{subject} {verb} {'best ' if others else ''}with {who} ({what})"
+    return f"{claim}{_compared(best, rows, tests, names, correction, against)}."
+
+
+def _compared(
+    best: pd.Series,
+    rows: pd.DataFrame,
+    tests: pd.DataFrame,
+    names: Mapping[str, str],
+    correction: str,
+    against: str | None,
+) -> str:
+    """Say from which others the best metric differs significantly, or those that are compared with one."""
+    if len(rows) < 2:
+        return ""
+    over = int(tests["p"].notna().sum())
+    if not over:
+        return "; no difference between metrics could be tested"
+    corrected_ = (
+        f"{_CORRECTED[correction]} over {over} tests" if correction in _CORRECTED else f"{over} tests, not corrected"
+    )
+    ending = f", {corrected_}" if over > 1 else ""
+    significant = (tests["p"] < ALPHA) & (tests["p_adjusted"] < ALPHA)
+    if against:
+        better, worse = (int((significant & (tests[side].map(names) != against)).sum()) for side in ("metric", "minus"))
+        return (
+            f"; of {len(tests)} compared with {against}, {better} significantly better and {worse} worse ({corrected_})"
+        )
+    own = (tests["metric"] == best["metric"]) | (tests["minus"] == best["metric"])
+    other = tests["minus"].where(tests["metric"] == best["metric"], tests["metric"]).map(names)
+    apart = [name for name in rows["label"].iloc[1:] if name in {*other[own & significant]}]
+    same = [name for name in rows["label"].iloc[1:] if name not in apart]
+    p = tests["p_adjusted"].where(own)
+
+    def with_p(of: Sequence[str], which: str) -> str:
+        of_them = p[other.isin(of)].dropna()
+        if of_them.empty:
+            return "not tested"
+        value = p_value(of_them.max() if which == "largest" else of_them.min())
+        return f"{f'{which} ' if len(of_them) > 1 else ''}p {value if value.startswith('<') else f'= {value}'}"
+
+    if not same:
+        than = apart[0] if len(apart) == 1 else f"each of the {len(apart)} others"
+        return f"; it is significantly better than {than} ({with_p(apart, 'largest')}{ending})"
+    than = _listed(same, "or") if len(same) <= _MOST_NAMES else f"{len(same)} of the {len(rows) - 1} others"
+    than = f"any of the {len(same)} others" if not apart and len(same) > 1 else than
+    text_ = f"; it is not significantly better than {than} ({with_p(same, 'smallest')}{ending})"
+    if apart:
+        text_ += f", but than {_listed(apart) if len(apart) <= _MOST_NAMES else f'the {len(apart)} others'}"
+        text_ += f" ({with_p(apart, 'largest')})"
+    return text_
+
+
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    return f"{', '.join(names[:-1])} {word} {names[-1]}" if len(names) > 1 else names[0]
+
+
+def sentence(pair: Mapping[Any, Any], a: str, b: str, tests: int, correction: str = "holm") -> str:
+    """Say what was found of a pair, a being the one with the higher coefficient; no more than its p allows."""
+    difference = number(pair["difference"], digits=2, sign=True) + interval(pair["low"], pair["high"])
+    if pd.isna(pair["p"]):
+        return f"no test of {a} and {b}: {difference}, n = {pair['n']}"
+    result, p = pair["p"] < ALPHA, p_value(pair["p"])
+    tested = f"{difference}, p {p if p.startswith('<') else f'= {p}'}"
+    if tests > 1 and correction in _CORRECTED:
+        lost = ", not significant" if result and not pair["p_adjusted"] < ALPHA else ""
+        tested += f" ({_CORRECTED[correction]}: {p_value(pair['p_adjusted'])}{lost})"
+    if not result:
+        return f"no significant difference between {a} and {b}: {tested}"
+    return f"{a} correlates better than {b}: {tested}"
+
+
+# Tables and notes
+
+
+def _sections(
+    metrics: pd.DataFrame,
+    pairs: pd.DataFrame,
+    systems: pd.DataFrame,
+    raters: pd.DataFrame,
+    names: Mapping[str, str],
+    correction: str,
+    against: str | None,
+) -> list[Section]:
+    """Return the blocks of metrics, the systems, and the blocks of pairs."""
+    raters = raters[(raters["grouping"] == "pooled") & raters["coefficient"].isin(metrics["coefficient"].unique())]
+    raters = raters.groupby([*_SAMPLE, "coefficient"], observed=True)["value"].mean().reset_index()
+    rank = f"rank ({_CORRECTED.get(correction, 'not corrected')})" if len(names) > 2 else None
+    several = metrics["dataset"].nunique() > 1
+    above, below = [], []
+    for key, result in groups(metrics, *_SAMPLE):
+        dataset, target, level, of = key
+        tests, known = (
+            frame[(frame[_SAMPLE] == pd.Series(key, index=_SAMPLE)).all(axis=1)] for frame in (pairs, raters)
+        )
+        title = f"{f'{dataset}, {target}' if several else target}: {level_title(level, of)}"
+        given = {*result["over"].dropna(), *tests["over"].dropna()} == {OVER[1]}
+        title += f" (over {OVER[1]})" if given else ""
+        above.append(Section(title, _block(result, known, rank)))
+        if len(names) > 1:
+            best, which = result.iloc[0], "pairs"
+            if len(names) > _MOST_PAIRED and not against:
+                which = f"pairs with {best['label']} (all: --format csv)"
+                tests = tests[(tests[["metric", "minus"]] == best["metric"]).any(axis=1)]
+            rows = [
+                [
+                    MEASURES[one["coefficient"]],
+                    sentence(one, names[one["metric"]], names[one["minus"]], one["tests"], correction),
+                ]
+                for one in tests.to_dict("records")
+            ]
+            below.append(Section(f"{title}, {which}", rows_frame(["Coefficient", "Pair"], rows)))
+    return [*above, *_of_systems(systems, list(metrics["label"].unique())), *below]
+
+
+def _block(result: pd.DataFrame, raters: pd.DataFrame, rank: str | None) -> pd.DataFrame:
     """Return the rows of metrics, and what one rater reaches; columns without any value are left out."""
-    cells = {"value": _value, "95 % interval": _interval, "without one system": lowest, "p": _p}
+    cells = {"value": _value, "95 % interval": _interval, "without one system": lowest}
     if rank:
         cells[rank] = lambda cell: "–" if pd.isna(cell["rank"]) else f"#{cell['rank']:.0f}"
-    both = pd.concat([result.assign(label=result["metric"].map(names)), raters.assign(label="(one rater)")])
+    both = pd.concat([result, raters.assign(label="(one rater)")])
     both["group"] = both["coefficient"].map(MEASURES)
     made = spread(both, {"label": "Metric"}, "group", cells)
     made = made.loc[:, ~made.isin(["–"]).all()].copy()
@@ -141,30 +384,81 @@ def _interval(cell: Record) -> str:
     return interval(cell["low"], cell["high"]).strip() or "–"
 
 
-def _p(cell: Record) -> str:
-    # Exact if it can be.
-    return p_value(cell["p"] if pd.isna(cell["p_exact"]) else cell["p_exact"])
+def _systems(samples: Sequence[Sample], names: Mapping[str, str]) -> pd.DataFrame:
+    """Return the mean rating of each system with its interval, at the finest rated level, and its mean scores.
+
+    The interval takes dialogues (or contexts) as sampled: those of a system have a common deviation from its mean.
+    """
+    finest: dict[tuple[str, str], Sample] = {}
+    for sample in samples:
+        if not sample.design.average and sample.level == sample.against:
+            finest.setdefault((sample.dataset, sample.target), sample)
+    for sample in samples:
+        finest.setdefault((sample.dataset, sample.target), sample)
+    frames = []
+    for (dataset, target), sample in finest.items():
+        means, codes = system_means(np.vstack([sample.ratings, sample.scores]), sample.design), sample.design.systems
+        ends = np.full((len(sample.systems), 2), np.nan)
+        for system in range(len(sample.systems)):
+            of = codes == system
+            clusters = np.unique(sample.design.dialogues[of], return_inverse=True)[1]
+            apart = np.bincount(clusters, sample.ratings[of] - means[0, system])
+            if len(apart) >= FEWEST_DIALOGUES:
+                error = np.sqrt(len(apart) / (len(apart) - 1) * (apart**2).sum()) / of.sum()
+                ends[system] = means[0, system] + stats.t.ppf([0.025, 0.975], len(apart) - 1) * error
+        columns = {"n": np.bincount(codes), "rating": means[0], "low": ends[:, 0], "high": ends[:, 1]}
+        columns |= {names[":".join(name)]: row for name, row in zip(sample.names, means[1:], strict=True)}
+        frames.append(pd.DataFrame({"dataset": dataset, "target": target, "system_id": sample.systems, **columns}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _of_systems(systems: pd.DataFrame, labels: Sequence[str]) -> list[Section]:
+    """Return the systems, the best first, by each dimension; and the means of some metrics, if there is one dimension."""
+    made = []
+    for (dataset,), frame in groups(systems, "dataset"):
+        cells = {"mean rating": _mean, "95 % interval": _interval}
+        one = frame["target"].nunique() == 1
+        shown = [label for label in labels if label in frame][:_MOST_MEANS] if one else []
+        cells |= {f"mean {label}": lambda cell, label=label: number(cell[label]) for label in shown}
+        order = list(dict.fromkeys(frame["system_id"]))
+        table = spread(frame, {"system_id": "System"}, "target", cells)
+        table = table.loc[order[:_MOST_SYSTEMS], ~table.isin(["–"]).all()]
+        table["", "n"] = frame.groupby("system_id")["n"].max().reindex(table.index).map(count)
+        title = "Systems" if systems["dataset"].nunique() == 1 else f"{dataset}: systems"
+        more = len(order) - len(table)
+        made.append(
+            Section(f"{title}, the best first" + (f" ({more} more: in Python, `.systems`)" if more > 0 else ""), table)
+        )
+    return made
+
+
+def _mean(cell: Record) -> str:
+    return number(cell["rating"], digits=2)
+
+
+def _folded(not_run: Mapping[str, str], named: bool) -> list[str]:
+    """Return the line on what was not run: each metric that a person named, or how many for which reason."""
+    if not not_run:
+        return []
+    if named:
+        return [f"Not run: {'; '.join(f'{name}: {why}' for name, why in not_run.items())}"]
+    by: dict[str, list[str]] = {}
+    for name, why in not_run.items():
+        by.setdefault(why, []).append(name)
+    slow = [f"{of[0]} {why}" for why, of in by.items() if why.startswith("about ")]
+    parts = [
+        f"{count(len(of), 'metric')} {why if why.startswith('whose') else f'({why})'}: {', '.join(of)}"
+        for why, of in by.items()
+        if not why.startswith("about ")
+    ]
+    parts += [f"{', '.join(slow)} (over a minute in all; `--metrics NAME` runs one)"] if slow else []
+    return [f"Not run: {'; '.join(parts)}"]
 
 
 def _corrected(correction: str, pairs: pd.DataFrame, against: str | None) -> str:
     """Say over how many tests p-values were corrected."""
-    if pairs["tests"].max() < 2 or pairs.empty:
+    if pairs.empty or pairs["tests"].max() < 2:
         return "No p is corrected: no block has more than one tested pair by a coefficient"
     which = f"comparisons with {against}, and no others," if against else "all pairs"
-    text = f"{which} of a block and coefficient: {over_tests(pairs['tests'].to_dict())}"
-    return str(NOTES["corrected"][correction].format(text))
-
-
-def sentence(pair: Mapping[Any, Any], a: str, b: str, tests: int, correction: str = "holm") -> str:
-    """Say what was found of a pair, a being the one with the higher coefficient; no more than its p allows."""
-    difference = number(pair["difference"], digits=2, sign=True) + interval(pair["low"], pair["high"])
-    if pd.isna(pair["p"]):
-        return f"no test of {a} and {b}: {difference}, n = {pair['n']}"
-    result, p = pair["p"] < ALPHA, p_value(pair["p"])
-    tested = f"{difference}, p {p if p.startswith('<') else f'= {p}'}"
-    if tests > 1 and correction in _CORRECTED:
-        lost = ", not significant" if result and not pair["p_adjusted"] < ALPHA else ""
-        tested += f" ({_CORRECTED[correction]}: {p_value(pair['p_adjusted'])}{lost})"
-    if not result:
-        return f"no significant difference between {a} and {b}: {tested}"
-    return f"{a} correlates better than {b}: {tested}"
+    tests = f"{which} of a block and coefficient: {over_tests(pairs['tests'].to_dict())}"
+    return str(NOTES["corrected"][correction].format(tests))

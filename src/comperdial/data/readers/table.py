@@ -16,7 +16,7 @@ import pandas as pd
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.core.names import RATED_LEVELS
 from comperdial.data.columns import NAMES, Layout, lay_out, plain, strip_markup
-from comperdial.data.files import read_file
+from comperdial.data.files import File, read_file
 from comperdial.data.own_files import entries, identifier, is_missing, number, shown, spoken, utterances
 from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Row, Scale, Tables
@@ -76,21 +76,32 @@ def read(dataset: str, files: Files, options: Mapping[str, Any] | None = None) -
 
 
 def report(dataset: str, content: Content) -> Content:
-    """Log which columns of a file are not used and which scales are not given, and return its content."""
-    if content.ignored:
-        log.info("%s: columns not used: %s", dataset, ", ".join(map(with_hint, content.ignored)))
+    """Log the notes on a file's content, and return it."""
+    for note in notes(content):
+        log.warning("%s: %s", dataset, note)
+    return content
+
+
+def notes(content: Content, used: Collection[str] = ()) -> list[str]:
+    """Say which columns of a file are not used, which scales are not given, and which dialogues have no response.
+
+    ``used`` are columns without a meaning of ours that the caller uses.
+    """
+    made = []
+    if ignored := [name for name in content.ignored if name not in used]:
+        made.append(f"columns not used: {', '.join(map(with_hint, ignored))}")
     ratings = content.tables["ratings"]
     for name in (name for name, origin in content.scales.items() if origin == "data"):
         rated = ratings.loc[ratings["dimension"] == name, "rating"]
-        problem = "%s: no scale is given for %s: used is the range of the ratings, %g to %g"
-        log.warning(problem, dataset, name, rated.min(), rated.max())
+        used = f"used is the range of the ratings, {rated.min():g} to {rated.max():g}"
+        made.append(f"no scale is given for {name}: {used}")
     whole, responses = ratings[ratings["level"] == "dialogue"], content.tables["responses"]
     dialogues = responses["context_id"].map(content.tables["contexts"].set_index("context_id")["dialogue_id"])
     answered = set(zip(dialogues, responses["system_id"], strict=True))
     if lost := set(zip(whole["item_id"], whole["system_id"], strict=True)) - answered:
-        problem = "%s: %d rated dialogues have no response in the file, the first: %s by %s"
-        log.warning(problem, dataset, len(lost), *min(lost))
-    return content
+        item, system = min(lost)
+        made.append(f"{len(lost)} rated dialogues have no response in the file, the first: {item} by {system}")
+    return made
 
 
 class Rated(NamedTuple):
@@ -136,12 +147,14 @@ def with_hint(column: str) -> str:
     return f"{column} (did you mean {meant}?)" if meant else column
 
 
-def read_content(dataset: str, path: str | Path, options: Mapping[str, Any] | None = None) -> Content:
+def read_content(
+    dataset: str, path: str | Path, options: Mapping[str, Any] | None = None, file: File | None = None
+) -> Content:
     """Read one CSV, JSONL or Parquet file of rated responses, whose columns are :data:`COLUMNS`.
 
     ``docs/adding-a-dataset.md`` says what is taken for what a file leaves out. Options: ``columns``, our name -> the file's
     (for ``rating`` it may be a list of columns, one a dimension), and ``scale``, ``[low, high]`` or dimension ->
-    ``[low, high]``.
+    ``[low, high]``. ``file`` is what the file holds, if it has been read; ``path`` is then what messages call it.
 
     Raises
     ------
@@ -151,7 +164,7 @@ def read_content(dataset: str, path: str | Path, options: Mapping[str, Any] | No
         When an option is wrong.
     """
     path, options = Path(path), options or {}
-    layout = _read(path, options)
+    layout = _read(path, options, file)
     frame, dimensions = layout.frame, layout.dimensions
     if frame.empty:
         raise SchemaError("no records", where=str(path), expected="one record a rating, or one a response")
@@ -181,7 +194,7 @@ def read_content(dataset: str, path: str | Path, options: Mapping[str, Any] | No
 # Columns
 
 
-def _read(path: Path, options: Mapping[str, Any]) -> Layout:
+def _read(path: Path, options: Mapping[str, Any], file: File | None = None) -> Layout:
     """Return a file's records under our names, and its columns of ratings with the dimension of each."""
     for name in options:
         if name not in _OPTIONS:
@@ -190,7 +203,7 @@ def _read(path: Path, options: Mapping[str, Any]) -> Layout:
     if not isinstance(columns, Mapping):
         expected = "our name -> the file's, such as {response: reply, rating: [warmth, humour]}"
         raise ConfigError(f"columns is {shown(columns)}", where=f"options of {path}", expected=expected)
-    layout = lay_out(read_file(path, options.get("sheet")), path, columns, options.get("labels"))
+    layout = lay_out(file or read_file(path, options.get("sheet")), path, columns, options.get("labels"))
     if options.get("strip_markup"):
         strip_markup(layout)
     return layout

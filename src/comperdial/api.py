@@ -1,0 +1,549 @@
+"""The library: read rated responses, score them, and see what agrees with the ratings; pandas in, pandas out.
+
+Parameters have the names and the meaning of the command line's options (docs/command-line.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from comperdial import evaluation, schema
+from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.core.names import LEVELS, Output, output_name, plain_name
+from comperdial.data.columns import plain
+from comperdial.evaluation import aggregate, results
+from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
+from comperdial.evaluation.options import Options, analysed, parsed_subset
+from comperdial.evaluation.rated_data import (
+    NOTHING,
+    UNIT,
+    Data,
+    column_scores,
+    judge_scores,
+    of_judge,
+    read_data,
+)
+from comperdial.evaluation.samples import Sample, Tables
+from comperdial.metrics import Metric, create, kinds
+from comperdial.metrics.named import Entries, metric_named, read_entries, suited_to
+from comperdial.metrics.scoring import score_many
+from comperdial.models.encoder import STORE_VARIABLE
+from comperdial.report.compared import Comparison, comparison
+from comperdial.report.ranking import Correction
+from comperdial.stats import OF_SYSTEMS, Measure
+from comperdial.stats.design import FEWEST_SAMPLED
+
+log = logging.getLogger(__name__)
+
+Paths = str | Path | Sequence[str | Path]
+Source = Data | str | Path | pd.DataFrame
+
+COSTS = Path(__file__).with_name("metrics") / "local_costs.csv"
+# Seconds of processor time that all metrics together may take without being named; a model takes some to be loaded.
+_MOST_SECONDS, _LOADING = 60, 3
+_NO_MODEL = "whose models are missing (`comperdial doctor`)"
+
+
+def read(
+    source: str | Path | pd.DataFrame,
+    columns: Mapping[str, Any] | None = None,
+    scale: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+    labels: Mapping[str, float] | None = None,
+    lower_is_better: Sequence[str] = (),
+    sheet: str | None = None,
+    strip_markup: bool = False,
+) -> Data:
+    """Read responses with the ratings of people and judges.
+
+    Parameters
+    ----------
+    source
+        A CSV, TSV, JSON, JSONL, Parquet or Excel file, a frame of the same columns, or a folder of our tables.
+    columns
+        Our names of columns -> the file's: ``{"response": "reply", "rating": ["warmth", "humour"]}``.
+    scale
+        The lowest and the highest rating possible, or those of each dimension.
+    labels
+        Numbers of labels: ``{"Yes": 1, "No": 0}``.
+    lower_is_better
+        Dimensions of which low ratings are good.
+    sheet
+        Which sheet of a workbook; default: all with the same columns.
+    strip_markup
+        Whether HTML tags, entities and error marks are removed from texts.
+
+    Returns
+    -------
+    Data
+        The tables ``responses``, ``ratings``, ``contexts`` and ``systems``, the ``scores`` that are columns of the file, and
+        ``notes`` on how it was read.
+
+    Raises
+    ------
+    ComperdialError
+        When a column is missing or ambiguous: the message has a map to paste.
+
+    Examples
+    --------
+    >>> import comperdial, pandas as pd
+    >>> frame = pd.DataFrame({"model": ["a", "b"], "answer": ["I like tea.", "No."], "rating": [5, 1]})
+    >>> comperdial.read(frame, scale=[1, 5])
+    2 responses, 2 ratings, 2 systems
+    """
+    options = {
+        "columns": columns, "scale": scale, "labels": labels, "lower_is_better": list(lower_is_better), "sheet": sheet,
+        "strip_markup": strip_markup,
+    }  # fmt: skip
+    return read_data(source, {name: value for name, value in options.items() if value})
+
+
+def score(
+    data: Source,
+    metrics: str | Sequence[str],
+    *,
+    params: str | Path | None = None,
+    embeddings: str | Path | None = None,
+) -> pd.DataFrame:
+    """Score responses, rated or not.
+
+    Parameters
+    ----------
+    data
+        What :func:`read` returns, or a file or frame with the column ``response`` and what the metrics need of ``references``,
+        ``history`` and ``facts``.
+    metrics
+        Kinds of metrics or names of ``params.yaml``; options may follow, as in ``bleu,text=raw``.
+    params, embeddings
+        Another file of names; and a folder in which vectors are kept.
+
+    Returns
+    -------
+    DataFrame
+        Table ``scores``: dataset, level, item_id, system_id, metric, output, value, cut, signature. Responses that lack what a
+        metric needs are absent, and counted in the log, which also names metrics that cannot run here.
+
+    Raises
+    ------
+    MissingResourceError
+        When no metric can run.
+
+    Examples
+    --------
+    >>> import comperdial, pandas as pd
+    >>> frame = pd.DataFrame({"response": ["i like green tea", "no"], "reference": ["i like tea", "yes"]})
+    >>> comperdial.score(frame, ["f1", "chrf"])[["item_id", "metric", "value"]].round(2)
+      item_id metric  value
+    0       1     f1   0.86
+    1       2     f1   0.00
+    2       1   chrf   0.68
+    3       2   chrf   0.00
+    """
+    entries = read_entries(params)
+    chosen = {name: metric_named(name, entries) for name in ([metrics] if isinstance(metrics, str) else metrics)}
+    data = data if isinstance(data, Data) else read_data(data, rated=False)
+    scores, not_run, unsuited = _score(chosen, data, embeddings)
+    name_not_run(not_run, chosen.keys() - unsuited)
+    name_not_run(unsuited)
+    return scores
+
+
+def correlate(
+    scores: pd.DataFrame | Paths,
+    ratings: Data | pd.DataFrame | Paths,
+    *,
+    contexts: str | Path | None = None,
+    source: str | None = None,
+    level: Sequence[str] = LEVELS,
+    subset: Sequence[str] = (),
+    missing: Literal["left-out", "worst"] = "left-out",
+    resamples: int = 1000,
+    seed: int = 2024,
+) -> pd.DataFrame:
+    """Correlate scores with ratings, by every level and dimension.
+
+    Parameters
+    ----------
+    scores, ratings
+        Tables of these names, or frames or files with context_id (or dialogue_id), system_id and ``value`` or ``rating``;
+        ratings may be what :func:`read` returns.
+    contexts
+        Which dialogue a context belongs to: without it, each is a dialogue of its own.
+    source
+        Whose ratings; default: people's, or those of the only source.
+    level, subset, missing
+        Levels; only units that have ``COLUMN=VALUE``; whether a unit without a score is left out, or has the lowest.
+    resamples, seed
+        For intervals; with 0 resamples there are values alone.
+
+    Returns
+    -------
+    DataFrame
+        Table ``correlations``: value, interval, p and n by level, dimension, grouping, metric, output and coefficient.
+
+    Examples
+    --------
+    >>> import comperdial, pandas as pd
+    >>> frame = pd.DataFrame({"system": list("abc"), "response": ["tea", "green tea", "a tea"], "reference": "a tea",
+    ...                       "rating": [2, 3, 5]})
+    >>> data = comperdial.read(frame)
+    >>> found = comperdial.correlate(comperdial.score(data, "chrf"), data, level=["turn"])
+    >>> found.query("grouping == 'pooled'")[["coefficient", "value", "n"]].round(2)
+      coefficient  value  n
+    0     pearson   0.98  3
+    1    spearman   1.00  3
+    2     kendall   1.00  3
+    """
+    made = _scores(scores)
+    data = _rated(ratings if isinstance(ratings, Data) else None, ratings, contexts, made)
+    made = _named(made, data.ratings)
+    tables = data.tables(made, _source(data, source))
+    options = Options(parsed_subset(subset), missing)
+    return results.correlate(tables, levels=level, options=options, resamples=resamples, seed=seed).correlations
+
+
+def compare(
+    data: Source | None = None,
+    metrics: str | Sequence[str] | None = None,
+    scores: pd.DataFrame | Paths | None = None,
+    *,
+    against: str | None = None,
+    params: str | Path | None = None,
+    ratings: pd.DataFrame | Paths | None = None,
+    contexts: str | Path | None = None,
+    source: str | None = None,
+    level: Sequence[str] = (),
+    target: Sequence[str] = (),
+    coefficient: Sequence[Measure] = ("spearman", "pearson"),
+    subset: Sequence[str] = (),
+    missing: Literal["left-out", "worst"] = "left-out",
+    correction: Correction = "holm",
+    systems: Literal["sampled", "fixed"] = "sampled",
+    resamples: int = 1000,
+    seed: int = 2024,
+    embeddings: str | Path | None = None,
+) -> Comparison:
+    """See which metric or judge agrees best with the ratings, and whether others are significantly worse.
+
+    Judges in the data (columns such as ``gpt4_score``, ratings by another ``source``) are compared without being named.
+
+    Parameters
+    ----------
+    data
+        What :func:`read` returns, or what it takes; with ``ratings``, responses alone.
+    metrics
+        Kinds of metrics, names of ``params.yaml``, both maybe with an output (``bleu:bleu-1``), or columns of the file. Default,
+        without ``scores``: all with a main output that can run here, within a minute in all.
+    scores
+        Scores of any program: table ``scores``, or frames or files with context_id, system_id and value.
+    against
+        A metric that each other one is compared with, and no others with each other.
+    params, embeddings
+        As in :func:`score`.
+    ratings, contexts, source, level, subset, missing, resamples, seed
+        As in :func:`correlate`.
+    target, coefficient
+        Rated dimensions (default: all), and coefficients, the first of which decides the order.
+    correction, systems
+        Of p-values, over all pairs of a level, dimension and coefficient; and ``fixed`` if the systems are those of interest.
+
+    Returns
+    -------
+    Comparison
+        ``headline``, a sentence that claims what the tests allow; frames ``table``, ``systems`` and ``pairs``; and ``notes``.
+
+    Raises
+    ------
+    ComperdialError
+        When there are no ratings, a name is unknown, or no metric has scores.
+
+    Examples
+    --------
+    >>> import comperdial, pandas as pd
+    >>> frame = pd.DataFrame({
+    ...     "context_id": [n for n in range(8) for _ in "abc"],
+    ...     "system": list("abc") * 8,
+    ...     "response": ["i like green tea", "tea", "what"] * 8,
+    ...     "reference": "i like tea",
+    ...     "rating": [5, 3, 1, 4, 2, 2, 5, 4, 1, 4, 3, 2] * 2,
+    ... })
+    >>> found = comperdial.compare(frame, ["f1"])
+    >>> found.headline
+    """
+    form = {"caption": f"{resamples} resamples, seed {seed}.", "correction": correction}
+    ready = schema.empty("scores") if scores is None else _scores(scores)
+    data = _rated(data, ratings, contexts, ready)
+    source = _source(data, source)
+    judged, apart = judge_scores(data, source)
+    judged = pd.concat([one for one in (data.scores, judged) if len(one)] or [judged], ignore_index=True)
+    judges = sorted(judged["metric"].unique())
+    entries, count = read_entries(params), len(data.responses)
+    texts = [metrics] if isinstance(metrics, str) else list(metrics or ())
+    not_run: dict[str, str] = {}
+    if not texts and scores is None:
+        texts, not_run = default_metrics(entries, count) if count else ([], {})
+    choice = _Choice(data, ready, judges, entries)
+    for text in [*([against] if against else []), *texts]:
+        choice.add(text)
+    contrasted = next(iter(choice.labels)) if against else None
+    if not {*choice.named} & {*ready["metric"]}:
+        for name in dict.fromkeys(ready["metric"]):
+            choice.add(str(name))
+    choice.labels |= {(name, "score"): name for name in judges}
+    scored, more, unsuited = _score(choice.metrics, data, embeddings)
+    if metrics and not ready["metric"].size and not judges and not choice.columns:
+        name_not_run(more | unsuited, choice.metrics, quiet=True)
+    not_run |= {
+        name: _NO_MODEL if not metrics and choice.metrics[name].unavailable() else why for name, why in more.items()
+    }
+    not_run |= unsuited | apart
+    columns, lines = (
+        column_scores(data.attributes, choice.columns, "the file") if choice.columns else (ready.iloc[:0], [])
+    )
+    frames = [one for one in (_named(ready, data.ratings), columns, judged, scored) if len(one)]
+    if not frames:
+        why = "; ".join(f"{name}: {why}" for name, why in not_run.items()) or "no metrics"
+        raise ConfigError(
+            f"nothing to compare: {why}", expected="a metric that can score the responses, a judge, or scores"
+        )
+    tables = data.tables(pd.concat(frames, ignore_index=True), source)
+    options = Options(parsed_subset(subset), missing, systems)
+    samples, notes = _samples(tables, options, level, target, coefficient, judges, [*choice.labels])
+    there = {name for sample in samples for name in sample.names}
+    for name, label in choice.labels.items():
+        if name not in there and name[0] not in not_run:
+            not_run[label] = "no rated response has a score"
+    if contrasted and (contrasted not in there or len(there) < 2):
+        why = not_run.get(str(against)) or not_run.get(contrasted[0]) or "no other metric has scores"
+        raise ConfigError(f"{against}: {why}", where="--against", expected="a metric that has scores, and others")
+    detail = evaluation.Detail.named(None, None, resamples, seed, only=list(coefficient))
+    values, tests = evaluation.evaluate(samples, detail=detail)
+    return comparison(
+        values,
+        tests,
+        samples,
+        {name: label for name, label in choice.labels.items() if name in there},
+        list(coefficient),
+        source=source,
+        contrasted=contrasted,
+        not_run=not_run,
+        named=bool(metrics),
+        notes=[*data.notes, *lines, *notes],
+        **form,
+    )
+
+
+class _Choice:
+    """What is compared: metrics to run, columns of the file, and by (metric, output) what a person called it."""
+
+    def __init__(self, data: Data, ready: pd.DataFrame, judges: Collection[str], entries: Entries) -> None:
+        self.metrics: dict[str, Metric] = {}
+        self.columns: list[str] = []
+        self.labels: dict[Output, str] = {}
+        self.named: dict[str, str] = {}
+        self._ready = {str(name): rows for name, rows in ready.groupby("metric")}
+        self._judges = {plain(name): name for name in judges}
+        own = [] if data.attributes is None else [str(name) for name in data.attributes.columns.drop(UNIT)]
+        self._own = {plain(name): name for name in own}
+        self._entries, self._can_score = entries, len(data.responses) > 0
+
+    def add(self, text: str) -> None:
+        """Add what a text names: scores that are ready, a judge, a metric or a column."""
+        name, output = (text, "") if text in self._ready else output_name(text, "")
+        self.named[name] = text
+        if name in self._ready:
+            outputs = _outputs(self._ready[name], is_named=bool(output))
+        elif judge := self._judges.get(plain(name)):
+            name = text = judge
+            outputs = ["score"]
+        else:
+            try:
+                metric = metric_named(name, self._entries)
+                outputs = list(metric.outputs)
+                if not self._can_score:
+                    problem, hint = f"nothing to score with {name!r}", f"--scores has: {', '.join(self._ready)}"
+                    raise ConfigError(problem, expected="a file or folder of responses", hint=hint)
+                self.metrics.setdefault(name, metric)
+            except UnknownNameError as error:
+                if plain(name) not in self._own:
+                    there = {
+                        "--scores has": self._ready,
+                        "columns of the file that may be compared": self._own.values(),
+                    }
+                    more = "; ".join(f"{what}: {', '.join(names)}" for what, names in there.items() if names)
+                    hint = f"{error.hint or ''} {more}".strip() or None
+                    raise ConfigError(error.problem, expected=error.expected, hint=hint) from None
+                # A column may be named with the output that notes call it by: gpt4_score:score.
+                name = text = self._own[plain(name)]
+                outputs = ["score"]
+                self.columns += [] if name in self.columns else [name]
+        if output and output not in outputs:
+            raise UnknownNameError(f"output of metric {name!r}:", output, outputs)
+        self.labels.setdefault((name, output or outputs[0]), text)
+
+
+def _outputs(scores: pd.DataFrame, *, is_named: bool) -> list[str]:
+    """Return the outputs of a metric in a table of scores; the main one alone if none is named."""
+    there = sorted(scores["output"].unique())
+    if is_named:
+        return there
+    kind = str(scores["signature"].iloc[0]).partition("|")[0]
+    main = list(create(kind).outputs[:1]) if kind in kinds() else there
+    if len(main) > 1 or main[0] not in there:
+        problem = f"metric {scores['metric'].iloc[0]!r} has the outputs {', '.join(there)}"
+        raise ConfigError(problem, where="--scores", expected="the ones to compare, as --metrics METRIC:OUTPUT")
+    return main
+
+
+def default_metrics(entries: Entries, responses: int) -> tuple[list[str], dict[str, str]]:
+    """Choose metrics for so many responses: main outputs of what can run here, the cheapest first, within a minute in all.
+
+    Returns METRIC or METRIC:OUTPUT of each, and why others are left out. Metrics of single data sets do not count.
+    """
+    costs = pd.read_csv(COSTS).dropna(subset=["seconds"])
+    each = dict(zip(costs["metric"], costs["seconds"] / 1000, strict=True))
+    timed: list[tuple[float, str, Mapping[str, Any], Metric]] = []
+    left_out = {}
+    for name, entry in entries.items():
+        if not entry.get("main") or entry.get("datasets") or entry.get("apart"):
+            continue
+        metric = metric_named(name, entries)
+        if metric.unavailable():
+            left_out[name] = _NO_MODEL
+        elif name not in each and metric.runs_model:
+            left_out[name] = "nobody has measured how long it takes"
+        else:
+            seconds = each.get(name, 0.0) * responses + _LOADING * (metric.runs_model or metric.keeps_vectors)
+            timed.append((seconds, name, entry, metric))
+    names, total = [], 0.0
+    for seconds, name, entry, metric in sorted(timed, key=lambda one: one[0]):
+        total += seconds
+        if total > _MOST_SECONDS:
+            left_out[name] = f"about {max(1, seconds / 60):,.0f} min"
+            continue
+        main = [entry["main"]] if isinstance(entry["main"], str) else entry["main"]
+        names += [name if output == metric.outputs[0] else f"{name}:{output}" for output in main]
+    return names, left_out
+
+
+def _score(
+    chosen: Mapping[str, Metric], data: Data, embeddings: str | Path | None
+) -> tuple[pd.DataFrame, dict[str, str], dict[str, str]]:
+    """Return scores; why metrics that suit the responses were not run; and why others do not suit them."""
+    if not chosen:
+        return schema.empty("scores"), {}, {}
+    if embeddings:
+        os.environ[STORE_VARIABLE] = str(embeddings)
+    suited, unsuited = suited_to(chosen, [data.batch])
+    return *score_many(suited, [(data.responses, data.batch)]), unsuited
+
+
+def name_not_run(not_run: Mapping[str, str], chosen: Collection[str] = (), *, quiet: bool = False) -> None:
+    """Log which metrics were not run (unless ``quiet``); an error if those are all that were chosen."""
+    if not_run and len(not_run) == len(chosen):
+        problem = "; ".join(f"{name}: {why}" for name, why in not_run.items())
+        raise MissingResourceError(f"no metric could be run: {problem}")
+    for name, why in () if quiet else not_run.items():
+        log.warning("%s: not run: %s", name, why)
+
+
+def _samples(
+    tables: Tables,
+    options: Options,
+    level: Sequence[str],
+    target: Sequence[str],
+    coefficient: Sequence[str],
+    judges: Sequence[str],
+    names: Sequence[Output],
+) -> tuple[list[Sample], list[str]]:
+    """Return the samples of what is compared, each judge with one output, and notes on what was left out of them."""
+    samples, notes = analysed(tables, options, levels=list(level) or LEVELS, targets=list(target) or None)
+    made = []
+    for sample in samples:
+        judged = {name: (judge, "score") for judge in judges if (name := of_judge(sample, judge))}
+        part = sample.only([*judged, *(name for name in names if name[0] not in judges)])
+        made += [replace(part, names=tuple(judged.get(name, name) for name in part.names))] if part.names else []
+    few = [sample for sample in made if sample.level == "system" and len(sample.systems) < FEWEST_SAMPLED]
+    if few and len(few) < len(made) and not level:
+        made = [sample for sample in made if sample not in few]
+        count = f"{len(few[0].systems)} system{'s' * (len(few[0].systems) > 1)}"
+        notes.append(f"System level is left out: {count}, and nothing can be tested below {FEWEST_SAMPLED}")
+    of_systems = ", ".join(name for name in coefficient if name in OF_SYSTEMS)
+    if not {*coefficient} - {*OF_SYSTEMS}:
+        made = [sample for sample in made if sample.design.average]
+    if of_systems:
+        here = any(sample.design.average for sample in made)
+        notes.append(f"{of_systems}: of pairs of systems, {'at system level alone' if here else 'which is not here'}")
+    if not made:
+        problem = f"{of_systems}: no system level" if of_systems else "nothing that was scored was rated"
+        expected = "three systems or more, and the level `system`" if of_systems else "scores of rated responses"
+        raise ConfigError(problem, where="--coefficient" if of_systems else None, expected=expected)
+    if any(map(is_narrow, made)):
+        what = f"there are fewer than {FEWEST_DIALOGUES} dialogues or contexts"
+        notes.append(f"No interval and no test of a difference where {what}")
+    return made, notes
+
+
+def _rated(data: Source | None, ratings: Any, contexts: str | Path | None, scores: pd.DataFrame) -> Data:  # noqa: ANN401
+    """Return data with the ratings that are given, or its own."""
+    if not isinstance(data, Data):
+        data = NOTHING if data is None else read_data(data, rated=ratings is None)
+    datasets = {*data.responses["dataset"], *scores["dataset"]} - {aggregate.UNNAMED}
+    dataset = datasets.pop() if len(datasets) == 1 else None
+    if isinstance(ratings, pd.DataFrame):
+        low, high = ratings["rating"].min(), ratings["rating"].max()
+        defaults = {"dataset": dataset or "data", "annotator_id": "1", "position": None, "dimension": "rating"}
+        defaults |= {"source": "human", "scale_min": low, "scale_max": high}
+        data = replace(data, ratings=_completed(ratings, "ratings", defaults))
+    elif isinstance(ratings, Data):
+        data = ratings
+    elif ratings:
+        data = replace(data, ratings=aggregate.read_ratings_of(_paths(ratings), dataset=dataset))
+    if contexts:
+        data = replace(data, contexts=aggregate.read_contexts(contexts, dataset=dataset))
+    if data.ratings.empty:
+        raise ConfigError("no ratings", expected="a column `rating` beside the responses, or --ratings")
+    return data
+
+
+def _source(data: Data, source: str | None) -> str:
+    if source:
+        return source
+    return data.sources[0] if len(data.sources) == 1 else "human"
+
+
+def _scores(scores: pd.DataFrame | Paths) -> pd.DataFrame:
+    if not isinstance(scores, pd.DataFrame):
+        return aggregate.read_scores(_paths(scores), unnamed=True)
+    defaults = {"dataset": aggregate.UNNAMED, "metric": "score", "output": "score", "cut": 0}
+    return _completed(scores, "scores", defaults | {"signature": "computed elsewhere"})
+
+
+def _completed(frame: pd.DataFrame, name: str, defaults: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a frame of a few columns as one of our tables."""
+    level = "dialogue" if "dialogue_id" in frame and "context_id" not in frame else "turn"
+    frame = frame.rename(columns={"dialogue_id" if level == "dialogue" else "context_id": "item_id"})
+    missing = {column: value for column, value in (defaults | {"level": level}).items() if column not in frame}
+    frame = frame.assign(**missing).reindex(columns=schema.table(name).columns)
+    names = [column for column in ("dataset", "item_id", "system_id", "annotator_id") if column in frame]
+    frame[names] = frame[names].map(plain_name)
+    return schema.validate(frame, name, where=f"the frame of {name}")
+
+
+def _paths(paths: Paths) -> list[str | Path]:
+    return [paths] if isinstance(paths, str | Path) else list(paths)
+
+
+def _named(scores: pd.DataFrame, ratings: pd.DataFrame) -> pd.DataFrame:
+    """Return scores with a data set: those that name none are of the only one that was rated."""
+    datasets = sorted({*ratings["dataset"]})
+    if aggregate.UNNAMED in {*scores["dataset"]} and len(datasets) > 1:
+        problem = f"scores without a column 'dataset', and ratings of {', '.join(datasets)}"
+        raise ConfigError(problem, where="--scores", expected="the column, where several data sets were rated")
+    return scores.assign(dataset=scores["dataset"].replace(aggregate.UNNAMED, datasets[0]))
