@@ -111,8 +111,9 @@ def plan(
     """How many votes it takes to find a win rate."""
     from comperdial.stats.win_rate import votes_needed
 
+    not_even = "a share between 0 and 1, not within 0.01 of one half"
     for name, value, valid, expected in (
-        ("win-rate", win_rate, 0.01 <= abs(win_rate - 0.5) < 0.5, "a share of 0 to 1, not within 0.01 of one half"),
+        ("win-rate", win_rate, 0.01 <= abs(win_rate - 0.5) < 0.5, not_even),
         ("power", power, 0 < power < 1, "a share between 0 and 1"),
         ("alpha", alpha, 0 < alpha < 1, "a share between 0 and 1"),
         ("ties", ties, 0 <= ties < 1, "a share of 0 or more and below 1"),

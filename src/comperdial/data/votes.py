@@ -251,9 +251,10 @@ def read_votes(
     dialogues = _pair(list(frame.columns), ("dialogue_id", "conversation_id"))
     rows: list[dict[str, Any]] = []
     left_out = 0
-    for name, (rater, question, judge) in _readable(frame, choices, systems, read).items():
-        for place, cell in enumerate(frame[name]):
-            one, other = systems[0][place], systems[1][place]
+    voted = _readable(frame, choices, systems, read)
+    for place, row in enumerate(frame[[*voted]].itertuples(index=False, name=None)):
+        one, other = systems[0][place], systems[1][place]
+        for (name, (rater, question, judge)), cell in zip(voted.items(), row, strict=True):
             if is_missing(cell):
                 continue
             if not one or not other or one == other:
