@@ -293,6 +293,18 @@ def test_markup_is_counted_and_removed_on_request(tmp_path):
         ),
         ("response_a,response_b,preference\none,two,A\none,two,B\none,two,tie\n", ["first", "second", "tie"]),
         ("generator_1,generator_2,preference\nx,y,1.2\nx,y,1.9\nx,y,1.5\n", ["first", "second", "tie"]),
+        (
+            "prompt,model_a,model_b,winner_model_a,winner_model_b,winner_tie\np,x,y,1,0,0\nq,x,y,0,0,1\n",
+            ["first", "tie"],
+        ),
+        ("left,right,winner\nx,y,left\ny,x,tie\nx,y,y\n", ["first", "tie", "second"]),
+        ("winner,loser\nx,y\ny,x\n", ["first", "first"]),
+        ("question,response_0,response_1,better_response_id\nq,one,two,0\nr,one,two,1\n", ["first", "second"]),
+        ("id,bot1,bot2,who_won\n1,x,y,bot1\n2,x,y,[[B]]\n3,x,y,A>>B\n", ["first", "second", "first"]),
+        (
+            "id,Model A,Model B,Verdict\n1,x,y,Model B is better\n2,x,y,A=B\n3,x,y,Both are good\n",
+            ["second", "tie", "tie"],
+        ),
     ],
 )
 def test_votes(tmp_path, content, choices):
@@ -311,7 +323,60 @@ def test_votes_that_are_not_clear(tmp_path):
     frame, notes = read_votes(read_file(path), path, {"0": "first", "1": "second"})
     assert frame["choice"].tolist() == ["first", "second"]
     assert frame["source"].tolist() == ["gpt-4", "gpt-4"]
-    assert notes == ["no column names what was answered: each row is a pair of its own"]
+    assert notes == [
+        "no column names what was answered: each row is a pair of its own",
+        "votes of judges, not of people: gpt-4",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "votes"),
+    [
+        (
+            "winner,gpt4_choice,judge_winner,winner_reason",
+            "A,B,tie,because",
+            [("1", "human", "first"), ("gpt4", "gpt4", "second"), ("judge", "judge", "tie")],
+        ),
+        (
+            "annotator1_choice,annotator2_choice",
+            "A,B",
+            [("annotator1", "human", "first"), ("annotator2", "human", "second")],
+        ),
+        ("fluency_preference,coherence_preference", "A,B", [("1", "fluency", "first"), ("1", "coherence", "second")]),
+    ],
+)
+def test_whose_votes_columns_hold(tmp_path, header, cells, votes):
+    path = written(tmp_path, "votes.csv", f"question_id,model_a,model_b,{header}\n1,x,y,{cells}\n")
+    frame, _ = read_votes(read_file(path), path)
+    column = "question" if "fluency" in header else "source"
+    assert list(frame[["annotator_id", column, "choice"]].itertuples(index=False, name=None)) == votes
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "message"),
+    [
+        ("chosen,rejected\nsome text,other text\n", {}, "chosen and rejected, without their systems"),
+        ("model_a,model_b,label\nx,y,1\nx,y,-2\n", {}, "record 3: .*not clear: -2, 1;"),
+        ("one,two,best of both\nx,y,1\n", {}, r"no votes between two.*one, two, best of both.*--columns"),
+        ("one,two,vote\nx,y,1\n", {"winner": "vote"}, "unknown column 'winner'"),
+        ("one,two,vote\nx,y,1\n", {"choice": "votes"}, "no column 'votes'"),
+    ],
+)
+def test_what_is_no_vote_gets_a_message(tmp_path, content, columns, message):
+    path = written(tmp_path, "votes.csv", content)
+    with pytest.raises(ComperdialError, match=message):
+        read_votes(read_file(path), path, columns=columns)
+
+
+def test_votes_with_columns_as_the_user_says(tmp_path):
+    path = written(tmp_path, "votes.csv", "one,two,best of both,said\nx,y,1,ann\nx,y,2,gpt\nx,x,1,bob\n")
+    columns = {"first_system_id": "one", "second_system_id": "two", "choice": "best of both", "annotator_id": "said"}
+    frame, notes = read_votes(read_file(path), path, columns=columns)
+    assert frame[["annotator_id", "source", "choice"]].to_numpy().tolist() == [
+        ["ann", "human", "first"],
+        ["gpt", "gpt", "second"],
+    ]
+    assert "1 votes left out: their two systems are the same, or one has no name" in notes
 
 
 def test_an_export_of_label_studio(tmp_path):

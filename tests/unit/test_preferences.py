@@ -283,3 +283,53 @@ def test_intervals_of_strengths_cover_where_one_nearly_always_wins():
 def test_systems_that_never_met_are_ranked_by_what_links_them(tmp_path):
     result = many(tmp_path, [("a", "b")] * 40 + [("b", "a")] * 4 + [("b", "c")] * 40 + [("c", "b")] * 4)
     assert result.loc[["a", "b", "c"], "rank"].tolist() == [1, 2, 3]
+
+
+def test_groups_that_no_vote_links_are_analysed_one_by_one(tmp_path, capsys):
+    result = many(tmp_path, [("a", "b")] * 12 + [("b", "a")] + [("x", "y"), ("y", "z")])
+    assert result["group"].to_dict() == {"x": 1, "y": 1, "z": 1, "a": 2, "b": 2}
+    assert result.loc[["a", "b"], "rank"].tolist() == [1, 2]
+    assert result.loc[["x", "y", "z"], "rank"].tolist() == [1, 1, 1]
+    assert "No vote links these groups, so strengths and ranks only compare" in capsys.readouterr().out
+
+
+def agreement(folder, content, *options):
+    (folder / "votes.csv").write_text(content)
+    assert main(["preferences", str(folder / "votes.csv"), "--output", str(folder / "out"), *options]) == 0
+    return pd.read_csv(folder / "out/judges.csv").set_index("source")
+
+
+def test_judges_are_rows_next_to_people(tmp_path, capsys):
+    """Whether they are columns, or rows of another rater with the two systems in another order."""
+    people = {"1": "AAB", "2": "ABt", "3": "BBB", "4": "ttt", "5": "AAA"}
+    judge = {"1": "A", "2": "t", "3": "A", "4": "t", "5": "A"}
+    said = {"A": "model_a", "B": "model_b", "t": "tie"}
+    wide = ["question_id,model_a,model_b,rater1_choice,rater2_choice,rater3_choice,gpt4_choice"]
+    wide += [f"{n},x,y,{','.join(said[one] for one in [*people[n], judge[n]])}" for n in people]
+    result = agreement(tmp_path, "\n".join(wide))
+    # Majorities: A, tie (no choice has most votes), B, tie, A.
+    assert result.loc["gpt4", ["votes", "pairs", "strict"]].tolist() == [5, 5, 3]
+    assert result.loc["gpt4", "accuracy"] == pytest.approx(2 / 3, abs=1e-6)
+    assert result.loc["gpt4", "accuracy_ties"] == pytest.approx(4 / 5)
+    # Expected by chance: (2 * 3 + 2 * 2 + 1 * 0) / 25.
+    assert result.loc["gpt4", "kappa"] == pytest.approx((0.8 - 0.4) / 0.6, abs=1e-6)
+    assert result.loc["human", "votes"] == 15
+    assert result.loc["gpt4", "kappa_low"] <= result.loc["gpt4", "kappa"] <= result.loc["gpt4", "kappa_high"]
+    assert "people, each and the others" in capsys.readouterr().out
+    other = {"A": "model_b", "B": "model_a", "t": "tie"}
+    long = ["question_id,model_a,model_b,winner,judge"]
+    long += [f"{n},x,y,{said[one]},r{at}" for n in people for at, one in enumerate(people[n])]
+    long += [f"{n},y,x,{other[judge[n]]},gpt-4" for n in people]
+    again = agreement(tmp_path, "\n".join(long))
+    assert np.allclose(again.loc["gpt-4"], result.loc["gpt4"])
+
+
+def test_weights_count_in_strengths_and_shares(tmp_path, capsys, caplog):
+    caplog.set_level(logging.INFO, "comperdial")
+    rows = "\n".join(f"p{n},x,y,{1 + weight}" for n, weight in enumerate([0.25, 0.5, 0.0, 0.75, 0.1]))
+    (tmp_path / "votes.csv").write_text(f"prompt,generator_1,generator_2,preference\n{rows}\n")
+    assert main(["preferences", str(tmp_path / "votes.csv"), "--output", str(tmp_path / "out")]) == 0
+    result = pd.read_csv(tmp_path / "out/strengths.csv").set_index("system")["won"]
+    assert result.to_dict() == pytest.approx({"x": 0.68, "y": 0.32})
+    assert "weighted: strengths and shares use the weights" in caplog.text
+    assert ["x", "y", "3", "1", "1"] in [line.split()[:5] for line in capsys.readouterr().out.splitlines()]

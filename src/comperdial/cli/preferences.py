@@ -2,134 +2,163 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
-from argparse import Namespace
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
-from comperdial.cli.common import READ, Commands, add_catalogue, add_command, output_folder, output_table, whole
+import typer
+
+from comperdial.cli.options import Catalogue, Columns, Seed, Sheet, command, json_object, output_folder, output_table
 from comperdial.core.errors import ConfigError
 from comperdial.core.files import form_path, write_table, write_text
 
+log = logging.getLogger(__name__)
+
 # A matrix of more systems cannot be read.
 _MOST_DRAWN = 60
+_SOURCES = Path("data/sources.yaml")
+Output = Annotated[Path, typer.Option(parser=output_table, metavar="FILE", help="A .csv, .jsonl or .parquet file.")]
 
 
-def add_commands(commands: Commands) -> None:
-    """Add this module's commands."""
-    about = "who is preferred to whom, how strong each is, how sure that is"
-    command = add_command(commands, "preferences", _preferences, about)
-    add = command.add_argument
-    add("input", type=Path, nargs="?", help="table `preferences` as Parquet, CSV or JSONL")
-    add("--data", metavar="NAME", help="a data set of preferences of the catalogue instead of a file")
-    add("--question", help="which question's votes, where there are several")
-    add("--source", help="whose votes; default: human, or the one that there is")
-    add("--scores", **READ, nargs="+", default=[], help="tables `scores` of metrics")
-    add("--contexts", type=Path, help="which dialogue a context belongs to, for scores of turns")
-    add("--resamples", type=whole(2), default=1000, help="for intervals of agreement and of metrics (default: 1000)")
-    add("--seed", type=whole(0), default=2024, help="of all that is drawn (default: 2024)")
-    add("--output", type=output_folder, metavar="FOLDER", help="write the table, its numbers and figures there")
-    add_catalogue(command)
-
-    add = add_command(commands, "plan-preferences", _plan, "how many votes it takes to find a win rate").add_argument
-    add("--win-rate", type=float, required=True, help="share of votes for the better one, ties left out")
-    add("--power", type=float, default=0.8, help="default: 0.8")
-    add("--alpha", type=float, default=0.05, help="level of the two-sided test (default: 0.05)")
-    add("--ties", type=float, default=0.0, metavar="SHARE", help="of votes that are ties (default: 0)")
-
-    about = "how judges chose between two, of choices that others recorded"
-    recorded = add_command(commands, "recorded-pairs", _recorded_pairs, about)
-    recorded.add_argument("dataset", help="a data set of the catalogue: llmbar_natural, llmbar_mt_bench or llmfao")
-    about = "how the people in iEval's dialogues rated them, and what the bots wrote"
-    rated = add_command(commands, "rated-dialogues", _rated_dialogues, about)
-    rated.add_argument("dataset", choices=["ieval"])
-    for command in (recorded, rated):
-        command.add_argument("--output", type=output_table, required=True, help="a .csv, .jsonl or .parquet file")
-        add_catalogue(command)
-
-
-def _recorded_pairs(options: Namespace) -> None:
-    from comperdial.judges.recorded_pairs import judged_pairs
-
-    write_table(options.output, judged_pairs(options.dataset, catalogue=options.catalogue)[1])
-
-
-def _rated_dialogues(options: Namespace) -> None:
-    import pandas as pd
-
-    from comperdial.data import catalogue, sources
-    from comperdial.data.readers import ieval
-    from comperdial.evaluation.preferences import properties
-
-    files = sources.require_all(catalogue.load_catalogue(options.catalogue).dataset(options.dataset).files)
-    key = ["dialogue_id", "system_id"]
-    counts = [{name: getattr(one, name) for name in key} | properties(one) for one in ieval.dialogues(files)]
-    rated = ieval.ratings(files)[[*key, "annotator_id", "seconds", "likert"]]
-    write_table(options.output, rated.merge(pd.DataFrame(counts), on=key, validate="one_to_one"))
-
-
-def _preferences(options: Namespace) -> None:
-    from comperdial import schema
-    from comperdial.data.catalogue import load_catalogue
+@command("preferences")
+def preferences_(
+    input: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Votes, in any common form, or table `preferences`.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="A data set of the catalogue instead of a file.")] = None,
+    question: Annotated[str | None, typer.Option(help="Which question's votes, if there are several.")] = None,
+    source: Annotated[str | None, typer.Option(help="Whose votes; default: human, or the one that there is.")] = None,
+    columns: Columns = None,
+    labels: Annotated[
+        dict | None,
+        typer.Option(parser=json_object, metavar="JSON", help="What a vote is written as -> first, second or tie."),
+    ] = None,
+    sheet: Sheet = None,
+    scores: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Tables `scores` of metrics.")] = None,
+    contexts: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Which dialogue a context belongs to, for scores of turns.")
+    ] = None,
+    resamples: Annotated[int, typer.Option(min=2, help="For intervals of agreement and of metrics.")] = 1000,
+    seed: Seed = 2024,
+    output: Annotated[
+        Path | None, typer.Option(parser=output_folder, metavar="FOLDER", help="Also write tables and figures there.")
+    ] = None,
+    catalogue: Catalogue = _SOURCES,
+) -> None:
+    """Who is preferred to whom, how strong each is, how sure that is, and whether judges agree with people."""
+    from comperdial.data import catalogue as catalogues
+    from comperdial.data.files import read_file
     from comperdial.data.preferences import read_preferences
+    from comperdial.data.votes import read_votes
     from comperdial.evaluation import aggregate, preferences
     from comperdial.report import render
     from comperdial.report.preferences import preferences_table
 
-    if (options.input is None) == (options.data is None):
-        problem = "no preferences" if options.data is None else "a file and --data"
-        raise ConfigError(problem, expected="a file, or --data NAME")
-    if options.input:
-        table, title = schema.read(options.input, "preferences"), options.input.stem
-    else:
-        table = read_preferences(options.data, catalogue=options.catalogue)
-        title = load_catalogue(options.catalogue).dataset(options.data).title
-    if options.contexts and not options.scores:
+    if (input is None) == (data is None):
+        raise ConfigError("no preferences" if data is None else "a file and --data", expected="a file, or --data NAME")
+    if contexts and not scores:
         raise ConfigError("given without scores", where="--contexts", expected="--scores FILE, too")
-    votes = preferences.votes_of(table, question=options.question, source=options.source)
-    how = {"resamples": options.resamples, "seed": options.seed}
-    analyses = preferences.analyses(votes, **how)
+    if input:
+        table, notes = read_votes(read_file(input, sheet), input, labels, columns)
+        title = input.stem
+        for note in notes:
+            log.info("%s: %s", input, note)
+    else:
+        table = read_preferences(str(data), catalogue=catalogue)
+        title = catalogues.load_catalogue(catalogue).dataset(str(data)).title
+    votes = preferences.votes_of(table, question=question, source=source)
+    analyses = preferences.analyses(votes, resamples=resamples, seed=seed)
+    judges = preferences.agreement_with_people(table, question=question, resamples=resamples, seed=seed)
     whole, metrics = analyses["All"], None
-    if options.scores:
-        contexts = aggregate.read_contexts(options.contexts) if options.contexts else None
-        scores = preferences.dialogue_scores(aggregate.read_scores(options.scores), contexts)
-        metrics = preferences.metric_choices(votes, scores, dominant=whole.dominant, **how)
+    if scores:
+        of_dialogues = preferences.dialogue_scores(
+            aggregate.read_scores(scores), aggregate.read_contexts(contexts) if contexts else None
+        )
+        metrics = preferences.metric_choices(
+            votes, of_dialogues, dominant=whole.dominant, resamples=resamples, seed=seed
+        )
         if metrics.empty or not metrics["n"].sum():
             expected = "dialogues and systems as in the votes"
             raise ConfigError("no vote is on two dialogues that have scores", where="--scores", expected=expected)
-    document = preferences_table(title, analyses, metrics)
+    document = preferences_table(title, analyses, metrics, judges)
     sys.stdout.write(render.text(document))
-    if not (folder := options.output):
+    if output is None:
         return
     from comperdial.report.plots.preferences import matrix_figure, strengths_figure
     from comperdial.report.plots.style import save
 
     order = list(whole.strengths["system"])
-    write_text(folder / "preferences.md", render.markdown(document))
+    write_text(output / "preferences.md", render.markdown(document))
     if len(order) <= _MOST_DRAWN:
-        save(matrix_figure({title: whole.matrix}, {title: order}), whole.matrix, folder / "matrix")
-    save(strengths_figure({title: whole.strengths}), whole.strengths, folder / "strengths")
-    if metrics is not None:
-        content = metrics.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        write_text(form_path(folder / "metrics", ".csv"), content)
+        save(matrix_figure({title: whole.matrix}, {title: order}), whole.matrix, output / "matrix")
+    save(strengths_figure({title: whole.strengths}), whole.strengths, output / "strengths")
+    for name, frame in (("metrics", metrics), ("judges", judges)):
+        if frame is not None and len(frame):
+            content = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+            write_text(form_path(output / name, ".csv"), content)
 
 
-def _plan(options: Namespace) -> None:
+@command("plan-preferences")
+def plan(
+    win_rate: Annotated[float, typer.Option(help="Share of votes for the better one, ties left out.")],
+    power: float = 0.8,
+    alpha: Annotated[float, typer.Option(help="Level of the two-sided test.")] = 0.05,
+    ties: Annotated[float, typer.Option(metavar="SHARE", help="Of votes that are ties.")] = 0.0,
+) -> None:
+    """How many votes it takes to find a win rate."""
     from comperdial.stats.win_rate import votes_needed
 
-    rate, power, alpha, ties = options.win_rate, options.power, options.alpha, options.ties
+    not_even = "a share between 0 and 1, not within 0.01 of one half"
     for name, value, valid, expected in (
-        ("win-rate", rate, 0.01 <= abs(rate - 0.5) < 0.5, "a share between 0 and 1, not within 0.01 of one half"),
+        ("win-rate", win_rate, 0.01 <= abs(win_rate - 0.5) < 0.5, not_even),
         ("power", power, 0 < power < 1, "a share between 0 and 1"),
         ("alpha", alpha, 0 < alpha < 1, "a share between 0 and 1"),
         ("ties", ties, 0 <= ties < 1, "a share of 0 or more and below 1"),
     ):
         if not valid:
             raise ConfigError(str(value), where=f"--{name}", expected=expected)
-    needed = votes_needed(rate, power_wanted=power, alpha=alpha)
+    needed = votes_needed(win_rate, power_wanted=power, alpha=alpha)
     print(
         f"{needed:,} votes for one of the two: from there on the two-sided binomial test at {alpha:g} finds a win "
-        f"rate of {rate:g} with a power of {power:g}, if votes are independent"
+        f"rate of {win_rate:g} with a power of {power:g}, if votes are independent"
     )
     if ties:
         print(f"{math.ceil(needed / (1 - ties)):,} votes in all, with a share of {ties:g} ties")
+
+
+@command()
+def recorded_pairs(
+    dataset: Annotated[str, typer.Argument(help="llmbar_natural, llmbar_mt_bench or llmfao.")],
+    output: Output,
+    catalogue: Catalogue = _SOURCES,
+) -> None:
+    """How judges chose between two, of choices that others recorded."""
+    from comperdial.judges.recorded_pairs import judged_pairs
+
+    write_table(output, judged_pairs(dataset, catalogue=catalogue)[1])
+
+
+class Rated(StrEnum):
+    """Data sets whose dialogues were rated and compared."""
+
+    ieval = "ieval"
+
+
+@command()
+def rated_dialogues(dataset: Rated, output: Output, catalogue: Catalogue = _SOURCES) -> None:
+    """How the people in iEval's dialogues rated them, and what the bots wrote."""
+    import pandas as pd
+
+    from comperdial.data import catalogue as catalogues
+    from comperdial.data import sources
+    from comperdial.data.readers import ieval
+    from comperdial.evaluation.preferences import properties
+
+    files = sources.require_all(catalogues.load_catalogue(catalogue).dataset(dataset.value).files)
+    key = ["dialogue_id", "system_id"]
+    counts = [{name: getattr(one, name) for name in key} | properties(one) for one in ieval.dialogues(files)]
+    rated = ieval.ratings(files)[[*key, "annotator_id", "seconds", "likert"]]
+    write_table(output, rated.merge(pd.DataFrame(counts), on=key, validate="one_to_one"))

@@ -2,218 +2,418 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from comperdial.core.errors import SchemaError
+from comperdial import schema
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.names import plain_name
 from comperdial.data.files import File
 from comperdial.data.own_files import is_missing, number
 
 VOTES = "votes between two, no ratings"
-_SIDES = (("a", "b"), ("1", "2"), ("first", "second"), ("left", "right"), ("0", "1"))
-_SYSTEM = ("system_id", "system", "model", "model_name", "model_id", "generator", "bot", "agent")
+SHARE = "first_share"
+"""A column beside those of table ``preferences``: how much of a weighted vote is for the first of the two, 0 to 1."""
+COLUMNS = (
+    "pair_id", "first_system_id", "second_system_id", "first_dialogue_id", "second_dialogue_id", "choice",
+    "annotator_id", "question", "source",
+)  # fmt: skip
+"""Our names of columns that a user may map."""
+_SIDES = (("first", "second"), ("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"))
+# Sides whose names say which was preferred.
+_DECIDED = (("chosen", "rejected"), ("winner", "loser"), ("winning", "losing"), ("better", "worse"))
+_SYSTEM = (
+    "system_id", "system", "system_name", "model", "model_name", "model_id", "generator", "bot", "agent", "player",
+    "llm", "provider",
+)  # fmt: skip
 _ANSWER = (
-    "response",
-    "answer",
-    "output",
-    "completion",
-    "reply",
-    "conversation",
-    "dialogue",
-    "dialogue_id",
-    "text",
-    "summary",
-)
+    "response", "answer", "output", "completion", "reply", "conversation", "dialogue", "text", "summary", "translation",
+    "dialogue_id", "candidate", "option",
+)  # fmt: skip
 _CHOICE = re.compile(
-    r"^(?:human_?)?(?:winner|preference|preferred|choice|vote|verdict|better|label|choice_human)_?(\w+)?$"
+    r"^(?:(.+)_)?(?:winner|preference|preferred|pref|choice|vote|verdict|better|label|judge?ment|winners|won|best|decision)_?(.+)?$"
 )
-_TIES = frozenset(
-    {
-        "tie",
-        "ties",
-        "both",
-        "equal",
-        "same",
-        "neither",
-        "draw",
-        "none",
-        "bothbad",
-        "tie_bothbad",
-        "both_good",
-        "both_bad",
-    }
-)
+_TIES = frozenset({
+    "tie", "ties", "tied", "both", "equal", "equally", "same", "neither", "draw", "none", "bothbad", "tie_bothbad",
+    "both_good", "both_bad", "both_are_good", "both_are_bad", "no_preference", "about_the_same", "similar",
+    "unentschieden", "egalite", "égalité", "empate", "pareggio", "平局", "引き分け",
+})  # fmt: skip
 _ITEM = (
-    "pair_id",
-    "question_id",
-    "item_id",
-    "prompt_id",
-    "context_id",
-    "id",
-    "question",
-    "prompt",
-    "instruction",
-    "input",
-    "query",
-)
+    "pair_id", "question_id", "item_id", "prompt_id", "context_id", "example_id", "instance_id", "task_id", "id",
+    "question", "prompt", "instruction", "input", "query", "context", "history",
+)  # fmt: skip
 _RATERS = (
-    "annotator_id",
-    "annotator",
-    "rater",
-    "rater_id",
-    "worker",
-    "worker_id",
-    "judge",
-    "evaluator",
-    "evaluator_id",
-)
-_JUDGE = re.compile(r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|alpaca_eval")
+    "annotator_id", "annotator", "rater", "rater_id", "worker", "worker_id", "workerid", "judge", "judge_id", "judge_name",
+    "evaluator", "evaluator_id", "voter", "user_id",
+)  # fmt: skip
+_ASKED = ("dimension", "criterion", "aspect")
+_JUDGE = re.compile(r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|alpaca_eval|automatic")
+_SHARES = {"first": 1.0, "tie": 0.5, "second": 0.0}
+_PERSON = re.compile(r"(?:(?:annotator|rater|worker|evaluator|expert|human|person|coder|voter|judge)_?)?(?:\d+|[a-h])")
+_PEOPLE = frozenset({
+    "human", "humans", "who", "people", "person", "user", "crowd", "final", "overall", "majority", "gold", "id", "response",
+    "response_id", "model", "side",
+})  # fmt: skip
+_ORDER = re.compile(r"^\W*(\w+?)\s*(>+|<+|=+)\s*(\w+?)\W*$")
+# A further column counts as votes if so many of its cells can be read.
+_READABLE = 0.5
+
+
+class _Column(NamedTuple):
+    """Whose votes a column holds, on which question, as far as its name says so."""
+
+    rater: str = ""
+    question: str = ""
+    judge: str = ""
 
 
 def _plain(name: object) -> str:
-    return re.sub(r"[\s_.-]+", "_", str(name).strip().lower())
+    return re.sub(r"[\s_.-]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name).strip()).lower()).strip("_")
 
 
-def _pair(names: Sequence[str], stems: Sequence[str]) -> tuple[str, str, tuple[str, str]] | None:
+def _pair(
+    names: Sequence[str], stems: Sequence[str], sides: Sequence[tuple[str, str]] = _SIDES
+) -> tuple[str, str, tuple[str, str]] | None:
     """Return two columns that are the two sides of something, with what the sides are called."""
     by_name = {_plain(name): name for name in names}
     for stem in stems:
-        for sides in _SIDES:
-            for form in ("{stem}_{side}", "{side}_{stem}", "{stem}{side}"):
-                one, other = (by_name.get(form.format(stem=stem, side=side)) for side in sides)
+        for ends in sides:
+            for form in ("{stem}_{side}", "{side}_{stem}", "{stem}{side}") if stem else ("{side}",):
+                one, other = (by_name.get(form.format(stem=stem, side=side)) for side in ends)
                 if one and other:
-                    return one, other, sides
+                    return one, other, ends
     return None
 
 
-def _choices(frame: pd.DataFrame, used: Sequence[str]) -> dict[str, str]:
-    """Return the columns of votes, and the rater that each names: ``winner1`` is rater 1's."""
-    free = [name for name in frame.columns if name not in used and not frame[name].map(is_missing).all()]
-    found = {name: match[1] or "" for name in free if (match := _CHOICE.match(_plain(name)))}
-    plain = {name: rater for name, rater in found.items() if not rater}
-    numbered = {name: rater for name, rater in found.items() if rater.isdigit()}
-    return plain or numbered
+class _Form(NamedTuple):
+    """Where a file has its two systems, or else its two answers, and its votes."""
+
+    frame: pd.DataFrame
+    sides: tuple[str, str, tuple[str, str]] | None
+    has_systems: bool
+    choices: dict[str, _Column]
+
+
+def _form(frame: pd.DataFrame, columns: Mapping[str, Any]) -> _Form:
+    names = list(map(str, frame.columns))
+    systems, answers = _pair(names, _SYSTEM), _pair(names, _ANSWER)
+    if "choice" in columns:
+        listed = _listed(columns["choice"])
+        choices = {name: _named(_plain(name)) if len(listed) > 1 else _Column() for name in listed}
+    else:
+        used = {name for pair in (systems, answers) if pair for name in pair[:2]}
+        free = [name for name in names if name not in used and not frame[name].map(is_missing).all()]
+        frame, choices = _choices(frame, free)
+    if systems is None and choices:
+        systems = _pair(names, ("",))
+    decided = _pair(names, ("", *_SYSTEM), _DECIDED)
+    if systems is None and decided and _are_names(frame, decided[:2]):
+        frame, systems, choices = frame.assign(choice="first"), decided, {"choice": _Column()}
+    return _Form(frame, systems or answers, systems is not None, choices)
+
+
+def _are_names(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
+    """Return whether columns name things that occur again and again, as systems do and texts do not."""
+    cells = [str(cell) for name in columns for cell in frame[name] if not is_missing(cell)]
+    return (
+        bool(cells)
+        and max(map(len, cells)) <= 80
+        and len(set(cells)) <= max(len(cells) / 2, len(cells) - 1 if len(cells) < 8 else 0)
+    )
+
+
+def _choices(frame: pd.DataFrame, free: Sequence[str]) -> tuple[pd.DataFrame, dict[str, _Column]]:
+    """Return the columns of votes; columns of 0 and 1 that say together which was chosen become one, ``choice``."""
+    choices: dict[str, _Column] = {}
+    ones: dict[str, str] = {}
+    for name in free:
+        if (match := _CHOICE.match(_plain(name))) is None:
+            continue
+        before, after = match[1] or "", match[2] or ""
+        side = "tie" if after in _TIES else _side_of(after)
+        if side and not (after.isdigit() and "label" not in _plain(name)):
+            ones[side] = name
+        else:
+            choices[name] = _named(before, after)
+    said = any(column == _Column() for column in choices.values())
+    if not said and {"first", "second"} <= {*ones} and all(_is_one_hot(frame[name]) for name in ones.values()):
+        flags = {
+            side: [str(cell).strip().lower() in ("1", "1.0", "true") for cell in frame[name]]
+            for side, name in ones.items()
+        }
+        cells = [next((side for side in flags if flags[side][place]), None) for place in range(len(frame))]
+        return frame.assign(choice=cells), {"choice": _Column()} | choices
+    return frame, choices
+
+
+def _side_of(word: str) -> str:
+    """Return which of the two a word names, whatever their names; empty if neither."""
+    for place, side in enumerate(("first", "second")):
+        ends = {ends[place] for ends in _SIDES[:3] + _SIDES[4:]}
+        if word in ends or any(
+            word in (f"{stem}_{end}", f"{end}_{stem}") for stem in (*_SYSTEM, *_ANSWER) for end in ends
+        ):
+            return side
+    return ""
+
+
+def _named(*words: str) -> _Column:
+    """Return what the words around ``choice`` in a column's name say."""
+    rater = question = judge = ""
+    for word in words:
+        if not word or word in _PEOPLE:
+            continue
+        if _PERSON.fullmatch(word):
+            rater = word
+        elif _JUDGE.search(word) or re.search(r"(?:^|_)(?:judge|model|auto|ai)(?:_|$)", word):
+            judge = word
+        else:
+            question = word
+    return _Column(rater, question, judge)
+
+
+def _is_one_hot(cells: pd.Series) -> bool:
+    ones = {"0", "1", "0.0", "1.0", "true", "false"}
+    return {str(cell).strip().lower() for cell in cells if not is_missing(cell)} <= ones
 
 
 def are_votes(frame: pd.DataFrame) -> bool:
     """Return whether a file holds votes between two: two systems or answers side by side, and which was better."""
-    names = list(map(str, frame.columns))
-    sides = [pair for stems in (_SYSTEM, _ANSWER) if (pair := _pair(names, stems))]
-    return bool(sides) and bool(_choices(frame, [name for pair in sides for name in pair[:2]]))
+    form = _form(frame.set_axis(frame.columns.map(str), axis=1), {})
+    return form.sides is not None and bool(form.choices)
 
 
-def read_votes(file: File, path: Path, labels: Mapping[str, str] | None = None) -> tuple[pd.DataFrame, list[str]]:
+def read_votes(
+    file: File, path: Path, labels: Mapping[str, Any] | None = None, columns: Mapping[str, Any] | None = None
+) -> tuple[pd.DataFrame, list[str]]:
     """Return a file's votes as table ``preferences``, and notes on how it was read.
 
     Parameters
     ----------
     labels
         What a vote is written as -> ``first``, ``second`` or ``tie``, where it is not clear.
+    columns
+        Our name (:data:`COLUMNS`) -> the file's; ``choice`` may be a list of columns, one a rater or question.
+
+    Returns
+    -------
+    DataFrame
+        The table, with the column :data:`SHARE` if votes are weighted.
 
     Raises
     ------
     SchemaError
         When there are no votes, or one cannot be read: names the record, and a ``--labels`` to paste.
+    ConfigError, UnknownNameError
+        When ``labels`` or ``columns`` say what cannot be.
     """
-    frame = file.frame
-    names = list(map(str, frame.columns))
-    systems, answers = _pair(names, _SYSTEM), _pair(names, _ANSWER)
-    sides = systems or answers
-    choices = _choices(frame, [name for pair in (systems, answers) if pair for name in pair[:2]])
+    frame = file.frame.set_axis(file.frame.columns.map(str), axis=1)
+    columns, notes, spec = dict(columns or {}), list(file.notes), schema.table("preferences")
+    if not columns and not labels and {field.name for field in spec.fields if not field.nullable} <= {*frame}:
+        frame = frame[[name for name in spec.columns if name in frame]]
+        return schema.validate(schema.parse_cells(frame, spec.name, path), spec.name, where=str(path)), notes
+    frame, sides, has_systems, choices = _form(_renamed(frame, columns, path), columns)
     if sides is None or not choices:
-        expected = "columns such as model_a, model_b and winner"
-        raise SchemaError(
-            "no votes between two", where=str(path), expected=expected, hint=f"It has: {', '.join(names)}"
-        )
-    notes = list(file.notes)
-    plain = {_plain(name): name for name in names}
-    items = [plain[name] for name in _ITEM if name in plain][:1]
-    items += [plain["turn"]] if items and "turn" in plain and items[0] != plain["turn"] else []
-    item = frame[items].map(str).agg("/".join, axis=1) if items else pd.Series(map(str, file.rows))
+        raise _no_votes(frame, path, sides is not None)
+    given = _given(labels)
+
+    @cache
+    def read(text: str, one: str, other: str) -> tuple[str, float] | None:
+        own = given.get(text.strip().lower())
+        return (own, _SHARES[own]) if own else _choice(text, (*sides[2], *map(_plain, sides[:2])), (one, other))
+
+    one_name, other_name, ends = sides
+    systems = [
+        [_name(cell) for cell in frame[name]] if has_systems else [end] * len(frame)
+        for name, end in zip((one_name, other_name), ends, strict=True)
+    ]
+    plain = {_plain(name): name for name in reversed(frame.columns)}
+    items = [plain[name] for name in _ITEM if name in plain and plain[name] not in sides[:2]][:1]
+    items += [plain["turn"]] if items and "turn" in plain else []
+    item = frame[items].map(str).agg("/".join, axis=1).tolist() if items else list(map(str, file.rows))
     if not items:
         notes.append("no column names what was answered: each row is a pair of its own")
-    rater = next((plain[name] for name in _RATERS if name in plain), None)
-    given = {str(label).strip().lower(): side for label, side in (labels or {}).items()}
-    dialogue = _pair(names, ("dialogue_id", "conversation_id"))
+
+    def column(ours: str, names: Sequence[str] = ()) -> list[str]:
+        name = ours if ours in columns else next((plain[one] for one in names if one in plain), None)
+        return [""] * len(frame) if name is None else [_name(cell) for cell in frame[name]]
+
+    raters, asked = column("annotator_id", _RATERS), column("question", _ASKED)
+    source = column("source", ("source",) if "source" in plain and _are_sources(frame[plain["source"]]) else ())
+    dialogues = _pair(list(frame.columns), ("dialogue_id", "conversation_id"))
     rows: list[dict[str, Any]] = []
-    weighted = 0
-    for place, row in enumerate(frame.to_dict("records")):
-        one, other = (str(row[sides[side]]).strip() if systems else sides[2][side] for side in (0, 1))
-        for column, named in choices.items():
-            cell = row[column]
+    left_out = 0
+    voted = _readable(frame, choices, systems, read)
+    for place, row in enumerate(frame[[*voted]].itertuples(index=False, name=None)):
+        one, other = systems[0][place], systems[1][place]
+        for (name, (rater, question, judge)), cell in zip(voted.items(), row, strict=True):
             if is_missing(cell):
                 continue
-            choice = given.get(str(cell).strip().lower()) or _choice(cell, sides[2], (one, other))
-            if choice is None:
-                raise _unreadable(path, file.rows[place], column, frame[column], given)
-            value = number(cell)
-            weighted += isinstance(value, float) and 1 < value < 2
-            who = named or (str(row[rater]).strip() if rater else "1")
-            ends = [
-                row[name] if dialogue else f"{item.iloc[place]}:{system}"
-                for name, system in zip((dialogue or sides)[:2], (one, other), strict=True)
-            ]
+            if not one or not other or one == other:
+                left_out += 1
+                continue
+            if (vote := read(str(cell), one, other)) is None:
+                raise _unreadable(path, file.rows[place], name, frame[name], systems, read)
+            who = judge or rater or raters[place] or "1"
+            if not (whose := source[place]):
+                whose = who if judge or (not rater and _JUDGE.search(_plain(who))) else "human"
+            if dialogues:
+                both = [_name(frame[dialogues[side]].iloc[place]) for side in (0, 1)]
+            else:
+                both = [f"{item[place]}:{system}" for system in (one, other)]
             rows.append(
                 {
-                    "dataset": str(row.get("dataset") or path.stem) if "dataset" in names and "pair_id" in names else path.stem,
-                    "pair_id": f"{item.iloc[place]}|{one}|{other}",
-                    "annotator_id": who,
-                    "question": "overall",
-                    "first_dialogue_id": str(ends[0]), "first_system_id": one,
-                    "second_dialogue_id": str(ends[1]), "second_system_id": other,
-                    "choice": choice,
-                    "source": who if _JUDGE.search(who.lower()) else "human",
+                    "dataset": path.stem, "pair_id": f"{item[place]}|{one}|{other}", "annotator_id": who,
+                    "question": question or asked[place] or "overall", "first_dialogue_id": both[0], "first_system_id": one,
+                    "second_dialogue_id": both[1], "second_system_id": other, "choice": vote[0],
+                    "source": "human" if whose.lower() in _PEOPLE else whose, SHARE: vote[1],
                 }
             )  # fmt: skip
-    if weighted:
+    if not rows:
+        raise _no_votes(frame, path, True)
+    return _checked(pd.DataFrame(rows), notes, left_out)
+
+
+def _checked(made: pd.DataFrame, notes: list[str], left_out: int) -> tuple[pd.DataFrame, list[str]]:
+    """Return the table with a row a vote, and what there is to say of it."""
+    if left_out:
+        notes.append(f"{left_out} votes left out: their two systems are the same, or one has no name")
+    weighted = ~made[SHARE].isin(list(_SHARES.values()))
+    if weighted.any():
         notes.append(
-            f"{weighted} weighted votes from 1 to 2: below 1.5 the first one counts as chosen; the weights are not used"
+            f"{int(weighted.sum())} votes are weighted: strengths and shares use the weights, counts and tests the side "
+            "with more of it"
         )
-    made = pd.DataFrame(rows)
-    if both := int(made.duplicated(["pair_id", "annotator_id"]).sum()):
+    else:
+        made = made.drop(columns=SHARE)
+    judges = sorted({*made["source"]} - {"human"})
+    notes += [f"votes of judges, not of people: {', '.join(judges)}"] if judges else []
+    if both := int(made.duplicated(["pair_id", "annotator_id", "question"]).sum()):
         notes.append(f"{both} votes repeat a pair and rater: each counts as a pair of its own")
-        number_of = made.groupby(["pair_id", "annotator_id"]).cumcount()
+        number_of = made.groupby(["pair_id", "annotator_id", "question"]).cumcount()
         made["pair_id"] += number_of.map(lambda place: f"|{place + 1}" if place else "")
-    return made, notes
+    return made.reindex(columns=[*schema.table("preferences").columns, *({SHARE} & {*made})]), notes
 
 
-def _choice(cell: Any, sides: tuple[str, str], systems: tuple[str, str]) -> str | None:  # noqa: ANN401
-    text = _plain(cell)
-    value = number(cell)
-    if text in _TIES:
-        return "tie"
-    for place, answer in enumerate(("first", "second")):
-        side, system = sides[place], _plain(systems[place])
-        words = {
-            side,
-            answer,
-            system,
-            *(f"{stem}_{side}" for stem in (*_SYSTEM, *_ANSWER)),
-            f"{side}_winner",
-            f"{side}_wins",
-            f"winner_{side}",
-        }
-        words |= {"a", "left"} if place == 0 else {"b", "right"}
-        if text in words:
-            return answer
-    if isinstance(value, float) and 1 <= value <= 2:
-        return "tie" if value == 1.5 else "first" if value < 1.5 else "second"
-    return None
+def _name(cell: Any) -> str:  # noqa: ANN401
+    if isinstance(cell, list | tuple):
+        return "/".join(map(str, cell))
+    return "" if is_missing(cell) else str(plain_name(cell)).strip()
 
 
-def _unreadable(path: Path, row: int, column: str, cells: pd.Series, given: Mapping[str, str]) -> SchemaError:
-    import json
-    import shlex
+def _renamed(frame: pd.DataFrame, columns: Mapping[str, Any], path: Path) -> pd.DataFrame:
+    """Give the columns that a user names our names; those of choices keep theirs."""
+    for ours, theirs in columns.items():
+        if ours not in COLUMNS:
+            raise UnknownNameError("column", ours, COLUMNS, where="--columns")
+        for name in _listed(theirs) if ours == "choice" else [theirs]:
+            if name not in frame:
+                expected = f"a column of the file: {', '.join(frame)}"
+                raise SchemaError(f"no column {name!r}, which --columns names", where=str(path), expected=expected)
+    names = {theirs: ours for ours, theirs in columns.items() if ours != "choice"}
+    return frame.rename(columns=names)
 
-    values = sorted({str(cell).strip() for cell in cells if not is_missing(cell)} - {*given})[:8]
-    labels = json.dumps(dict.fromkeys(values, "FILL_IN"), ensure_ascii=False)
-    return SchemaError(
-        f"column {column!r} holds votes that are not clear: {', '.join(values)}",
-        where=f"{path}, record {row}",
-        expected="the name of a system, or a, b, first, second, tie",
-        hint=f"Say which each is (first, second or tie): --labels {shlex.quote(labels)}",
+
+def _listed(names: Any) -> list[Any]:  # noqa: ANN401
+    return names if isinstance(names, list) else [names]
+
+
+def _are_sources(cells: pd.Series) -> bool:
+    """Return whether a column ``source`` says whose votes they are: people's, or a judge's."""
+    values = {_name(cell).lower() for cell in cells} - {""}
+    return bool(values) and all(value in _PEOPLE or _JUDGE.search(value) for value in values)
+
+
+def _given(labels: Mapping[str, Any] | None) -> dict[str, str]:
+    given = {str(label).strip().lower(): str(side).strip().lower() for label, side in (labels or {}).items()}
+    for label, side in given.items():
+        if side not in _SHARES:
+            raise ConfigError(f"{label!r} is {side!r}", where="--labels", expected="first, second or tie")
+    return given
+
+
+Read = Callable[[str, str, str], tuple[str, float] | None]
+
+
+def _readable(
+    frame: pd.DataFrame, choices: Mapping[str, _Column], systems: Sequence[Sequence[str]], read: Read
+) -> dict[str, _Column]:
+    """Leave out columns that are named like votes and hold something else, unless none is left."""
+    kept = {}
+    for name, column in choices.items():
+        cells = [(str(cell), place) for place, cell in enumerate(frame[name]) if not is_missing(cell)]
+        good = sum(read(text, systems[0][place], systems[1][place]) is not None for text, place in cells)
+        if good >= max(1, _READABLE * len(cells)):
+            kept[name] = column
+    plain = {name: column for name, column in choices.items() if not column.question}
+    return kept or plain or dict(choices)
+
+
+def _choice(text: str, sides: Sequence[str], systems: tuple[str, str]) -> tuple[str, float] | None:
+    """Return which of two a cell prefers, and the first one's share of it; None if that is not clear."""
+    if order := _ORDER.match(text):
+        first, sign, second = _side_of(_plain(order[1])), order[2][0], _side_of(_plain(order[3]))
+        if not first or not second or first == second:
+            return None
+        choice = "tie" if sign == "=" else first if sign == ">" else second
+        return choice, _SHARES[choice]
+    word, value = _plain(re.sub(r"[\[\](){}\"']+", " ", text)), number(text)
+    word = re.sub(
+        r"^(?:the_)?|_(?:is_)?(?:clearly_|much_|slightly_)?(?:better|best|wins?|winner|preferred)$|^winner_(?:is_)?",
+        "",
+        word,
     )
+    if word in _TIES or word.startswith("tie_"):
+        return "tie", 0.5
+    names = list(map(_plain, systems))
+    if word in names and names[0] != names[1]:
+        choice = ("first", "second")[names.index(word)]
+        return choice, _SHARES[choice]
+    if word in sides:
+        choice = ("first", "second")[sides.index(word) % 2]
+        return choice, _SHARES[choice]
+    if isinstance(value, float):
+        if not 1 <= value <= 2:
+            return None
+        return ("tie" if value == 1.5 else "first" if value < 1.5 else "second"), 2 - value
+    side = _side_of(word)
+    return (side, _SHARES[side]) if side else None
+
+
+def _unreadable(
+    path: Path, row: int, column: str, cells: pd.Series, systems: Sequence[Sequence[str]], read: Read
+) -> SchemaError:
+    values = Counter(
+        str(cell).strip()
+        for place, cell in enumerate(cells)
+        if not is_missing(cell) and read(str(cell), systems[0][place], systems[1][place]) is None
+    )
+    known = {str(cell).strip() for cell in cells if not is_missing(cell)} - {*values}
+    if any(isinstance(number(value), float) for value in values):
+        # A number means nothing by itself if others of its column are no weights.
+        values.update(value for value in known if isinstance(number(value), float))
+    labels = dict.fromkeys(sorted(values)[:12], "FILL_IN")
+    return SchemaError(
+        f"column {column!r} holds votes that are not clear: {', '.join(labels)}",
+        where=f"{path}, record {row}",
+        expected="the name of a system, or a, b, first, second, tie, or a weight from 1 (first) to 2 (second)",
+        hint=f"Say which each is (first, second or tie): --labels {shlex.quote(json.dumps(labels, ensure_ascii=False))}",
+    )
+
+
+def _no_votes(frame: pd.DataFrame, path: Path, sides: bool) -> SchemaError:
+    names = list(frame.columns)
+    problem, expected = "no votes between two", "columns such as model_a, model_b and winner"
+    if not sides and _pair(names, ("", *_ANSWER), _DECIDED):
+        problem, expected = "answers chosen and rejected, without their systems", "columns of the two systems"
+    columns = {"first_system_id": "FILL_IN", "second_system_id": "FILL_IN", "choice": "FILL_IN"}
+    hint = f"It has: {', '.join(names)}. With these columns in place of FILL_IN: --columns {shlex.quote(json.dumps(columns))}"
+    return SchemaError(problem, where=str(path), expected=expected, hint=hint)

@@ -6,7 +6,6 @@ One question and one source at a time. Pairs with a known answer (``control``) t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,38 +47,47 @@ def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | 
     DataFrame
         A row for each vote: ``question``, ``source``, ``pair_id``, ``annotator_id``, ``seconds``, ``a`` and ``b`` (systems, in
         alphabetical order), ``a_dialogue_id``, ``b_dialogue_id``, ``won`` (1 where a is preferred, 0.5 for a tie, 0 where b
-        is), ``left`` (1 where a was shown left, 0 where b was, NaN where that is not known) and ``cluster``: votes on the same
-        two systems that share a dialogue, however indirectly.
+        is), ``share`` (``won``, or how much of a weighted vote is for a), ``left`` (1 where a was shown left, 0 where b was,
+        NaN where that is not known) and ``cluster``: votes on the same two systems that share a dialogue, however
+        indirectly.
     """
-    for column, wanted in (("source", source), ("question", question)):
-        there = sorted(table[column].unique())
-        if wanted is None and column == "source" and "human" in there:
-            wanted = "human"
-        if wanted is None and len(there) > 1:
-            raise ConfigError(
-                f"preferences of {len(there)} {column}s", where=f"--{column}", expected=f"one of {', '.join(there)}"
-            )
-        if wanted is not None and wanted not in there:
-            raise UnknownNameError(column, wanted, there)
-        table = table if wanted is None else table[table[column] == wanted]
+    table = _chosen(_chosen(table, "question", question), "source", source, default="human")
     if table["dataset"].nunique() > 1:
         raise SchemaError(f"preferences of {', '.join(sorted(table['dataset'].unique()))}", expected="one data set")
+    frame = _oriented(table)
+    if (frame["won"] == 0.5).all():
+        expected = "votes on two systems that are no controls, and not all ties"
+        raise SchemaError("no vote is for one of two systems", where="table preferences", expected=expected)
+    return frame.assign(cluster=_clusters(frame, _EITHER))
+
+
+def _chosen(table: pd.DataFrame, column: str, wanted: str | None, default: str | None = None) -> pd.DataFrame:
+    there = sorted(table[column].unique())
+    wanted = default if wanted is None and default in there else wanted
+    if wanted is None and len(there) > 1:
+        problem = f"preferences of {len(there)} {column}s"
+        raise ConfigError(problem, where=f"--{column}", expected=f"one of {', '.join(there)}")
+    if wanted is not None and wanted not in there:
+        raise UnknownNameError(column, wanted, there)
+    return table if wanted is None else table[table[column] == wanted]
+
+
+def _oriented(table: pd.DataFrame) -> pd.DataFrame:
+    """Return votes on two systems, without controls, as :func:`votes_of` but without clusters."""
     kept = table[table["control"].isna() & (table["first_system_id"] != table["second_system_id"])].reset_index(
         drop=True
     )
-    if (kept["choice"] == "tie").all():
-        expected = "votes on two systems that are no controls, and not all ties"
-        raise SchemaError("no vote is for one of two systems", where="table preferences", expected=expected)
     swap = kept["first_system_id"] > kept["second_system_id"]
     frame = kept[["question", "source", "pair_id", "annotator_id"]].astype(object)
     frame["seconds"] = kept["seconds"].astype(float)
     for side, one, other in (("a", "first", "second"), ("b", "second", "first")):
         for column, kind in ((side, "system_id"), (f"{side}_dialogue_id", "dialogue_id")):
             frame[column] = kept[f"{one}_{kind}"].where(~swap, kept[f"{other}_{kind}"]).astype(object)
-    for name, column in (("won", "choice"), ("left", "left")):
-        code = kept[column].map(_CODES).astype(float)
-        frame[name] = code.where(~swap, 1 - code)
-    return frame.assign(cluster=_clusters(frame, _EITHER))
+    codes = {"won": kept["choice"].map(_CODES), "left": kept["left"].map(_CODES)}
+    codes["share"] = kept["first_share"] if "first_share" in kept else codes["won"]
+    for name, code in codes.items():
+        frame[name] = code.astype(float).where(~swap, 1 - code.astype(float))
+    return frame
 
 
 def _systems(votes: pd.DataFrame) -> list[str]:
@@ -142,26 +150,39 @@ def strengths(votes: pd.DataFrame) -> pd.DataFrame:
         :func:`comperdial.stats.bradley_terry.uncertainty`), ``rank`` (any two systems of different ranks differ
         significantly), ``by`` (whose votes may be alike: of an ``annotator``, or with fewer than ten of them of a
         ``dialogue``) and ``prior`` (ties added to each pair, where plain strengths are infinite). The ends and ranks are
-        missing if all votes may be alike. A SchemaError is raised if pairs do not link all systems.
+        missing if all votes may be alike. If no vote links some systems with others, strengths and ranks are those
+        within each linked group: column ``group``, from 1, the largest first.
     """
-    names = _systems(votes)
     by = "annotator" if votes["annotator_id"].nunique() >= FEWEST_ANNOTATORS else "dialogue"
+    groups = linked_groups(votes)
+    parts = [_strengths(votes[votes["a"].isin(names)], names, by) for names in groups]
+    if len(groups) > 1:
+        parts = [part.assign(group=number) for number, part in enumerate(parts, start=1)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def linked_groups(votes: pd.DataFrame) -> list[list[str]]:
+    """Return the systems in groups that votes link, however indirectly: the largest first, names in order."""
+    names = _systems(votes)
+    ends = [pd.Categorical(votes[side], names).codes for side in _EITHER]
+    _, part = connected_components(coo_array((np.ones(len(votes)), ends), shape=(len(names),) * 2), directed=False)
+    groups = [[name for name, own in zip(names, part, strict=True) if own == one] for one in range(part.max() + 1)]
+    return sorted(groups, key=lambda group: (-len(group), group))
+
+
+def _strengths(votes: pd.DataFrame, names: list[str], by: str) -> pd.DataFrame:
+    """Return the strengths of systems that votes link."""
     units = votes["annotator_id"].to_numpy() if by == "annotator" else _clusters(votes)
     a, b = (pd.Categorical(votes[side], names).codes.astype(np.intp) for side in _EITHER)
-    ballots = bradley_terry.Ballots(a, b, votes["won"].to_numpy(np.float64), pd.factorize(units)[0])
+    ballots = bradley_terry.Ballots(a, b, votes["share"].to_numpy(np.float64), pd.factorize(units)[0])
     wins, games = ballots.wins, ballots.wins + ballots.wins.T
     prior = 0.0 if bradley_terry.has_strengths(wins) else _PRIOR
-    try:
-        values = bradley_terry.strengths(wins, prior=prior)
-    except ValueError as error:
-        text = "the systems fall into groups that were never compared with each other"
-        expected = "pairs that link all systems"
-        raise SchemaError(text, where="table preferences", expected=expected) from error
+    values = bradley_terry.strengths(wins, prior=prior)
     low, high, p = bradley_terry.uncertainty(ballots)
     table = pd.DataFrame(
         {
             "system": names,
-            "votes": games.sum(axis=1).astype(int),
+            "votes": np.rint(games.sum(axis=1)).astype(int),
             "won": wins.sum(axis=1) / games.sum(axis=1),
             "strength": values,
             "low": np.minimum(low, values),
@@ -241,10 +262,9 @@ def analyses(votes: pd.DataFrame, *, resamples: int = 1000, seed: int = 2024) ->
     whole = analyse(votes, resamples=resamples, seed=seed)
     result = {"All": whole}
     rest = _without(votes, whole.dominant)
-    if (rest["won"] != 0.5).any():
-        # The strongest system may have been the only link between the others.
-        with suppress(SchemaError):
-            result[f"Without {whole.dominant}"] = analyse(rest, resamples=resamples, seed=seed)
+    # The strongest system may have been the only link between the others.
+    if (rest["won"] != 0.5).any() and len(linked_groups(rest)) == len(linked_groups(votes)) == 1:
+        result[f"Without {whole.dominant}"] = analyse(rest, resamples=resamples, seed=seed)
     return result
 
 
@@ -275,6 +295,78 @@ def _mean_interval(
         return np.nan, np.nan
     weights = cluster_weights(clusters, resamples, rng)
     return interval(weights @ values / weights.sum(axis=1))
+
+
+# How well judges agree with people
+
+
+def agreement_with_people(
+    table: pd.DataFrame, *, question: str | None = None, resamples: int = 1000, seed: int = 2024
+) -> pd.DataFrame:
+    """Compare each judge's votes with the choice of most people on the same pair, and each person's with that of the others.
+
+    Where no choice has most votes, people's choice is a tie. A pair is the same two dialogues, in either order.
+
+    Returns
+    -------
+    DataFrame
+        ``source`` (``human`` for people among themselves), ``votes`` and ``pairs`` that are compared, ``accuracy`` (where both
+        choose one of the two; of so many votes: ``strict``), ``accuracy_ties`` (a tie is a third choice) and Cohen's ``kappa``
+        of the three choices, each with ``_low`` and ``_high``: 95 % percentile intervals over resampled pairs. Sources that
+        share no pair with people are left out; without people or judges, the result is empty.
+    """
+    votes = _oriented(_chosen(table, "question", question))
+    votes["pair"] = pd.factorize(pd.MultiIndex.from_frame(votes[["a", "a_dialogue_id", "b", "b_dialogue_id"]]))[0]
+    votes["code"] = votes["won"].map({1.0: 0, 0.5: 1, 0.0: 2})
+    people = votes[votes["source"] == "human"]
+    judges = sorted({*votes["source"]} - {"human"})
+    counts = np.zeros((votes["pair"].max() + 1 if len(votes) else 0, 3))
+    np.add.at(counts, (people["pair"], people["code"]), 1)
+    rows = []
+    for source in ["human", *judges] if judges else []:
+        own = votes[votes["source"] == source]
+        pair, code = own["pair"].to_numpy(), own["code"].to_numpy()
+        others = counts[pair] - (np.eye(3)[code] if source == "human" else 0)
+        compared = others.sum(axis=1) > 0
+        most = others == others.max(axis=1, keepdims=True)
+        majority = np.where(most.sum(axis=1) == 1, most.argmax(axis=1), 1)
+        pair, code, majority = pair[compared], code[compared], majority[compared]
+        if len(pair):
+            rows.append({"source": source} | _confusion(pair, majority, code, resamples, seed))
+    return pd.DataFrame(rows)
+
+
+def _confusion(
+    pairs: npt.NDArray[np.generic],
+    truth: npt.NDArray[np.generic],
+    given: npt.NDArray[np.generic],
+    resamples: int,
+    seed: int,
+) -> dict[str, float]:
+    """Return accuracies and kappa of choices (0, 1 for a tie, 2), with intervals over resampled pairs."""
+    names, places = np.unique(pairs, return_inverse=True)
+    cells = np.zeros((len(names), 9))
+    np.add.at(cells, (places, 3 * truth + given), 1)
+    rng = np.random.default_rng(seed)
+    step, drawn = max(1, 2**22 // len(names)), []
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
+        drawn.append(rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=size) @ cells)
+    tables = np.concatenate([cells.sum(axis=0, keepdims=True), *drawn]).reshape(-1, 3, 3)
+    n, strict = tables.sum(axis=(1, 2)), tables[:, ::2, ::2]
+    observed = np.trace(tables, axis1=1, axis2=2) / n
+    expected = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1) / n**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        measures = {
+            "accuracy": np.trace(strict, axis1=1, axis2=2) / strict.sum(axis=(1, 2)),
+            "accuracy_ties": observed,
+            "kappa": np.where(expected < 1, (observed - expected) / (1 - expected), np.nan),
+        }
+    result: dict[str, float] = {"votes": len(given), "pairs": len(names), "strict": int(strict[0].sum())}
+    for name, values in measures.items():
+        low, high = interval(values[1:]) if len(names) > 1 else (np.nan, np.nan)
+        result |= {name: float(values[0]), f"{name}_low": low, f"{name}_high": high}
+    return result
 
 
 # Which metrics choose alike

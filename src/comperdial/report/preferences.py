@@ -16,6 +16,11 @@ from comperdial.stats.win_rate import votes_needed
 # A page is too narrow for a matrix of more systems, and too short for more pairs.
 MOST_SYSTEMS, MOST_PAIRS = 12, 45
 STARS = NOTES["stars"]
+_NAMES = {"human": "people, each and the others"}
+_JUDGES = (
+    "Agreement is with the choice of most people on the same pair (a tie where no choice has most votes), and of each person "
+    "with that of the others; intervals are 95 %, over resampled pairs"
+)
 
 
 def section(title: str, records: Sequence[Mapping[tuple[str, str], Any]]) -> Section:
@@ -30,10 +35,16 @@ def stars(pair: Mapping[Any, Any]) -> str:
     return "*" * (3 if all(marks) else 2 if all(marks[:2]) else int(marks[0]))
 
 
-def preferences_table(title: str, analyses: Mapping[str, Analysis], metrics: pd.DataFrame | None = None) -> Table:
+def preferences_table(
+    title: str,
+    analyses: Mapping[str, Analysis],
+    metrics: pd.DataFrame | None = None,
+    judges: pd.DataFrame | None = None,
+) -> Table:
     """Return the table of what :func:`comperdial.evaluation.preferences.analyses` returns.
 
-    ``title`` is the data set's; ``metrics`` is what :func:`comperdial.evaluation.preferences.metric_choices` returns.
+    ``title`` is the data set's; ``metrics`` and ``judges`` are what ``metric_choices`` and ``agreement_with_people`` of
+    :mod:`comperdial.evaluation.preferences` return.
     """
     whole = analyses["All"]
     matrix, systems, first = whole.matrix, int(whole.summary["systems"]), whole.votes.iloc[0]
@@ -43,12 +54,17 @@ def preferences_table(title: str, analyses: Mapping[str, Analysis], metrics: pd.
     short = pd.DataFrame(parts).rename_axis("").reset_index()
     short.columns = pd.MultiIndex.from_product([[""], short.columns])
     sections += [_strengths(analyses), Section("In short", short)]
+    sections += [_judges(judges)] if judges is not None and len(judges) else []
     sections += [metrics_section(metrics, whole.dominant)] if metrics is not None else []
     notes = [STARS] if systems <= MOST_SYSTEMS else []
     notes.append(f"Each p is corrected by Holm's method over all {count(len(matrix), 'pair')}")
     by, prior = whole.strengths.loc[0, ["by", "prior"]]
     notes += [NOTES["win_rates"].format(by=by), planner_sentence(matrix)]
     notes += [NOTES["prior"].format(prior=prior)] if prior else []
+    if "group" in whole.strengths:
+        notes.append(_groups(whole.strengths))
+    if judges is not None and len(judges):
+        notes.append(_JUDGES)
     caption = (
         f"{title}: question {first['question']!r}, source {first['source']}; {count(len(whole.votes), 'vote')} of "
         f"{count(whole.votes['annotator_id'].nunique(), 'annotator')} on {count(systems, 'system')}."
@@ -84,10 +100,29 @@ def _strengths(analyses: Mapping[str, Analysis]) -> Section:
         texts: dict[str, Any] = {}
         if group == "All":
             texts = {"votes": frame["votes"].map(count), "won": frame["won"].map(number)}
+        texts |= {"group": frame["group"].map(count)} if "group" in frame else {}
         texts["strength"] = [estimate(row, "strength", sign=True) for row in frame.to_dict("records")]
         texts["rank"] = ["–" if pd.isna(rank) else f"#{rank}" for rank in frame["rank"]]
         parts[group] = pd.DataFrame(texts, frame.index)
     return Section("Bradley-Terry strengths", pd.concat(parts, axis=1).rename_axis("System"))
+
+
+def _groups(strengths: pd.DataFrame) -> str:
+    groups = strengths.groupby("group")["system"]
+    listed = "; ".join(f"{number}: {', '.join(names)}" for number, names in groups)
+    return f"No vote links these groups, so strengths and ranks only compare systems within a group: {listed}"
+
+
+def _judges(judges: pd.DataFrame) -> Section:
+    rows = judges.to_dict("records")
+    texts: dict[tuple[str, str], Any] = {("", "Votes by"): [_NAMES.get(row["source"], row["source"]) for row in rows]}
+    for name in ("pairs", "votes"):
+        texts["Compared", name] = judges[name].map(count)
+    texts["Accuracy", "without ties"] = [estimate(row, "accuracy") for row in rows]
+    texts["Accuracy", "n"] = judges["strict"].map(count)
+    texts["Accuracy", "with ties"] = [estimate(row, "accuracy_ties") for row in rows]
+    texts["Cohen's", "kappa"] = [estimate(row, "kappa", sign=True) for row in rows]
+    return Section("Agreement with people", pd.DataFrame(texts))
 
 
 def _in_short(of: Mapping[str, float]) -> dict[str, str]:
