@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from types import FrameType
 
 import typer
 
-from comperdial.cli import doctor, legacy, preferences  # noqa: F401 - they add their commands
+from comperdial.cli import legacy
 from comperdial.cli.options import app
 from comperdial.core.errors import ComperdialError, shown
 from comperdial.core.files import printable
 from comperdial.core.terminal import HarmlessFormatter
+
+# Their commands are added in the order of the help.
+for _module in (
+    "doctor", "preferences", "correlate", "data", "models", "perturb", "studies", "challenge", "continuity",
+):  # fmt: skip
+    import_module(f"comperdial.cli.{_module}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,16 +72,25 @@ def _run(arguments: list[str]) -> int:
         if argument != printable(argument):
             print(f"comperdial: error: {printable(argument)}: not UTF-8; rename the file", file=sys.stderr)
             return 2
-    command = typer.main.get_command(app)
-    known = getattr(command, "commands", {})
-    if arguments and arguments[0] not in (*known, "--help", "-h", "--version"):
+        # As a shell's variable that is not set makes it; as a path it would be the folder in which the command runs.
+        if re.fullmatch("(--[a-z-]+=)?", argument):
+            print(f"comperdial: error: {argument.strip('=') or 'an argument'}: is empty", file=sys.stderr)
+            return 2
+    program = typer.main.get_command(app)
+    if arguments and arguments[0] not in (*program.commands, "--help", "-h", "--version"):
         options = legacy.make_parser().parse_args(arguments)
         return options.run(options) or 0
     try:
-        command.main(arguments, prog_name="comperdial")
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
+        # Not `main`, which ends the interpreter.
+        with program.make_context("comperdial", arguments) as context:
+            return program.invoke(context) or 0
+    except typer.Exit as end:
+        return end.exit_code
+    except typer.TyperException as error:
+        lines = error.message.removeprefix("Value error, ").split("\n")
+        error.message = "\n".join(shown(line, at_most=3000) for line in lines)
+        error.show()
+        return error.exit_code
 
 
 def _explained(error: BaseException) -> tuple[str, int]:

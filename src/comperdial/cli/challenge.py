@@ -1,88 +1,93 @@
-"""Commands that make a benchmark: personas, agents, submissions, simulated ratings, ComperDial's form."""
+"""Commands that make a benchmark: personas, agents, submissions, simulated ratings, ComperDial's form, annotators' tasks."""
 
 from __future__ import annotations
 
-from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-from comperdial.cli.common import Add, Commands, add_command, json_object, output_file, output_folder, whole
+from typer import Argument, Option
+
+from comperdial.cli.options import (
+    Columns,
+    Seed,
+    command,
+    group,
+    json_object,
+    one_of,
+    output_file,
+    output_folder,
+    written,
+)
 from comperdial.core.errors import ConfigError
+from comperdial.core.names import RATED_LEVELS
 
-_DIALOGUES: Any = {"type": Path, "help": "a file in ComperDial_data.json's form"}
+challenge = group("Run agents of CPD Task 1, and read submissions.", "challenge")
+annotate = group("Have people rate responses and dialogues, or compare dialogues.", "annotate")
 
-
-def add_commands(commands: Commands) -> None:
-    """Add this module's commands."""
-    add = add_command(commands, "personas", _personas, "draw personas from a PeaCoK knowledge graph").add_argument
-    add("graph", type=Path, help="PeaCoK's peacok_kg.json")
-    add("--constraints", type=Path, default=Path("data/personas"), help="default: data/personas")
-    add("--count", type=whole(1), required=True)
-    add("--seed", type=whole(0), required=True)
-    add("--default-ages", type=whole(0), nargs=2, default=[20, 50], metavar=("FROM", "TO"))
-    add("--output", type=output_file, required=True, help="a .json file")
-
-    group = commands.add_parser("challenge", help="run agents of CPD Task 1, and read submissions")
-    parts = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    add = add_command(parts, "run", _run, "run an agent on dialogues, with gold history").add_argument
-    add("dialogues", **_DIALOGUES)
-    _add_agent(add, "the submission: a .jsonl file named as the system")
-
-    add = add_command(parts, "self-chat", _self_chat, "let an agent talk to itself").add_argument
-    _add_agent(add, "a .jsonl file of dialogues, named as the system")
-    add("--openings", type=Path, required=True, help="dialogues, whose personas and first line count")
-    add("--turns", type=whole(1), required=True, metavar="N", help="how often each of the two speaks")
-    add("--dialogues", type=whole(1), metavar="M", help="how many; default: one for each opening")
-
-    add = add_command(parts, "tables", _tables, "turn dialogues and submissions into tables").add_argument
-    add("dialogues", **_DIALOGUES)
-    add("--submissions", type=Path, nargs="+", required=True, help=".jsonl files, or folders of them")
-    add("--name", required=True, help="the data set's name")
-    add("--output", type=output_folder, required=True, help="a folder")
-
-    about = "check ratings against a challenge's tables, and put them beside these"
-    add = add_command(parts, "ratings", _ratings, about).add_argument
-    add("folder", type=Path, help="the tables")
-    add("--turn", type=Path, help="ratings of responses: table `ratings`, or a short file")
-    add("--dialogue", type=Path, help="ratings of whole dialogues, likewise")
-
-    about = "rate a folder of tables with SIMULATED raters, whose truth is kept"
-    add = add_command(commands, "simulate", _simulate, about).add_argument
-    add("folder", type=Path, help="holds contexts and responses; the ratings are written into it")
-    add("--raters", type=Path, required=True, help="a YAML file as data/demo/raters.yaml")
-    add("--seed", type=whole(0), required=True)
-
-    add = add_command(
-        commands, "export", _export, "write a folder of tables in ComperDial's published form"
-    ).add_argument
-    add("folder", type=Path)
-    add("--output", type=output_folder, required=True, help="a folder")
-    add("--note", default="", help="what readers of the files must know")
-
-    about = "read a folder in ComperDial's published form into tables"
-    add = add_command(commands, "import", _import, about).add_argument
-    add("folder", type=Path)
-    add("--name", required=True, help="the data set's name")
-    add("--columns", type=json_object, metavar="JSON", help="column maps; default: those of `export`")
-    add("--output", type=output_folder, required=True, help="a folder")
+_Dialogues = Annotated[Path, Argument(help="A file in ComperDial_data.json's form.")]
+_Tables = Annotated[Path, Argument(help="A folder of tables.")]
+_Folder = Annotated[Path, written("Gets the files.", output_folder)]
+_Agent = Annotated[str, Option(metavar="FILE[:CLASS]", help="A Python file with a class, by default UserAgent.")]
+_AgentOptions = Annotated[
+    dict | None, Option(parser=json_object, metavar="JSON", help="Arguments of the agent's class.")
+]
+_System = Annotated[Path, written("A .jsonl file named as the system.", output_file)]
+_Name = Annotated[str, Option(help="The data set's name.")]
 
 
-def _add_agent(add: Add, output: str) -> None:
-    add("--agent", required=True, metavar="FILE[:CLASS]", help="a Python file with a class, by default UserAgent")
-    add("--options", type=json_object, metavar="JSON", help="arguments of the agent's class")
-    add("--output", type=output_file, required=True, help=output)
-
-
-def _personas(options: Namespace) -> None:
+@command()
+def personas(
+    graph: Annotated[Path, Argument(help="PeaCoK's peacok_kg.json.")],
+    count: Annotated[int, Option(min=1, help="How many to draw.")],
+    seed: Seed,
+    output: Annotated[Path, written("A .json file.", output_file)],
+    constraints: Annotated[Path, Option(metavar="FOLDER", help="Lists of names, ages and more.")] = Path("data/personas"),
+    default_ages: Annotated[tuple[int, int], Option(min=0, metavar="FROM TO", help="If a persona has none.")] = (20, 50),
+) -> None:  # fmt: skip
+    """Draw personas from a PeaCoK knowledge graph."""
     from comperdial.challenge import personas
 
-    youngest, oldest = options.default_ages
+    youngest, oldest = default_ages
     if youngest > oldest:
         raise ConfigError(f"ages {youngest} {oldest}", where="--default-ages", expected="the younger age first")
-    constraints = personas.read_constraints(options.constraints, default_ages=(youngest, oldest))
-    graph = personas.read_graph(options.graph)
-    personas.write_personas(graph, constraints, options.output, count=options.count, seed=options.seed)
+    limits = personas.read_constraints(constraints, default_ages=default_ages)
+    personas.write_personas(personas.read_graph(graph), limits, output, count=count, seed=seed)
+
+
+@command("run", of=challenge)
+def run_agent(dialogues: _Dialogues, agent: _Agent, output: _System, options: _AgentOptions = None) -> None:
+    """Run an agent on dialogues, with gold history."""
+    from comperdial.challenge import agents, submissions
+    from comperdial.challenge.dialogues import read_dialogues
+
+    _system(output)
+    given = read_dialogues(dialogues)
+    responses = agents.run_agent(agents.load(agent, options), given)
+    submissions.write_submission(output, responses)
+    print(f"{output}: {len(responses)} responses")
+
+
+@command(of=challenge)
+def self_chat(
+    agent: _Agent,
+    openings: Annotated[Path, Option(metavar="FILE", help="Dialogues, whose personas and first line count.")],
+    turns: Annotated[int, Option(min=1, help="How often each of the two speaks.")],
+    output: _System,
+    dialogues: Annotated[int | None, Option(min=1, help="How many; default: one for each opening.")] = None,
+    options: _AgentOptions = None,
+) -> None:
+    """Let an agent talk to itself."""
+    from comperdial.challenge import agents, pairs
+    from comperdial.challenge.dialogues import read_dialogues
+
+    system, there = _system(output), read_dialogues(openings)
+    if (dialogues or 0) > len(there):
+        # Most agents always give the same answers to the same opening.
+        expected = f"at most {len(there)}, one for each opening of {openings}"
+        raise ConfigError(f"{dialogues} dialogues", where="--dialogues", expected=expected)
+    chats = agents.self_chat(agents.load(agent, options), system, there[:dialogues], turns)
+    pairs.write_dialogues(output, chats)
+    print(f"{output}: {len(chats)} self-chats")
 
 
 def _system(output: Path) -> str:
@@ -95,65 +100,170 @@ def _system(output: Path) -> str:
     return output.stem
 
 
-def _run(options: Namespace) -> None:
-    from comperdial.challenge import agents, dialogues, submissions
-
-    _system(options.output)
-    given = dialogues.read_dialogues(options.dialogues)
-    responses = agents.run_agent(agents.load(options.agent, options.options), given)
-    submissions.write_submission(options.output, responses)
-    print(f"{options.output}: {len(responses)} responses")
-
-
-def _self_chat(options: Namespace) -> None:
-    from comperdial.challenge import agents, dialogues, pairs
-
-    system = _system(options.output)
-    openings = dialogues.read_dialogues(options.openings)
-    if (options.dialogues or 0) > len(openings):
-        # Most agents always give the same answers to the same opening.
-        expected = f"at most {len(openings)}, one for each opening of {options.openings}"
-        raise ConfigError(f"{options.dialogues} dialogues", where="--dialogues", expected=expected)
-    agent = agents.load(options.agent, options.options)
-    chats = agents.self_chat(agent, system, openings[: options.dialogues], options.turns)
-    pairs.write_dialogues(options.output, chats)
-    print(f"{options.output}: {len(chats)} self-chats")
-
-
-def _tables(options: Namespace) -> None:
+@command("tables", of=challenge)
+def read_challenge(
+    dialogues: _Dialogues,
+    submissions: Annotated[list[Path], Option(metavar="FILE", help=".jsonl files, or folders of them.")],
+    name: _Name,
+    output: _Folder,
+) -> None:
+    """Turn dialogues and submissions into tables."""
     from comperdial.challenge.submissions import read_challenge
 
-    failed = read_challenge(options.name, options.dialogues, options.submissions, options.output)
-    for system, problem in failed.items():
+    for system, problem in read_challenge(name, dialogues, submissions, output).items():
         print(f"{system}: left out: {problem}")
 
 
-def _ratings(options: Namespace) -> None:
+@command("ratings", of=challenge)
+def add_ratings(
+    folder: _Tables,
+    turn: Annotated[
+        Path | None, Option(metavar="FILE", help="Ratings of responses: table `ratings`, or a short file.")
+    ] = None,
+    dialogue: Annotated[Path | None, Option(metavar="FILE", help="Ratings of whole dialogues, likewise.")] = None,
+) -> None:
+    """Check ratings against a challenge's tables, and add them."""
     from comperdial.evaluation import aggregate
 
-    aggregate.add_ratings(options.folder, turn=options.turn, dialogue=options.dialogue)
+    aggregate.add_ratings(folder, turn=turn, dialogue=dialogue)
 
 
-def _simulate(options: Namespace) -> None:
+@command()
+def simulate(
+    folder: Annotated[Path, Argument(help="Holds contexts and responses; the ratings are written into it.")],
+    raters: Annotated[Path, Option(metavar="FILE", help="A YAML file as data/demo/raters.yaml.")],
+    seed: Seed,
+) -> None:
+    """Rate a folder of tables with SIMULATED raters, whose truth is kept."""
     from comperdial.challenge import simulation
 
-    simulation.rate_tables(options.folder, options.raters, seed=options.seed)
+    simulation.rate_tables(folder, raters, seed=seed)
 
 
-def _export(options: Namespace) -> None:
+@command()
+def export(
+    folder: _Tables,
+    output: _Folder,
+    note: Annotated[str, Option(help="What readers of the files must know.")] = "",
+) -> None:
+    """Write a folder of tables in ComperDial's published form."""
     from comperdial import schema
     from comperdial.data import export
 
     names = ("systems", "contexts", "personas", "responses")
-    tables = {name: schema.read(options.folder / f"{name}.parquet", name) for name in names}
-    export.export({**tables, "ratings": schema.ratings_in(options.folder)}, options.output, note=options.note)
+    tables = {name: schema.read(folder / f"{name}.parquet", name) for name in names}
+    export.export({**tables, "ratings": schema.ratings_in(folder)}, output, note=note)
 
 
-def _import(options: Namespace) -> None:
+@command("import")
+def read_published(
+    folder: Annotated[Path, Argument(help="Holds the published files.")],
+    name: _Name,
+    output: _Folder,
+    columns: Columns = None,
+) -> None:
+    """Read a folder in ComperDial's published form into tables."""
     from comperdial import schema
     from comperdial.data import export, readers
 
-    files = export.published_files(options.folder)
-    columns = {"columns": options.columns or export.COLUMNS}
-    for name, frame in readers.read("comperdial", options.name, files, columns).items():
-        schema.write(options.output / f"{name}.parquet", frame, name)
+    maps = {"columns": columns or export.COLUMNS}
+    for table, frame in readers.read("comperdial", name, export.published_files(folder), maps).items():
+        schema.write(output / f"{table}.parquet", frame, table)
+
+
+@command("export", of=annotate)
+def export_tasks(
+    folder: Annotated[Path, Argument(help="Holds systems, contexts, responses, personas as Parquet.")],
+    output: _Folder,
+    level: Annotated[
+        list[str] | None,
+        Option(parser=one_of(*RATED_LEVELS), metavar="|".join(RATED_LEVELS), help="One or both; default: both."),
+    ] = None,
+    systems: Annotated[
+        list[str] | None, Option(metavar="SYSTEM", help="Which; default: all but the references.")
+    ] = None,
+    sample: Annotated[int | None, Option(min=1, help="How many dialogues to draw; default: all.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Turn a folder of tables into Label Studio projects."""
+    from comperdial.challenge.label_studio import export_ratings
+
+    counts = export_ratings(
+        folder, output, levels=level or RATED_LEVELS, systems=systems, sample=sample, seed=seed
+    )  # fmt: skip
+    for name, count in counts.items():
+        print(f"{output / name}: {count} tasks")
+
+
+@command("pairs", of=annotate)
+def export_pairs(
+    dialogues: Annotated[list[Path], Argument(help="Files of dialogues, JSON Lines.")],
+    pairs_each: Annotated[int, Option(min=1, help="Pairs of each annotator, without controls.")],
+    annotators: Annotated[int, Option(min=1, help="For each question.")],
+    output: _Folder,
+    question: Annotated[list[str] | None, Option(metavar="NAME", help="Which; default: overall.")] = None,
+    controls: Annotated[Path | None, Option(metavar="FILE", help="A CSV of pairs with a known answer.")] = None,
+    compare: Annotated[
+        list[str] | None, Option(metavar="SYSTEM SYSTEM", help="Two systems, or again for more; default: each with each.")
+    ] = None,
+    questions: Annotated[Path | None, Option(metavar="FILE", help="A bank of your own; default: ours.")] = None,
+    ties: Annotated[bool, Option("--ties", help='"No difference" may be chosen.')] = False,
+    name: Annotated[str | None, Option(help="The data set's name; default: the output folder's.")] = None,
+    seed: Seed = 0,
+) -> None:  # fmt: skip
+    """Share out pairs of dialogues among annotators."""
+    from comperdial.challenge import label_studio, pairs
+
+    if len(compare or ()) % 2:
+        raise ConfigError(f"{' '.join(compare or ())}", where="--compare", expected="two systems each time")
+    chosen = pairs.chosen(pairs.read_questions(questions), question or ["overall"])
+    there = pairs.read_all(dialogues)
+    known = pairs.read_controls(controls, there) if controls else []
+    design = pairs.make_design(
+        there, chosen, controls=known, compare=[*zip(*[iter(compare or ())] * 2, strict=True)],
+        annotators=annotators, pairs_each=pairs_each, seed=seed,
+    )  # fmt: skip
+    label_studio.export_pairs(output, design, name=name or output.resolve().name, ties=ties, seed=seed)
+    shared = {task.pair.id: task.pair for task in design.tasks if not task.pair.answer}.values()
+    print(
+        f"{output}: {len(design.tasks)} tasks of {annotators * len(chosen)} annotators, "
+        f"{sum(task.pair.answer is not None for task in design.tasks)} of them controls; {len(shared)} pairs of "
+        f"{len({one.key for pair in shared for one in (pair.first, pair.second)})} dialogues"
+    )
+    if not known:
+        print("no controls: careless annotators will not be noticed (--controls)")
+    for note in design.notes:
+        print(note)
+
+
+@command("import", of=annotate)
+def import_answers(
+    answers: Annotated[list[Path], Argument(help="Label Studio's exports, JSON.")],
+    key: Annotated[Path, Option(metavar="FILE", help="The key.csv written with the tasks.")],
+    level: Annotated[Literal["turn", "dialogue", "pair"], Option(help="What was rated.")],
+    output: Annotated[Path, written("A .parquet, .csv or .jsonl file.")],
+    need_reasons: Annotated[
+        bool, Option("--need-reasons", help="Pairs: leave out annotators who never gave a reason.")
+    ] = False,
+) -> None:
+    """Turn people's answers into a table of ratings or preferences."""
+    from comperdial import schema
+    from comperdial.challenge.label_studio import read_ratings, read_votes
+    from comperdial.core.files import write_table
+
+    if level != "pair":
+        if need_reasons:
+            raise ConfigError("given with another level", where="--need-reasons", expected="--level pair")
+        ratings = read_ratings(answers, key, level)
+        schema.write(output, ratings, "ratings")
+        return print(f"{output}: {len(ratings)} records of {ratings['dimension'].nunique()} dimensions")
+    votes = read_votes(answers, key, need_reasons=need_reasons)
+    schema.write(output, votes.kept, "preferences")
+    for note in votes.notes:
+        print(note)
+    counts = [f"{len(frame)} votes of {frame['annotator_id'].nunique()}" for frame in (votes.kept, votes.removed)]
+    print(f"{output}: {counts[0]} annotators, {votes.kept['control'].notna().sum()} of them on controls")
+    if len(votes.removed):
+        path = output.with_name(f"{output.stem}_removed{output.suffix}")
+        write_table(path, votes.removed)
+        print(f"{path}: {counts[1]} removed annotators")

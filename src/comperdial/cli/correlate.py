@@ -1,122 +1,317 @@
-"""The commands that correlate scores with ratings, see how ranks change with less data, and rank over data sets."""
+"""Commands that correlate scores with ratings, see how ranks change with less data, and rank over data sets."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
+from typer import Argument, Option
 
-from comperdial import evaluation, schema
-from comperdial.cli.common import analysis_of
-from comperdial.config.studies import params_file
+from comperdial.cli.options import (
+    CATALOGUE,
+    Catalogue,
+    Contexts,
+    Levels,
+    Missing,
+    OutputTable,
+    Ratings,
+    Seed,
+    Source,
+    Subset,
+    command,
+    json_object,
+    one_of,
+    output_file,
+    written,
+)  # fmt: skip
 from comperdial.core.errors import ConfigError
-from comperdial.core.files import read_json
-from comperdial.core.names import LEVELS
-from comperdial.data.catalogue import load_catalogue
-from comperdial.evaluation import aggregate, overall, results
-from comperdial.evaluation.expected import Expected
-from comperdial.evaluation.rated_data import read_rated
-from comperdial.evaluation.samples import Tables
-from comperdial.selection import Selection, describe
+from comperdial.core.names import LEVELS, output_name
+from comperdial.stats import OF_SYSTEMS, Coefficient
+
+if TYPE_CHECKING:
+    from comperdial.evaluation.samples import Tables
+
+_Input = Annotated[list[Path], Argument(help="A folder of tables, with --scores; or tables `scores`, with --ratings.")]
+_Scores = Annotated[list[Path] | None, Option(metavar="FILE", help="Scores of a folder of tables.")]
+_About = Annotated[
+    Path | None,
+    Option(metavar="FILE", help="The folder's about.json: source, dimension, main outputs; default: params.yaml."),
+]
+_Systems = Annotated[
+    Path | None, Option(metavar="FILE", help="Table `systems`: which of the rated systems are references.")
+]
+_Targets = Annotated[
+    list[str] | None,
+    Option(metavar="DIMENSION", help="Dimensions to detail; default: all, of a folder of params.yaml its own."),
+]
+_Detailed = Annotated[list[str] | None, Option(metavar="METRIC:OUTPUT", help="Scores to detail; default: all.")]
 
 
-def correlate(options: argparse.Namespace) -> None:
-    """Write correlations, and if asked for tests of pairs and ceilings."""
-    if options.pairs and not options.resamples:
+@command()
+def correlate(
+    input: _Input,
+    scores: _Scores = None,
+    about: _About = None,
+    ratings: Ratings = None,
+    contexts: Contexts = None,
+    systems: _Systems = None,
+    source: Source = None,
+    level: Levels = None,
+    detail_target: _Targets = None,
+    outputs: _Detailed = None,
+    compared: Annotated[
+        list[str] | None,
+        Option(metavar="METRIC:OUTPUT", help="Outputs with intervals and tests of Pearson and Spearman."),
+    ] = None,
+    restricted: Annotated[
+        list[str] | None,
+        Option(metavar="METRIC:OUTPUT", help="Also correlate these within systems and without human systems."),
+    ] = None,
+    raters: Annotated[
+        list[str] | None, Option(metavar="SOURCE", help="Whose mean ratings count as scores, too.")
+    ] = None,
+    systems_given: Annotated[
+        bool, Option("--systems-given", help="Intervals and tests are over contexts, these systems.")
+    ] = False,
+    subset: Subset = None,
+    missing: Missing = "left-out",
+    resamples: Annotated[int, Option(min=0, help="For intervals and tests; 0: values and p alone.")] = 1000,
+    seed: Seed = 2024,
+    tests: Annotated[
+        list[str] | None,
+        Option(
+            parser=one_of(*OF_SYSTEMS),
+            metavar="|".join(OF_SYSTEMS),
+            help="Also test these over systems; accuracy and spa are tested anyway if there are few systems.",
+        ),
+    ] = None,
+    ceilings: Annotated[Path | None, written("How one annotator agrees with the others.")] = None,
+    pairs: Annotated[Path | None, written("Tests of pairs, not corrected.")] = None,
+    output: OutputTable = None,
+) -> None:
+    """Correlate scores with human ratings."""
+    from comperdial import schema
+    from comperdial.evaluation import results
+    from comperdial.evaluation.expected import Expected
+    from comperdial.evaluation.options import Options, parsed_subset
+
+    if pairs and not resamples:
         raise ConfigError("no resamples", where="--resamples", expected="2 or more, for tests of pairs")
-    folder, tables, about = _input(options)
-    expected = about.get("expected")
-    same = ("compared", "restricted", "raters", "tests", "resamples", "seed")
+    tables, known = _read(input, scores, about, ratings, contexts, systems, source)
+    folder, expected = input[0], known.get("expected")
     made = results.correlate(
         tables,
-        outputs=options.outputs,
-        targets=options.detail_target,
-        main_target=about.get("main_target"),
-        levels=options.level or LEVELS,
+        outputs=known.get("outputs") if outputs is None else outputs,
+        compared=compared or (),
+        restricted=restricted or (),
+        raters=raters or (),
+        targets=detail_target or _target(known),
+        main_target=known.get("main_target"),
+        levels=level or LEVELS,
         expected=Expected.of(expected, schema.read(folder / "contexts.parquet", "contexts")) if expected else None,
-        options=replace(analysis_of(options), systems="fixed" if options.systems_given else "sampled"),
+        options=Options(parsed_subset(subset or ()), missing, "fixed" if systems_given else "sampled"),
         allow_missing=folder.is_dir(),
-        **{name: getattr(options, name) for name in same},
+        tests=tests or (),
+        resamples=resamples,
+        seed=seed,
     )
     for note in made.notes:
         print(note, file=sys.stderr)
-    for name in ("pairs", "ceilings"):
-        if path := getattr(options, name):
-            schema.write(path, getattr(made, name), name)
-    if options.output:
-        schema.write(options.output, made.correlations, "correlations")
+    if pairs:
+        schema.write(pairs, made.pairs, "pairs")
+    if ceilings:
+        schema.write(ceilings, made.ceilings, "ceilings")
+    if output:
+        schema.write(output, made.correlations, "correlations")
     else:
         made.correlations.to_csv(sys.stdout, index=False, lineterminator="\n")
 
 
-def _input(options: argparse.Namespace) -> tuple[Path, Tables, Mapping[str, Any]]:
-    """Return the input, its tables, and what --about or params.yaml says of it; fill in the options that this decides."""
-    first = options.input[0]
-    others = {"a further input": options.input[1:], "--ratings": options.ratings, "--contexts": options.contexts}
-    others |= {"--systems": options.systems}
-    if first.is_dir() and (given := [name for name, value in others.items() if value]):
+def _read(
+    files: list[Path],
+    scores: list[Path] | None,
+    about: Path | None,
+    ratings: list[Path] | None,
+    contexts: Path | None,
+    systems: Path | None,
+    source: str | None,
+) -> tuple[Tables, Mapping[str, Any]]:
+    """Return the tables of a folder or of files, and what --about or params.yaml has on the folder."""
+    from comperdial import schema
+    from comperdial.config.studies import params_file
+    from comperdial.core.files import read_json
+    from comperdial.evaluation.aggregate import read_scores
+    from comperdial.evaluation.rated_data import read_rated
+    from comperdial.evaluation.samples import Tables
+    from comperdial.selection import Selection, describe
+
+    first, *more = files
+    if not first.is_dir():
+        if scores or about:
+            problem = f"{'--scores' if scores else '--about'} beside files of scores"
+            raise ConfigError(problem, where=str(first), expected="a folder of tables, or files of scores alone")
+        table = read_scores(files)
+        names = table["dataset"].unique()
+        tables, _ = read_rated(
+            None, ratings=ratings or [], contexts=contexts, dataset=names[0] if len(names) == 1 else None
+        )
+        kinds = schema.read(systems, "systems") if systems else None
+        return replace(tables, scores=table, systems=kinds, source=source or "human"), {}
+    others = {"a further input": more, "--ratings": ratings, "--contexts": contexts, "--systems": systems}
+    if given := [name for name, value in others.items() if value]:
         expected = "the folder alone, with its own tables, and --scores FILE …"
         raise ConfigError(f"{given[0]} beside a folder of tables", where=str(first), expected=expected)
-    if not first.is_dir() and (options.scores or options.about):
-        problem = f"{'--scores' if options.scores else '--about'} beside files of scores"
-        raise ConfigError(problem, where=str(first), expected="a folder of tables, or files of scores alone")
-    if not first.is_dir():
-        return first, _files(options), {}
-    about: dict[str, Any] = {}
-    if options.about:
-        about = read_json(options.about)
+    known: dict[str, Any] = {}
+    if about:
+        known = read_json(about)
     elif params_file().is_file() and first.name in (selection := Selection.read()).datasets:
-        about = {**describe(selection, first.name), "expected": selection.expected(first.name)}
-    options.outputs = about.get("outputs") if options.outputs is None else options.outputs
-    options.detail_target = options.detail_target or ([about["target"]] if about.get("target") else None)
-    return first, Tables.read(first, options.scores, options.source or about.get("source", "human")), about
+        known = {**describe(selection, first.name), "expected": selection.expected(first.name)}
+    return Tables.read(first, scores or [], source or known.get("source", "human")), known
 
 
-def _files(options: argparse.Namespace) -> Tables:
-    """Read files of scores, and the ratings to compare them with."""
-    scores = aggregate.read_scores(options.input)
-    names = scores["dataset"].unique()
-    dataset = names[0] if len(names) == 1 else None
-    tables, _ = read_rated(None, ratings=options.ratings, contexts=options.contexts, dataset=dataset)
-    systems = schema.read(options.systems, "systems") if options.systems else None
-    return replace(tables, scores=scores, systems=systems, source=options.source or "human")
+def _target(known: Mapping[str, Any]) -> list[str] | None:
+    return [known["target"]] if known.get("target") else None
 
 
-def robustness(options: argparse.Namespace) -> None:
-    """Write learning curves and the power of a test."""
-    folder, tables, about = _input(options)
-    samples = tables.samples(options.level or LEVELS, allow_missing=folder.is_dir())
-    targets, main = options.detail_target, about.get("main_target")
-    detail = results.detail_of(samples, options.outputs, targets, main, seed=options.seed)
-    detail.check(samples, allow_missing=folder.is_dir())
-    subsampling = evaluation.Subsampling(options.coefficient, options.repeats, options.seed)
-    judgements = [schema.read(path, "judgements") for path in options.judgements]
-    every = pd.concat(judgements, ignore_index=True) if judgements else None
-    curves = evaluation.curves(samples, detail=detail, subsampling=subsampling, judgements=every)
-    schema.write(options.curves, curves, "curves")
-    schema.write(options.power, evaluation.power(samples, detail=detail, subsampling=subsampling), "power")
+@command()
+def robustness(
+    input: _Input,
+    curves: Annotated[Path, written("The learning curves.")],
+    power: Annotated[Path, written("The power of a 5 % test.")],
+    scores: _Scores = None,
+    about: _About = None,
+    ratings: Ratings = None,
+    contexts: Contexts = None,
+    systems: _Systems = None,
+    source: Source = None,
+    level: Levels = None,
+    detail_target: _Targets = None,
+    outputs: _Detailed = None,
+    judgements: Annotated[
+        list[Path] | None, Option(metavar="FILE", help="Tables `judgements`: single samples.")
+    ] = None,
+    coefficient: Annotated[Coefficient, Option(help="What is computed of each subset.")] = "spearman",
+    repeats: Annotated[int, Option(min=1, help="Subsets of each size.")] = 100,
+    seed: Seed = 2024,
+) -> None:
+    """See how ranks change with less data."""
+    import pandas as pd
+
+    from comperdial import evaluation, schema
+    from comperdial.evaluation import results
+
+    tables, known = _read(input, scores, about, ratings, contexts, systems, source)
+    has_gaps = input[0].is_dir()
+    samples = tables.samples(level or LEVELS, allow_missing=has_gaps)
+    chosen = known.get("outputs") if outputs is None else outputs
+    detail = results.detail_of(samples, chosen, detail_target or _target(known), known.get("main_target"), seed=seed)
+    detail.check(samples, allow_missing=has_gaps)
+    subsampling = evaluation.Subsampling(coefficient, repeats, seed)
+    every = [schema.read(path, "judgements") for path in judgements or ()]
+    single = pd.concat(every, ignore_index=True) if every else None
+    made = evaluation.curves(samples, detail=detail, subsampling=subsampling, judgements=single)
+    schema.write(curves, made, "curves")
+    schema.write(power, evaluation.power(samples, detail=detail, subsampling=subsampling), "power")
 
 
-def rank(options: argparse.Namespace) -> None:
-    """Write the ranking of a board, the tests of pairs of metrics, and the counts of pairs of systems."""
-    entry = overall.board_of(options.board, overall.read_boards(options.boards))
-    board = overall.Board.of(options.board, entry["tasks"])
+@command()
+def merge(
+    parts: Annotated[list[Path], Argument(help="All of them, .parquet files in any order.")],
+    output: Annotated[Path, written("A .parquet file.", output_file)],
+) -> None:
+    """Append the tables of `score --part`."""
+    from comperdial import schema
+
+    if output.suffix != ".parquet":
+        raise ConfigError(f"{output}: unknown kind of file", where="--output", expected=".parquet")
+    schema.merge(parts, output)
+
+
+@command()
+def dimensions(
+    scores: Annotated[list[Path], Argument(help="Tables `scores` of one data set.")],
+    tables: Annotated[Path, Option(metavar="FOLDER", help="The data set's tables.")],
+    output: Annotated[Path, written("Table `dimension_correlations`: a .parquet, .csv or .jsonl file.")],
+    study: Annotated[
+        Path | None, Option(metavar="FILE", help="A study.yaml: its ensembles, resamples and seed.")
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        Option(metavar="METRIC:OUTPUT", help="Scores that get intervals on all dimensions; default: all."),
+    ] = None,
+    ensembles: Annotated[
+        dict | None,
+        Option(
+            parser=json_object,
+            metavar="JSON",
+            help='Instead of the study\'s: {"dimensions": [METRIC, …], "models": {NAME: [METRIC:OUTPUT or METRIC, …]}}.',
+        ),
+    ] = None,
+    resamples: Annotated[
+        int | None, Option(min=0, help="For intervals; default: the study's, or 1000; 0: no intervals.")
+    ] = None,
+    seed: Annotated[int | None, Option(min=0, help="Default: the study's, or 2024.")] = None,
+    between: Annotated[Path | None, written("How a rater's dimensions agree.")] = None,
+) -> None:
+    """Correlate scores with each rated dimension, by who rated."""
+    from comperdial import schema
+    from comperdial.config import load_yaml
+    from comperdial.evaluation.dimensions import between_dimensions, dimension_correlations
+    from comperdial.evaluation.ensembles import Ensembles
+    from comperdial.evaluation.samples import Tables
+
+    settings: dict[str, Any] = {"resamples": 1000, "seed": 2024} | (load_yaml(study) if study else {})
+    given = {"ensembles": ensembles, "resamples": resamples, "seed": seed}
+    settings |= {name: value for name, value in given.items() if value is not None}
+    read = Tables.read(tables, scores)
+    means = Ensembles.of(settings.get("ensembles") or {}, sorted({*read.scores["metric"]}), settings.get("variants"))
+    chosen = None if outputs is None else {output_name(name, where="--outputs") for name in outputs}
+    # A recorded judge is called as the source of its ratings.
+    own = {name: entry["model"] for name, entry in (settings.get("recorded_judges") or {}).items()}
+    drawing = {"resamples": settings["resamples"], "seed": settings["seed"]}
+    table = dimension_correlations(read, ensembles=means, outputs=chosen, own=own, **drawing)
+    if between:
+        others = replace(read, scores=read.scores[~read.scores["metric"].isin(list(own))])
+        schema.write(between, between_dimensions(others, means), "between_dimensions")
+    schema.write(output, table, "dimension_correlations")
+
+
+@command()
+def rank(
+    boards: Annotated[Path, Argument(help="A file of boards, such as studies/overall/boards.yaml.")],
+    board: Annotated[str, Argument(help="One of its boards.")],
+    tables: Annotated[list[Path], Option(metavar="FOLDER", help="The data sets' tables.")],
+    scores: Annotated[list[Path], Option(metavar="FILE", help="Tables `scores`.")],
+    output: Annotated[Path, written("The ranking.")],
+    comparisons: Annotated[Path, written("The tests of pairs of metrics.")],
+    pairs: Annotated[Path, written("The counts of pairs of systems.")],
+    resamples: Annotated[int, Option(min=0, help="Swaps of WMT's test; 0: without it.")] = 1000,
+    seed: Seed = 2024,
+    catalogue: Catalogue = CATALOGUE,
+) -> None:
+    """Rank metrics over many data sets, by a board's tasks."""
+    import pandas as pd
+
+    from comperdial import schema
+    from comperdial.data.catalogue import load_catalogue
+    from comperdial.evaluation import overall
+
+    entry = overall.board_of(board, overall.read_boards(boards))
+    tasks = overall.Board.of(board, entry["tasks"])
     outputs = [(row["metric"], row["output"]) for row in entry["outputs"]]
-    folders = {path.name: path for path in options.tables if path.name in board.datasets}
-    known = load_catalogue(options.catalogue).datasets
+    folders = {path.name: path for path in tables if path.name in tasks.datasets}
+    known = load_catalogue(catalogue).datasets
     targets = {name: known[name].target for name in folders if name in known}
-    of = {"level": entry["level"], "source": entry["source"], "targets": targets}
-    scores = pd.concat([schema.read(path, "scores") for path in options.scores], ignore_index=True)
-    samples = overall.read_samples(folders, scores, outputs, **of)
-    drawing = {"resamples": options.resamples, "seed": options.seed}
-    frame, tests = overall.overall(board, samples, outputs, **drawing)
+    every = pd.concat([schema.read(path, "scores") for path in scores], ignore_index=True)
+    samples = overall.read_samples(
+        folders, every, outputs, level=entry["level"], source=entry["source"], targets=targets
+    )
+    ranking, tests = overall.overall(tasks, samples, outputs, resamples=resamples, seed=seed)
     systems = {name: schema.read(path / "systems.parquet", "systems") for name, path in folders.items()}
     kinds = {name: dict(zip(one["system_id"], one["kind"], strict=True)) for name, one in systems.items()}
-    schema.write(options.output, frame, "overall")
-    schema.write(options.comparisons, tests, "overall_comparisons")
-    schema.write(options.pairs, overall.pairs_of_systems(board, samples, kinds), "overall_pairs")
+    schema.write(output, ranking, "overall")
+    schema.write(comparisons, tests, "overall_comparisons")
+    schema.write(pairs, overall.pairs_of_systems(tasks, samples, kinds), "overall_pairs")

@@ -1,94 +1,160 @@
-"""The commands that fetch public files, and read data and scores that were made elsewhere."""
+"""Commands that fetch public files, and read data and scores that were made elsewhere."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from comperdial import schema
-from comperdial.cli.common import rated_file_options
-from comperdial.config import load_yaml
-from comperdial.config.studies import params_file
+from typer import Argument, Option
+
+from comperdial.cli.options import (
+    CATALOGUE,
+    Catalogue,
+    Columns,
+    Labels,
+    LowerIsBetter,
+    Scale,
+    Sheet,
+    StripMarkup,
+    command,
+    given,
+    output_folder,
+    written,
+)  # fmt: skip
 from comperdial.core.errors import ConfigError, UnknownNameError
-from comperdial.core.files import TABLE_SUFFIXES
-from comperdial.data import readers, recorded, sources, wordnet
-from comperdial.data.catalogue import load_catalogue, lock_path
-from comperdial.data.export import published_files
-from comperdial.selection import file_name
 
 
-def list_sources(options: argparse.Namespace) -> int:
-    """List the public files; 1 if one is altered."""
+@command("sources")
+def list_sources(catalogue: Catalogue = CATALOGUE) -> int:
+    """List the public files: present, missing or altered.
+
+    Exit status 1 if one is altered.
+    """
+    from comperdial.data import sources
+    from comperdial.data.catalogue import load_catalogue
+
     states = set()
-    for name, source in load_catalogue(options.catalogue).files.items():
+    for name, source in load_catalogue(catalogue).files.items():
         state, size = sources.status(source, sources.raw_path(source)), source.bytes or 0
         print(f"{state:8} {size:>10,} bytes  {name}  ({source.relative}; licence: {source.licence})")
         states.add(state)
     return int("altered" in states)
 
 
-def fetch(options: argparse.Namespace) -> None:
-    """Fetch public files."""
-    catalogue = load_catalogue(options.catalogue)
+@command()
+def fetch(
+    names: Annotated[list[str] | None, Argument(help="Sources or data sets; default: all that are pinned.")] = None,
+    catalogue: Catalogue = CATALOGUE,
+) -> None:
+    """Fetch public files from the mirror or over HTTPS, checked."""
+    from comperdial.data import sources
+    from comperdial.data.catalogue import load_catalogue, lock_path
+
+    known = load_catalogue(catalogue)
     # Without names: all that is pinned. A first download is a decision, and is asked for by name.
-    for name in options.names or [name for name, source in catalogue.files.items() if source.pinned]:
-        dataset = catalogue.datasets.get(name)
-        for source in dataset.files.values() if dataset else [catalogue.file(name)]:
-            sources.fetch(source, sources.raw_path(source), lock_file=lock_path(options.catalogue))
+    for name in names or [name for name, source in known.files.items() if source.pinned]:
+        dataset = known.datasets.get(name)
+        for source in dataset.files.values() if dataset else [known.file(name)]:
+            sources.fetch(source, sources.raw_path(source), lock_file=lock_path(catalogue))
 
 
-def set_up_wordnet(_: argparse.Namespace) -> None:
-    """Find WordNet or set it up."""
+@command("wordnet")
+def set_up_wordnet() -> None:
+    """Find WordNet for METEOR, or set it up."""
+    from comperdial.data import wordnet
+
     corpus = wordnet.set_up()
     print(f"WordNet {corpus.version} in {corpus.path} ({corpus.source})")
 
 
-def take_scores(options: argparse.Namespace) -> None:
-    """Write scores that were computed elsewhere as a table."""
-    source = load_catalogue(options.catalogue).file(options.source) if options.source else None
-    scores = recorded.import_scores(
-        options.name, options.folder, sources.require(source) if source else options.path, format=options.format,
-        origin=recorded.origin(source or options.path), about=options.about, ratings=options.ratings,
+@command()
+def read(
+    dataset: Annotated[str, Argument(help="A name of params.yaml or the catalogue, or a file of yours.")],
+    name: Annotated[str | None, Option(help="What to call the data set of a file; default: the file's name.")] = None,
+    output: Annotated[Path | None, written("Default: data/tables/NAME.", output_folder)] = None,
+    columns: Columns = None,
+    scale: Scale = None,
+    labels: Labels = None,
+    lower_is_better: LowerIsBetter = None,
+    sheet: Sheet = None,
+    strip_markup: StripMarkup = False,
+) -> None:
+    """Read a data set, or a file of your own, into tables."""
+    from comperdial import schema
+    from comperdial.data import readers
+
+    how = given(
+        columns=columns, scale=scale, labels=labels, lower_is_better=lower_is_better, sheet=sheet, strip_markup=strip_markup
     )  # fmt: skip
-    schema.write(options.output, scores, "scores")
-
-
-def read(options: argparse.Namespace) -> None:
-    """Read a data set into tables."""
-    name, tables = _tables(options)
-    folder = options.output or Path("data/tables") / name
+    name, reader, files, settings = _source(dataset, name, how, kept=output is not None)
     # All tables are read and checked before the first is written.
-    for table, frame in tables.items():
-        schema.write(folder / f"{table}.parquet", frame, table)
+    for table, frame in readers.read(reader, name, files, settings).items():
+        schema.write((output or Path("data/tables") / name) / f"{table}.parquet", frame, table)
 
 
-def _tables(options: argparse.Namespace) -> tuple[str, Mapping[str, Any]]:
-    """Return the name and the tables of a user's file, or of a data set of params.yaml or the catalogue."""
+def _source(
+    dataset: str, name: str | None, how: dict[str, Any], *, kept: bool
+) -> tuple[str, str, Mapping[str, Path], dict[str, Any]]:
+    """Return the name, the reader, the files and the reader's settings of a file or of a configured data set."""
+    from comperdial.config import load_yaml
+    from comperdial.config.studies import params_file
+    from comperdial.core.files import TABLE_SUFFIXES
+    from comperdial.data import sources
+    from comperdial.data.catalogue import load_catalogue
+    from comperdial.data.export import published_files
+    from comperdial.selection import file_name
+
     params = load_yaml(params_file()) if params_file().is_file() else {}
-    challenges, catalogue = params.get("challenges") or {}, Path(params.get("catalogue", "data/sources.yaml"))
-    given, path, name = rated_file_options(options), Path(options.dataset), options.dataset
+    challenges, catalogue = params.get("challenges") or {}, Path(params.get("catalogue", CATALOGUE))
+    path = Path(dataset)
     if path.suffix in TABLE_SUFFIXES or path.is_file():
-        name = options.name or path.stem
-        known = load_catalogue(catalogue).datasets if catalogue.is_file() and not options.output else {}
-        if not options.output and name in {*challenges, *known}:
+        name = name or path.stem
+        known = load_catalogue(catalogue).datasets if catalogue.is_file() and not kept else {}
+        if not kept and name in {*challenges, *known}:
             problem = f"there is a data set {name!r}, whose tables would be replaced"
-            raise ConfigError(problem, where=str(path), expected="another name: --name")
-        return name, readers.read("table", name, {"table": path}, given)
-    if options.name or given:
-        where = "--name" if options.name else "--columns, --scale"
-        raise ConfigError(f"{name} is no file", where=where, expected="a file of yours")
+            raise ConfigError(problem, where=dataset, expected="another name: --name")
+        return name, "table", {"table": path}, how
+    if name or how:
+        where = "--name" if name else "--columns, --scale"
+        raise ConfigError(f"{dataset} is no file", where=where, expected="a file of yours")
     files = [Path(file) for file in params.get("datasets") or [] if Path(file).suffix in TABLE_SUFFIXES]
     own = {**{file_name(file): {"file": file} for file in files}, **(params.get("own_data") or {})}
-    if name in own:
-        kept = {key: own[name][key] for key in ("columns", "scale") if key in own[name]}
-        return name, readers.read("table", name, {"table": Path(own[name]["file"])}, kept)
-    if "comperdial" in challenges.get(name, {}):
-        columns = {"columns": params["comperdial"]["columns"]}
-        return name, readers.read("comperdial", name, published_files(challenges[name]["comperdial"]), columns)
+    if dataset in own:
+        settings = {key: own[dataset][key] for key in ("columns", "scale") if key in own[dataset]}
+        return dataset, "table", {"table": Path(own[dataset]["file"])}, settings
+    if "comperdial" in challenges.get(dataset, {}):
+        folder = published_files(challenges[dataset]["comperdial"])
+        return dataset, "comperdial", folder, {"columns": params["comperdial"]["columns"]}
     published = load_catalogue(catalogue)
-    if name not in published.datasets:
-        raise UnknownNameError("dataset", name, [*own, *published.datasets])
-    entry = published.dataset(name)
-    return name, readers.read(entry.reader, name, sources.require_all(entry.files), params.get(entry.reader, {}))
+    if dataset not in published.datasets:
+        raise UnknownNameError("dataset", dataset, [*own, *published.datasets])
+    entry = published.dataset(dataset)
+    return dataset, entry.reader, sources.require_all(entry.files), params.get(entry.reader, {})
+
+
+@command()
+def recorded(
+    folder: Annotated[Path, Argument(help="The data set's folder of tables.")],
+    name: Annotated[str, Option(help="What to call the metric in the table.")],
+    format: Annotated[str, Option(help="`table`, or the name of a project's own (unieval).")],
+    about: Annotated[str, Option(help="Who computed them, with what: part of the signature.")],
+    output: Annotated[Path, written("Table `scores`: a .jsonl, .csv or .parquet file.")],
+    source: Annotated[str | None, Option(help="The scores: a fetched file of the catalogue, by name.")] = None,
+    path: Annotated[Path | None, Option(help="The scores: a local file.")] = None,
+    ratings: Annotated[Path | None, Option(help="Table `ratings`: what was rated, to check the scores by.")] = None,
+    catalogue: Catalogue = CATALOGUE,
+) -> None:
+    """Take scores that were computed elsewhere."""
+    from comperdial import schema
+    from comperdial.data import recorded, sources
+    from comperdial.data.catalogue import load_catalogue
+
+    origin = load_catalogue(catalogue).file(source) if source else path
+    if origin is None or (source and path):
+        raise ConfigError("no scores" if origin is None else "two files", expected="either --source or --path")
+    file = origin if isinstance(origin, Path) else sources.require(origin)
+    made = recorded.import_scores(
+        name, folder, file, format=format, origin=recorded.origin(origin), about=about, ratings=ratings
+    )
+    schema.write(output, made, "scores")

@@ -13,9 +13,7 @@ from comperdial.cli.common import named_path
 from comperdial.core.errors import UnknownNameError, shown
 from comperdial.core.files import printable
 
-_MODULES = (
-    "evaluate", "continuity", "steps", "dimensions", "judge", "challenge", "annotate", "validate",
-)  # fmt: skip
+_MODULES = ("evaluate", "judge", "validate")
 
 
 class _Parser(argparse.ArgumentParser):

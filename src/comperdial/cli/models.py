@@ -1,64 +1,158 @@
-"""The commands that list, fetch and train models."""
+"""Commands of the models that metrics run: those that are fetched, trained and fitted."""
 
 from __future__ import annotations
 
-import argparse
+import logging
 from pathlib import Path
+from typing import Annotated
 
-from comperdial.config import load_yaml
-from comperdial.config.checking import Lines
-from comperdial.config.parameters import read_parameters
+import typer
+from typer import Argument, Option
+
+from comperdial.cli.options import Resamples, Seed, command, group, output_file, output_folder, written
 from comperdial.core.errors import MissingResourceError, UnknownNameError
-from comperdial.core.files import sha256
-from comperdial.data import corpora, sources
-from comperdial.data.catalogue import load_catalogue
-from comperdial.models import fetch, registry, runtime, store
+
+log = logging.getLogger(__name__)
+
+models = group("List and fetch the models that metrics run.", "models")
+
+_Features = Annotated[
+    Path | None, Option(metavar="FILE", help="Features and data sets; default: the package's local_features.yaml.")
+]
+_Tables = Annotated[Path, Option(metavar="FOLDER", help="The data sets' tables.")]
+_Scores = Annotated[Path, Option(metavar="FOLDER", help="Holds DATASET/scores/METRIC.parquet.")]
 
 
-def list_models(_: argparse.Namespace) -> None:
-    """List the models."""
+@models.callback(invoke_without_command=True, no_args_is_help=False)
+def _models(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        list_models()
+
+
+@command("list", of=models)
+def list_models() -> None:
+    """List the models and say which are here (the default)."""
+    from comperdial.models import registry, store
+
     for name in registry.names():
         entry, problem = registry.entry(name), store.missing(name)
         state = "present" if problem is None else "altered" if "altered" in problem else "not present"
         print(f"{state:11}  {entry.size:>8}  {name}: {entry.about} ({entry.origin})")
 
 
-def fetch_models(options: argparse.Namespace) -> None:
-    """Fetch models."""
-    for name in options.names:
+@command("fetch", of=models)
+def fetch_models(names: Annotated[list[str], Argument(help="Models of the list.")]) -> None:
+    """Fetch models from the Hugging Face hub."""
+    from comperdial.models import fetch
+
+    for name in names:
         model = fetch.fetch(name)
         print(f"{name}@{model.digest} in {model.path}")
 
 
-def train(options: argparse.Namespace) -> None:
-    """Train the model of a learned metric."""
+@command()
+def train(
+    name: Annotated[str, Argument(help="An entry of `training` in params.yaml.")],
+    params: Annotated[Path, Option(metavar="FILE", help="Has the entry.")] = Path("params.yaml"),
+    output: Annotated[Path | None, written("The trained model; default: data/models/NAME.", output_folder)] = None,
+    working: Annotated[
+        Path, Option(metavar="FOLDER", help="Keeps checkpoints, from which an interrupted training is resumed.")
+    ] = Path("data/training"),
+) -> None:
+    """Train a model of a learned metric (docs/density.md)."""
+    from comperdial.config import load_yaml
+    from comperdial.config.checking import Lines
+    from comperdial.config.parameters import read_parameters
+    from comperdial.core.files import sha256
+    from comperdial.data import corpora, sources
+    from comperdial.data.catalogue import load_catalogue
     from comperdial.data.evaluated import evaluation_texts
+    from comperdial.models import runtime
     from comperdial.training.trained import TRAINED
 
-    parameters = read_parameters(load_yaml(options.params), lines=Lines(options.params))
-    if options.name not in parameters.training:
-        raise UnknownNameError("trained model", options.name, parameters.training, where=f"{options.params}: training")
+    parameters = read_parameters(load_yaml(params), lines=Lines(params))
+    if name not in parameters.training:
+        raise UnknownNameError("trained model", name, parameters.training, where=f"{params}: training")
     if lacking := runtime.missing_packages():
         raise MissingResourceError(lacking)
     from comperdial.training import density
 
-    settings = parameters.training[options.name]
+    settings = parameters.training[name]
     catalogue = load_catalogue(parameters.catalogue)
     dialogues, origin = [], {}
-    for name, corpus in settings.corpora.items():
+    for title, corpus in settings.corpora.items():
         path = Path(str(corpus.path))
         if corpus.source:
             source = catalogue.file(corpus.source)
             path = sources.raw_path(source)
             sources.fetch(source, path)
-            origin[name] = {"sha256": source.sha256, "licence": source.licence, "citation": source.citation}
+            origin[title] = {"sha256": source.sha256, "licence": source.licence, "citation": source.citation}
         elif path.is_file():
-            origin[name] = {"sha256": sha256(path)}
-        dialogues += corpora.read_corpus(name, corpus.format, path)
+            origin[title] = {"sha256": sha256(path)}
+        dialogues += corpora.read_corpus(title, corpus.format, path)
     evaluated, unknown = evaluation_texts(catalogue)
-    target = options.output or TRAINED / options.name
-    card = density.train(
-        options.name, settings, dialogues, evaluated, options.working, target, origin=origin, unknown=unknown
-    )
+    target = output or TRAINED / name
+    card = density.train(name, settings, dialogues, evaluated, working, target, origin=origin, unknown=unknown)
     held_out = "recall@1 {recall_at_1:.3f}, MRR {mrr:.3f} on {n} held-out dialogues"
     print(f"{target}: {held_out.format(**card['held-out']['all'])}")
+
+
+@command()
+def fit(
+    features: _Features = None,
+    tables: _Tables = Path("data/tables"),
+    scores: _Scores = Path("results"),
+    leave_out: Annotated[list[str] | None, Option(metavar="PART", help="Omit a part, or several.")] = None,
+    output: Annotated[
+        Path | None, written("A .json file; default: the one that the package ships.", output_file)
+    ] = None,
+) -> None:
+    """Fit the learned metric `local` to people's ratings.
+
+    It fits the coefficients (docs/local-metric.md) to the scores that `snakemake local_metrics` made.
+    """
+    from datetime import UTC, datetime
+
+    from comperdial.config import load_yaml
+    from comperdial.core.files import write_json
+    from comperdial.evaluation import fitting
+    from comperdial.metrics.local import COEFFICIENTS, FEATURES, Features
+
+    settings, target = features or FEATURES, output or COEFFICIENTS
+    parts = Features.read(settings)
+    if unknown := [part for part in leave_out or () if part not in parts.parts]:
+        raise UnknownNameError("part", unknown[0], parts.parts, where="--leave-out")
+    parts = parts.without(*leave_out or ())
+    sets = fitting.read_sets(settings, parts, tables, scores)
+    date = datetime.now(UTC).date().isoformat()
+    coefficients = fitting.train(sets, parts, load_yaml(settings)["penalties"], date=date)
+    write_json(target, coefficients)
+    log.info("%s: %d fits on %d data sets", target, len(coefficients["fits"]), len(sets))
+
+
+@command()
+def ablate(
+    output: Annotated[Path, written("Table `correlations`.")],
+    pairs: Annotated[Path, written("Table `pairs`.")],
+    features: _Features = None,
+    tables: _Tables = Path("data/tables"),
+    scores: _Scores = Path("results"),
+    resamples: Resamples = 1000,
+    seed: Seed = 2024,
+) -> None:
+    """Correlate `local` without each of its parts, and each alone.
+
+    Held out, with people's ratings.
+    """
+    from comperdial import schema
+    from comperdial.config import load_yaml
+    from comperdial.evaluation import fitting
+    from comperdial.metrics.local import COEFFICIENTS, FEATURES, Coefficients, Features
+
+    settings = features or FEATURES
+    parts = Features.read(settings) if features else Coefficients.read(COEFFICIENTS).features
+    sets = fitting.read_sets(settings, parts, tables, scores)
+    drawing = {"resamples": resamples, "seed": seed}
+    made = fitting.ablation(sets, tables, parts, load_yaml(settings)["penalties"], **drawing)
+    schema.write(output, made[0], "correlations")
+    schema.write(pairs, made[1], "pairs")

@@ -17,10 +17,13 @@ from comperdial.core.names import LEVELS
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose options of lists take several values: ``--metrics bleu f1`` is ``--metrics bleu --metrics f1``."""
+    """A command whose options of lists take several values: ``--metrics bleu f1`` is ``--metrics bleu --metrics f1``.
+
+    Without a value, as a rule of the workflow writes an empty list, such an option counts as not given.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer does not export its class
-        """Repeat the option before each further value."""
+        """Repeat the option before each value."""
         lists = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         repeated: list[str] = []
         current = ""
@@ -30,15 +33,15 @@ class Command(typer.core.TyperCommand):
                 break
             if argument.startswith("--"):
                 current = argument if argument in lists else ""
-            elif current and args[place - 1] != current:
-                repeated.append(current)
-            repeated.append(argument)
+                repeated += [] if current else [argument]
+            else:
+                repeated += [current, argument] if current else [argument]
         return super().parse_args(ctx, repeated)
 
 
-def group(about: str) -> typer.Typer:
-    """Return a program, or a group of commands of one."""
-    return typer.Typer(
+def group(about: str, name: str | None = None) -> typer.Typer:
+    """Return the program, or a group of commands of it, by name."""
+    made = typer.Typer(
         help=about,
         add_completion=False,
         rich_markup_mode=None,
@@ -46,6 +49,9 @@ def group(about: str) -> typer.Typer:
         no_args_is_help=True,
         context_settings={"help_option_names": ["--help", "-h"]},
     )
+    if name:
+        app.add_typer(made, name=name)
+    return made
 
 
 app = group("Which automatic metric of dialogue quality agrees with people?")
@@ -57,7 +63,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=app.info.help)
 def _program(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
@@ -72,7 +78,7 @@ def command(name: str | None = None, *, of: typer.Typer = app) -> Callable[[Call
     return of.command(name, cls=Command)
 
 
-# Types of arguments. An output that cannot be written raises FileError before any work.
+# Types of arguments: a ValueError is bad usage. An output that cannot be written raises FileError before any work.
 
 
 def output_folder(text: str) -> Path:
@@ -111,9 +117,9 @@ def json_object(text: str) -> dict[str, Any]:
     try:
         value = parse_json(text, "the option's JSON", expected="a JSON object")
     except FileError as error:
-        raise typer.BadParameter(str(error)) from error
+        raise ValueError(str(error)) from None
     if not isinstance(value, dict):
-        raise typer.BadParameter("expected a JSON object")
+        raise ValueError("expected a JSON object")
     return value
 
 
@@ -121,7 +127,7 @@ def part_of(text: str) -> tuple[int, int]:
     """Parse ``3-of-16``: which part, and how many there are."""
     number, _, count = text.partition("-of-")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise typer.BadParameter(f"{text!r}; expected which part and how many there are, such as 3-of-16")
+        raise ValueError(f"{text!r}; expected which part and how many there are, such as 3-of-16")
     return int(number), int(count)
 
 
@@ -130,7 +136,7 @@ def one_of(*names: str) -> Callable[[str], str]:
 
     def parse(text: str) -> str:
         if text not in names:
-            raise typer.BadParameter(str(UnknownNameError("choice", text, names)))
+            raise ValueError(str(UnknownNameError("choice", text, names)))
         return text
 
     return parse
@@ -141,7 +147,13 @@ def given(**options: Any) -> dict[str, Any]:  # noqa: ANN401
     return {name: value for name, value in options.items() if value is not None and value is not False and value != []}
 
 
+def written(about: str, parser: Callable[[str], Path] = output_table) -> Any:  # noqa: ANN401 - what typer returns
+    """Return an option that names what a command writes: a table, unless the parser says otherwise."""
+    return typer.Option(parser=parser, metavar="FOLDER" if parser is output_folder else "FILE", help=about)
+
+
 # Options of several commands.
+CATALOGUE = Path("data/sources.yaml")
 Catalogue = Annotated[Path, typer.Option(help="The catalogue of data sets.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn.")]
 

@@ -1,24 +1,22 @@
-"""The commands that make responses and dialogues worse on purpose, and score some of them."""
+"""Commands that make responses and dialogues worse on purpose, and see whether scores fall."""
 
 from __future__ import annotations
 
-import argparse
 import re
+from pathlib import Path
+from typing import Annotated
 
-import numpy as np
+from typer import Argument, Option
 
-from comperdial import schema
-from comperdial.cli.score import name_not_run
-from comperdial.core.errors import ConfigError, MissingResourceError
-from comperdial.core.files import write_table
-from comperdial.evaluation.ratios import drawn, ratios, read_pairs
-from comperdial.metrics import scoring
-from comperdial.metrics.named import metric_named, read_entries
-from comperdial.perturbations import PERTURBATIONS, perturb, require
+from comperdial.cli.options import Seed, command, json_object, output_folder, written
+from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
 
 
-def list_perturbations(_: argparse.Namespace) -> None:
-    """List the perturbations, and which cannot run here."""
+@command("perturbations")
+def list_perturbations() -> None:
+    """List the perturbations and what each should lower."""
+    from comperdial.perturbations import PERTURBATIONS, require
+
     for name, entry in PERTURBATIONS.items():
         ours = "" if entry.paper else ", not in the paper's tables"
         print(f"{name} ({entry.short}, {entry.title}{ours})")
@@ -30,9 +28,25 @@ def list_perturbations(_: argparse.Namespace) -> None:
             print(f"    cannot run here: {error.problem}; expected {error.expected}")
 
 
-def make_pairs(options: argparse.Namespace) -> None:
-    """Write the tables of a data set's pairs, and say what there are."""
-    folder, output, dataset = options.folder, options.output, options.dataset
+@command("perturb")
+def make_pairs(
+    folder: Annotated[Path, Argument(help="Holds systems, contexts, responses (and ratings) as Parquet.")],
+    dataset: Annotated[str, Option(metavar="NAME", help="What to call the new data set.")],
+    output: Annotated[Path, written("Gets its tables.", output_folder)],
+    strategy: Annotated[
+        list[str] | None, Option(help="One or more of `comperdial perturbations`; default: all.")
+    ] = None,
+    sample: Annotated[int, Option(min=1, help="Pairs for each strategy.")] = 200,
+    seed: Seed = 0,
+    all_items: Annotated[
+        bool, Option("--all-items", help="Draw among all items, not only those rated above the median.")
+    ] = False,
+) -> None:
+    """Make pairs, original and perturbed, of a data set."""
+    from comperdial import schema
+    from comperdial.core.files import write_table
+    from comperdial.perturbations import perturb
+
     if not re.fullmatch("[A-Za-z0-9_-]+", dataset):
         raise ConfigError(f"data set name {dataset!r}", expected='letters (a to z), digits, "_" and "-" only')
     # The tables that are read, or another data set's, would be lost.
@@ -42,7 +56,7 @@ def make_pairs(options: argparse.Namespace) -> None:
         whose = f"of {', '.join(sorted(others))}" if others else "that are perturbed"
         problem, expected = f"{output} holds the tables {whose}", "a folder of its own for the pairs"
         raise ConfigError(problem, where="--output", expected=expected)
-    made = perturb(folder, dataset, options.strategy, options.sample, options.seed, good=not options.all_items)
+    made = perturb(folder, dataset, strategy, sample, seed, good=not all_items)
     # All tables are made and checked before the first is written.
     for name, frame in made.tables.items():
         schema.write(output / f"{name}.parquet", frame, name)
@@ -53,19 +67,67 @@ def make_pairs(options: argparse.Namespace) -> None:
         print(f"{name}: left out: {why}")
 
 
-def score_sample(options: argparse.Namespace) -> None:
-    """Score a sample of pairs with the metrics that run here."""
+@command("score-pairs")
+def score_sample(
+    tables: Annotated[Path, Argument(help="A folder of pairs, as `comperdial perturb` makes one.")],
+    metrics: Annotated[list[str], Option(help="Names of params.yaml or kinds; those that run here.")],
+    kinds: Annotated[list[str], Option(help="Which perturbations.")],
+    output: Annotated[Path, written("Table `scores`, .parquet.")],
+    ratios: Annotated[Path, written("Table `ratios`.")],
+    sample: Annotated[int, Option(min=1, help="The most pairs of a kind.")] = 400,
+    seed: Seed = 2024,
+) -> None:
+    """Score a sample of pairs, and how often the original's score is higher."""
+    import numpy as np
+
+    from comperdial import schema
+    from comperdial.cli.score import name_not_run
+    from comperdial.evaluation import ratios as counting
+    from comperdial.metrics import scoring
+    from comperdial.metrics.named import metric_named, read_entries
+    from comperdial.perturbations import PERTURBATIONS
+
     entries = read_entries()
-    metrics = {name: metric_named(name, entries) for name in options.metrics}
-    contexts, pairs = read_pairs(options.tables)
-    contexts = drawn(contexts, options.kinds, options.sample, np.random.default_rng(options.seed))
+    chosen = {name: metric_named(name, entries) for name in metrics}
+    contexts, pairs = counting.read_pairs(tables)
+    contexts = counting.drawn(contexts, kinds, sample, np.random.default_rng(seed))
     parts = []
-    for responses, batch in scoring.batches(options.tables):
+    for responses, batch in scoring.batches(tables):
         kept = responses["context_id"].isin(contexts["context_id"]).to_numpy()
         parts.append((responses[kept], batch.only(kept)))
-    scores, not_run = scoring.score_many(metrics, parts)
+    scores, not_run = scoring.score_many(chosen, parts)
     name_not_run(not_run)
-    schema.write(options.output, scores, "scores")
+    schema.write(output, scores, "scores")
     pairs = pairs[pairs.index.isin(contexts["dialogue_id"])]
-    result = ratios(contexts, pairs, scores, PERTURBATIONS) if len(scores) else schema.empty("ratios")
-    schema.write(options.ratios, result, "ratios")
+    made = counting.ratios(contexts, pairs, scores, PERTURBATIONS) if len(scores) else schema.empty("ratios")
+    schema.write(ratios, made, "ratios")
+
+
+@command()
+def ratios(
+    scores: Annotated[list[Path], Argument(help="Tables `scores` of one data set.")],
+    tables: Annotated[Path, Option(metavar="FOLDER", help="The data set's tables.")],
+    output: Annotated[Path, written("Table `ratios`: a .parquet, .csv or .jsonl file.")],
+    bounds: Annotated[
+        dict | None,
+        Option(
+            parser=json_object, metavar="JSON",
+            help="The lowest and highest score, {METRIC: {OUTPUT: [LOW, HIGH]}}; without them only threshold 0.",
+        ),
+    ] = None,
+    about: Annotated[Path | None, Option(metavar="FILE", help="The data set's about.json, which has the bounds.")] = None,
+) -> None:  # fmt: skip
+    """Count how often scores fall when responses are made worse."""
+    from comperdial import schema
+    from comperdial.core.files import read_json
+    from comperdial.evaluation.aggregate import read_scores
+    from comperdial.evaluation.ratios import bounds_of, ratios, read_pairs
+    from comperdial.perturbations import PERTURBATIONS
+
+    limits = bounds_of(bounds or (read_json(about)["bounds"] if about else {}))
+    contexts, pairs = read_pairs(tables)
+    made = read_scores(scores)
+    known = {*zip(made["metric"], made["output"], strict=True)}
+    if bounds and (unknown := sorted(":".join(name) for name in limits.keys() - known)):
+        raise UnknownNameError("output", unknown[0], sorted(map(":".join, known)), where="--bounds")
+    schema.write(output, ratios(contexts, pairs, made, PERTURBATIONS, bounds=limits), "ratios")

@@ -1,0 +1,158 @@
+"""Commands that make tables, figures and pages from results, and rank a metric of one's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from comperdial.cli.options import CATALOGUE, Catalogue, command, output_file, output_folder, output_stem, written
+from comperdial.core.errors import ConfigError
+
+_Study = Annotated[str, Argument(help="A folder of studies/; `dataset`: what every data set has.")]
+_Dataset = Annotated[str, Argument(help="A data set of params.yaml.")]
+_OfDataset = Annotated[str | None, Option(help="With `dataset`: which one.")]
+_Stem = Annotated[Path, written("The files' common name; a suffix is not needed.", output_stem)]
+_Page = Annotated[Path, written("A .html file.", output_file)]
+
+
+@command()
+def table(
+    study: _Study,
+    name: Annotated[str, Argument(help="A table in its study.yaml.")],
+    output: _Stem,
+    dataset: _OfDataset = None,
+) -> None:
+    """Make a table of a study, from results that are here."""
+    _make("table", study, name, output, dataset)
+
+
+@command()
+def figure(
+    study: _Study,
+    name: Annotated[str, Argument(help="A figure in its study.yaml.")],
+    output: _Stem,
+    dataset: _OfDataset = None,
+) -> None:
+    """Make a figure of a study, from results that are here."""
+    _make("figure", study, name, output, dataset)
+
+
+def _make(kind: str, study: str, name: str, output: Path, dataset: str | None) -> None:
+    from comperdial.core.files import form_path
+    from comperdial.studies import making
+
+    making.make(kind, study, name, form_path(output, ""), dataset=dataset)
+
+
+@command()
+def describe(
+    dataset: _Dataset,
+    output: Annotated[Path, written("A .json file.", output_file)],
+    params: Annotated[Path | None, Option(metavar="FILE", help="Default: params.yaml.")] = None,
+) -> None:
+    """Write a data set's configuration, for its tables."""
+    from comperdial import selection
+    from comperdial.core.files import write_json
+
+    write_json(output, selection.describe(selection.Selection.read(params), dataset))
+
+
+@command()
+def notebook(
+    notebook: Annotated[Path, Argument(help="A jupytext file of notebooks/.")],
+    dataset: Annotated[str, Option(help="A data set of params.yaml.")],
+    output: _Page,
+    source: Annotated[str, Option(help="Whose ratings.")] = "human",
+    target: Annotated[str, Option(help="The rated dimension.")] = "Overall",
+) -> None:
+    """Execute a notebook, and write its page."""
+    from comperdial.core.files import write_text
+    from comperdial.report.notebook import execute
+
+    for name, value in {"DATASET": dataset, "SOURCE": source, "TARGET": target}.items():
+        os.environ[f"COMPERDIAL_{name}"] = value
+    write_text(output, execute(notebook))
+
+
+@command()
+def page(dataset: _Dataset, output: _Page) -> None:
+    """Make the page of a data set, from results that are here."""
+    from comperdial.core.files import write_text
+    from comperdial.report.page import page
+
+    write_text(output, page(dataset, output))
+
+
+@command()
+def summary(dataset: _Dataset, output: Annotated[Path, written("Gets the files.", output_folder)]) -> None:
+    """Write the numbers that DVC compares between commits."""
+    from comperdial import schema
+    from comperdial.report.about import About
+    from comperdial.report.summary import summarise
+
+    results = Path("results", dataset)
+    about = About.read([results / "about.json"])
+    correlations = schema.read(results / "correlations.parquet", "correlations")
+    target = about.dimension(dataset, correlations["target"])
+    summarise(correlations, target, output, simulated=about.simulated)
+
+
+@command("pack-records")
+def pack() -> None:
+    """Pack Snakemake's records for DVC (`make publish` does it)."""
+    from comperdial.config import records
+
+    print(f"{records.pack()}: the records of this folder's results")
+
+
+@command()
+def leaderboard(
+    files: Annotated[
+        list[Path] | None, Argument(help="Scores: dataset, level, item_id, system_id, value.", metavar="FILE")
+    ] = None,
+    board: Annotated[str, Option(help="responses, references or dialogues.")] = "responses",
+    template: Annotated[bool, Option("--template", help="Print the file to fill in, and do nothing else.")] = False,
+    texts: Annotated[
+        Path | None, Option(metavar="FILE", help="With --template: write the texts to score as JSONL.")
+    ] = None,
+    output: Annotated[Path | None, written("The ranking, too: .html, .md, .csv, .tex.", output_file)] = None,
+    resamples: Annotated[int, Option(min=0, help="Swaps of WMT's test; 0: without that test.")] = 1000,
+    catalogue: Catalogue = CATALOGUE,
+) -> None:
+    """Rank your metric among those here, over all data sets."""
+    from comperdial import schema
+    from comperdial.core.files import write_table, write_text
+    from comperdial.data.catalogue import load_catalogue
+    from comperdial.report import render
+    from comperdial.studies.leaderboard import Leaderboard
+
+    forms = {
+        ".html": render.page,
+        ".md": render.markdown,
+        ".csv": render.csv,
+        ".tex": partial(render.latex, label="tab:leaderboard"),
+    }
+    if output and output.suffix not in forms:
+        raise ConfigError(f"{output}", where="--output", expected=f"a name ending in {', '.join(forms)}")
+    if texts and (texts.suffix != ".jsonl" or not template):
+        raise ConfigError(f"{texts}", where="--texts", expected="--template, and a name ending in .jsonl")
+    ranking = Leaderboard(board, load_catalogue(catalogue))
+    if texts:
+        write_table(texts, ranking.texts())
+    if template:
+        sys.stdout.write(ranking.template().to_csv(index=False, lineterminator="\n"))
+        return
+    scores = ranking.read(files) if files else schema.empty("scores")
+    if len(scores):
+        counts = ranking.rated.groupby("dataset").size().to_frame("rated")
+        counts = counts.join(scores.groupby(["dataset", "metric"]).size().unstack("metric"))
+        sys.stdout.write(f"Items with a score:\n\n{counts.fillna(0).astype(int).to_string()}\n\n")
+    table = ranking.ranking(scores, resamples=resamples, seed=2024)
+    sys.stdout.write(render.text(table))
+    if output:
+        write_text(output, forms[output.suffix](table))
