@@ -17,6 +17,7 @@ from types import FrameType
 import typer
 
 from comperdial.cli import legacy
+from comperdial.cli.doctor import how_to_install
 from comperdial.cli.options import app
 from comperdial.core.errors import ComperdialError, shown
 from comperdial.core.files import printable
@@ -98,7 +99,7 @@ def _explained(error: BaseException) -> tuple[str, int]:
     if isinstance(error, ComperdialError):
         return f"error: {error}", error.status
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"error: not installed: {error.name}; expected {doctor.how_to_install(error.name.partition('.')[0])}", 1
+        return f"error: not installed: {error.name}; expected {how_to_install(error.name.partition('.')[0])}", 1
     if isinstance(error, OSError):
         return f"error: {shown(str(error.filename or 'a file'))}: {error.strerror or error}", 1
     what = f"unexpected {type(error).__name__}: {shown(str(error))!r}"
