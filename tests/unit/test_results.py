@@ -1,6 +1,5 @@
 """One producer of results: what it computes for main outputs, for what studies show, and how tables rank it."""
 
-import json
 import shutil
 
 import numpy as np
@@ -140,9 +139,7 @@ def test_planned_contrasts_are_signed_and_corrected_over_themselves(found):
 
 
 def test_the_command_writes_the_three_tables_of_a_folder(found, folder, tmp_path):
-    about = {"source": "human", "target": None, "main_target": "Overall", "outputs": ["good:score", "fair:score"]}
-    (tmp_path / "about.json").write_text(json.dumps(about))
-    command = ["correlate", folder, "--scores", folder.parent / "scores.parquet", "--about", tmp_path / "about.json"]
+    command = ["correlate", folder, "--scores", folder.parent / "scores.parquet", "--outputs", "good:score", "fair:score"]
     command += ["--compared", "shown:score", "--resamples", "200"]
     for name in ("output", "pairs", "ceilings"):
         command += [f"--{name}", tmp_path / f"{name}.parquet"]

@@ -9,6 +9,8 @@ from typer import Argument, Option
 
 from comperdial.cli.options import (
     Columns,
+    File,
+    Names,
     Seed,
     command,
     group,
@@ -17,7 +19,7 @@ from comperdial.cli.options import (
     output_file,
     output_folder,
     written,
-)
+)  # fmt: skip
 from comperdial.core.errors import ConfigError
 from comperdial.core.names import RATED_LEVELS
 
@@ -28,9 +30,7 @@ _Dialogues = Annotated[Path, Argument(help="A file in ComperDial_data.json's for
 _Tables = Annotated[Path, Argument(help="A folder of tables.")]
 _Folder = Annotated[Path, written("Gets the files.", output_folder)]
 _Agent = Annotated[str, Option(metavar="FILE[:CLASS]", help="A Python file with a class, by default UserAgent.")]
-_AgentOptions = Annotated[
-    dict | None, Option(parser=json_object, metavar="JSON", help="Arguments of the agent's class.")
-]
+_Arguments = Annotated[dict | None, Option(parser=json_object, metavar="JSON", help="Of the agent's class.")]
 _System = Annotated[Path, written("A .jsonl file named as the system.", output_file)]
 _Name = Annotated[str, Option(help="The data set's name.")]
 
@@ -55,7 +55,7 @@ def personas(
 
 
 @command("run", of=challenge)
-def run_agent(dialogues: _Dialogues, agent: _Agent, output: _System, options: _AgentOptions = None) -> None:
+def run_agent(dialogues: _Dialogues, agent: _Agent, output: _System, options: _Arguments = None) -> None:
     """Run an agent on dialogues, with gold history."""
     from comperdial.challenge import agents, submissions
     from comperdial.challenge.dialogues import read_dialogues
@@ -74,7 +74,7 @@ def self_chat(
     turns: Annotated[int, Option(min=1, help="How often each of the two speaks.")],
     output: _System,
     dialogues: Annotated[int | None, Option(min=1, help="How many; default: one for each opening.")] = None,
-    options: _AgentOptions = None,
+    options: _Arguments = None,
 ) -> None:
     """Let an agent talk to itself."""
     from comperdial.challenge import agents, pairs
@@ -117,10 +117,8 @@ def read_challenge(
 @command("ratings", of=challenge)
 def add_ratings(
     folder: _Tables,
-    turn: Annotated[
-        Path | None, Option(metavar="FILE", help="Ratings of responses: table `ratings`, or a short file.")
-    ] = None,
-    dialogue: Annotated[Path | None, Option(metavar="FILE", help="Ratings of whole dialogues, likewise.")] = None,
+    turn: Annotated[File, Option(metavar="FILE", help="Ratings of responses: table `ratings`, or short.")] = None,
+    dialogue: Annotated[File, Option(metavar="FILE", help="Ratings of whole dialogues, likewise.")] = None,
 ) -> None:
     """Check ratings against a challenge's tables, and add them."""
     from comperdial.evaluation import aggregate
@@ -176,21 +174,17 @@ def export_tasks(
     folder: Annotated[Path, Argument(help="Holds systems, contexts, responses, personas as Parquet.")],
     output: _Folder,
     level: Annotated[
-        list[str] | None,
-        Option(parser=one_of(*RATED_LEVELS), metavar="|".join(RATED_LEVELS), help="One or both; default: both."),
+        Names, Option(parser=one_of(*RATED_LEVELS), metavar="|".join(RATED_LEVELS), help="Default: both.")
     ] = None,
-    systems: Annotated[
-        list[str] | None, Option(metavar="SYSTEM", help="Which; default: all but the references.")
-    ] = None,
+    systems: Annotated[Names, Option(metavar="SYSTEM", help="Which; default: all but the references.")] = None,
     sample: Annotated[int | None, Option(min=1, help="How many dialogues to draw; default: all.")] = None,
     seed: Seed = 0,
 ) -> None:
     """Turn a folder of tables into Label Studio projects."""
     from comperdial.challenge.label_studio import export_ratings
 
-    counts = export_ratings(
-        folder, output, levels=level or RATED_LEVELS, systems=systems, sample=sample, seed=seed
-    )  # fmt: skip
+    levels = level or RATED_LEVELS
+    counts = export_ratings(folder, output, levels=levels, systems=systems, sample=sample, seed=seed)
     for name, count in counts.items():
         print(f"{output / name}: {count} tasks")
 
@@ -201,12 +195,12 @@ def export_pairs(
     pairs_each: Annotated[int, Option(min=1, help="Pairs of each annotator, without controls.")],
     annotators: Annotated[int, Option(min=1, help="For each question.")],
     output: _Folder,
-    question: Annotated[list[str] | None, Option(metavar="NAME", help="Which; default: overall.")] = None,
-    controls: Annotated[Path | None, Option(metavar="FILE", help="A CSV of pairs with a known answer.")] = None,
+    question: Annotated[Names, Option(metavar="NAME", help="Which; default: overall.")] = None,
+    controls: Annotated[File, Option(metavar="FILE", help="A CSV of pairs with a known answer.")] = None,
     compare: Annotated[
-        list[str] | None, Option(metavar="SYSTEM SYSTEM", help="Two systems, or again for more; default: each with each.")
+        Names, Option(metavar="SYSTEM SYSTEM", help="Two systems, or again for more; default: each with each.")
     ] = None,
-    questions: Annotated[Path | None, Option(metavar="FILE", help="A bank of your own; default: ours.")] = None,
+    questions: Annotated[File, Option(metavar="FILE", help="A bank of your own; default: ours.")] = None,
     ties: Annotated[bool, Option("--ties", help='"No difference" may be chosen.')] = False,
     name: Annotated[str | None, Option(help="The data set's name; default: the output folder's.")] = None,
     seed: Seed = 0,

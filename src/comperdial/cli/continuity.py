@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from comperdial.cli.options import CATALOGUE, Catalogue, Resamples, Seed, command, group, output_file, written
+from comperdial.cli.options import CATALOGUE, File, Files, Resamples, Seed, command, group, output_file, written
 from comperdial.core.errors import MissingResourceError
 
 continuity = group("Interlocutors and outsiders, and whether users go on.", "continuity")
 
 _Chat = Annotated[Literal["chitchat", "convai2"], Argument(help="Which conversations.")]
-_Vectors = Annotated[list[Path] | None, Option(metavar="FILE", help="What `vectors` wrote, if anything.")]
+_Vectors = Annotated[Files, Option(metavar="FILE", help="What `vectors` wrote, if anything.")]
 
 
 @command(of=continuity)
@@ -21,7 +21,6 @@ def exchanges(
     dataset: Annotated[Literal["hazumi1902", "hazumi1911"], Argument(help="Which corpus.")],
     annotators: Annotated[Path, written("Table `annotators`.")],
     output: Annotated[Path, written("Lengths and missing scores.")],
-    catalogue: Catalogue = CATALOGUE,
 ) -> None:
     """Hazumi's annotators with their roles, and its exchanges."""
     import pandas as pd
@@ -32,7 +31,7 @@ def exchanges(
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.readers import hazumi
 
-    there = hazumi.exchanges(dataset, sources.require_all(load_catalogue(catalogue).dataset(dataset).files))
+    there = hazumi.exchanges(dataset, sources.require_all(load_catalogue(CATALOGUE).dataset(dataset).files))
     rows = [(one.dialogue_id, one.turn, len(one.wizard), len(one.participant), "+".join(one.lacks)) for one in there]
     columns = ["dialogue_id", "turn", "wizard_characters", "participant_characters", "lacks"]
     schema.write(annotators, hazumi.annotators(dataset, there), "annotators")
@@ -66,7 +65,7 @@ def perspective(
         str | None, Option(metavar="SOURCE", help="Whose ratings are outsiders'; default: as in table `annotators`.")
     ] = None,
     ieval: Annotated[
-        Path | None,
+        File,
         Option(metavar="FILE", help="Of ieval_dial: the interlocutors' ratings, from `rated-dialogues ieval`."),
     ] = None,
     resamples: Resamples = 1000,
@@ -87,21 +86,18 @@ def vectors(
     dataset: Annotated[Literal["chitchat", "convai2", "topical_chat"], Argument(help="Which conversations.")],
     encoder: Annotated[Literal["minilm", "smollm2"], Option(help="Which model encodes.")],
     output: Annotated[Path, written("DATASET_ENCODER.safetensors.", output_file)],
-    catalogue: Catalogue = CATALOGUE,
 ) -> None:
     """Encode the texts that continuity prediction reads."""
     from comperdial.data.continuations import read_conversations
     from comperdial.training import continuity_tasks as tasks
 
-    texts = tasks.texts(dataset, read_conversations(dataset, catalogue), encoder)
+    texts = tasks.texts(dataset, read_conversations(dataset), encoder)
     made = tasks.embed(tasks.ENCODERS[encoder], texts, tasks.MOST_TOKENS[encoder], end=encoder == "smollm2")
     tasks.write_vectors(output, made)
 
 
 @command(of=continuity)
-def baselines(
-    dataset: _Chat, output: Annotated[Path, written("The scores.")], catalogue: Catalogue = CATALOGUE
-) -> None:
+def baselines(dataset: _Chat, output: Annotated[Path, written("The scores.")]) -> None:
     """Score replies by metrics that know nothing of continuing."""
     from comperdial.core.files import write_table
     from comperdial.data.continuations import read_conversations
@@ -110,7 +106,7 @@ def baselines(
     if not (names := baselines_here()):
         where = f"that of {' or '.join(BASELINES)}"
         raise MissingResourceError("no baseline's model is on this machine", expected=where)
-    write_table(output, baseline_scores(dataset, read_conversations(dataset, catalogue), names))
+    write_table(output, baseline_scores(dataset, read_conversations(dataset), names))
 
 
 @command(of=continuity)
@@ -120,9 +116,8 @@ def models(
     scores: Annotated[Path, written("The predictions.")],
     continuations: Annotated[Path, written("Table `continuations`.")],
     vectors: _Vectors = None,
-    baselines: Annotated[list[Path] | None, Option(metavar="FILE", help="What `baselines` wrote, if anything.")] = None,
+    baselines: Annotated[Files, Option(metavar="FILE", help="What `baselines` wrote, if anything.")] = None,
     resamples: Resamples = 1000,
-    catalogue: Catalogue = CATALOGUE,
 ) -> None:
     """Predict whether users go on, by trained models and by baselines."""
     import pandas as pd
@@ -133,7 +128,7 @@ def models(
     from comperdial.evaluation import continuing
     from comperdial.training.continuity_tasks import read_vectors
 
-    conversations = read_conversations(dataset, catalogue)
+    conversations = read_conversations(dataset)
     encoded = read_vectors(vectors or []).get(dataset, {})
     others = pd.concat(map(read_table, baselines), ignore_index=True) if baselines else None
     measures, predicted = continuing.evaluate(dataset, conversations, encoded, others, resamples=resamples)
@@ -150,7 +145,6 @@ def liking(
     scores: Annotated[Path, written("The log-odds of each reply.")],
     vectors: _Vectors = None,
     resamples: Resamples = 1000,
-    catalogue: Catalogue = CATALOGUE,
 ) -> None:
     """Compare predicted continuing with what users liked."""
     import pandas as pd
@@ -163,7 +157,7 @@ def liking(
     every = pd.concat(map(read_table, measures), ignore_index=True)
     encoded = read_vectors(vectors or [])
     names = [*every["dataset"].unique(), *([RATED] if RATED in encoded else [])]
-    conversations = {name: read_conversations(name, catalogue) for name in names}
+    conversations = {name: read_conversations(name) for name in names}
     agreement, predicted = continuing.liking(conversations, encoded, every, resamples=resamples)
     write_table(joined, every)
     write_table(output, agreement)

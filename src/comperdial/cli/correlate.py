@@ -14,15 +14,17 @@ from comperdial.cli.options import (
     CATALOGUE,
     Catalogue,
     Contexts,
+    File,
+    Files,
     Levels,
     Missing,
+    Names,
     OutputTable,
     Ratings,
     Seed,
     Source,
     Subset,
     command,
-    json_object,
     one_of,
     output_file,
     written,
@@ -35,44 +37,30 @@ if TYPE_CHECKING:
     from comperdial.evaluation.samples import Tables
 
 _Input = Annotated[list[Path], Argument(help="A folder of tables, with --scores; or tables `scores`, with --ratings.")]
-_Scores = Annotated[list[Path] | None, Option(metavar="FILE", help="Scores of a folder of tables.")]
-_About = Annotated[
-    Path | None,
-    Option(metavar="FILE", help="The folder's about.json: source, dimension, main outputs; default: params.yaml."),
-]
-_Systems = Annotated[
-    Path | None, Option(metavar="FILE", help="Table `systems`: which of the rated systems are references.")
-]
+_Scores = Annotated[Files, Option(metavar="FILE", help="Scores of a folder of tables.")]
+_Systems = Annotated[File, Option(metavar="FILE", help="Table `systems`: which of the rated systems are references.")]
 _Targets = Annotated[
-    list[str] | None,
-    Option(metavar="DIMENSION", help="Dimensions to detail; default: all, of a folder of params.yaml its own."),
+    Names, Option(metavar="DIMENSION", help="Dimensions to detail; default: all, of a folder of params.yaml its own.")
 ]
-_Detailed = Annotated[list[str] | None, Option(metavar="METRIC:OUTPUT", help="Scores to detail; default: all.")]
+_Outputs = Annotated[Names, Option(metavar="METRIC:OUTPUT", help="Scores to detail; default: all.")]
 
 
 @command()
 def correlate(
     input: _Input,
     scores: _Scores = None,
-    about: _About = None,
     ratings: Ratings = None,
     contexts: Contexts = None,
     systems: _Systems = None,
     source: Source = None,
     level: Levels = None,
     detail_target: _Targets = None,
-    outputs: _Detailed = None,
-    compared: Annotated[
-        list[str] | None,
-        Option(metavar="METRIC:OUTPUT", help="Outputs with intervals and tests of Pearson and Spearman."),
-    ] = None,
+    outputs: _Outputs = None,
+    compared: Annotated[Names, Option(metavar="METRIC:OUTPUT", help="Also with intervals and tests.")] = None,
     restricted: Annotated[
-        list[str] | None,
-        Option(metavar="METRIC:OUTPUT", help="Also correlate these within systems and without human systems."),
+        Names, Option(metavar="METRIC:OUTPUT", help="Also correlated within systems, and without human systems.")
     ] = None,
-    raters: Annotated[
-        list[str] | None, Option(metavar="SOURCE", help="Whose mean ratings count as scores, too.")
-    ] = None,
+    raters: Annotated[Names, Option(metavar="SOURCE", help="Whose mean ratings count as scores, too.")] = None,
     systems_given: Annotated[
         bool, Option("--systems-given", help="Intervals and tests are over contexts, these systems.")
     ] = False,
@@ -81,17 +69,16 @@ def correlate(
     resamples: Annotated[int, Option(min=0, help="For intervals and tests; 0: values and p alone.")] = 1000,
     seed: Seed = 2024,
     tests: Annotated[
-        list[str] | None,
+        Names,
         Option(
-            parser=one_of(*OF_SYSTEMS),
-            metavar="|".join(OF_SYSTEMS),
+            parser=one_of(*OF_SYSTEMS), metavar="|".join(OF_SYSTEMS),
             help="Also test these over systems; accuracy and spa are tested anyway if there are few systems.",
         ),
     ] = None,
-    ceilings: Annotated[Path | None, written("How one annotator agrees with the others.")] = None,
-    pairs: Annotated[Path | None, written("Tests of pairs, not corrected.")] = None,
+    ceilings: Annotated[File, written("How one annotator agrees with the others.")] = None,
+    pairs: Annotated[File, written("Tests of pairs, not corrected.")] = None,
     output: OutputTable = None,
-) -> None:
+) -> None:  # fmt: skip
     """Correlate scores with human ratings."""
     from comperdial import schema
     from comperdial.evaluation import results
@@ -100,7 +87,7 @@ def correlate(
 
     if pairs and not resamples:
         raise ConfigError("no resamples", where="--resamples", expected="2 or more, for tests of pairs")
-    tables, known = _read(input, scores, about, ratings, contexts, systems, source)
+    tables, known = _read(input, scores, ratings, contexts, systems, source)
     folder, expected = input[0], known.get("expected")
     made = results.correlate(
         tables,
@@ -131,18 +118,11 @@ def correlate(
 
 
 def _read(
-    files: list[Path],
-    scores: list[Path] | None,
-    about: Path | None,
-    ratings: list[Path] | None,
-    contexts: Path | None,
-    systems: Path | None,
-    source: str | None,
+    files: list[Path], scores: Files, ratings: Files, contexts: File, systems: File, source: str | None
 ) -> tuple[Tables, Mapping[str, Any]]:
-    """Return the tables of a folder or of files, and what --about or params.yaml has on the folder."""
+    """Return the tables of a folder or of files, and what params.yaml has on the folder."""
     from comperdial import schema
     from comperdial.config.studies import params_file
-    from comperdial.core.files import read_json
     from comperdial.evaluation.aggregate import read_scores
     from comperdial.evaluation.rated_data import read_rated
     from comperdial.evaluation.samples import Tables
@@ -150,14 +130,13 @@ def _read(
 
     first, *more = files
     if not first.is_dir():
-        if scores or about:
-            problem = f"{'--scores' if scores else '--about'} beside files of scores"
-            raise ConfigError(problem, where=str(first), expected="a folder of tables, or files of scores alone")
+        if scores:
+            problem, expected = "--scores beside files of scores", "a folder of tables, or files of scores alone"
+            raise ConfigError(problem, where=str(first), expected=expected)
         table = read_scores(files)
         names = table["dataset"].unique()
-        tables, _ = read_rated(
-            None, ratings=ratings or [], contexts=contexts, dataset=names[0] if len(names) == 1 else None
-        )
+        dataset = names[0] if len(names) == 1 else None
+        tables, _ = read_rated(None, ratings=ratings or [], contexts=contexts, dataset=dataset)
         kinds = schema.read(systems, "systems") if systems else None
         return replace(tables, scores=table, systems=kinds, source=source or "human"), {}
     others = {"a further input": more, "--ratings": ratings, "--contexts": contexts, "--systems": systems}
@@ -165,9 +144,7 @@ def _read(
         expected = "the folder alone, with its own tables, and --scores FILE …"
         raise ConfigError(f"{given[0]} beside a folder of tables", where=str(first), expected=expected)
     known: dict[str, Any] = {}
-    if about:
-        known = read_json(about)
-    elif params_file().is_file() and first.name in (selection := Selection.read()).datasets:
+    if params_file().is_file() and first.name in (selection := Selection.read()).datasets:
         known = {**describe(selection, first.name), "expected": selection.expected(first.name)}
     return Tables.read(first, scores or [], source or known.get("source", "human")), known
 
@@ -182,17 +159,14 @@ def robustness(
     curves: Annotated[Path, written("The learning curves.")],
     power: Annotated[Path, written("The power of a 5 % test.")],
     scores: _Scores = None,
-    about: _About = None,
     ratings: Ratings = None,
     contexts: Contexts = None,
     systems: _Systems = None,
     source: Source = None,
     level: Levels = None,
     detail_target: _Targets = None,
-    outputs: _Detailed = None,
-    judgements: Annotated[
-        list[Path] | None, Option(metavar="FILE", help="Tables `judgements`: single samples.")
-    ] = None,
+    outputs: _Outputs = None,
+    judgements: Annotated[Files, Option(metavar="FILE", help="Tables `judgements`: single samples.")] = None,
     coefficient: Annotated[Coefficient, Option(help="What is computed of each subset.")] = "spearman",
     repeats: Annotated[int, Option(min=1, help="Subsets of each size.")] = 100,
     seed: Seed = 2024,
@@ -203,7 +177,7 @@ def robustness(
     from comperdial import evaluation, schema
     from comperdial.evaluation import results
 
-    tables, known = _read(input, scores, about, ratings, contexts, systems, source)
+    tables, known = _read(input, scores, ratings, contexts, systems, source)
     has_gaps = input[0].is_dir()
     samples = tables.samples(level or LEVELS, allow_missing=has_gaps)
     chosen = known.get("outputs") if outputs is None else outputs
@@ -235,26 +209,13 @@ def dimensions(
     scores: Annotated[list[Path], Argument(help="Tables `scores` of one data set.")],
     tables: Annotated[Path, Option(metavar="FOLDER", help="The data set's tables.")],
     output: Annotated[Path, written("Table `dimension_correlations`: a .parquet, .csv or .jsonl file.")],
-    study: Annotated[
-        Path | None, Option(metavar="FILE", help="A study.yaml: its ensembles, resamples and seed.")
-    ] = None,
+    study: Annotated[File, Option(metavar="FILE", help="A study.yaml, for its ensembles.")] = None,
     outputs: Annotated[
-        list[str] | None,
-        Option(metavar="METRIC:OUTPUT", help="Scores that get intervals on all dimensions; default: all."),
+        Names, Option(metavar="METRIC:OUTPUT", help="Which get intervals on all dimensions; default: all.")
     ] = None,
-    ensembles: Annotated[
-        dict | None,
-        Option(
-            parser=json_object,
-            metavar="JSON",
-            help='Instead of the study\'s: {"dimensions": [METRIC, …], "models": {NAME: [METRIC:OUTPUT or METRIC, …]}}.',
-        ),
-    ] = None,
-    resamples: Annotated[
-        int | None, Option(min=0, help="For intervals; default: the study's, or 1000; 0: no intervals.")
-    ] = None,
-    seed: Annotated[int | None, Option(min=0, help="Default: the study's, or 2024.")] = None,
-    between: Annotated[Path | None, written("How a rater's dimensions agree.")] = None,
+    resamples: Annotated[int, Option(min=0, help="For intervals; 0: no intervals.")] = 1000,
+    seed: Seed = 2024,
+    between: Annotated[File, written("How a rater's dimensions agree.")] = None,
 ) -> None:
     """Correlate scores with each rated dimension, by who rated."""
     from comperdial import schema
@@ -263,16 +224,13 @@ def dimensions(
     from comperdial.evaluation.ensembles import Ensembles
     from comperdial.evaluation.samples import Tables
 
-    settings: dict[str, Any] = {"resamples": 1000, "seed": 2024} | (load_yaml(study) if study else {})
-    given = {"ensembles": ensembles, "resamples": resamples, "seed": seed}
-    settings |= {name: value for name, value in given.items() if value is not None}
+    settings: dict[str, Any] = load_yaml(study) if study else {}
     read = Tables.read(tables, scores)
     means = Ensembles.of(settings.get("ensembles") or {}, sorted({*read.scores["metric"]}), settings.get("variants"))
     chosen = None if outputs is None else {output_name(name, where="--outputs") for name in outputs}
     # A recorded judge is called as the source of its ratings.
     own = {name: entry["model"] for name, entry in (settings.get("recorded_judges") or {}).items()}
-    drawing = {"resamples": settings["resamples"], "seed": settings["seed"]}
-    table = dimension_correlations(read, ensembles=means, outputs=chosen, own=own, **drawing)
+    table = dimension_correlations(read, ensembles=means, outputs=chosen, own=own, resamples=resamples, seed=seed)
     if between:
         others = replace(read, scores=read.scores[~read.scores["metric"].isin(list(own))])
         schema.write(between, between_dimensions(others, means), "between_dimensions")

@@ -12,8 +12,10 @@ from comperdial.cli.options import (
     CATALOGUE,
     Catalogue,
     Columns,
+    File,
     Labels,
     LowerIsBetter,
+    Names,
     Scale,
     Sheet,
     StripMarkup,
@@ -44,7 +46,7 @@ def list_sources(catalogue: Catalogue = CATALOGUE) -> int:
 
 @command()
 def fetch(
-    names: Annotated[list[str] | None, Argument(help="Sources or data sets; default: all that are pinned.")] = None,
+    names: Annotated[Names, Argument(help="Sources or data sets; default: all that are pinned.")] = None,
     catalogue: Catalogue = CATALOGUE,
 ) -> None:
     """Fetch public files from the mirror or over HTTPS, checked."""
@@ -72,7 +74,7 @@ def set_up_wordnet() -> None:
 def read(
     dataset: Annotated[str, Argument(help="A name of params.yaml or the catalogue, or a file of yours.")],
     name: Annotated[str | None, Option(help="What to call the data set of a file; default: the file's name.")] = None,
-    output: Annotated[Path | None, written("Default: data/tables/NAME.", output_folder)] = None,
+    output: Annotated[File, written("Default: data/tables/NAME.", output_folder)] = None,
     columns: Columns = None,
     scale: Scale = None,
     labels: Labels = None,
@@ -141,8 +143,8 @@ def recorded(
     about: Annotated[str, Option(help="Who computed them, with what: part of the signature.")],
     output: Annotated[Path, written("Table `scores`: a .jsonl, .csv or .parquet file.")],
     source: Annotated[str | None, Option(help="The scores: a fetched file of the catalogue, by name.")] = None,
-    path: Annotated[Path | None, Option(help="The scores: a local file.")] = None,
-    ratings: Annotated[Path | None, Option(help="Table `ratings`: what was rated, to check the scores by.")] = None,
+    path: Annotated[File, Option(help="The scores: a local file.")] = None,
+    ratings: Annotated[File, Option(help="Table `ratings`: what was rated, to check the scores by.")] = None,
     catalogue: Catalogue = CATALOGUE,
 ) -> None:
     """Take scores that were computed elsewhere."""

@@ -9,16 +9,14 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from comperdial.cli.options import Resamples, Seed, command, group, output_file, output_folder, written
+from comperdial.cli.options import File, Names, Resamples, Seed, command, group, output_file, output_folder, written
 from comperdial.core.errors import MissingResourceError, UnknownNameError
 
 log = logging.getLogger(__name__)
 
 models = group("List and fetch the models that metrics run.", "models")
 
-_Features = Annotated[
-    Path | None, Option(metavar="FILE", help="Features and data sets; default: the package's local_features.yaml.")
-]
+_Features = Annotated[File, Option(metavar="FILE", help="Features, data sets; default: our local_features.yaml.")]
 _Tables = Annotated[Path, Option(metavar="FOLDER", help="The data sets' tables.")]
 _Scores = Annotated[Path, Option(metavar="FOLDER", help="Holds DATASET/scores/METRIC.parquet.")]
 
@@ -54,12 +52,12 @@ def fetch_models(names: Annotated[list[str], Argument(help="Models of the list."
 def train(
     name: Annotated[str, Argument(help="An entry of `training` in params.yaml.")],
     params: Annotated[Path, Option(metavar="FILE", help="Has the entry.")] = Path("params.yaml"),
-    output: Annotated[Path | None, written("The trained model; default: data/models/NAME.", output_folder)] = None,
-    working: Annotated[
-        Path, Option(metavar="FOLDER", help="Keeps checkpoints, from which an interrupted training is resumed.")
-    ] = Path("data/training"),
+    output: Annotated[File, written("The trained model; default: data/models/NAME.", output_folder)] = None,
 ) -> None:
-    """Train a model of a learned metric (docs/density.md)."""
+    """Train a model of a learned metric (docs/density.md).
+
+    Checkpoints in data/training resume what was interrupted.
+    """
     from comperdial.config import load_yaml
     from comperdial.config.checking import Lines
     from comperdial.config.parameters import read_parameters
@@ -92,7 +90,9 @@ def train(
         dialogues += corpora.read_corpus(title, corpus.format, path)
     evaluated, unknown = evaluation_texts(catalogue)
     target = output or TRAINED / name
-    card = density.train(name, settings, dialogues, evaluated, working, target, origin=origin, unknown=unknown)
+    card = density.train(
+        name, settings, dialogues, evaluated, Path("data/training"), target, origin=origin, unknown=unknown
+    )
     held_out = "recall@1 {recall_at_1:.3f}, MRR {mrr:.3f} on {n} held-out dialogues"
     print(f"{target}: {held_out.format(**card['held-out']['all'])}")
 
@@ -102,10 +102,8 @@ def fit(
     features: _Features = None,
     tables: _Tables = Path("data/tables"),
     scores: _Scores = Path("results"),
-    leave_out: Annotated[list[str] | None, Option(metavar="PART", help="Omit a part, or several.")] = None,
-    output: Annotated[
-        Path | None, written("A .json file; default: the one that the package ships.", output_file)
-    ] = None,
+    leave_out: Annotated[Names, Option(metavar="PART", help="Omit a part, or several.")] = None,
+    output: Annotated[File, written("A .json file; default: the one that we ship.", output_file)] = None,
 ) -> None:
     """Fit the learned metric `local` to people's ratings.
 

@@ -152,6 +152,11 @@ def written(about: str, parser: Callable[[str], Path] = output_table) -> Any:  #
     return typer.Option(parser=parser, metavar="FOLDER" if parser is output_folder else "FILE", help=about)
 
 
+# Values that need not be given.
+File = Path | None
+Files = list[Path] | None
+Names = list[str] | None
+
 # Options of several commands.
 CATALOGUE = Path("data/sources.yaml")
 Catalogue = Annotated[Path, typer.Option(help="The catalogue of data sets.")]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from comperdial.cli.options import Seed, command, json_object, output_folder, written
+from comperdial.cli.options import File, Names, Seed, command, json_object, output_folder, written
 from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
 
 
@@ -34,13 +34,11 @@ def make_pairs(
     dataset: Annotated[str, Option(metavar="NAME", help="What to call the new data set.")],
     output: Annotated[Path, written("Gets its tables.", output_folder)],
     strategy: Annotated[
-        list[str] | None, Option(help="One or more of `comperdial perturbations`; default: all.")
+        Names, Option(metavar="NAME", help="Which of `comperdial perturbations`; default: all.")
     ] = None,
     sample: Annotated[int, Option(min=1, help="Pairs for each strategy.")] = 200,
     seed: Seed = 0,
-    all_items: Annotated[
-        bool, Option("--all-items", help="Draw among all items, not only those rated above the median.")
-    ] = False,
+    all_items: Annotated[bool, Option("--all-items", help="Not only those rated above the median.")] = False,
 ) -> None:
     """Make pairs, original and perturbed, of a data set."""
     from comperdial import schema
@@ -115,7 +113,7 @@ def ratios(
             help="The lowest and highest score, {METRIC: {OUTPUT: [LOW, HIGH]}}; without them only threshold 0.",
         ),
     ] = None,
-    about: Annotated[Path | None, Option(metavar="FILE", help="The data set's about.json, which has the bounds.")] = None,
+    about: Annotated[File, Option(metavar="FILE", help="The data set's about.json, which has the bounds.")] = None,
 ) -> None:  # fmt: skip
     """Count how often scores fall when responses are made worse."""
     from comperdial import schema

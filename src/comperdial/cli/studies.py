@@ -10,7 +10,17 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from comperdial.cli.options import CATALOGUE, Catalogue, command, output_file, output_folder, output_stem, written
+from comperdial.cli.options import (
+    CATALOGUE,
+    Catalogue,
+    File,
+    Files,
+    command,
+    output_file,
+    output_folder,
+    output_stem,
+    written,
+)  # fmt: skip
 from comperdial.core.errors import ConfigError
 
 _Study = Annotated[str, Argument(help="A folder of studies/; `dataset`: what every data set has.")]
@@ -53,7 +63,7 @@ def _make(kind: str, study: str, name: str, output: Path, dataset: str | None) -
 def describe(
     dataset: _Dataset,
     output: Annotated[Path, written("A .json file.", output_file)],
-    params: Annotated[Path | None, Option(metavar="FILE", help="Default: params.yaml.")] = None,
+    params: Annotated[File, Option(metavar="FILE", help="Default: params.yaml.")] = None,
 ) -> None:
     """Write a data set's configuration, for its tables."""
     from comperdial import selection
@@ -112,15 +122,11 @@ def pack() -> None:
 
 @command()
 def leaderboard(
-    files: Annotated[
-        list[Path] | None, Argument(help="Scores: dataset, level, item_id, system_id, value.", metavar="FILE")
-    ] = None,
+    files: Annotated[Files, Argument(help="Scores: dataset, level, item_id, system_id, value.")] = None,
     board: Annotated[str, Option(help="responses, references or dialogues.")] = "responses",
     template: Annotated[bool, Option("--template", help="Print the file to fill in, and do nothing else.")] = False,
-    texts: Annotated[
-        Path | None, Option(metavar="FILE", help="With --template: write the texts to score as JSONL.")
-    ] = None,
-    output: Annotated[Path | None, written("The ranking, too: .html, .md, .csv, .tex.", output_file)] = None,
+    texts: Annotated[File, Option(metavar="FILE", help="With --template: writes the texts as JSONL.")] = None,
+    output: Annotated[File, written("The ranking, too: .html, .md, .csv, .tex.", output_file)] = None,
     resamples: Annotated[int, Option(min=0, help="Swaps of WMT's test; 0: without that test.")] = 1000,
     catalogue: Catalogue = CATALOGUE,
 ) -> None:
