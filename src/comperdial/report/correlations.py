@@ -303,7 +303,7 @@ def table(
         frame=frame.drop(columns="order").rename(columns={"value": "ours"}),
         sections=sections(frame, entry, titles, cells),
         notes=notes,
-        not_run=lost.to_dict(),
+        not_run={str(name): why for name, why in lost.items()},
     )
 
 

@@ -338,7 +338,7 @@ def comparisons(inputs: Inputs, study: Study) -> Table:
             matrices[level, against] = _matrix(heading, of_sample)
     columns = [("", "Level and coefficient"), ("Pairs", "all")]
     columns += [(f"Different at {ALPHA}", name) for name in _TESTS.values()]
-    values = {"alpha": ALPHA, "most": _MOST, "tests": ", ".join(sorted({*chosen["test"]}))}
+    values: dict[str, Any] = {"alpha": ALPHA, "most": _MOST, "tests": ", ".join(sorted({*chosen["test"]}))}
     values["counts"] = shared.over_tests(tested)
     sections = [Section("How many pairs differ", rows_frame(columns, rows)), *matrices.values()]
     return _table(inputs, study, _wide_comparisons(chosen), sections, rated=chosen["target"].iloc[0], **values)

@@ -92,7 +92,7 @@ def headline(
 
 def _estimate(row: pd.Series) -> str:
     """Write the value with all that limits what it says."""
-    few = is_few(row)
+    few = is_few(row.to_dict())
     text = number(row["value"], digits=2 if few else 3) + interval(row["low"], row["high"])
     exact = row.get("p_exact")
     p = row["p"] if exact is None or pd.isna(exact) else exact
@@ -102,7 +102,7 @@ def _estimate(row: pd.Series) -> str:
         text += ", not significant"
     if row.get("over") == OVER[1]:
         text += ", for these systems only"
-    if is_halved(row):
+    if is_halved(row.to_dict()):
         left = "none" if pd.isna(row["loso_value"]) else number(row["loso_value"], digits=2 if few else 3)
         text += f" (without {row['loso_system']}: {left})"
     return text

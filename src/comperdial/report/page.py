@@ -85,7 +85,7 @@ def contents(dataset: str, output: str | Path) -> Data:
     rated = ratings[ratings["dimension"] == target]
     of_systems = (tables["systems"], tables["responses"], scores, rated, tables["contexts"])
     frame = systems_frame(*of_systems, outputs=outputs)
-    ends = {name: 2 for name in frame if str(name).endswith(("_low", "_high"))}
+    ends = {str(name): 2 for name in frame if str(name).endswith(("_low", "_high"))}
     names = {HUMAN, *zip(scores["metric"], scores["output"], strict=True)}
     figures, beside = sorted((results / "figures").glob("*.png")), Path(output).parent
     content: Data = {
@@ -107,9 +107,9 @@ def contents(dataset: str, output: str | Path) -> Data:
         ceilings = schema.read(results / "ceilings.parquet", "ceilings")
         means = ceilings.groupby(_CELL)["value"].agg(value="mean", annotators="count")
         lost |= without_scores(correlations)
-        answer = [of[of["target"] == target] for of in (correlations, pairs)]
+        main, tests = (of[of["target"] == target] for of in (correlations, pairs))
         content |= {
-            "headline": headline(*answer, one["labels"], source=one["source"]),
+            "headline": headline(main, tests, one["labels"], source=one["source"]),
             "alpha": alphas(results / "tables" / "alpha.csv"),
             "correlations": _correlations(correlations[correlations["coverage"] > 0]),
             "ceilings": records(means.reset_index()),

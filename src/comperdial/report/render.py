@@ -213,7 +213,8 @@ def arranged(
 
 def rows_frame(columns: Sequence[str | tuple[str, str]], rows: Sequence[Sequence[str]]) -> pd.DataFrame:
     """Return a section's frame of rows of texts; columns are names, or pairs of a group and a name."""
-    names: Any = pd.MultiIndex.from_tuples(columns) if any(isinstance(one, tuple) for one in columns) else list(columns)
+    pairs = [column for column in columns if isinstance(column, tuple)]
+    names: Any = pd.MultiIndex.from_tuples(pairs) if pairs else list(columns)
     return pd.DataFrame([list(row) for row in rows], columns=names, dtype=object)
 
 
@@ -311,7 +312,7 @@ def page(table: Table) -> str:
 
 @cache
 def _template(form: str) -> Template:
-    marks: dict[str, str] = {}
+    marks: dict[str, Any] = {}
     if form == "tex":
         # Braces are LaTeX's own.
         marks = {"block_start_string": "<%", "block_end_string": "%>"}

@@ -80,7 +80,7 @@ def systems_frame(
         frame = frame.join(own[["rating", "rating_low", "rating_high"]].add_prefix(f"{level}_"))
     of_turns = scores[scores["level"] == "turn"]
     mean = of_turns.groupby(["metric", "output", "system_id"])["value"].mean().astype("float64")
-    known = {*mean.index.droplevel("system_id")}
+    known = {*zip(of_turns["metric"], of_turns["output"], strict=True)}
     for name in outputs:
         if output_name(name, where="tables.systems") in known:
             frame[name] = mean[output_name(name)]

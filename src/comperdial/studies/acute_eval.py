@@ -85,7 +85,7 @@ def metrics(inputs: Inputs, study: Study) -> Table:
         ratings=dialogues[[*key, "likert"]].rename(columns={"likert": "rating"}),
         **_how(study),
     )
-    about = {"data": title, "dominant": dominant, "tried": result["metric"].nunique()}
+    about: dict[str, Any] = {"data": title, "dominant": dominant, "tried": result["metric"].nunique()}
     return described(study, result, [metrics_section(result, dominant)], **about)
 
 

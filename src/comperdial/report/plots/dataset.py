@@ -217,7 +217,7 @@ def scatter(inputs: Inputs, study: Study) -> Drawn:
     across = -(-len(units) // -(-len(units) // 4))
     titles = []
     for name, part in parts.items():
-        value, low, high = part.loc[0, ["value", "low", "high"]]
+        value, low, high = map(float, part.loc[0, ["value", "low", "high"]])
         ends = style.interval(low, high)
         titles.append(
             f"{textwrap.shorten(shown.label(name), 40)}\nρ = {style.short(value)}" + (f" [{ends}]" if ends else "")

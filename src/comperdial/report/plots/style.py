@@ -187,15 +187,16 @@ def tiles(
     """
     from matplotlib.patches import Rectangle
 
-    drawn = list(cells)
-    for x, y, value, text, below in drawn:
+    xs, ys = [], []
+    for x, y, value, text, below in cells:
+        xs.append(x)
+        ys.append(y)
         face: Any = "#ffffff" if np.isnan(value) else scale.to_rgba(value)
         style: dict[str, Any] = {"ha": "center", "va": "center"}
         style["color"] = "#777777" if np.isnan(value) else ink_on(face)
         ax.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=face))
         ax.text(x, y - (0.16 if below else 0), text, fontsize=size, **style)
         ax.text(x, y + 0.24, below, fontsize=0.73 * size, **style)
-    xs, ys = ([cell[axis] for cell in drawn] for axis in (0, 1))
     ax.set_xlim(min(xs) - 0.55, max(xs) + 0.55)
     ax.set_ylim(max(ys) + 0.55, min(ys) - 0.55)
     ax.tick_params(length=0)
@@ -225,7 +226,7 @@ def titled(
     figure.suptitle(textwrap.fill(heading, max(30, int(width / 6.2))), x=0.0, ha="left", fontsize=10, fontweight="bold")
     below = 6.0
     if handles:
-        place = {"loc": "upper left", "bbox_to_anchor": (0.0, -3.6 / height)}
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, -3.6 / height)}
         figure.legend(handles=list(handles), ncols=columns, **place)
         below += 3.6 + 12.2 * -(-len(handles) // columns)
     wrapped = textwrap.fill(text, int(width / 4.24))
