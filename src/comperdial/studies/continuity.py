@@ -20,6 +20,7 @@ from comperdial.report.render import (
     count,
     described,
     estimate,
+    estimates,
     number,
     small_p,
     spread,
@@ -46,7 +47,7 @@ def _wide(
     frame: pd.DataFrame, labels: Mapping[str, str], names: Mapping[str, str], group: str = "Ours"
 ) -> pd.DataFrame:
     """Return the estimates of a frame, one row per label, one column for each of ``names``, by ``measure``."""
-    texts = frame.assign(group=group, text=[estimate(record) for record in frame.to_dict("records")])
+    texts = frame.assign(group=group, text=estimates(frame))
     texts["head"] = frame["measure"].map(names)
     return arranged(texts, labels, ["group", "head"], order=[(group, head) for head in names.values()])
 
@@ -105,9 +106,9 @@ def prediction(inputs: Inputs, study: Study) -> Table:
         {
             ("", "Trained on"): rows["label"],
             ("", "Knows who"): rows["person"],
-            ("Pearson", "ours"): [estimate(row) for row in pooled.to_dict("records")],
+            ("Pearson", "ours"): estimates(pooled),
             ("Pearson", "paper"): pooled["reported"].map(number),
-            ("Pearson", "within persons"): [estimate(row) for row in within.to_dict("records")],
+            ("Pearson", "within persons"): estimates(within),
             ("Ridge", "penalty"): pooled["penalty"].map("{:g}".format, na_action="ignore"),
         }
     )
