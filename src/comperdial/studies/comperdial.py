@@ -102,7 +102,7 @@ def counted(systems: pd.DataFrame, ratings: pd.DataFrame, source: str) -> dict[s
 
 
 def _noted(frame: pd.DataFrame, names: list[str]) -> list[str]:
-    """Return each note once, after the row that it is about; a note of several rows stands alone."""
+    """Return each note once, after the row that it is about; a note of several rows without one."""
     return [
         f"{', '.join(group[names].iloc[0])}: {note}" if len(group) == 1 else f"{note[0].upper()}{note[1:]}"
         for (note,), group in groups(frame[frame["note"].fillna("") != ""], "note")
