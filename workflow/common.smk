@@ -277,7 +277,11 @@ def entry_code(kind):
         if Path(f"src/comperdial/studies/{of}.py").is_file():
             paths.append(f"studies/{of}.py")
         settings = {key: value for key, value in SPECS[study].items() if key not in ("tables", "figures")}
-        return digest(settings, SPECS[study][kind][wildcards.name], code("report/*.py", "report/notes.yaml", *paths))
+        return digest(
+            settings,
+            SPECS[study][kind][wildcards.name],
+            code("report/*.py", "report/notes.yaml", "report/table.*", *paths),
+        )
 
     return hashed
 
