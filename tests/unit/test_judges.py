@@ -359,30 +359,6 @@ def test_plan_and_run(command, tmp_path):
     assert "none.parquet: no such file" in command("judge import-answers none.parquet --answers other", 1)
 
 
-def test_a_file_judged_by_a_server(command, tmp_path):
-    (tmp_path / "mine.jsonl").write_text(
-        json.dumps({"response": "I swim!", "history": ["Hello.", "Hi.", "Do you like the sea?"], "facts": ["i swim."]})
-        + "\n"
-    )
-    with FaultServer() as server:
-        asked = f"judge file mine.jsonl --variant cpds-d --model org/M --base-url {server.url} --output s.csv"
-        assert "1 of 1 items have scores" in command(f"{asked} --parameter top_p=0.5 --parameter temperature=0")
-        assert "nothing was asked" in command(f"{asked} --parameter top_p=0.5 --parameter temperature=0")
-        assert server.requests[0]["top_p"] == 0.5 and server.requests[0]["max_tokens"] == 512
-        assert "A: Hello.\nB: Hi.\nA: Do you like the sea?" in server.requests[0]["messages"][0]["content"]
-    scores = schema.read(tmp_path / "s.csv", "scores")
-    assert list(scores["metric"]) == ["cpds-d_org-m"] and list(scores["value"]) == [4]
-    elsewhere = asked.replace(server.url, "http://judge.example/v1")
-    assert "expected --yes, or --budget" in command(elsewhere, 1)
-    assert "unknown rubric for responses 'cpds-dial'" in command(asked.replace("cpds-d ", "cpds-dial "), 1)
-    assert "no column 'references'" in command(asked.replace("cpds-d ", "cpds-s-ref "), 1)
-
-
-def test_the_prompts_commands(command):
-    assert all(name in command("prompts") for name in (*NAMES, *STUDY))
-    assert "### Evaluation Form" in command("prompts cpds_detail --explain")
-
-
 def test_a_configuration_without_judges():
     judging = read_judging(None, None)
     assert judging.tasks("demo") == {}

@@ -15,8 +15,8 @@ from comperdial.cli import main
 from comperdial.config.registry import completed
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.data.catalogue import load_catalogue
-from comperdial.judges.answers import AnswerFile
 from comperdial.judges import pairs as pair_judges
+from comperdial.judges.answers import AnswerFile
 from comperdial.judges.pairs import PAIR, agreement, combine, majority, of_votes, read_pairs
 from comperdial.judges.recorded_pairs import judged_pairs
 from comperdial.judges.requests import MissingAnswersError

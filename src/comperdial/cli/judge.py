@@ -93,15 +93,14 @@ def plan(
     cost = worst = 0.0
     for folder, task in chosen:
         why = task.unavailable(folder.name)
-        text = "not run" if task.known_signature is None else ""
-        with suppress(MissingAnswersError):
-            if not text:
-                text = "not counted: its turns are not all judged yet"
+        text = "not counted: its turns are not all judged yet"
+        if task.known_signature is None:
+            text, why = f"not run: {why}", None
+        else:
+            with suppress(MissingAnswersError):
                 planned = estimate(task, table_items(task, folder, folder.name), dataset=folder.name)
                 text, cost, worst = str(planned), cost + planned.cost, worst + planned.worst
-        print(
-            f"{folder.name}  {task.name}: {text}{': ' if text == 'not run' else '; not run: ' if why else ''}{why or ''}"
-        )
+        print(f"{folder.name}  {task.name}: {text}{f'; not run: {why}' if why else ''}")
     for name in dict.fromkeys(task.judge.name for _, task in chosen):
         for variant in judging.variants.values():
             if why := variant.unasked(judging.judges[name]):
@@ -231,10 +230,7 @@ def preferences(
     budget: Budget = None,
     parameter: Parameters = None,
     ask_again: AskAgain = False,
-    name: Name = None,
     key: Key = None,
-    concurrency: Concurrency = None,
-    timeout: Timeout = None,
     params: Params = None,
     answers: Answers = None,
     catalogue: Catalogue = Path("data/sources.yaml"),
@@ -245,11 +241,7 @@ def preferences(
     from comperdial.judges.pairs import judge_pairs, of_votes, read_pairs
 
     judging = _configured(params, {"ledger": answers, "budget": budget})[0]
-    settings = given(
-        server=server, model=model, price=price, parameter=parameter, name=name, key=key, concurrency=concurrency,
-        timeout=timeout,
-    )  # fmt: skip
-    who = _who(judging, judge, settings)
+    who = _who(judging, judge, given(server=server, model=model, price=price, parameter=parameter, key=key))
     if (data is None) != (pairs is not None) or (pairs is not None and dialogues is None):
         problem = "--data and files" if data else "no pairs to compare"
         expected = "either a file of dialogues and one of pairs, or --data NAME"

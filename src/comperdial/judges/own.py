@@ -232,7 +232,13 @@ def read_own(data: Any, columns: Mapping[str, Any] | None = None, sheet: str | N
     try:
         lay_out(file, path, columns)
     except SchemaError:
-        # Nobody has rated it yet.
+        # Nobody has rated it yet, or it is not clear which columns are ratings; a response may have several records.
+        theirs = lay_out(file, path, columns, ratings=False).columns
+        keys = [theirs.get(name) for name in (*units, "response") if theirs.get(name) in file.frame]
+        if theirs.get("context_id") in keys:
+            first = ~file.frame.duplicated(keys)
+            rows = [row for row, kept in zip(file.rows, first, strict=True) if kept]
+            file = replace(file, frame=file.frame[first].reset_index(drop=True), rows=rows)
         records = read_records(path, file, columns)
         batch, layout, named = records.batch(), records.layout, records.responses[units]
         for number, history in enumerate(batch.histories, start=1):
@@ -299,7 +305,8 @@ def own_task(
     for field, column in _NEEDED.items():
         if field in task.prompt.fields and column not in read.columns:
             expected = f"one: the prompt {task.prompt.name} shows the {field}"
-            raise SchemaError(f"no column {column!r}", where=read.where, expected=expected)
+            hint = f'Name it: --columns \'{{"{column}": "FILL_IN"}}\'; or use a prompt without it'
+            raise SchemaError(f"no column {column!r}", where=read.where, expected=expected, hint=hint)
     rows, keys = read.rows, ["context_id", "system_id"]
     if others := [field for field in task.prompt.fields if field.startswith(COLUMN)]:
         cells = read.cells[[*keys, *(name.removeprefix(COLUMN) for name in others)]].set_axis([*keys, *others], axis=1)
