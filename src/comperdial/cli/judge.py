@@ -61,7 +61,7 @@ Price = Annotated[
     typer.Option(metavar="IN OUT", help="US dollars per million tokens; default: as data/prices.yaml has it."),
 ]
 Parameters = Annotated[
-    list[tuple] | None,  # type: ignore[type-arg]
+    list[tuple] | None,
     typer.Option(
         "--parameter", parser=_parameter, metavar="NAME=VALUE",
         help="Sent with each request, such as temperature=0 or max_completion_tokens=4000; or several.",

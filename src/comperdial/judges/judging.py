@@ -250,7 +250,7 @@ def _tables(judgements: Judgements, items: Iterable[Item]) -> Judged:
             hint=f"The first answer: {first!r}{longer if CUT in failures else ''}. Ask for them again with --ask-again",
         )
     frame = pd.DataFrame(scores, columns=["dataset", "item_id", "system_id", "output", "value"])
-    shared = {"level": task.variant.level, "metric": task.name, "cut": 0, "signature": task.signature}
+    shared: dict[str, Any] = {"level": task.variant.level, "metric": task.name, "cut": 0, "signature": task.signature}
     frame = frame.astype({"value": np.float32}).assign(**shared)
     return Judged(_checked(frame, "scores"), _checked(pd.DataFrame(rows), "judgements"), failures, lacking)
 

@@ -237,8 +237,8 @@ def read_own(data: Any, columns: Mapping[str, Any] | None = None, sheet: str | N
         keys = [theirs.get(name) for name in (*units, "response") if theirs.get(name) in file.frame]
         if theirs.get("context_id") in keys:
             first = ~file.frame.duplicated(keys)
-            rows = [row for row, kept in zip(file.rows, first, strict=True) if kept]
-            file = replace(file, frame=file.frame[first].reset_index(drop=True), rows=rows)
+            numbers = [number for number, kept in zip(file.rows, first, strict=True) if kept]
+            file = replace(file, frame=file.frame[first].reset_index(drop=True), rows=numbers)
         records = read_records(path, file, columns)
         batch, layout, named = records.batch(), records.layout, records.responses[units]
         for number, history in enumerate(batch.histories, start=1):
