@@ -172,6 +172,11 @@ def test_in_python_frames_give_the_same_scores(here):
     assert list(scores["value"]) == list(again["value"]) == [9, 3] and list(scores["item_id"]) == ["1", "1"]
 
 
+@pytest.mark.parametrize(("text", "meant"), [("judge pln", "plan"), ("judge run --pramas x", "--params")])
+def test_a_misspelt_command_or_option_is_answered_by_what_is_meant(command, text, meant):
+    assert meant in command(text, 2)
+
+
 def test_rubrics_and_prompts_are_listed_and_shown(command):
     listed = command("prompts")
     assert "cpds-d-ref      cpds_detail_ref    turn      humanness from 1 to 5" in listed and "rating_turn" in listed
