@@ -13,7 +13,7 @@ import pandas as pd
 
 from comperdial.config.checking import checked
 from comperdial.config.registry import registered
-from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.data.columns import NAMES, lay_out
 from comperdial.data.files import File, read_file
 from comperdial.data.own_files import plain
@@ -227,6 +227,8 @@ def read_own(data: Any, columns: Mapping[str, Any] | None = None, sheet: str | N
         return Responses(rows, {name: name for name, values in lists.items() if any(map(len, values))}, cells, "data")
     if isinstance(data, pd.DataFrame):
         path, file = Path("data"), File(data.reset_index(drop=True), range(1, len(data) + 1))
+    elif Path(data).is_dir():
+        raise FileError("a folder", where=str(data), expected="a file", hint=f"Of tables: comperdial judge run {data}")
     else:
         path, file = Path(data), read_file(data, sheet)
     try:
