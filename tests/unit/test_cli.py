@@ -559,7 +559,6 @@ def test_starting_up_loads_nothing_heavy():
     ("arguments", "message"),
     [
         (["corelate", "x"], "unknown command 'corelate'; .*Did you mean 'correlate'"),
-        (["judge", "pln"], "comperdial judge: error: .*Did you mean 'plan'"),
         (["annotate", "import", "x", "--level", "dialog"], "unknown choice 'dialog'; .*Did you mean 'dialogue'"),
         (["score", "\udcff.csv"], r"\\udcff\.csv: not UTF-8; rename the file"),
         (["metrics", "--no\x1b[31m" + "y" * 5000], r"unrecognized arguments: --no\\x1b\[31my{500,2000} … "),
@@ -577,7 +576,6 @@ def test_a_wrong_command_line_is_one_message(capsys, arguments, message):
     ("arguments", "command", "meant"),
     [
         (["compare", "x.csv", "--corection", "fdr"], "comperdial compare", "--correction"),
-        (["judge", "run", "--pramas", "x"], "comperdial judge run", "--params"),
     ],
 )
 def test_a_misspelt_option_is_answered_by_its_command(capsys, arguments, command, meant):
