@@ -79,7 +79,7 @@ def _tables(options: argparse.Namespace) -> tuple[str, Mapping[str, Any]]:
     if options.name or given:
         where = "--name" if options.name else "--columns, --scale"
         raise ConfigError(f"{name} is no file", where=where, expected="a file of yours")
-    files = [Path(file) for file in params.get("datasets") or [] if Path(file).suffix in TABLE_SUFFIXES]
+    files = [Path(file) for file in params.get("datasets") or [] if Path(file).suffix]
     own = {**{file_name(file): {"file": file} for file in files}, **(params.get("own_data") or {})}
     if name in own:
         kept = {key: own[name][key] for key in ("columns", "scale") if key in own[name]}
