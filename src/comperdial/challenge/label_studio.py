@@ -133,9 +133,9 @@ def export_pairs(output: str | Path, design: Design, *, name: str, ties: bool = 
     write_dialogues(output / "dialogues.jsonl", (compared[key] for key in sorted(compared, key=lambda key: key[::-1])))
     write_text(output / "guidelines.md", _text("pair.md"))
     tie = '    <Choice value="No difference" alias="tie" />\n' if ties else ""
-    for question, texts in interfaces.items():
+    for asked, texts in interfaces.items():
         quoted = {key: quoteattr(text) for key, text in texts.items()}
-        write_text(output / question / "config.xml", _text("pair.xml").format(tie=tie, **quoted))
+        write_text(output / asked / "config.xml", _text("pair.xml").format(tie=tie, **quoted))
     for path, tasks in projects.items():
         write_json(output / path, tasks)
 

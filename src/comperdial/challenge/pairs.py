@@ -312,7 +312,10 @@ def _least_shown(times: _Ints, one: _Ints, other: _Ints, uses: _Ints, seen: npt.
             often = times[np.ix_(own, others)]
             fewest = often[often >= 0].min(initial=_NEVER)
             if fewest == 0 or (fewest < _NEVER and own is rows):
-                costs = np.where(often == fewest, np.add.outer(uses[one[own]], uses[other[others]]), _NEVER)
-                place, at = np.nonzero(costs == costs.min())
+                best = often == fewest
+                if own is rows:
+                    costs = np.where(best, np.add.outer(uses[one[own]], uses[other[others]]), _NEVER)
+                    best = costs == costs.min()
+                place, at = np.nonzero(best)
                 return np.asarray(own[place] * len(other) + others[at])
     return np.array([], dtype=np.int64)

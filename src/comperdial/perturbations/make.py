@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
 """A context or dialogue, and a system."""
-Parts = list[dict[str, Any]]
+Parts = list[dict[Any, Any]]
 """A system's responses with what table ``contexts`` says of each: one, or all of a dialogue in order."""
 Items = dict[Key, Parts]
 
@@ -164,7 +164,7 @@ def perturb(
     answers = answers[answers["kind"] != "reference"]
     if answers.empty:
         raise SchemaError("no response of a system that is no reference", where=str(folder), expected="at least one")
-    drawn = {}
+    drawn: dict[str, Items] = {}
     for level, item in (("turn", "context_id"), ("dialogue", "dialogue_id")):
         items: Items = {}
         for row in answers.to_dict("records"):
@@ -178,7 +178,8 @@ def perturb(
         }
     corpus = _corpus(folder, answers, {parts[0]["response"] for parts in drawn["turn"].values()})
     source = answers["dataset"].iloc[0]
-    pairs, rows, counts = [], [], {}
+    rows: Parts = []
+    pairs, counts = [], {}
     for of in chosen:
         made, counts[of.name] = _made(of, drawn[of.level], corpus, sample, seed)
         for number, (key, (given, new)) in enumerate(sorted(made.items()), start=1):
@@ -186,10 +187,10 @@ def perturb(
             pairs.append((dialogue_id, of.name, source, given.dialogue_id, context_id, key[1]))
             for system_id, row, response in _versions(given, drawn[of.level][key], new):
                 names = {"dataset": dataset, "context_id": f"{dialogue_id}-{system_id}-{row['turn']}"}
-                texts = {"system_id": system_id, "response": " ".join(response.split())}
-                rows.append({**row, **names, "dialogue_id": dialogue_id, **texts})
-    parts = [f"source_{name}" for name in ("dataset", "dialogue_id", "context_id", "system_id")]
-    frame = pd.DataFrame(pairs, columns=["dialogue_id", "perturbation", *parts])
+                names |= {"dialogue_id": dialogue_id, "system_id": system_id, "response": " ".join(response.split())}
+                rows.append(row | names)
+    sources = [f"source_{name}" for name in ("dataset", "dialogue_id", "context_id", "system_id")]
+    frame = pd.DataFrame(pairs, columns=["dialogue_id", "perturbation", *sources])
     return Perturbed(_tables(folder, source, dataset, frame, rows), frame, counts, left_out)
 
 
@@ -201,9 +202,9 @@ def _place(row: Mapping[str, Any]) -> tuple[int, int, str]:
 def _corpus(folder: Path, answers: pd.DataFrame, responses: set[str]) -> Corpus:
     """Return the texts of a data set, of whose responses some are drawn."""
     texts: dict[str, set[str]] = {}
-    for row in schema.read(folder / "contexts.parquet", "contexts").itertuples():
-        own = {line["text"] for line in row.history} | {*row.references}
-        texts.setdefault(row.dialogue_id, set()).update(own)
+    for row in schema.read(folder / "contexts.parquet", "contexts").to_dict("records"):
+        own = {line["text"] for line in row["history"]} | {*row["references"]}
+        texts.setdefault(row["dialogue_id"], set()).update(own)
     utterances = responses.union(*texts.values())
     for dialogue, response in zip(answers["dialogue_id"], answers["response"], strict=True):
         texts[dialogue].add(response)
@@ -224,7 +225,7 @@ def _good(folder: Path, answers: pd.DataFrame, level: str) -> set[Key] | None:
     def means(level: str) -> pd.Series[float]:
         rated = ratings[overall & (ratings["level"] == level)]
         people = rated["source"] == "human"
-        rated = rated[people | ~people.any()].rename(columns={"item_id": names[level]})
+        rated = rated[people | (not people.any())].rename(columns={"item_id": names[level]})
         return rated.groupby([names[level], "system_id"])["rating"].mean()
 
     key, scores = [names[level], "system_id"], means(level)
@@ -296,7 +297,7 @@ def _speaker(histories: list[tuple[Line, ...]]) -> str:
     return speakers[-1] if speakers else "A" if "A" not in others else "B"
 
 
-def _versions(given: Turn | Dialogue, parts: Parts, new: list[str]) -> Iterator[tuple[str, dict[str, Any], str]]:
+def _versions(given: Turn | Dialogue, parts: Parts, new: list[str]) -> Iterator[tuple[str, dict[Any, Any], str]]:
     """Yield system, context and response of both versions.
 
     A perturbed dialogue has histories of its own if the original has; of a recorded dialogue, both have its histories.

@@ -55,8 +55,8 @@ class Task(NamedTuple):
         for number, given in enumerate((balanced(every, split, SEED), every)):
             for one in given:
                 parts[split[one.conversation.id]][number].append(one)
-        drawn = (parts[part][0] for part in _FEW)
-        return cls(name, *drawn, parts["train"][1], some(parts["test"][1], _MOST_NATURAL))
+        train, validation, test = (parts[part][0] for part in _FEW)
+        return cls(name, train, validation, test, parts["train"][1], some(parts["test"][1], _MOST_NATURAL))
 
     def few(self, part: str) -> list[Sample]:
         """Return the samples of a part that SmolLM2 reads."""
