@@ -330,6 +330,12 @@ def test_an_altered_model_is_refused(trained, tmp_path):
         trained_models.load(str(folder))
     weights.write_bytes(b"")
     assert "is altered" in create("density", trained=str(folder)).unavailable()
+    card = json.loads((folder / "card.json").read_text())
+    card["settings"]["attention"] = "full"
+    (folder / "card.json").write_text(json.dumps(card))
+    assert "has attention 'full', which only older versions run" in create("density", trained=str(folder)).unavailable()
+    with pytest.raises(MissingResourceError, match="attention 'full'"):
+        trained_models.load(str(folder))
     (folder / "card.json").write_text('{"form": 1}')
     with pytest.raises(FileError, match="not the card of a trained model"):
         create("density", trained=str(folder)).unavailable()
