@@ -214,7 +214,7 @@ def lay_out(
 def _check_holds_ratings(file: File, path: Path) -> None:
     if file.log:
         hint = f"Give it as scores beside a file of ratings: comperdial compare RATINGS --scores {path}"
-        problem = f"a log of {file.log}: its scores are no ratings by people"
+        problem = f"a log of {file.log.tool}: its scores are no ratings by people"
         raise SchemaError(problem, where=str(path), expected="ratings", hint=hint)
     if are_votes(file.frame):
         hint = f"Run `comperdial preferences {path}`"

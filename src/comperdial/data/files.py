@@ -16,19 +16,13 @@ import pandas as pd
 
 from comperdial.core.errors import FileError, MissingResourceError
 from comperdial.core.files import check_input, parse_json
+from comperdial.data.logs import Log, read_log, tool_of
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".xlsm")
 SHEET = "sheet"
 """The column that names the sheet of a record, if a workbook has several of the same columns."""
 _ZIP, _PARQUET, _OLD_EXCEL = b"PK\x03\x04", b"PAR1", b"\xd0\xcf\x11\xe0"
 _TABS = frozenset({".tsv", ".tab"})
-# Keys that the logs of evaluation tools have.
-_LOGS = {
-    "promptfoo": {"evalId", "results"},
-    "Inspect": {"eval", "samples"},
-    "DeepEval": {"testCases"},
-    "lm-evaluation-harness": {"doc_id", "filtered_resps"},
-}
 _GENERIC = frozenset({"*", "id", "name", "text", "value", "type", "label", "score"})
 # A JSON object is a map of names to records, not a record, if its values share so much of their keys.
 _ALIKE = 0.6
@@ -47,13 +41,13 @@ class File:
     notes
         What a user should know of how it was read.
     log
-        The evaluation tool whose log it is, if it is one.
+        What it holds as the log of an evaluation tool, if it is one: the frame has a row a sample, and a column a score.
     """
 
     frame: pd.DataFrame
     rows: Sequence[int]
     notes: list[str] = field(default_factory=list)
-    log: str | None = None
+    log: Log | None = None
 
 
 def read_file(path: str | Path, sheet: str | None = None) -> File:
@@ -73,6 +67,9 @@ def read_file(path: str | Path, sheet: str | None = None) -> File:
     """
     path = Path(path)
     suffix = path.suffix.lower()
+    if suffix == ".eval":
+        hint = f"Write it as JSON: inspect log dump {path} > {path.stem}.json"
+        raise FileError("a log of Inspect in its binary form", where=str(path), expected="its JSON form", hint=hint)
     if suffix not in SUFFIXES and suffix not in _TABS:
         expected = "a name ending in " + ", ".join(SUFFIXES)
         raise FileError(f"unknown kind of file {path.suffix!r}", where=str(path), expected=expected)
@@ -294,6 +291,8 @@ def _json(path: Path, text: str) -> File:
                 raise FileError(
                     f"a JSON {type(record).__name__}", where=f"{path}, line {number}", expected="one JSON object a line"
                 )
+        if tool := tool_of(records[0]):
+            return _of_log(tool, records, path)
         return _flat(path, records, [number for number, _ in lines])
     by_line = path.suffix.lower() in (".jsonl", ".ndjson")
     if by_line and not _is_json(text):
@@ -303,9 +302,9 @@ def _json(path: Path, text: str) -> File:
     document = by_line and len(lines) > 1
     notes = ["one JSON document, not one object a line"] if document else []
     place = ""
-    log = None
+    if tool := tool_of(value):
+        return _of_log(tool, [value] if by_line else value, path)
     if isinstance(value, Mapping) and (len(lines) > 1 or path.suffix.lower() == ".json"):
-        log = next((tool for tool, keys in _LOGS.items() if keys <= value.keys()), None)
         place, value = _records_in(value)
         notes += [f"the records are the list {place!r}"] if place else []
     if isinstance(value, Mapping):
@@ -317,8 +316,15 @@ def _json(path: Path, text: str) -> File:
         )
     result = _flat(path, _label_studio(records) or records, range(1, len(records) + 1))
     result.notes[:0] = notes
-    result.log = log
     return result
+
+
+def _of_log(tool: str, value: Any, path: Path) -> File:  # noqa: ANN401
+    log = read_log(tool, value, path)
+    # A score may have a name of ours.
+    rows = [record | {f"{name} (score)": value for name, value in record["scores"].items()} for record in log.records]
+    frame = pd.DataFrame(rows).drop(columns="scores")
+    return File(frame, range(1, len(frame) + 1), [f"a log of {tool}", *log.notes], log)
 
 
 def _records_in(value: Mapping[str, Any]) -> tuple[str, Any]:
