@@ -388,7 +388,12 @@ def test_tables_of_a_data_set_are_a_corpus(tmp_path):
         ("jsonl", '{"utterances": ["a", "b"], "facts": ["c"]}', SchemaError, r"line 1: facts is \['c'\]"),
         ("csv", "speaker,text\nA,Hi\n", SchemaError, "record 1: no 'dialogue_id'"),
         ("dailydialog", "Hi . __eou__\n", FileError, "no dialogue of two utterances"),
-        ("topical_chat", '{"t1": {}}', SchemaError, r"KeyError .'content'. while reading; expected the format 'topical_chat'"),
+        (
+            "topical_chat",
+            '{"t1": {}}',
+            SchemaError,
+            r"KeyError .'content'. while reading; expected the format 'topical_chat'",
+        ),
         ("daily", "", UnknownNameError, "Did you mean 'dailydialog'"),
     ],
 )
