@@ -109,6 +109,10 @@ _ORDERS = tuple(
 )
 
 
+class NoRatingsError(SchemaError):
+    """No column of a file holds ratings by people."""
+
+
 @dataclass
 class Layout:
     """A file's records under our names.
@@ -454,6 +458,9 @@ def _rated(
         more = f"; empty, so not rated yet: {', '.join(empty)}" if empty else ""
         more += f"; scores by judges or metrics: {', '.join(result.judges)}" if result.judges else ""
         result.problems.append("no column holds ratings by people" + more)
+        return result
+    if empty:
+        result.notes.append(f"columns of ratings that are empty: {', '.join(empty)}")
     return result
 
 
@@ -631,7 +638,8 @@ def _proposal(
         line += f" --labels {shlex.quote(json.dumps(rated.labels, ensure_ascii=False))}"
     fill = f", with a column in place of {FILL_IN}" if FILL_IN in line else ""
     expected = "columns of the response, of the system (if there are several) and of ratings"
-    return SchemaError(
+    error = NoRatingsError if rated.named == FILL_IN else SchemaError
+    return error(
         "; ".join(problems),
         where=str(path),
         expected=f"{expected}; the file has: {', '.join(written)}",
