@@ -225,6 +225,12 @@ def read_table(path: str | Path) -> pd.DataFrame:
         if not records:
             raise FileError("no records", where=str(path), expected="one JSON object a line")
         return pd.DataFrame(records)
+    return read_parquet(path)
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """Read a Parquet file, whatever its name; a :class:`FileError` says that it is none, or has two columns of one name."""
+    import pandas as pd
     from pyarrow.fs import LocalFileSystem
 
     try:
