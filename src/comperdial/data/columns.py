@@ -500,7 +500,7 @@ def _is_judge(name: str) -> bool:
 
 def scores_in(frame: pd.DataFrame) -> list[str]:
     """Return the columns of numbers that judges or metrics gave, as their names say."""
-    named = [name for name in frame if _is_judge(name) or _METRICS.search(plain(name))]
+    named = [name for name in map(str, frame) if _is_judge(name) or _METRICS.search(plain(name))]
     return [name for name in named if _is_number(frame[name])]
 
 
@@ -595,7 +595,7 @@ def _by_rater(frame: pd.DataFrame, raters: Mapping[str, tuple[str, str]]) -> tup
     """Make one row a rating of columns that are raters, named ``annotator_id`` and by dimension."""
     others = [name for name in frame.columns if name not in raters]
     dimensions = list(dict.fromkeys(dimension for dimension, _ in raters.values()))
-    columns = {one: name for name, one in reversed(raters.items())}
+    columns = {one: name for name, one in reversed([*raters.items()])}
     parts = []
     for rater in dict.fromkeys(rater for _, rater in raters.values()):
         part = frame[others].copy()

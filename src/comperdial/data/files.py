@@ -241,7 +241,7 @@ def _parquet(path: Path) -> File:
     objects = [name for name in frame if frame[name].dtype == object]
     if not any(_is_nested(_plain(cell)) for name in objects for cell in frame[name].head(20)):
         return File(frame, range(1, len(frame) + 1))
-    records = [{name: _plain(cell) for name, cell in row.items()} for row in frame.to_dict("records")]
+    records = [{str(name): _plain(cell) for name, cell in row.items()} for row in frame.to_dict("records")]
     return _flat(records, range(1, len(records) + 1))
 
 

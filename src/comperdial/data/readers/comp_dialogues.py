@@ -6,6 +6,7 @@ What the files do not say is taken as ``docs/llm-evaluators.md`` explains.
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from comperdial.core.files import read_json
 from comperdial.data.readers import _comp, base
@@ -33,7 +34,7 @@ def read(dataset: str, files: Files) -> Tables:
     FED ``ratings`` (people's ratings, with the names of the models). Only dialogues that GPT-4 rated are taken.
     """
     lines, rounds = _comp.read_lines(files["texts"]), _comp.read_rounds(files["rounds"])
-    people = read_json(files["ratings"]) if "ratings" in files else None
+    people: Any = read_json(files["ratings"]) if "ratings" in files else None
     systems, responses, ratings, silent = {}, [], [], 0
     for place, number in enumerate(rounds.lines):
         dialogue_id, dialogue = base.numbered(dataset, number), _comp.labelled(lines[number])

@@ -380,9 +380,8 @@ def _rated(
     """
     maps = checked(_Maps, about.columns or options.get("columns", {}), "params.yaml, comperdial.columns")
     loaded = _load(files["turn_level"], maps.turn), _load(files["dialogue_level"], maps.dialogue)
-    wrong: dict[str, _File[Any]] = {
-        level: file for level, file in zip(("turn", "dialogue"), loaded, strict=True) if file.problem
-    }
+    levels: dict[str, _File[Any]] = {"turn": loaded[0], "dialogue": loaded[1]}
+    wrong = {level: file for level, file in levels.items() if file.problem}
     if not wrong:
         return loaded
     fields = ""
@@ -391,7 +390,7 @@ def _rated(
         more = f"  … and {len(examples) - _SHOWN} more\n" if len(examples) > _SHOWN else ""
         fields += f"{file.path.name}, each field with an example:\n{''.join(examples[:_SHOWN])}{more}"
     named = f"comperdial.columns.{'/'.join(wrong)} in params.yaml"
-    block: dict[str, Any] = {"columns": {"turn": _proposal(loaded[0], turns), "dialogue": _proposal(loaded[1], turns)}}
+    block: dict[str, Any] = {"columns": {level: _proposal(file, turns) for level, file in levels.items()}}
     block |= {"counts": dict(options["counts"])} if options.get("counts") else {}
     first, *others = wrong.values()
     raise SchemaError(

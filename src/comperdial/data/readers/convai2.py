@@ -51,4 +51,4 @@ def conversations(dataset: str, files: Files) -> list[Conversation]:
 
 def _mark(value: str | float | None) -> float | None:
     """Return a mark as a number; None where the user gave none."""
-    return None if value in (None, "") else float(value)  # type: ignore[arg-type]
+    return None if value in (None, "") else float(value)

@@ -255,13 +255,13 @@ class _Record:
         self.system, self.kind, self.source = system, self.text("kind"), self.text("source") or "human"
         if self.kind not in (None, *SYSTEM_KINDS):
             raise self.wrong(repr(self.kind), f"one of {', '.join(SYSTEM_KINDS)}", "kind")
-        self.ratings = [
-            (dimensions[column] or self.text("dimension"), value)
-            for column, cell in rated.items()
-            if (value := self.number_in(column, cell, "a number from -1e15 to 1e15, one rating a cell")) is not None
-        ]
-        if any(dimension is None for dimension, _ in self.ratings):
-            raise self.wrong("a rating, and no dimension", "what was rated")
+        self.ratings: list[tuple[str, float]] = []
+        for column, cell in rated.items():
+            value = self.number_in(column, cell, "a number from -1e15 to 1e15, one rating a cell")
+            dimension = dimensions[column] or self.text("dimension")
+            if value is not None and dimension is None:
+                raise self.wrong("a rating, and no dimension", "what was rated")
+            self.ratings += [(str(dimension), value)] if value is not None else []
         self.scale = self._scale() if self.ratings else None
         self.response, dialogue = self.get("response"), self.name("dialogue_id")
         of_turn = any(self.get(column) is not None for column in ("context_id", "turn", "history"))
