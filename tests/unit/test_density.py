@@ -390,11 +390,16 @@ def test_tables_of_a_data_set_are_a_corpus(tmp_path):
 @pytest.mark.parametrize(
     ("format", "text", "error", "message"),
     [
-        ("jsonl", '{"turns": []}', SchemaError, "line 1: no list of utterances"),
-        ("jsonl", '{"utterances": ["a", "b"], "facts": ["c"]}', SchemaError, "line 1: facts are"),
+        ("jsonl", '{"turns": []}', SchemaError, "line 1: utterances is missing"),
+        ("jsonl", '{"utterances": ["a", "b"], "facts": ["c"]}', SchemaError, r"line 1: facts is \['c'\]"),
         ("csv", "speaker,text\nA,Hi\n", SchemaError, "record 1: no 'dialogue_id'"),
         ("dailydialog", "Hi . __eou__\n", FileError, "no dialogue of two utterances"),
-        ("topical_chat", '{"t1": {}}', SchemaError, "t1: no conversation"),
+        (
+            "topical_chat",
+            '{"t1": {}}',
+            SchemaError,
+            r"KeyError .'content'. while reading; expected the format 'topical_chat'",
+        ),
         ("daily", "", UnknownNameError, "Did you mean 'dailydialog'"),
     ],
 )
