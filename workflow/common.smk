@@ -7,8 +7,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.studies import DATASET, VARIABLE, entry_of, inputs_of, read_study, shown_outputs
@@ -20,7 +18,7 @@ from comperdial.data import wordnet
 from comperdial.data.preferences import preference_sets
 from comperdial.data.sources import MIRROR_VARIABLE
 from comperdial.models.store import label, missing
-from comperdial.selection import Selection, agent_file, describe, score_file
+from comperdial.selection import Selection, agent_file, check_targets, describe, score_file
 
 # Snakemake's records that came with pulled results: without them all of these would be made again.
 try:
@@ -34,8 +32,11 @@ try:
         load_yaml(path)
     # What params.yaml, the catalogue and the studies select: see src/comperdial/selection.py.
     S = Selection(config, lines=Lines("params.yaml", *workflow.overwrite_configfiles))
+    if workflow.is_main_process:
+        check_targets(S, sys.argv[1:])
 except ComperdialError as error:
-    raise WorkflowError(f"Wrong configuration. {error}") from None
+    # As a WorkflowError it would come between lines of our code.
+    raise SystemExit(f"Error: {error}") from None
 
 # Commands read params.yaml, or the file that says what the command line changed.
 if config != load_yaml("params.yaml"):
@@ -277,7 +278,11 @@ def entry_code(kind):
         if Path(f"src/comperdial/studies/{of}.py").is_file():
             paths.append(f"studies/{of}.py")
         settings = {key: value for key, value in SPECS[study].items() if key not in ("tables", "figures")}
-        return digest(settings, SPECS[study][kind][wildcards.name], code("report/*.py", "report/notes.yaml", *paths))
+        return digest(
+            settings,
+            SPECS[study][kind][wildcards.name],
+            code("report/*.py", "report/notes.yaml", "report/table.*", *paths),
+        )
 
     return hashed
 

@@ -12,10 +12,11 @@ from comperdial.core.errors import ComperdialError
 
 if TYPE_CHECKING:
     from comperdial.api import compare, correlate, read, score
+    from comperdial.judges.own import judge
     from comperdial.metrics import create as metric
 
 __version__ = "0.14.0"
-__all__ = ["ComperdialError", "__version__", "compare", "correlate", "metric", "read", "score"]
+__all__ = ["ComperdialError", "__version__", "compare", "correlate", "judge", "metric", "read", "score"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
@@ -24,6 +25,10 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401
         from comperdial.metrics import create
 
         return create
+    if name == "judge":
+        from comperdial.judges.own import judge
+
+        return judge
     if name in __all__:
         from comperdial import api
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ from comperdial.config.parameters import read_parameters
 from comperdial.config.registry import REGISTRIES, registered
 from comperdial.config.studies import params_file, shown_outputs, study_files, with_studies
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
-from comperdial.core.files import TABLE_SUFFIXES, read_json
+from comperdial.core.files import read_json
 from comperdial.core.names import PERTURBATIONS, output_name, perturbed, unperturbed
 from comperdial.core.scripts import Writing
-from comperdial.data.catalogue import Catalogue, load_catalogue
+from comperdial.data.catalogue import load_catalogue
 from comperdial.data.export import published_files
 from comperdial.data.readers.table import rated, texts
 from comperdial.data.recorded import read_entries
@@ -70,19 +70,25 @@ class Selection:
     """
 
     def __init__(self, config: Mapping[str, Any], lines: Lines | None = None) -> None:
+        lines = lines or Lines(option="params.yaml")
         read_parameters(config, lines=lines)
-        files = [*REGISTRIES, *study_files(), *(lines.paths if lines else ())]
-        self._lines = Lines(*files, option=lines.option) if lines else None
+        self._lines = Lines(*REGISTRIES, *study_files(), *lines.paths, option=lines.option)
         self._own_studies = config.get("studies") or {}
         self.config = with_studies(config)
         self.studies: Mapping[str, Any] = self.config["studies"]
-        self.catalogue: Catalogue = load_catalogue(config["catalogue"])
+        self.catalogue = load_catalogue(config["catalogue"])
         self._read_datasets()
         self._check_files()
         self.levels = {name: self._levels_of(name) for name in self.datasets}
         self.rated = [name for name in self.datasets if self.levels[name]]
         self.metrics = {name: self._made(name, entry) for name, entry in self.config["metrics"].items()}
         self.unavailable = {name: why for name, metric in self.metrics.items() if (why := metric.unavailable())}
+        # The metrics that are made of other metrics' scores, with these.
+        self.combined: dict[str, Mapping[str, Metric]] = {
+            name: metric.parts
+            for name, metric in self.metrics.items()
+            if name not in self.unavailable and hasattr(metric, "parts")
+        }
         self._read_scorers()
         self._check_names()
 
@@ -92,18 +98,18 @@ class Selection:
         where = params_file(path)
         return cls(load_yaml(where), Lines(where))
 
+    def _check(self, kind: str, name: str, known: Collection[str], *place: str | int) -> None:
+        """Refuse a name that does not exist, and say where it is."""
+        if name not in known:
+            raise UnknownNameError(kind, name, known, where=self._place(*place))
+
     def _place(self, *keys: str | int) -> str:
-        """Return where a setting is, for a message."""
         if keys[0] == "studies" and keys[2] not in self._own_studies.get(keys[1], {}):
             return f"study {keys[1]}, {'.'.join(map(str, keys[2:]))}"
         value: Any = self.config
         for key in keys:
             value = value[key]
-        return self._lines.place(keys, value) if self._lines else f"params.yaml, {'.'.join(map(str, keys))}"
-
-    def _check(self, kind: str, name: str, known: Collection[str], *place: str | int) -> None:
-        if name not in known:
-            raise UnknownNameError(kind, name, known, where=self._place(*place))
+        return self._lines.place(keys, value)
 
     # Data sets
 
@@ -111,20 +117,20 @@ class Selection:
         config, catalogue = self.config, self.catalogue
         own, chosen = dict(config.get("own_data") or {}), list(config["datasets"])
         for place, path in enumerate(map(Path, chosen)):
-            if path.suffix in TABLE_SUFFIXES:
-                name = file_name(path)
+            # No name of a data set holds a point.
+            if path.suffix:
+                name = chosen[place] = file_name(path)
                 if name in {*own, *config["challenges"], *catalogue.datasets}:
                     raise ConfigError(f"{path}: there is a data set {name!r} already", hint="Rename the file")
                 own[name] = {"file": str(path), "title": path.stem}
-                chosen[place] = name
         self.chosen = chosen
         self.names = [*own, *config["challenges"], *catalogue.datasets]
-        if taken := sorted(_FOLDERS & {*self.names}):
-            raise ConfigError(
-                f"{taken[0]!r} is a folder of results", where="params.yaml", expected="another name", hint="Rename it"
-            )
-        if twice := sorted({name for name in self.names if self.names.count(name) > 1}):
-            raise ConfigError(f"two data sets are called {twice[0]!r}", where="params.yaml and the catalogue")
+        for name in self.names:
+            if name in _FOLDERS:
+                problem = f"{name!r} is a folder of results"
+                raise ConfigError(problem, where="params.yaml", expected="another name", hint="Rename it")
+            if self.names.count(name) > 1:
+                raise ConfigError(f"two data sets are called {name!r}", where="params.yaml and the catalogue")
         for place, name in enumerate(chosen):
             self._check("dataset", name, self.names, "datasets", place)
         for study, entry in self._own_studies.items():
@@ -138,10 +144,6 @@ class Selection:
             if study.get("datasets") and {*study["datasets"]} <= {*self.names}
         }
         wanted = list(dict.fromkeys([*chosen, *(name for names in self.sets_of.values() for name in names)]))
-        # Pairs of an original and a worse version: recorded by others, or made here of any data set.
-        pairs = PERTURBATIONS if {*PERTURBATIONS} <= catalogue.datasets.keys() else ()
-        self.recorded_pairs = {name: catalogue.dataset(name) for name in pairs}
-        self.perturbed = [perturbed(name) for name in wanted]
         self.challenges = {name: config["challenges"][name] for name in wanted if name in config["challenges"]}
         self.own = {name: own[name] for name in wanted if name in own}
         self.public = {name: catalogue.dataset(name) for name in wanted if name not in {**self.challenges, **self.own}}
@@ -151,23 +153,28 @@ class Selection:
             [name for name, challenge in self.challenges.items() if key in challenge]
             for key in ("dialogues", "comperdial", "simulated")
         )
+        # Pairs of an original and a worse version: recorded by others, or made here of any data set.
+        pairs = PERTURBATIONS if {*PERTURBATIONS} <= catalogue.datasets.keys() else ()
+        self.recorded_pairs = {name: catalogue.dataset(name) for name in pairs}
+        self.perturbed = [perturbed(name) for name in wanted]
 
     def _check_files(self) -> None:
-        """Refuse a wrong name here: with results of an earlier run it would go unnoticed later."""
-        personas = self.config["personas"]
-        named = [path for challenge in self.challenges.values() for path in _paths(challenge)]
+        """Refuse a file that does not exist: Snakemake would take results of an earlier run as they are."""
+        named = [self.config["personas"]["graph"], self.config["personas"]["constraints"]]
         named += [entry["file"] for entry in self.own.values()]
-        for path in [*named, personas["graph"], personas["constraints"]]:
+        for entry in self.challenges.values():
+            named += [entry[key] for key in ("dialogues", "comperdial") if key in entry]
+            named += [*map(agent_file, entry.get("agents", {}).values()), *entry.get("submissions", [])]
+            named += [*entry.get("ratings", {}).values(), entry.get("simulated", {}).get("raters", ".")]
+        for path in named:
             if not Path(path).exists():
                 raise ConfigError(f"{path}: no such file or folder", where="params.yaml")
         for name in self.imported:
             published_files(self.challenges[name]["comperdial"])
         for name, dataset in self.public.items():
             if unpinned := [source.name for source in dataset.files.values() if not source.pinned]:
-                raise ConfigError(
-                    f"{name}: the checksum of {', '.join(unpinned)} is not known",
-                    hint=f"Run `comperdial fetch {name}` once: it downloads the files and records their checksums",
-                )
+                hint = f"Run `comperdial fetch {name}` once: it downloads the files and records their checksums"
+                raise ConfigError(f"{name}: the checksum of {', '.join(unpinned)} is not known", hint=hint)
 
     def _levels_of(self, dataset: str) -> list[str]:
         """Return the levels at which a data set is rated, and refuse a dimension or source that a user's file lacks."""
@@ -192,25 +199,24 @@ class Selection:
         """Return whether a data set's texts were fetched: they are not ours to publish."""
         return dataset in self.public
 
-    def _entry(self, dataset: str, key: str) -> str | None:
-        """Return the ``title``, ``source`` or ``target`` that a data set's entry names, if it does."""
-        entry = self.public.get(dataset) or self.recorded_pairs.get(dataset)
-        if entry:
-            return getattr(entry, key) or None
-        return (self.challenges.get(dataset) or self.own.get(dataset) or {}).get(key)
+    def entry(self, dataset: str) -> Mapping[str, Any]:
+        """Return the entry of a data set, in ``params.yaml`` or the catalogue."""
+        if catalogued := self.public.get(dataset) or self.recorded_pairs.get(dataset):
+            return vars(catalogued)
+        return self.challenges.get(dataset) or self.own.get(dataset) or {}
 
     @_once
     def title(self, dataset: str) -> str:
         """Return a data set's name in tables, with who rated it if that was no person."""
         if dataset in self.perturbed and dataset not in self.datasets:
             return self.title(unperturbed(dataset))
-        title, source = self._entry(dataset, "title") or dataset, self.source(dataset)
+        title, source = self.entry(dataset).get("title") or dataset, self.source(dataset)
         return title if source in ("human", "simulated") else f"{title} (rated by {source})"
 
     @_once
     def source(self, dataset: str) -> str:
         """Return whose ratings a data set is evaluated with: as its entry, its files or the configuration says."""
-        source = None if dataset in self.recorded_pairs else self._entry(dataset, "source")
+        source = None if dataset in self.recorded_pairs else self.entry(dataset).get("source")
         if not source and dataset in self.simulated:
             source = "simulated"
         if not source and dataset in self.imported:
@@ -281,19 +287,15 @@ class Selection:
         ``own_metrics_only`` alone is scored with the metrics that these list, pairs with those of the studies with pairs.
         """
         base, entries = unperturbed(dataset), self.config["metrics"]
-        studies = [self.studies[study] for study, names in self.sets_of.items() if base in names]
-        named: dict[str, list[str] | None]
+        own: list[Mapping[str, Any]] = [self.studies[study] for study, names in self.sets_of.items() if base in names]
         if dataset not in self.datasets:
-            studies = [study for study in self.studies.values() if study.get("perturbed")]
-            named = {name: [base] for study in studies for name in study.get("metrics") or {}}
-        elif dataset in self.chosen or not all(study.get("own_metrics_only") for study in studies):
-            named = dict.fromkeys(self.metrics)
-        else:
-            named = dict.fromkeys(name for study in studies for name in study.get("metrics") or {})
+            own = [study for study in self.studies.values() if study.get("perturbed")]
+        elif dataset in self.chosen or not all(study.get("own_metrics_only") for study in own):
+            own = [{"metrics": self.metrics}]
         return [
             name
-            for name, always in named.items()
-            if base in (always or entries[name].get("datasets", [base]))
+            for name in dict.fromkeys(name for study in own for name in study.get("metrics") or ())
+            if (dataset not in self.datasets or base in entries[name].get("datasets", [base]))
             and dataset not in entries[name].get("skip", [])
         ]
 
@@ -309,15 +311,6 @@ class Selection:
     def scored_by(self, dataset: str, metric: str) -> bool:
         """Return whether there are or can be scores of a data set by a metric."""
         return metric in self.metrics_of(dataset) and self.why_not_scored(dataset, metric) is None
-
-    @cached_property
-    def combined(self) -> dict[str, Mapping[str, Metric]]:
-        """The metrics that are made of other metrics' scores, with these."""
-        return {
-            name: getattr(metric, "parts", {})
-            for name, metric in self.metrics.items()
-            if name not in self.unavailable and hasattr(metric, "parts")
-        }
 
     @_once
     def parts_of(self, dataset: str, metric: str) -> list[str]:
@@ -339,7 +332,7 @@ class Selection:
     # Recorded scores and judges
 
     def _read_scorers(self) -> None:
-        config, paired = self.config, [*self.recorded_pairs, *self.perturbed]
+        config, pairs = self.config, [*self.recorded_pairs, *self.perturbed]
         sections = [config.get(key) or {} for key in ("recorded_judges", "recorded", "metrics")]
         self.entries = {name: entry for section in sections for name, entry in section.items()}
         self.recorded = read_entries(
@@ -356,15 +349,14 @@ class Selection:
         self.judging = read_judging(
             config.get("judges"),
             config.get("judging"),
-            datasets=[*datasets, *paired],
+            datasets=[*datasets, *pairs],
             groups=groups_of(config),
             lines=self._lines,
         )
-        self.tasks: dict[str, dict[str, Task]] = {}
-        for dataset in dict.fromkeys([*self.datasets, *paired]):
-            catalogued = self.public.get(dataset) or self.recorded_pairs.get(dataset)
-            levels = judged_levels(dataset, catalogued.levels if catalogued else None)
-            self.tasks[dataset] = self.judging.tasks(dataset, **levels)
+        self.tasks: dict[str, dict[str, Task]] = {
+            dataset: self.judging.tasks(dataset, **judged_levels(dataset, self.entry(dataset).get("levels")))
+            for dataset in dict.fromkeys([*self.datasets, *pairs])
+        }
         judged = {name for tasks in self.tasks.values() for name in tasks}
         if both := judged & {*self.metrics, *self.recorded}:
             raise ConfigError(f"{', '.join(sorted(both))}: both a metric and a judge's variant", where="params.yaml")
@@ -383,9 +375,8 @@ class Selection:
         task = self.tasks[dataset][name]
         why = task.unavailable(dataset)
         # Of a model that is not here nothing is known that scores could be compared with.
-        if why is None or ((known := task.known_signature) and _fits(score_file(dataset, name), known)):
-            return None
-        return why
+        fits = why and (known := task.known_signature) and _fits(score_file(dataset, name), known)
+        return None if fits else why
 
     def judged_by(self, dataset: str) -> list[Task]:
         """Return the tasks of judges that a data set has or can have scores of."""
@@ -432,7 +423,7 @@ class Selection:
 
     def main_outputs(self, metric: str, dataset: str) -> list[str]:
         """Return the outputs that represent a metric or judge, as METRIC:OUTPUT."""
-        if (task := self.tasks.get(dataset, {}).get(metric)) is not None:
+        if task := self.tasks.get(dataset, {}).get(metric):
             return [_main_output(task)]
         return [f"{metric}:{output}" for output in _mains(self.entries.get(metric, {}))]
 
@@ -446,8 +437,7 @@ class Selection:
     def outputs(self, dataset: str) -> list[str]:
         """Return the main outputs of a data set's scores, which get intervals and tests; judges' last."""
         judged = [task.name for task in self.judged_by(dataset)]
-        names = [name for name in self.scorers(dataset) if name not in judged]
-        return self.outputs_named([*names, *judged], dataset)
+        return self.outputs_named([*(n for n in self.scorers(dataset) if n not in judged), *judged], dataset)
 
     @_once
     def labels(self, dataset: str) -> dict[str, str]:
@@ -458,12 +448,8 @@ class Selection:
         """
         tasks = self.tasks.get(dataset, {}).values()
         labels = {name: task.label for task in tasks for name in (task.name, _main_output(task))}
-        others = [
-            entry.name
-            for entry in [*self.recorded.values(), *self.recorded_judges.values()]
-            if entry.dataset == dataset
-        ]
-        for name in [*self.metrics_of(dataset), *others]:
+        recorded = [*self.recorded.values(), *self.recorded_judges.values()]
+        for name in [*self.metrics_of(dataset), *(entry.name for entry in recorded if entry.dataset == dataset)]:
             entry = self.entries[name]
             label, outputs = entry.get("label"), [*_mains(entry), *entry.get("sources", ())]
             if isinstance(label, Mapping):
@@ -476,37 +462,36 @@ class Selection:
 
     def _check_names(self) -> None:
         """Refuse names of scores that nothing makes: a typing error must not pass for a metric that was not run."""
-        config = self.config
+        config, variants = self.config, self.judging.variants
         known = {*self.metrics, *self.recorded, *self.recorded_judges}
         known |= {name for tasks in self.tasks.values() for name in tasks}
-        known |= {f"{variant}_{judge}" for variant in self.judging.variants for judge in self.judging.judges}
+        known |= {f"{variant}_{judge}" for variant in variants for judge in self.judging.judges}
         lists = {("figures", key): names for key, names in config["figures"].items() if isinstance(names, list)}
         lists["tables", "systems"] = config["tables"]["systems"]
-        named: list[tuple[str, tuple[str | int, ...]]] = [
-            (f"{name}:{one}", ("metrics", name, "main"))
-            for name in self.metrics
-            for one in _mains(config["metrics"][name])
-        ]
-        named += [(name, (*keys, place)) for keys, names in lists.items() for place, name in enumerate(names)]
-        for name, keys in named:
-            metric, output = output_name(name, "")
-            self._check("metric", metric, known, *keys)
-            # An output that a metric lacks is an error; one that a data set has no scores of is not.
-            if metric in self.metrics and output:
-                self._check(f"output of {metric}", output, self.metrics[metric].outputs, *keys)
+        for name in self.metrics:
+            for output in _mains(config["metrics"][name]):
+                self._check(f"output of {name}", output, self.metrics[name].outputs, "metrics", name, "main")
+        for keys, names in lists.items():
+            for place, name in enumerate(names):
+                self._check_output(name, known, *keys, place)
+        # A configuration need not have all metrics and judges of a study; a name that exists nowhere is a typing error.
+        known |= {name for key in ("metrics", "recorded", "recorded_judges") for name in registered(key)} | {"human"}
+        asked = {*variants, *registered("judging", "variants")}
         for study, entry in self.studies.items():
-            # A configuration need not have all metrics and judges of a study; a name that exists nowhere is a typing error.
-            elsewhere = {*registered("metrics"), *registered("recorded"), *registered("recorded_judges"), "human"}
-            elsewhere |= {f"{one}_recorded" for one in entry.get("raters", ())}
+            known_here = known | {f"{one}_recorded" for one in entry.get("raters", ())}
             for output in shown_outputs({kind: entry.get(kind) for kind in ("tables", "figures")}):
-                metric, name = output_name(output)
-                if metric.rpartition("_")[0] not in {*self.judging.variants, *registered("judging", "variants")}:
-                    self._check("metric", metric, {*known, *elsewhere}, "studies", study, "tables")
-                if metric in self.metrics:
-                    self._check(f"output of {metric}", name, self.metrics[metric].outputs, "studies", study, "tables")
+                if output_name(output)[0].rpartition("_")[0] not in asked:
+                    self._check_output(output, known_here, "studies", study, "tables")
             strategies = (entry.get("perturbed") or {}).get("strategies", "all")
             for name in [] if strategies == "all" else strategies:
                 self._check("strategy", name, generated(), "studies", study, "perturbed", "strategies")
+
+    def _check_output(self, text: str, known: Collection[str], *place: str | int) -> None:
+        """Refuse METRIC or METRIC:OUTPUT if a metric lacks it; that a data set has no scores of it is no error."""
+        metric, output = output_name(text, "")
+        self._check("metric", metric, known, *place)
+        if metric in self.metrics and output:
+            self._check(f"output of {metric}", output, self.metrics[metric].outputs, *place)
 
 
 def describe(selection: Selection, dataset: str) -> dict[str, Any]:
@@ -527,7 +512,7 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
         "title": selection.title(dataset),
         "source": selection.source(dataset),
         "levels": selection.levels.get(dataset, []),
-        "target": selection._entry(dataset, "target") or None,
+        "target": selection.entry(dataset).get("target") or None,
         "main_target": config["evaluation"]["target"],
         "labels": selection.labels(dataset),
         "outputs": outputs,
@@ -594,6 +579,39 @@ def _judge_metrics(selection: Selection, dataset: str) -> dict[str, dict[str, An
     return asked | recorded
 
 
+def check_targets(selection: Selection, arguments: Iterable[str]) -> None:
+    """Refuse a target of a data set that does not exist or is not selected: Snakemake would name the file alone.
+
+    Raises
+    ------
+    ConfigError
+        Says which data sets there are, or how to select this one.
+    """
+    selected = {*selection.datasets, *selection.recorded_pairs, *selection.perturbed, *_FOLDERS}
+    for argument in arguments:
+        folder = re.match(r"(results|data/tables)/([^/]+)/", argument)
+        name = folder[2] if folder else argument
+        if folder and unperturbed(name) not in {*selection.names, *selected}:
+            raise UnknownNameError("dataset", name, selection.names, where=argument)
+        # Tables of preferences are made of data sets that are not selected, too.
+        if folder and folder[1] == "results" and name not in selected:
+            hint = f"Run `snakemake --config 'datasets=[{unperturbed(name)}]' -- {argument}`"
+            raise ConfigError(
+                f"{name} is not selected",
+                where=argument,
+                expected="a data set of params.yaml or of a study",
+                hint=hint,
+            )
+        if argument in selection.names and argument not in selection.studies:
+            hint = f"Run `snakemake --config 'datasets=[{argument}]'` for all of its results"
+            raise ConfigError(
+                "a data set is no target",
+                where=argument,
+                expected="a file, or the name of a rule or a study",
+                hint=hint,
+            )
+
+
 def score_file(dataset: str, metric: str) -> str:
     """Return the file of a data set's scores by a metric."""
     return f"results/{dataset}/scores/{metric}.parquet"
@@ -616,17 +634,6 @@ def _mains(entry: Mapping[str, Any]) -> list[str]:
 
 def _main_output(task: Task) -> str:
     return f"{task.name}:{slug(task.variant.form.main)}"
-
-
-def _paths(challenge: Mapping[str, Any]) -> list[str]:
-    """Return the files and folders that a challenge's entry names."""
-    return [
-        *(challenge[key] for key in ("dialogues", "comperdial") if key in challenge),
-        *map(agent_file, challenge.get("agents", {}).values()),
-        *challenge.get("submissions", []),
-        *challenge.get("ratings", {}).values(),
-        *([challenge["simulated"]["raters"]] if "simulated" in challenge else []),
-    ]
 
 
 def _fits(path: str, wanted: str) -> bool:

@@ -225,7 +225,8 @@ def test_votes_become_preferences(study):
 def test_who_is_removed(study):
     exports = [answers(study, "a01"), answers(study, "a02", wrong=True), answers(study, "a03", reason=" ")]
     votes = read_votes(exports, study / "key.csv")
-    (failed,) = votes.notes
+    nothing, failed = votes.notes
+    assert nothing == "a04: answered nothing"
     assert re.fullmatch(r"a02: removed: failed the control \w{12}", failed)
     assert set(votes.removed["annotator_id"]) == {"a02"} and len(votes.kept) == 14
     strict = read_votes(exports, study / "key.csv", need_reasons=True)
@@ -234,7 +235,8 @@ def test_who_is_removed(study):
     export_[0]["annotations"][0] |= {"was_cancelled": True, "result": []}
     exports[0].write_text(json.dumps(export_))
     notes = read_votes(exports, study / "key.csv").notes
-    assert notes[:2] == ["a01: 6 of 7 pairs answered", "a01: removed: did not answer the control"]
+    assert notes[:2] == ["a01: 6 of 7 pairs answered", "a04: answered nothing"]
+    assert notes[2] == "a01: removed: did not answer the control"
 
 
 BAD = {

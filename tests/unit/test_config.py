@@ -155,7 +155,7 @@ MISTAKES = [
     ("metrics.mine", {"knd": "f1"}, r"metrics\.mine: no 'kind'"),
     ("metrics.F1", {"kind": "f1"}, "the name 'F1'; expected lower-case letters"),
     ("metrics.f1.datasets", None, r"metrics\.f1\.datasets: got null; expected a list"),
-    ("own_data.mine", {"file": "mine.txt"}, r"own_data\.mine\.file: got 'mine\.txt'; expected a file \.csv"),
+    ("own_data.mine", {"file": "mine.docx"}, r"own_data\.mine\.file: got 'mine\.docx'; expected a file \.csv"),
     ("challenges.demo.comperdial", "x", r"challenges\.demo: it has comperdial, dialogues, .*expected `dialogues` with"),
     ("challenges.demo.agents", None, r"challenges\.demo\.agents: got null; expected a mapping"),
     ("recorded.unieval_recorded.path", "x.csv", r"recorded\.unieval_recorded: both of `source` and `path`"),

@@ -330,6 +330,12 @@ def test_an_altered_model_is_refused(trained, tmp_path):
         trained_models.load(str(folder))
     weights.write_bytes(b"")
     assert "is altered" in create("density", trained=str(folder)).unavailable()
+    card = json.loads((folder / "card.json").read_text())
+    card["settings"]["attention"] = "full"
+    (folder / "card.json").write_text(json.dumps(card))
+    assert "has attention 'full', which only older versions run" in create("density", trained=str(folder)).unavailable()
+    with pytest.raises(MissingResourceError, match="attention 'full'"):
+        trained_models.load(str(folder))
     (folder / "card.json").write_text('{"form": 1}')
     with pytest.raises(FileError, match="not the card of a trained model"):
         create("density", trained=str(folder)).unavailable()
@@ -384,11 +390,16 @@ def test_tables_of_a_data_set_are_a_corpus(tmp_path):
 @pytest.mark.parametrize(
     ("format", "text", "error", "message"),
     [
-        ("jsonl", '{"turns": []}', SchemaError, "line 1: no list of utterances"),
-        ("jsonl", '{"utterances": ["a", "b"], "facts": ["c"]}', SchemaError, "line 1: facts are"),
+        ("jsonl", '{"turns": []}', SchemaError, "line 1: utterances is missing"),
+        ("jsonl", '{"utterances": ["a", "b"], "facts": ["c"]}', SchemaError, r"line 1: facts is \['c'\]"),
         ("csv", "speaker,text\nA,Hi\n", SchemaError, "record 1: no 'dialogue_id'"),
         ("dailydialog", "Hi . __eou__\n", FileError, "no dialogue of two utterances"),
-        ("topical_chat", '{"t1": {}}', SchemaError, "t1: no conversation"),
+        (
+            "topical_chat",
+            '{"t1": {}}',
+            SchemaError,
+            r"KeyError .'content'. while reading; expected the format 'topical_chat'",
+        ),
         ("daily", "", UnknownNameError, "Did you mean 'dailydialog'"),
     ],
 )

@@ -334,10 +334,10 @@ def command(tmp_path, tables, root, monkeypatch, capsys):
 
 
 def test_plan_and_run(command, tmp_path):
-    assert "mine  cpds-d_rules: 4 calls, about" in command("judge plan tables/mine")
+    assert "mine  cpds-d_rules: 4 requests, about" in command("judge plan tables/mine")
     planned = command("judge plan tables/mine --metric cpds-d_gpt")
     # Three answers to each of four responses.
-    assert "mine  cpds-d_gpt: 12 calls, about" in planned and "$0.00 are spent of a budget of $0.00" in planned
+    assert "mine  cpds-d_gpt: 12 requests, about" in planned and "$0.00 are spent of a budget of $0.00" in planned
     assert "cpds-dial_gpt: not counted: its turns are not all" in command(
         "judge plan tables/mine --metric cpds-dial_gpt"
     )
@@ -357,30 +357,6 @@ def test_plan_and_run(command, tmp_path):
     count = int(exported.split(": ")[1].split()[0])
     assert f"{count} new answers" in command("judge import-answers texts.parquet --answers other")
     assert "none.parquet: no such file" in command("judge import-answers none.parquet --answers other", 1)
-
-
-def test_a_file_judged_by_a_server(command, tmp_path):
-    (tmp_path / "mine.jsonl").write_text(
-        json.dumps({"response": "I swim!", "history": ["Hello.", "Hi.", "Do you like the sea?"], "facts": ["i swim."]})
-        + "\n"
-    )
-    with FaultServer() as server:
-        asked = f"judge file mine.jsonl --variant cpds-d --model org/M --base-url {server.url} --output s.csv"
-        assert "1 of 1 items have scores" in command(f"{asked} --parameter top_p=0.5 --parameter temperature=0")
-        assert "nothing was asked" in command(f"{asked} --parameter top_p=0.5 --parameter temperature=0")
-        assert server.requests[0]["top_p"] == 0.5 and server.requests[0]["max_tokens"] == 512
-        assert "A: Hello.\nB: Hi.\nA: Do you like the sea?" in server.requests[0]["messages"][0]["content"]
-    scores = schema.read(tmp_path / "s.csv", "scores")
-    assert list(scores["metric"]) == ["cpds-d_org-m"] and list(scores["value"]) == [4]
-    elsewhere = asked.replace(server.url, "http://judge.example/v1")
-    assert "say so (`--free`" in command(elsewhere, 1)
-    assert "unknown variant at turn level 'cpds-dial'" in command(asked.replace("cpds-d ", "cpds-dial "), 1)
-    assert "no column 'references'" in command(asked.replace("cpds-d ", "cpds-s-ref "), 1)
-
-
-def test_the_prompts_commands(command):
-    assert all(name in command("prompts list") for name in (*NAMES, *STUDY))
-    assert "### Evaluation Form" in command("prompts show cpds_detail --explain")
 
 
 def test_a_configuration_without_judges():

@@ -15,7 +15,6 @@ from comperdial.cli import main
 from comperdial.core.errors import ComperdialError
 from comperdial.core.files import write_table
 from comperdial.data import readers
-from comperdial.data.own_files import ALIASES
 from comperdial.data.readers.table import COLUMNS, rated
 
 
@@ -488,7 +487,7 @@ def test_the_page_of_a_file_of_ratings(root, tmp_path, monkeypatch, capsys):
     assert "What there will not be" in capsys.readouterr().out
     listed = page.split("| column |")[1].split("\n\n")[0]
     names = {name for line in listed.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])}
-    assert names - set(ALIASES) == set(COLUMNS)
+    assert names - {"reference", "system", "annotator"} == set(COLUMNS)
     assert main(["read", "mine.csv"]) == 0
     assert main(["score", "data/tables/mine", "--metric", "f1", "--output", "f1.parquet"]) == 0
     assert main(["correlate", "f1.parquet", "--ratings", "data/tables/mine/ratings.parquet"]) == 0

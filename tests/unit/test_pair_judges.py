@@ -15,8 +15,9 @@ from comperdial.cli import main
 from comperdial.config.registry import completed
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.data.catalogue import load_catalogue
+from comperdial.judges import pairs as pair_judges
 from comperdial.judges.answers import AnswerFile
-from comperdial.judges.pairs import PAIR, agreement, combine, judge_pairs, majority, of_votes, read_pairs
+from comperdial.judges.pairs import PAIR, agreement, combine, majority, of_votes, read_pairs
 from comperdial.judges.recorded_pairs import judged_pairs
 from comperdial.judges.requests import MissingAnswersError
 from comperdial.judges.services.rules import Rules
@@ -29,6 +30,10 @@ GOOD = [
     "Even in winter? I would freeze. What does cold water do for you?",
 ]
 BAD = ["Yes.", "Yes."]
+
+
+def judge_pairs(judging, name, *asked):
+    return pair_judges.judge_pairs(judging, judging.judges[name], *asked)
 
 
 def dialogue(name, system, chosen_by_pair, *, end=None):
@@ -195,8 +200,6 @@ def test_text_cannot_open_a_conversation_of_its_own(judging):
 
 
 def test_names_that_are_none(judging, dialogues, pairs):
-    with pytest.raises(UnknownNameError, match="unknown judge 'ruls'"):
-        judge_pairs(judging(), "ruls", dialogues, pairs, ASKED)
     with pytest.raises(UnknownNameError, match="unknown question 'humannes'"):
         judge_pairs(judging(), "rules", dialogues, pairs, "humannes")
     del dialogues["d3", "worse"]

@@ -250,4 +250,4 @@ def test_lightness_keeps_the_order_and_text_stands_out():
     for colour, light in zip(colours, luminance, strict=True):
         ink = {"#000000": 0.0, "#ffffff": 1.0}[style.ink_on(colour)]
         assert (max(ink, light) + 0.05) / (min(ink, light) + 0.05) >= 4.5
-    assert all(len({str(one[at]) for one in style.SERIES}) == len(style.SERIES) for at in range(3))
+    assert all(len({str(one[at]) for one in style.SERIES}) == len(style.SERIES) for at in ("color", "marker", "ls"))

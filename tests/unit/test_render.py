@@ -57,11 +57,24 @@ def test_csv_has_the_tidy_frame_to_the_digits_that_hold() -> None:
 
 def test_html_is_escaped_and_aligned() -> None:
     page = render.page(table())
-    assert "<h1>A title</h1><p>&amp; % _ # ~ ^ &lt; &gt;" in page
+    assert "<h1>A title</h1>\n<p>&amp; % _ # ~ ^ &lt; &gt;" in page
     assert "<caption>50 % &lt;b&gt;</caption>" in page and "<td><b>0.000* #1</b></td>" in page
-    assert "#t0 tr > :nth-child(1):not([colspan])" in page and "#t1 tr > :nth-child(2)" not in page
     assert '<tr><th></th><th></th><th colspan="2">One &amp; two</th>' in page
-    assert "<thead><tr><th>Name</th><th>Count</th></tr>\n</thead>" in page
+    assert '<tr><th class="words">Name</th><th>Count</th></tr>' in page and '<td class="words">a*b</td>' in page
+
+
+def test_the_answer_comes_first_and_what_was_not_run_is_folded() -> None:
+    rows = pd.DataFrame({"Metric": ["GPT"], "reported": ["0.7"]})
+    section = Section("Turns", pd.DataFrame({"Metric": ["F1"], "ours": ["0.3"]}), rows)
+    lost = {"A": "model 'a' is not present", "B": "model 'b' is not present"}
+    one = Table("t", "A caption.", rows, [section], ["a note"], "F1 is best.", lost)
+    line = "- Not run: 2 metrics and judges: 2 (their model is not on this machine)"
+    for form in (render.markdown(one), render.page(one), render.text(one), render.latex(one, "x")):
+        assert form.index("F1 is best.") < form.index("A caption.") < form.index("0.3") and line[2:] in form
+    for form, start in ((render.markdown(one), "- "), (render.page(one), "<li>")):
+        assert "<summary>1 more with reported values, not run here</summary>" in form
+        assert form.index("<summary>What was not run</summary>") < form.index(f"{start}A: model 'a' is not present")
+    assert "GPT" not in render.text(one) + render.latex(one, "x")
 
 
 def test_text_is_aligned() -> None:

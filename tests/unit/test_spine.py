@@ -17,7 +17,7 @@ from comperdial.config.registry import completed
 from comperdial.config.studies import DATASET, inputs_of, read_study, shown_outputs
 from comperdial.core.code import code
 from comperdial.core.errors import ComperdialError, FileError
-from comperdial.selection import Selection, describe
+from comperdial.selection import Selection, check_targets, describe
 
 OWN = "system,history,response,dimension,rating\na,hi,ho,warmth,2\nb,hi,hello there,warmth,3\n"
 
@@ -58,9 +58,10 @@ def test_the_demo_is_rated_and_scored_and_says_what_cannot_run(config):
 
 
 def test_a_users_file_is_a_data_set(config, tmp_path):
-    (tmp_path / "My own.csv").write_text(OWN)
-    selected = Selection(with_(config, "datasets", ["My own.csv"]))
-    assert selected.own["my_own"] == {"file": "My own.csv", "title": "My own"}
+    for suffix, text in {".csv": OWN, ".TSV": OWN.replace(",", "\t")}.items():
+        (tmp_path / f"My own{suffix}").write_text(text)
+        selected = Selection(with_(config, "datasets", [f"My own{suffix}"]))
+        assert selected.own["my_own"] == {"file": f"My own{suffix}", "title": "My own"}
     assert selected.levels["my_own"] == ["turn"] and selected.source("my_own") == "human"
     assert not selected.is_public("my_own")
     assert not {"llm_evaluators"} & {name for name, sets in selected.sets_of.items() if "my_own" in sets}
@@ -177,6 +178,23 @@ def test_a_message_names_the_line(config, tmp_path, setting, value, wrong, messa
         Selection(changed, lines=Lines("params.yaml"))
     assert f"params.yaml, line {line_of('params.yaml', [*setting.split('/'), wrong])}, " in str(raised.value)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("results/demon/report.html", "results/demon/report.html: unknown dataset 'demon'.*Did you mean 'demo'"),
+        ("data/tables/x/ratings.parquet", "unknown dataset 'x'; expected one of comperdial, conture_dial"),
+        ("results/ieval/report.html", "ieval is not selected.*Run `snakemake --config 'datasets=.ieval.' -- results/ie"),
+        ("demo", "demo: a data set is no target.*Run `snakemake --config 'datasets=.demo.'` for"),
+    ],
+)
+def test_a_target_of_a_data_set_that_is_not_selected_is_named(config, target, message):
+    selected = Selection(config)
+    fine = ["-n", "results/demo/report.html", "results/studies/usr/x", "data/tables/llmfao/x", "comperdial", "tables"]
+    check_targets(selected, fine)
+    with pytest.raises(ComperdialError, match=message):
+        check_targets(selected, [*fine, target])
 
 
 # What tables are made of

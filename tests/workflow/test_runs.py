@@ -137,5 +137,5 @@ def test_broken_data_stops_with_its_name_and_leaves_no_output(fresh):
 def test_a_wrong_configuration_is_one_message(fresh, old, new, message):
     fresh.edit("params.yaml", old, new)
     said = fresh.snakemake("-n", check=False)
-    assert "Wrong configuration. params.yaml, line 1" in said and message in said
-    assert "Traceback" not in said
+    assert "\nError: params.yaml, line 1" in said and message in said
+    assert "Traceback" not in said and "common.smk" not in said

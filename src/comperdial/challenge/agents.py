@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeVar
@@ -59,13 +59,17 @@ def _call(where: str, function: Callable[..., T], *arguments: Any, **options: An
         raise AgentError(f"raised {type(error).__name__}: {error}", where=where) from error
 
 
-def _ask(agent: Any, shown: dict[str, Conversation], what: str) -> dict[str, str]:  # noqa: ANN401
+def _ask(agent: Any, what: str, shown: Mapping[str, Conversation]) -> dict[str, str]:  # noqa: ANN401
     """Return an agent's responses to conversations, by dialogue."""
     where = f"{what} of {len(shown)} conversations from {next(iter(shown))!r}"
     given = checked(list[Filled], _call(where, agent.generate_responses, [*shown.values()]), where)
     if len(given) != len(shown):
         raise AgentError(f"gave {len(given)} for {len(shown)} conversations", where=where, expected="one each")
     return dict(zip(shown, given, strict=True))
+
+
+def _batches(dialogues: Sequence[Dialogue]) -> Iterator[Sequence[Dialogue]]:
+    return (dialogues[first : first + _BATCH] for first in range(0, len(dialogues), _BATCH))
 
 
 def run_agent(agent: Any, dialogues: Sequence[Dialogue]) -> dict[tuple[str, int], str]:  # noqa: ANN401
@@ -75,11 +79,10 @@ def run_agent(agent: Any, dialogues: Sequence[Dialogue]) -> dict[tuple[str, int]
     :class:`~comperdial.core.errors.ComperdialError`.
     """
     responses: dict[tuple[str, int], str] = {}
-    for first in range(0, len(dialogues), _BATCH):
-        batch = dialogues[first : first + _BATCH]
+    for batch in _batches(dialogues):
         for turn in range(max(one.turns for one in batch)):
             shown = {one.dialogue_id: one.conversation(turn) for one in batch if turn < one.turns}
-            responses |= {(name, turn): text for name, text in _ask(agent, shown, f"turn {turn}").items()}
+            responses |= {(name, turn): text for name, text in _ask(agent, f"turn {turn}", shown).items()}
     return responses
 
 
@@ -90,8 +93,7 @@ def self_chat(agent: Any, system_id: str, openings: Sequence[Dialogue], turns: i
     speak, the speakers change names and personas, so that the agent answers as B again.
     """
     chats = {one.dialogue_id: [one.texts[0]] for one in openings}
-    for first in range(0, len(openings), _BATCH):
-        batch = openings[first : first + _BATCH]
+    for batch in _batches(openings):
         for number in range(2, 2 * turns + 1):
             # The last to speak is A, and the other, whose turn it is, is B.
             last, other = SPEAKERS if number % 2 == 0 else SPEAKERS[::-1]
@@ -99,7 +101,7 @@ def self_chat(agent: Any, system_id: str, openings: Sequence[Dialogue], turns: i
                 one.dialogue_id: conversation(one.personas[last], one.personas[other], chats[one.dialogue_id])
                 for one in batch
             }
-            for name, text in _ask(agent, shown, f"utterance {number}").items():
+            for name, text in _ask(agent, f"utterance {number}", shown).items():
                 chats[name].append(text)
     lines = {name: tuple(zip(cycle(SPEAKERS), texts, strict=False)) for name, texts in chats.items()}
     return [pairs.Dialogue(name, system_id, "B", spoken) for name, spoken in lines.items()]

@@ -83,25 +83,23 @@ def context_id(dialogue_id: str, turn: int) -> str:
 def read_dialogues(path: str | Path) -> list[Dialogue]:
     """Read dialogues; a :class:`SchemaError` names the entry at fault, counted from 1, and what was expected."""
     dialogues: dict[str, Dialogue] = {}
-    for number, entry in enumerate(checked(list[Any], read_json(path), str(path)), start=1):
+    for number, value in enumerate(checked(list[Any], read_json(path), str(path)), start=1):
         where = f"{path}, entry {number}"
-        dialogue = _dialogue(entry, where)
-        if dialogue.dialogue_id in dialogues:
-            raise SchemaError(f"dialogue {dialogue.dialogue_id!r} a second time", where=where, expected="it once")
-        dialogues[dialogue.dialogue_id] = dialogue
+        entry = checked(_Entry, value, where)
+        speakers = [utterance.persona_id for utterance in entry.dialogue]
+        if speakers != ["A", "B"] * (len(speakers) // 2):
+            raise SchemaError(
+                f"the speakers are {', '.join(speakers)}", where=where, expected="A and B in turn, B last"
+            )
+        if entry.dialogue_id in dialogues:
+            raise SchemaError(f"dialogue {entry.dialogue_id!r} a second time", where=where, expected="it once")
+        # Published sentences are noisy ("…countries. in the past."): they are taken as they are, but not when empty.
+        personas = {s: [text for text in getattr(entry.persona, s) if text.strip()] for s in SPEAKERS}
+        texts = tuple(utterance.text for utterance in entry.dialogue)
+        dialogues[entry.dialogue_id] = Dialogue(entry.dialogue_id, personas, texts)
     if not dialogues:
         raise SchemaError("no dialogues", where=str(path), expected="at least one")
     return [*dialogues.values()]
-
-
-def _dialogue(value: object, where: str) -> Dialogue:
-    entry = checked(_Entry, value, where)
-    speakers = [utterance.persona_id for utterance in entry.dialogue]
-    if speakers != ["A", "B"] * (len(speakers) // 2):
-        raise SchemaError(f"the speakers are {', '.join(speakers)}", where=where, expected="A and B in turn, B last")
-    # Published sentences are noisy ("…countries. in the past."): they are taken as they are, but not when empty.
-    personas = {s: [text for text in getattr(entry.persona, s) if text.strip()] for s in SPEAKERS}
-    return Dialogue(entry.dialogue_id, personas, tuple(utterance.text for utterance in entry.dialogue))
 
 
 def to_data(dialogue: Dialogue) -> dict[str, Any]:
@@ -155,34 +153,25 @@ def make_tables(
     B's utterances are the references, B's persona the facts. ``systems`` has kind, track and description of each system,
     ``responses`` its responses by dialogue and turn.
     """
-    rows: dict[str, Iterable[Mapping[str, Any]]] = {
-        "systems": ({"system_id": system, **about} for system, about in systems.items()),
-        "contexts": (
-            {
-                "context_id": context_id(dialogue.dialogue_id, turn),
-                "dialogue_id": dialogue.dialogue_id,
-                "turn": turn,
-                "history": dialogue.history(turn),
-                "references": [dialogue.reference(turn)],
-                "facts": dialogue.personas["B"],
-            }
-            for dialogue in dialogues
-            for turn in range(dialogue.turns)
-        ),
-        "personas": (
-            {"dialogue_id": dialogue.dialogue_id, "speaker": s, "sentences": sentences, "kinds": kinds_of(sentences)}
-            for dialogue in dialogues
-            for s, sentences in dialogue.personas.items()
-        ),
-        "responses": (
-            {"context_id": context_id(dialogue, turn), "system_id": system, "response": text}
-            for system, answers in responses.items()
-            for (dialogue, turn), text in answers.items()
-        ),
-    }
+    rows: dict[str, list[Mapping[str, Any]]] = {"contexts": [], "personas": []}
+    for dialogue in dialogues:
+        name = dialogue.dialogue_id
+        for turn in range(dialogue.turns):
+            context = {"context_id": context_id(name, turn), "dialogue_id": name, "turn": turn}
+            context |= {"history": dialogue.history(turn), "references": [dialogue.reference(turn)]}
+            rows["contexts"].append(context | {"facts": dialogue.personas["B"]})
+        for speaker, sentences in dialogue.personas.items():
+            about = {"speaker": speaker, "sentences": sentences, "kinds": kinds_of(sentences)}
+            rows["personas"].append({"dialogue_id": name, **about})
+    rows["systems"] = [{"system_id": system, **about} for system, about in systems.items()]
+    rows["responses"] = [
+        {"context_id": context_id(dialogue, turn), "system_id": system, "response": text}
+        for system, answers in responses.items()
+        for (dialogue, turn), text in answers.items()
+    ]
     tables = {}
     for name, records in rows.items():
-        frame = pd.DataFrame([{"dataset": dataset, **row} for row in records], columns=schema.table(name).columns)
+        frame = pd.DataFrame(records).assign(dataset=dataset).reindex(columns=schema.table(name).columns)
         tables[name] = schema.validate(frame, name, where=f"{where}, as table {name!r}")
     return tables
 
@@ -196,3 +185,19 @@ def dialogues_of(contexts: pd.DataFrame, personas: pd.DataFrame) -> list[Dialogu
         texts = (*(u["text"] for u in last["history"]), last["references"][0])
         dialogues.append(Dialogue(str(name), {s: list(sentences.get((name, s), [])) for s in SPEAKERS}, texts))
     return dialogues
+
+
+def read_answers(folder: str | Path) -> pd.DataFrame:
+    """Return the responses in a folder of tables with their contexts, the ``kind`` of the system and the dialogue's ``turns``.
+
+    A response whose context or system is in no table is a :class:`SchemaError`.
+    """
+    names = ("systems", "contexts", "responses")
+    systems, contexts, responses = (schema.read(Path(folder) / f"{name}.parquet", name) for name in names)
+    contexts["turns"] = contexts.groupby(["dataset", "dialogue_id"])["turn"].transform("nunique")
+    joined = responses.merge(contexts, how="left").merge(systems[["dataset", "system_id", "kind"]], how="left")
+    if len(stray := joined[joined[["dialogue_id", "kind"]].isna().any(axis=1)]):
+        context, system = stray[["context_id", "system_id"]].iloc[0]
+        problem = f"a response names context {context!r} and system {system!r}, of which one is in no table"
+        raise SchemaError(problem, where=f"{folder}/responses.parquet", expected="tables that were made together")
+    return joined

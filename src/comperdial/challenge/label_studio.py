@@ -16,17 +16,20 @@ import html
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
+import jinja2
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field
 
 from comperdial import schema
-from comperdial.challenge.pairs import Design, Dialogue, write_dialogues
+from comperdial.challenge.dialogues import read_answers
+from comperdial.challenge.pairs import Design, write_dialogues
 from comperdial.challenge.records import Filled, checked
 from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.core.files import read_json, read_table, write_json, write_table, write_text
@@ -44,10 +47,6 @@ _KEYS = {
         "annotator_id", "question", "left", "control",
     ],
 }  # fmt: skip
-_RATED = "; padding: .4em; border-left: 4px solid #4a7"
-_PARTNER = "; padding: .4em .6em; background: #f3f3f3; color: #666"
-_COLOURS = {"left": ("#e3effb", "#0b5cad"), "right": ("#fdeedf", "#a14a00")}
-
 _Personas = dict[tuple[str, str], dict[str, list[str]]]
 """Data set and dialogue -> speaker -> sentences."""
 _Item = tuple[tuple[str, ...], dict[str, str]]
@@ -76,7 +75,12 @@ def export_ratings(
     folder, output, levels = Path(folder), Path(output), list(dict.fromkeys(levels))
     for level in levels:
         _refuse_used(output / level)
-    responses = _responses(folder, systems)
+    responses = read_answers(folder)
+    for name in systems or ():
+        if name not in {*responses["system_id"]}:
+            raise UnknownNameError("system", name, {*responses["system_id"]}, where=str(folder / "responses.parquet"))
+    responses = responses[responses["system_id"].isin(systems) if systems else responses["kind"] != "reference"]
+    responses = responses.sort_values(["dataset", "dialogue_id", "system_id", "turn", "context_id"])
     if sample is not None:
         dialogues = responses[["dataset", "dialogue_id"]].drop_duplicates(ignore_index=True)
         if not 1 <= sample <= len(dialogues):
@@ -115,23 +119,23 @@ def export_pairs(output: str | Path, design: Design, *, name: str, ties: bool = 
     _refuse_used(output)
     rows: list[tuple[str, ...]] = []
     projects: dict[str, list[dict[str, dict[str, str]]]] = {}
+    interfaces = {}
     for annotator, question, pair, left in design.tasks:
         item = _name("pair", pair.id, question.name, annotator, seed)
         sides = (pair.first, pair.second) if left == "first" else (pair.second, pair.first)
-        shown = {side: _chat(dialogue, *_COLOURS[side]) for side, dialogue in zip(_COLOURS, sides, strict=True)}
+        shown = {side: _shown().chat(of, side) for side, of in zip(("left", "right"), sides, strict=True)}
         projects.setdefault(f"{question.name}/{annotator}.json", []).append({"data": {"item": item, **shown}})
         ids = (item, name, pair.id, *pair.first.key, *pair.second.key, annotator)
         rows.append((*ids, question.name, left, pair.answer or ""))
+        interfaces[question.name] = {"question": question.text, "left": question.left, "right": question.right}
     write_table(output / "key.csv", pd.DataFrame(rows, columns=_KEYS["pair"]))
     compared = {d.key: d for task in design.tasks for d in (task.pair.first, task.pair.second)}
-    ordered = sorted(compared.values(), key=lambda dialogue: (dialogue.system_id, dialogue.dialogue_id))
-    write_dialogues(output / "dialogues.jsonl", ordered)
+    write_dialogues(output / "dialogues.jsonl", (compared[key] for key in sorted(compared, key=lambda key: key[::-1])))
     write_text(output / "guidelines.md", _text("pair.md"))
-    for question in {task.question.name: task.question for task in design.tasks}.values():
-        texts = {"question": question.text, "left": question.left, "right": question.right}
-        tie = '    <Choice value="No difference" alias="tie" />\n' if ties else ""
-        interface = _text("pair.xml").format(tie=tie, **{key: quoteattr(text) for key, text in texts.items()})
-        write_text(output / question.name / "config.xml", interface)
+    tie = '    <Choice value="No difference" alias="tie" />\n' if ties else ""
+    for asked, texts in interfaces.items():
+        quoted = {key: quoteattr(text) for key, text in texts.items()}
+        write_text(output / asked / "config.xml", _text("pair.xml").format(tie=tie, **quoted))
     for path, tasks in projects.items():
         write_json(output / path, tasks)
 
@@ -156,40 +160,22 @@ def _text(name: str) -> str:
     return (resources.files(__package__) / "projects" / name).read_text(encoding="utf-8")
 
 
-def _responses(folder: Path, systems: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the responses of some systems, by default of all but references, in the order of dialogues, systems and turns.
-
-    Each has ``dialogue_id``, ``turn``, ``history`` and ``facts`` of its context; and ``whole``: whether the system answered all
-    turns of the dialogue. An unknown system, and a response whose system or context is in no table are errors.
-    """
-    known, contexts, responses = (
-        schema.read(folder / f"{name}.parquet", name) for name in ("systems", "contexts", "responses")
-    )
-    for name in systems or ():
-        if name not in {*known["system_id"]}:
-            raise UnknownNameError("system", name, {*known["system_id"]}, where=str(folder / "systems.parquet"))
-    contexts["turns"] = contexts.groupby(["dataset", "dialogue_id"])["turn"].transform("nunique")
-    shown = contexts[["dataset", "context_id", "dialogue_id", "turn", "turns", "history", "facts"]]
-    joined = responses.merge(shown, how="left").merge(known[["dataset", "system_id", "kind"]], how="left")
-    if len(stray := joined[joined[["dialogue_id", "kind"]].isna().any(axis=1)]):
-        context, system = stray[["context_id", "system_id"]].iloc[0]
-        problem = f"a response names context {context!r} and system {system!r}, of which one is in no table"
-        raise SchemaError(problem, where=f"{folder}/responses.parquet", expected="tables that were made together")
-    of = ["dataset", "dialogue_id", "system_id"]
-    joined["whole"] = joined.groupby(of)["turn"].transform("nunique") == joined["turns"]
-    chosen = joined[joined["system_id"].isin(systems) if systems else joined["kind"] != "reference"]
-    return chosen.sort_values([*of, "turn", "context_id"], ignore_index=True)
-
-
 # What annotators see
+
+
+@cache
+def _shown() -> Any:  # noqa: ANN401 - the macros of a template
+    environment = jinja2.Environment(autoescape=False)  # noqa: S701 - each text goes through our own filter
+    environment.filters["e"] = html.escape
+    return environment.from_string(_text("shown.jinja")).module
 
 
 def _turns(responses: pd.DataFrame, personas: _Personas) -> Iterator[_Item]:
     for row in responses.sort_values(["dataset", "context_id", "system_id"]).to_dict("records"):
         shown = {
             "personas": _about(personas.get((row["dataset"], row["dialogue_id"]), {}), row["facts"]),
-            "history": _history(row["history"]),
-            "response": _paragraph(_RATED, row["response"], "B"),
+            "history": _shown().history(row["history"]),
+            "response": _shown().response(row["response"]),
         }
         yield (row["dataset"], row["context_id"], row["system_id"]), shown
 
@@ -198,49 +184,25 @@ def _dialogues(responses: pd.DataFrame, personas: _Personas) -> Iterator[_Item]:
     incomplete = []
     for ids, rows in responses.groupby(["dataset", "dialogue_id", "system_id"], sort=True):
         dataset, dialogue, system = map(str, ids)
-        if not rows["whole"].all():
+        if rows["turn"].nunique() < rows["turns"].iloc[0]:
             incomplete.append(f"{dialogue} by {system}")
             continue
-        flows = [
-            f"<h4>Flow {number} of {len(rows)}</h4>{_history(history)}{_paragraph(_RATED, response, 'B')}"
-            for number, (history, response) in enumerate(zip(rows["history"], rows["response"], strict=True), start=1)
-        ]
         facts = dict.fromkeys(fact for facts in rows["facts"] for fact in facts)
         about = _about(personas.get((dataset, dialogue), {}), facts)
-        yield (dataset, dialogue, system), {"personas": about, "flows": "".join(flows)}
+        flows = _shown().flows([*zip(rows["history"], rows["response"], strict=True)])
+        yield (dataset, dialogue, system), {"personas": about, "flows": flows}
     if incomplete:
         message = "%d dialogues left out, because responses to some of their turns are missing (the first: %s)"
         log.warning(message, len(incomplete), incomplete[0])
 
 
-def _paragraph(style: str, text: str, speaker: str = "") -> str:
-    name = f"<b>{html.escape(speaker)}:</b> " if speaker else ""
-    return f'<p style="white-space: pre-wrap; margin: 0 0 .5em{style}">{name}{html.escape(text)}</p>'
-
-
-def _history(history: Iterable[Mapping[str, str]]) -> str:
-    lines = [_paragraph("", utterance["text"], utterance["speaker"]) for utterance in history]
-    return "".join(lines) or "<p>(Nothing was said before.)</p>"
-
-
 def _about(personas: Mapping[str, Sequence[str]], facts: Iterable[str]) -> str:
     """Return the personas by speaker, and those facts that are not persona sentences anyway."""
     known = {sentence for sentences in personas.values() for sentence in sentences}
-    parts = {html.escape(who) + " (rated)" * (who == "B"): sentences for who, sentences in sorted(personas.items())}
+    parts = {who + " (rated)" * (who == "B"): sentences for who, sentences in sorted(personas.items())}
     if others := [fact for fact in facts if fact not in known]:
         parts["Facts that B may draw on"] = others
-    page = ""
-    for title, texts in parts.items():
-        entries = "".join(f"<li>{html.escape(text)}</li>" for text in texts)
-        page += f'<p><b>{title}</b></p><ul style="list-style: disc; padding-left: 1.5em">{entries}</ul>'
-    return page or "<p>Nothing is known about the speakers.</p>"
-
-
-def _chat(dialogue: Dialogue, background: str, border: str) -> str:
-    """Return a dialogue with the judged speaker in colour and the partner grey."""
-    judged = f"; padding: .4em .6em; background: {background}; color: #1b1b1b; border-left: 4px solid {border}"
-    styles = {dialogue.judged: judged}
-    return "".join(_paragraph(styles.get(speaker, _PARTNER), text) for speaker, text in dialogue.utterances)
+    return str(_shown().about(parts))
 
 
 # Answers
@@ -285,26 +247,31 @@ class _Answer(NamedTuple):
     given: dict[str, list[str]]
     seconds: float | None
 
+    def choice(self, tag: str, what: str, *allowed: str, expected: str) -> str:
+        """Return the one choice for a tag."""
+        choices = self.given.get(tag, [])
+        if len(choices) != 1 or choices[0] not in allowed:
+            problem = f"{what} {' and '.join(map(repr, choices)) or 'missing'}"
+            hint = "Have the task answered or skipped in Label Studio and export again"
+            raise SchemaError(problem, where=self.where, expected=expected, hint=hint)
+        return choices[0]
+
 
 def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> pd.DataFrame:
     """Read Label Studio's exports (JSON) of rating tasks, with their ``key.csv``, as table ``ratings``.
 
     There is the dimension ``Overall`` from 1 to 5 and, for dialogues, the six axes: 0 where the annotator marked a problem, 1
-    where not. A :class:`SchemaError` names the task and the annotation at fault.
+    where not. A :class:`SchemaError` names the task and the annotation at fault; who skipped every task is logged.
     """
     rows: list[tuple[Any, ...]] = []
     for answer in _answers(exports, _read_key(key, level), key, ("overall", "reasons")):
-        scores = answer.given.get("overall", [])
-        if len(scores) != 1 or scores[0] not in ("1", "2", "3", "4", "5"):
-            problem = f"overall score {', '.join(map(repr, scores)) or 'missing'}"
-            hint = "Have the task rated or skipped in Label Studio and export again"
-            raise SchemaError(problem, where=answer.where, expected="a score from 1 to 5", hint=hint)
+        score = answer.choice("overall", "overall score", *"12345", expected="a score from 1 to 5")
         marked = answer.given.get("reasons", [])
         if unknown := [axis for axis in marked if axis not in AXES]:
             raise SchemaError(f"reason {unknown[0]!r}", where=answer.where, expected="some of " + ", ".join(AXES))
         _, *ids = answer.task.values()
         about = (*ids, level, answer.annotator, "human")
-        rows.append((*about, OVERALL, int(scores[0]), *OVERALL_SCALE))
+        rows.append((*about, OVERALL, int(score), *OVERALL_SCALE))
         if level == "dialogue":
             rows += [(*about, axis, int(axis not in marked), *AXIS_SCALE) for axis in AXES]
     columns = ["dataset", "item_id", "system_id", "level", "annotator_id", "source"]
@@ -316,7 +283,7 @@ class Votes(NamedTuple):
     """The answers of annotators, controls included.
 
     ``kept`` is table ``preferences``, ``removed`` the same of annotators who are not kept, with a column ``removed`` for the
-    reason. ``notes`` are sentences: who was removed, and why; whose answers are incomplete.
+    reason. ``notes`` are sentences: whose answers are incomplete or missing; who was removed, and why.
     """
 
     kept: pd.DataFrame
@@ -334,24 +301,23 @@ def read_votes(exports: Sequence[str | Path], key: str | Path, *, need_reasons: 
     tasks = _read_key(key, "pair")
     rows: list[dict[str, Any]] = []
     users: dict[str, str] = {}
-    for where, task, annotator, given, seconds in _answers(exports, tasks, key, ("choice", "reason")):
-        user = users.setdefault(task["annotator_id"], annotator)
-        if user != annotator:
-            problem = f"the tasks of {task['annotator_id']!r} were done by {user!r} and {annotator!r}"
-            raise SchemaError(problem, where=where, expected="one person for each file of tasks")
-        choices = given.get("choice", [])
-        if len(choices) != 1 or choices[0] not in ("left", "right", "tie"):
-            problem = f"the choice is {' and '.join(map(repr, choices)) or 'missing'}"
-            raise SchemaError(problem, where=where, expected="left, right or tie")
+    for answer in _answers(exports, tasks, key, ("choice", "reason")):
+        task, user = answer.task, users.setdefault(answer.task["annotator_id"], answer.annotator)
+        if user != answer.annotator:
+            problem = f"the tasks of {task['annotator_id']!r} were done by {user!r} and {answer.annotator!r}"
+            raise SchemaError(problem, where=answer.where, expected="one person for each file of tasks")
+        side = answer.choice("choice", "the choice is", "left", "right", "tie", expected="left, right or tie")
         sides = {"left": task["left"], "right": "second" if task["left"] == "first" else "first", "tie": "tie"}
-        vote = {"choice": sides[choices[0]], "control": task["control"] or None, "seconds": seconds, "source": "human"}
-        rows.append(task | vote | {"reason": "\n".join(given.get("reason", [])).strip() or None})
+        vote = {"choice": sides[side], "control": task["control"] or None, "seconds": answer.seconds, "source": "human"}
+        rows.append(task | vote | {"reason": "\n".join(answer.given.get("reason", [])).strip() or None})
     votes = schema.validate(pd.DataFrame(rows, columns=schema.table("preferences").columns), "preferences")
-    given_out = pd.DataFrame([*tasks.values()])
     notes: list[str] = []
     removed: dict[str, str] = {}
-    for who, mine in votes.groupby("annotator_id", sort=True):
-        own = given_out[given_out["annotator_id"] == who]
+    for who, own in pd.DataFrame([*tasks.values()]).groupby("annotator_id", sort=True):
+        mine = votes[votes["annotator_id"] == who]
+        if mine.empty:
+            notes.append(f"{who}: answered nothing")
+            continue
         if len(mine) < len(own):
             notes.append(f"{who}: {len(mine)} of {len(own)} pairs answered")
         controls = mine[mine["control"].notna()]
@@ -378,7 +344,7 @@ def _read_key(path: str | Path, level: str) -> dict[str, dict[str, str]]:
     if (wrong := needed["item"].duplicated() | (needed == "").any(axis=1)).any():
         problem, where = "an empty cell, or an item a second time", f"{path}, record {wrong.argmax() + 1}"
         raise SchemaError(problem, where=where, expected="a name in each column, each item once")
-    return {str(row["item"]): {str(name): str(cell) for name, cell in row.items()} for row in frame.to_dict("records")}
+    return {row["item"]: row for row in frame.to_dict("records")}  # type: ignore[misc]
 
 
 def _answers(
@@ -390,35 +356,38 @@ def _answers(
     tasks are not, either.
     """
     read: dict[tuple[str, str], _Answer] = {}
+    skipped = set()
     for path in exports:
         for number, record in enumerate(checked(list[Any], read_json(path), str(path)), start=1):
             task = checked(_Task, record, f"{path}, record {number}")
+            item = task.data.item
             for annotation in task.annotations:
                 if annotation.get("was_cancelled"):
+                    skipped.add(_annotator(annotation.get("completed_by")))
                     continue
                 given = checked(_Annotation, annotation, f"{path}, record {number}")
-                user = given.completed_by
-                annotator = str(user.id if isinstance(user, _User) else user).strip()
+                annotator = _annotator(annotation["completed_by"])
                 where = f"{path}, record {number}, annotation {given.id} by annotator {annotator!r}"
-                if task.data.item not in key:
-                    problem = f"item {task.data.item!r} is not in {key_path}"
+                if item not in key:
                     hint = "Give the key.csv that was written together with these tasks, and its level"
+                    problem = f"item {item!r} is not in {key_path}"
                     raise SchemaError(problem, where=where, expected="the items of this key", hint=hint)
-                if first := read.get((task.data.item, annotator)):
-                    problem = f"a second annotation of item {task.data.item!r}"
+                if first := read.get((item, annotator)):
                     hint = "Delete one of them in Label Studio and export again; do not mix exports of several servers"
+                    problem = f"a second annotation of item {item!r}"
                     raise SchemaError(problem, where=where, expected=f"one, as in {first.where}", hint=hint)
-                names = [result.from_name for result in given.result if result.from_name in tags]
-                if twice := [name for name in names if names.count(name) > 1]:
-                    raise SchemaError(f"the tag {twice[0]!r} twice", where=where, expected="each tag once")
-                values = {
-                    result.from_name: checked(_Given, result.value, f"{where}, tag {result.from_name!r}")
-                    for result in given.result
-                    if result.from_name in tags
-                }
-                texts = {tag: value.text or value.choices for tag, value in values.items()}
-                answer = _Answer(where, key[task.data.item], annotator, texts, given.lead_time)
-                read[task.data.item, annotator] = answer
+                texts: dict[str, list[str]] = {}
+                for result in (result for result in given.result if result.from_name in tags):
+                    value = checked(_Given, result.value, f"{where}, tag {result.from_name!r}")
+                    texts.setdefault(result.from_name, []).extend(value.text or value.choices)
+                read[item, annotator] = _Answer(where, key[item], annotator, texts, given.lead_time)
     if not read:
         raise SchemaError("no task was answered", where=", ".join(map(str, exports)), expected="annotations of tasks")
+    if nothing := sorted(skipped - {annotator for _, annotator in read} - {"None"}):
+        log.warning("annotators who skipped all of their tasks: %s", ", ".join(nothing))
     return [*read.values()]
+
+
+def _annotator(user: object) -> str:
+    """Return the name of a user, which is a number, or an object that has it."""
+    return str(user.get("id") if isinstance(user, dict) else user).strip()

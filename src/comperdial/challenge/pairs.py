@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from pydantic import BaseModel, Field
 
@@ -77,9 +78,7 @@ class Pair:
 # Files of dialogues
 
 
-class Utterance(BaseModel):
-    """One utterance of a record."""
-
+class _Utterance(BaseModel):
     speaker: Filled
     text: Filled
 
@@ -88,7 +87,7 @@ class _Record(BaseModel):
     dialogue_id: Filled
     system_id: Filled
     judged: Filled
-    utterances: Annotated[list[Utterance], Field(min_length=1)]
+    utterances: Annotated[list[_Utterance], Field(min_length=1)]
 
 
 def read_dialogues(path: str | Path) -> dict[Key, Dialogue]:
@@ -134,15 +133,15 @@ def read_all(paths: Sequence[str | Path]) -> dict[Key, Dialogue]:
 def read_controls(path: str | Path, dialogues: Mapping[Key, Dialogue]) -> list[Pair]:
     """Read pairs with known answers, each two of ``dialogues``, from a CSV with the ids of the better and the worse one."""
     controls = []
+    columns = [f"{side}_{what}_id" for side in ("better", "worse") for what in ("dialogue", "system")]
     for number, row in enumerate(read_table(path).to_dict("records"), start=1):
         where = f"{path}, record {number}"
-        columns = [f"{side}_{what}_id" for side in ("better", "worse") for what in ("dialogue", "system")]
-        ids = checked(dict[str, str], {name: row.get(name) for name in columns}, where)
-        keys = [(ids[f"{side}_dialogue_id"], ids[f"{side}_system_id"]) for side in ("better", "worse")]
-        if unknown := [key for key in keys if key not in dialogues]:
-            problem = f"dialogue {unknown[0][0]!r} of {unknown[0][1]!r} does not exist"
-            raise SchemaError(problem, where=where, expected="a dialogue of the files that are given")
-        better, worse = (dialogues[key] for key in keys)
+        ids = [*checked(dict[str, str], {name: row.get(name) for name in columns}, where).values()]
+        for key in ((ids[0], ids[1]), (ids[2], ids[3])):
+            if key not in dialogues:
+                problem = f"dialogue {key[0]!r} of {key[1]!r} does not exist"
+                raise SchemaError(problem, where=where, expected="a dialogue of the files that are given")
+        better, worse = dialogues[ids[0], ids[1]], dialogues[ids[2], ids[3]]
         if better.utterances == worse.utterances:
             raise SchemaError("a dialogue is compared with itself", where=where, expected="two dialogues")
         controls.append(Pair.of(better, worse, better))
@@ -166,11 +165,13 @@ def read_questions(path: str | Path | None = None) -> dict[str, Question]:
     """Read a bank of questions, by name, from a YAML file in the form of the default, ``projects/questions.yaml``."""
     path = path or str(resources.files(__package__) / "projects/questions.yaml")
     families = read_checked(dict[str, Annotated[list[Question], Field(min_length=1)]], path)
-    questions = [question for family in families.values() for question in family]
-    names = Counter(question.name for question in questions)
-    if twice := [name for name, count in names.items() if count > 1]:
-        raise ConfigError(f"question {twice[0]!r} is there already", where=str(path), expected="each name once")
-    return {question.name: question for question in questions}
+    bank: dict[str, Question] = {}
+    for question in (question for family in families.values() for question in family):
+        if bank.setdefault(question.name, question) is not question:
+            raise ConfigError(
+                f"question {question.name!r} is there already", where=str(path), expected="each name once"
+            )
+    return bank
 
 
 def chosen(bank: Mapping[str, Question], names: Sequence[str]) -> list[Question]:
@@ -185,6 +186,8 @@ def chosen(bank: Mapping[str, Question], names: Sequence[str]) -> list[Question]
 
 Systems = tuple[str, str]
 """Two systems, in alphabetical order; the same twice for a comparison of a system with itself."""
+_Ints = npt.NDArray[np.int64]
+_NEVER = np.iinfo(np.int64).max
 
 
 class Task(NamedTuple):
@@ -222,31 +225,45 @@ def make_design(
     If there is nothing to compare, or an annotator would have to see a dialogue twice, that is a :class:`ConfigError`.
     """
     rng = np.random.default_rng(seed)
-    pairs = _comparisons(dialogues, compare)
-    shown, uses, times = Counter[Systems](), Counter[Utterances](), Counter[str]()
+    by_system: dict[str, list[Dialogue]] = {}
+    for dialogue in dialogues.values():
+        by_system.setdefault(dialogue.system_id, []).append(dialogue)
+    for name in {name for systems in compare for name in systems} - {*by_system}:
+        raise UnknownNameError("system", name, by_system)
+    wanted = [(min(systems), max(systems)) for systems in compare] or combinations(sorted(by_system), 2)
+    # Dialogues of equal words are one dialogue to readers: they have one number.
+    numbers: dict[Utterances, int] = {}
+    texts = {name: _numbers(own, numbers) for name, own in by_system.items()}
+    known = [_numbers((control.first, control.second), numbers) for control in controls]
+    uses = np.zeros(len(numbers), dtype=np.int64)
+    times = {systems: _never_shown(texts, systems) for systems in wanted}
+    if not any((table == 0).any() for table in times.values()):
+        problem = f"no two dialogues to compare; the systems are {', '.join(sorted(by_system)) or 'none'}"
+        raise ConfigError(problem, expected="dialogues of two systems or more")
+    shown = Counter[Systems]()
     lefts: Counter[Systems | str] = Counter()
     placed: list[list[tuple[Pair, str]]] = []
     for number in range(annotators):
         mine = [controls[number % len(controls)]] if controls else []
+        seen = np.isin(np.arange(len(uses)), known[number % len(controls)] if controls else [])
         for place in range(pairs_each):
-            seen = {side.utterances for pair in mine for side in (pair.first, pair.second)}
             # The comparison that was shown least, and of it the pair, and its dialogues, that were.
-            for systems in sorted(pairs, key=lambda two: (shown[two], rng.random())):
-                free = [p for p in pairs[systems] if seen.isdisjoint((p.first.utterances, p.second.utterances))]
-                if free:
+            for systems in sorted(times, key=lambda two: (shown[two], rng.random())):
+                one, other = (texts[name] for name in systems)
+                if len(best := _least_shown(times[systems], one, other, uses, seen)):
                     break
             else:
                 raise ConfigError(
                     f"after {place} pairs, an annotator has seen a dialogue of every pair that is left",
                     expected=f"at most {place} pairs each, or more dialogues" if place else "more dialogues",
                 )
-            costs = [(times[p.id], uses[p.first.utterances] + uses[p.second.utterances]) for p in free]
-            least = min(costs)
-            pair = free[int(rng.choice([place for place, cost in enumerate(costs) if cost == least]))]
+            row, column = divmod(int(rng.choice(best)), len(other))
+            both = [one[row], other[column]]
             shown[systems] += 1
-            times[pair.id] += 1
-            uses.update((pair.first.utterances, pair.second.utterances))
-            mine.append(pair)
+            times[systems][row, column] += 1
+            uses[both] += 1
+            seen[both] = True
+            mine.append(Pair.of(by_system[systems[0]][row], by_system[systems[1]][column]))
         order = [*range(len(mine) - pairs_each), *(rng.permutation(pairs_each) + len(mine) - pairs_each)]
         placed.append([])
         for pair in (mine[place] for place in order):
@@ -262,30 +279,43 @@ def make_design(
         for number, own in enumerate(placed, start=1)
         for pair, left in own
     ]
-    many: dict[str, Counter[Any]] = {"pairs": times, "dialogues": uses}
+    often = np.concatenate([table[table > 0] for table in times.values()])
     notes = [
-        f"{sum(count > 1 for count in counts.values())} of {len(counts)} {what} are shown more than once, at most "
-        f"{max(counts.values())} times"
-        for what, counts in many.items()
-        if max(counts.values()) > 1
+        f"{(counts > 1).sum()} of {len(counts)} {what} are shown more than once, at most {counts.max()} times"
+        for what, counts in {"pairs": often, "dialogues": uses[uses > 0]}.items()
+        if counts.max() > 1
     ]
     return Design(tasks, notes)
 
 
-def _comparisons(dialogues: Mapping[Key, Dialogue], compare: Sequence[Systems]) -> dict[Systems, list[Pair]]:
-    """Return the pairs of dialogues of each comparison; those of equal words are one dialogue to readers."""
-    by_system: dict[str, list[Dialogue]] = defaultdict(list)
-    for dialogue in dialogues.values():
-        by_system[dialogue.system_id].append(dialogue)
-    for name in {name for systems in compare for name in systems} - {*by_system}:
-        raise UnknownNameError("system", name, by_system)
-    wanted = [(min(systems), max(systems)) for systems in compare] or combinations(sorted(by_system), 2)
-    pairs: dict[Systems, list[Pair]] = {}
-    for one, other in dict.fromkeys(wanted):
-        sides = combinations(by_system[one], 2) if one == other else product(by_system[one], by_system[other])
-        pairs[one, other] = [Pair.of(a, b) for a, b in sides if a.utterances != b.utterances]
-    if not any(pairs.values()):
-        systems = ", ".join(sorted(by_system)) or "none"
-        expected = "dialogues of two systems or more"
-        raise ConfigError(f"no two dialogues to compare; the systems are {systems}", expected=expected)
-    return pairs
+def _numbers(dialogues: Iterable[Dialogue], numbers: dict[Utterances, int]) -> _Ints:
+    return np.array([numbers.setdefault(one.utterances, len(numbers)) for one in dialogues], dtype=np.int64)
+
+
+def _never_shown(texts: Mapping[str, _Ints], systems: Systems) -> _Ints:
+    """Return how often the pairs of a comparison were shown: 0; those that nobody compares have -1."""
+    one, other = (texts[name] for name in systems)
+    pairs = np.not_equal.outer(one, other)
+    return np.where(np.triu(pairs) if systems[0] == systems[1] else pairs, 0, -1)
+
+
+def _least_shown(times: _Ints, one: _Ints, other: _Ints, uses: _Ints, seen: npt.NDArray[np.bool_]) -> _Ints:
+    """Return the pairs of dialogues not ``seen`` that were shown least and, of these, whose dialogues were.
+
+    As places in the table ``times``, whose rows are the texts ``one`` and whose columns are ``other``.
+    """
+    rows, columns = (np.flatnonzero(~seen[texts]) for texts in (one, other))
+    if len(rows) and len(columns):
+        # As a rule, dialogues that were shown least are still to be paired, and there is no need to look at the others.
+        few = (uses[one[rows]] == uses[one[rows]].min(), uses[other[columns]] == uses[other[columns]].min())
+        for own, others in ((rows[few[0]], columns[few[1]]), (rows, columns)):
+            often = times[np.ix_(own, others)]
+            fewest = often[often >= 0].min(initial=_NEVER)
+            if fewest == 0 or (fewest < _NEVER and own is rows):
+                best = often == fewest
+                if own is rows:
+                    costs = np.where(best, np.add.outer(uses[one[own]], uses[other[others]]), _NEVER)
+                    best = costs == costs.min()
+                place, at = np.nonzero(best)
+                return np.asarray(own[place] * len(other) + others[at])
+    return np.array([], dtype=np.int64)

@@ -9,17 +9,18 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, NonNegativeInt, model_validator
+from pydantic import BaseModel, NonNegativeInt, create_model
 
 from comperdial.challenge.records import Filled, checked
+from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError, SchemaError
 from comperdial.core.files import read_json, read_table, write_json
 
@@ -28,14 +29,11 @@ T = TypeVar("T")
 Heads = dict[str, dict[str, list[str]]]
 """Head persona as "i am …" -> aspect -> tails in the first person, in the order of the file."""
 GENDERS = ("female", "male")
-# How a tail becomes a sentence, in the order of a profile.
-_FORMS = {
-    "experience": ("i ", " in the past."),
-    "characteristic": ("my character trait: ", "."),
-    "routine_habit": ("i regularly or consistently ", "."),
-    "goal_plan": ("i intend to ", " in the future."),
-}
-ASPECTS = tuple(f"{form}{others}" for form in _FORMS for others in ("", "_relationship"))
+_W = load_yaml(Path(__file__).with_name("personas.yaml"))
+_NOT_OWNED = {"", *_W["not_owned"].split()}
+ASPECTS = tuple(f"{form}{others}" for form in _W["forms"] for others in ("", "_relationship"))
+# The youngest age at which somebody starts what they have then done "for N years".
+_STARTED_AT = 14
 
 
 # The graph
@@ -76,17 +74,17 @@ def read_graph(path: str | Path) -> Heads:
     return heads
 
 
-_BASES = {form.replace("_", ""): form for form in _FORMS}
-_BASES |= {"routine": "routine_habit", "habit": "routine_habit", "goal": "goal_plan", "plan": "goal_plan"}
-_FILLERS = {"or", "a", "and", "with", "without", "no", "not", "relationship", "relation", "has"}
+_WITHOUT = {"without", "no", "not"}
+_FILLERS = _WITHOUT | {"or", "a", "and", "with", "relationship", "relation", "has"}
+# Also "routine", "habit", "goal" and "plan" alone.
+_BASES = {name: form for form in _W["forms"] for name in (form.replace("_", ""), *form.split("_"))}
 
 
 def aspect_of(relation: str) -> str | None:
     """Return the aspect that a relation means, or None: "Goal or Plan (relationship)" is goal_plan_relationship."""
     words = re.findall("[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", relation).lower())
     base = _BASES.get("".join(word for word in words if word not in _FILLERS))
-    with_others = "relationship" in words and not {"without", "no", "not"} & {*words}
-    return f"{base}_relationship" if base and with_others else base
+    return f"{base}_relationship" if base and "relationship" in words and _WITHOUT.isdisjoint(words) else base
 
 
 def head_sentence(text: str) -> str:
@@ -100,14 +98,6 @@ def _plain(text: str) -> str:
 
 
 # The constraints
-
-# A noun phrase ends where one of these begins: "a lawyer who fights fraudsters" is no fraudster.
-_PHRASE_END = r"\b(?:who|that|which|with|in|on|at|for|of|from|to|and|,)\b.*"
-# After "her", these say that it was an object and not a possessive: "help her with", "thank her".
-_NOT_OWNED = {
-    "", "with", "to", "in", "on", "at", "for", "of", "from", "and", "or", "but", "as", "when", "how", "every", "by",
-    "a", "the", "about", "into", "up", "out", "through", "before", "after", "during", "each", "again", "home", "while",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -141,7 +131,7 @@ class Constraints:
     def is_negative(self, head: str) -> bool:
         """Return whether a word makes a head negative."""
         adjective, noun, _ = self._patterns
-        phrase = re.sub(_PHRASE_END, "", head.lower()).strip()
+        phrase = re.sub(_W["phrase_end"], "", head.lower()).strip()
         return bool(adjective.search(head.lower()) or noun.search(phrase))
 
     def neutralise(self, text: str) -> str:
@@ -171,92 +161,57 @@ def _any_of(words: Iterable[str]) -> str:
     return f"({'|'.join(map(re.escape, words)) or '(?!)'})"
 
 
-class _Name(BaseModel):
-    generation: int
-    gender: Literal[GENDERS]  # type: ignore[valid-type]
-    name: Filled
-
-
-class _Ages(BaseModel):
-    start_age: NonNegativeInt
-    end_age: int
-
-    @model_validator(mode="after")
-    def _is_a_range(self) -> Self:
-        if self.start_age > self.end_age:
-            raise ValueError(f"ages from {self.start_age} to {self.end_age}")
-        return self
-
-
-class _HeadAges(_Ages):
-    head: Filled
-
-
-class _FamilyAges(_Ages):
-    family_info: Filled
-
-
-class _Negative(BaseModel):
-    word: Filled
-    kind: str
-
-
-class _Neutral(BaseModel):
-    gendered: Filled
-    neutral: str
+_AGES = {"start_age": (NonNegativeInt, ...), "end_age": (int, ...)}
+# The files of a folder of constraints: what each column holds.
+_FILES: dict[str, dict[str, Any]] = {
+    "names": {"generation": (int, ...), "gender": (Literal["female", "male"], ...), "name": (Filled, ...)},
+    "family": {"family_info": (Filled, ...), **_AGES},
+    "ages": {"head": (Filled, ...), **_AGES},
+    "negative": {"word": (Filled, ...), "kind": (str, ...)},
+    "gender_neutral": {"gendered": (Filled, ...), "neutral": (str, ...)},
+}
 
 
 def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20, 50)) -> Constraints:
     """Read the CSV files of a folder; a :class:`SchemaError` names the line at fault."""
 
-    def rows(name: str, kind: type[BaseModel]) -> list[tuple[dict[Any, Any], Any]]:
-        path = Path(folder) / f"{name}.csv"
-        records = read_table(path).to_dict("records")
-        return [(row, checked(kind, row, f"{path}, line {line}")) for line, row in enumerate(records, start=2)]
-
-    def ages(name: str, column: str, kind: type[_Ages]) -> dict[str, range]:
-        return {getattr(of, column): range(of.start_age, of.end_age + 1) for _, of in rows(name, kind)}
+    def rows(name: str) -> Iterator[Any]:
+        path, model = Path(folder) / f"{name}.csv", create_model(name, **_FILES[name])
+        for line, record in enumerate(read_table(path).to_dict("records"), start=2):
+            row = checked(model, record, where := f"{path}, line {line}")
+            if "start_age" in _FILES[name] and row.start_age > row.end_age:
+                raise SchemaError(
+                    f"ages from {row.start_age} to {row.end_age}", where=where, expected="the younger first"
+                )
+            yield row
 
     names: dict[tuple[int, str], list[str]] = {}
-    for _, row in rows("names", _Name):
+    for row in rows("names"):
         names.setdefault((row.generation, row.gender), []).append(row.name)
     if not names:
         raise SchemaError("no names", where=f"{folder}/names.csv", expected="names by generation and gender")
     return Constraints(
         names=names,
-        family=ages("family", "family_info", _FamilyAges),
-        ages={head_sentence(head): of for head, of in ages("ages", "head", _HeadAges).items()},
-        negative={row.word: row.kind for _, row in rows("negative", _Negative)},
-        neutral={row.gendered: row.neutral for _, row in rows("gender_neutral", _Neutral)},
+        family={row.family_info: range(row.start_age, row.end_age + 1) for row in rows("family")},
+        ages={head_sentence(row.head): range(row.start_age, row.end_age + 1) for row in rows("ages")},
+        negative={row.word: row.kind for row in rows("negative")},
+        neutral={row.gendered: row.neutral for row in rows("gender_neutral")},
         default_ages=range(default_ages[0], default_ages[1] + 1),
     )
 
 
-# The youngest age at which somebody starts what they have then done "for N years".
-_STARTED_AT = 14
-_YEARS = r"\b(?:for|after|over) (?:more than |over |almost |nearly )?(\d+) years\b|\b(\d+) years (?:of|in)\b"
-_REACHED = r"\b(?:turned|at the age of|at age|when i was|my) (\d+)(?:st|nd|rd|th)?\b(?! years)"
-_WILL_REACH = r"\b(?:turn|before|by|on my|my) (\d+)(?:st|nd|rd|th)?\b(?: birthday)?"
-# Sentences that are true from an age on.
-_RETIRED = r"\bretired from\b|\b(?:am|as) (?:a )?retired\b"
-_GRANDPARENT = r"\bgrand(?:mother|father|parent) of\b|\bmy grand(?:child|son|daughter)"
-
-
 def fitting_age(sentence: str, age: int, *, goal: bool = False) -> int:
     """Return the nearest age in years that agrees with a sentence, in lower case; the ages of a ``goal`` lie ahead."""
+
+    def numbers(name: str) -> list[int]:
+        found = re.finditer(_W[name], sentence)
+        return [int(group) for match in found for group in match.groups() if group]
+
     if goal:
-        return next((number - 1 for number in _numbers(_WILL_REACH, sentence) if number <= age), age)
-    least = (
-        max((_STARTED_AT + n for n in _numbers(_YEARS, sentence)), default=0),
-        max(_numbers(_REACHED, sentence), default=0),
-        40 if re.search(_RETIRED, sentence) else 0,
-        38 if re.search(_GRANDPARENT, sentence) else 0,
-    )
+        return next((number - 1 for number in numbers("ahead") if number <= age), age)
+    least = [_STARTED_AT + max(numbers("years"), default=-_STARTED_AT), max(numbers("reached"), default=0)]
+    least += [years for years, pattern in _W["from_age"] if re.search(pattern, sentence)]
     return next((years for years in least if age < years), age)
-
-
-def _numbers(pattern: str, sentence: str) -> list[int]:
-    return [int(group) for match in re.finditer(pattern, sentence) for group in match.groups() if group]
 
 
 # Drawing
@@ -287,8 +242,8 @@ def generate(heads: Heads, constraints: Constraints, *, count: int, seed: int) -
     If no two heads, or no name or family information fit together, that is a :class:`ConfigError`.
     """
     usable = [head for head, tails in heads.items() if tails and not constraints.is_negative(head)]
-    log.info("%d of %d heads are usable, %d have no range of ages of their own", len(usable), len(heads),
-             len({*usable} - {*constraints.ages}))  # fmt: skip
+    apart = len({*usable} - {*constraints.ages})
+    log.info("%d of %d heads are usable, %d have no range of ages of their own", len(usable), len(heads), apart)
     return [_draw(n, usable, heads, constraints, np.random.default_rng([seed, n])) for n in range(count)]
 
 
@@ -333,7 +288,7 @@ def _pick(rng: np.random.Generator, choices: Sequence[T], what: str) -> T:
 
 
 def _sentence(aspect: str, tail: str) -> str:
-    before, after = _FORMS[aspect.removesuffix("_relationship")]
+    before, after = _W["forms"][aspect.removesuffix("_relationship")]
     if tail.startswith(before.strip()) and len(before) > 2:
         # PeaCoK's own first-person form, whole.
         return f"{tail}."

@@ -126,28 +126,30 @@ def simulate(
     # One stream for the truth, and one for each rater.
     rng = np.random.default_rng([seed, 0])
     turns["truth"] = _turn_truth(turns, model, rng)
-    dialogues = _dialogues(turns, model, rng)
-    frames = {"turn": turns.rename(columns={"context_id": "item_id"})}
-    frames["dialogue"] = dialogues.rename(columns={"dialogue_id": "item_id"})
-    items = {level: frame[["dataset", "item_id", "system_id"]].assign(level=level) for level, frame in frames.items()}
+    frames = {"turn": turns, "dialogue": _dialogues(turns, model, rng)}
+    items = {
+        level: frame[["dataset", name, "system_id"]].rename(columns={name: "item_id"}).assign(level=level)
+        for (level, frame), name in zip(frames.items(), ("context_id", "dialogue_id"), strict=True)
+    }
     ratings = []
     for number, rater in enumerate(model.raters, start=1):
         rng = np.random.default_rng([seed, number])
         noises = {"turn": rater.turn_noise, "dialogue": rater.dialogue_noise}
-        given = {
-            (level, OVERALL): _ratings(frames[level]["truth"], rater, noises[level], model, rng) for level in noises
-        }
-        unmarked = _unmarked(dialogues, given["dialogue", OVERALL], rater.mark, rng)
-        given |= {("dialogue", axis): values for axis, values in unmarked.items()}
+        given = {}
+        for level, noise in noises.items():
+            truth = frames[level]["truth"].to_numpy()
+            seen = rater.slope * truth + rater.bias + rng.normal(0, noise, len(truth))
+            given[level, OVERALL] = 1 + np.searchsorted(np.asarray(model.thresholds), seen)
+        given |= _marks(frames["dialogue"], given["dialogue", OVERALL], rater.mark, rng)
         for (level, dimension), values in given.items():
             low, high = OVERALL_SCALE if dimension == OVERALL else AXIS_SCALE
             about = {"annotator_id": rater.id, "dimension": dimension, "source": SOURCE}
             ratings.append(items[level].assign(rating=values, scale_min=low, scale_max=high, **about))
     about = {"metric": "simulated_truth", "output": "quality", "signature": f"simulated_truth|seed:{seed}"}
-    truth = [items[level].assign(value=frames[level]["truth"].astype(np.float32), **about) for level in frames]
+    scores = [items[level].assign(value=frames[level]["truth"].astype(np.float32), **about) for level in frames]
     return (
         schema.validate(pd.concat(ratings, ignore_index=True), "ratings"),
-        schema.validate(pd.concat(truth, ignore_index=True), "scores"),
+        schema.validate(pd.concat(scores, ignore_index=True), "scores"),
     )
 
 
@@ -181,45 +183,44 @@ def _turn_truth(turns: pd.DataFrame, model: Raters, rng: np.random.Generator) ->
     of_context = turns.groupby("context_id")["share"]
     spread = of_context.transform("std", ddof=0)
     relevance = ((turns["share"] - of_context.transform("mean")) / spread.where(spread > 0, 1.0)).to_numpy()
-    dialogue = turns.groupby("dialogue_id", sort=True).ngroup().to_numpy()
-    pair = turns.groupby(["dialogue_id", "system_id"], sort=True).ngroup().to_numpy()
-    length = turns["length"].to_numpy()
-    truth = weights.skill_weight * (2 * turns["system_id"].map(model.skill).to_numpy(dtype=np.float64) - 1)
-    truth = truth + weights.relevance_weight * relevance
-    truth += rng.normal(0, weights.dialogue_noise, dialogue.max() + 1)[dialogue]
-    truth += rng.normal(0, weights.system_dialogue_noise, pair.max() + 1)[pair]
+    skill = turns["system_id"].map(model.skill).to_numpy(dtype=np.float64)
+    truth = weights.skill_weight * (2 * skill - 1) + weights.relevance_weight * relevance
+    for keys, noise in (
+        (["dialogue_id"], weights.dialogue_noise),
+        (["dialogue_id", "system_id"], weights.system_dialogue_noise),
+    ):
+        groups = turns.groupby(keys, sort=True).ngroup().to_numpy()
+        truth += rng.normal(0, noise, groups.max() + 1)[groups]
     truth += rng.normal(0, weights.turn_noise, len(turns))
+    length = turns["length"].to_numpy()
     truth += weights.short_turn * (length < weights.short_words)
     return np.asarray(truth + weights.long_turn * (length > weights.long_words))
 
 
 def _dialogues(turns: pd.DataFrame, model: Raters, rng: np.random.Generator) -> pd.DataFrame:
     """Return one row a system's dialogue: the habits that show across its turns, and its truth."""
-    keys = ["dataset", "dialogue_id", "system_id"]
+    keys, habits = ["dataset", "dialogue_id", "system_id"], ["long", "dull", "same_opening"]
     frame = turns[[*keys, "truth"]].assign(
         long=turns["length"] > model.turn.long_words,
         dull=turns["length"] < model.turn.short_words + 2,
         same_opening=turns.duplicated([*keys, "opening"]),
     )
-    dialogues = frame.groupby(keys, sort=True)[["truth", "long", "dull", "same_opening"]].mean().reset_index()
+    dialogues = frame.groupby(keys, sort=True)[["truth", *habits]].mean().reset_index()
     weights = model.dialogue
     truth = weights.spread * dialogues["truth"] + rng.normal(0, weights.noise, len(dialogues))
-    for habit in ("long", "dull", "same_opening"):
+    for habit in habits:
         truth += getattr(weights, habit) * dialogues[habit]
     return dialogues.assign(truth=truth)
 
 
-def _ratings(truth: pd.Series, rater: Rater, noise: float, model: Raters, rng: np.random.Generator) -> Ints:
-    seen = rater.slope * truth.to_numpy() + rater.bias + rng.normal(0, noise, len(truth))
-    return 1 + np.searchsorted(np.asarray(model.thresholds), seen)
-
-
-def _unmarked(dialogues: pd.DataFrame, ratings: Ints, readiness: float, rng: np.random.Generator) -> dict[str, Ints]:
+def _marks(
+    dialogues: pd.DataFrame, ratings: Ints, readiness: float, rng: np.random.Generator
+) -> dict[tuple[str, str], Ints]:
     """Return of each axis 0 where it was marked: only at ratings of 3 or lower, likelier for the habit it is about."""
     likelier = {"Engagingness": dialogues["dull"], "Humanness": dialogues["long"] + dialogues["same_opening"]}
     severity = np.clip((4 - ratings) / 3, 0, 1)
-    unmarked = {}
+    marks = {}
     for axis in AXES:
         chance = readiness * severity * (0.5 + np.asarray(likelier.get(axis, 0.0)))
-        unmarked[axis] = 1 - ((rng.random(len(ratings)) < chance) & (ratings <= 3)).astype(np.int64)
-    return unmarked
+        marks["dialogue", axis] = 1 - ((rng.random(len(ratings)) < chance) & (ratings <= 3)).astype(np.int64)
+    return marks

@@ -31,8 +31,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ALLOWED = "letters, digits, dots, - and _"
 Item = tuple[str, int]
 """Dialogue and turn."""
-_Line = tuple[str, dict[str, Any]]
-"""File and line, and the record there."""
 
 
 @dataclass
@@ -45,13 +43,6 @@ class Submissions:
     systems: dict[str, dict[str, Any]] = field(default_factory=dict)
     # System or file -> why it was left out.
     problems: dict[str, str] = field(default_factory=dict)
-
-    def _leave_out(self, system: str, file: Path, error: ComperdialError) -> None:
-        # By its file too, if that system was taken or left out already.
-        known = system in self.responses or system in self.problems
-        name = printable(f"{system} ({file.name})" if known else system)
-        self.problems[name] = printable(str(error))
-        log.warning("submission %s was left out: %s", name, self.problems[name])
 
 
 class _Record(BaseModel):
@@ -81,6 +72,14 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
     """
     items = [(dialogue.dialogue_id, turn) for dialogue in dialogues for turn in range(dialogue.turns)]
     read = Submissions()
+
+    def leave_out(system: str, file: Path, error: ComperdialError) -> None:
+        # By its file too, if that system was taken or left out already.
+        known = system in read.responses or system in read.problems
+        name = printable(f"{system} ({file.name})" if known else system)
+        read.problems[name] = printable(str(error))
+        log.warning("submission %s was left out: %s", name, read.problems[name])
+
     for file in _files(paths):
         if file.name == "systems.csv":
             for number, record in enumerate(read_table(file).to_dict("records"), start=2):
@@ -90,17 +89,17 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
             continue
         stem = file.name.removesuffix(".gz").removesuffix(".jsonl")
         try:
-            records = _by_system(file, stem)
+            by_system = _by_system(file, stem)
         except ComperdialError as error:
-            read._leave_out(stem, file, error)
+            leave_out(stem, file, error)
             continue
-        for system, lines in records.items():
+        for system, lines in by_system.items():
             try:
                 if system in read.responses:
                     raise SchemaError(f"system {system!r} a second time", where=str(file), expected="each in one file")
                 read.responses[system] = _responses(lines, items, file)
             except SchemaError as error:
-                read._leave_out(system, file, error)
+                leave_out(system, file, error)
     for system in sorted({*read.systems} - {*read.responses, *read.problems}):
         log.warning("systems.csv names %s, which has no submission", system)
     for system in read.responses:
@@ -116,10 +115,9 @@ def is_submission(path: Path) -> bool:
 def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
     for path in map(Path, paths):
         if path.is_dir():
+            yield from (file for file in sorted(path.iterdir()) if is_submission(file))
             for file in sorted(path.iterdir()):
-                if is_submission(file):
-                    yield file
-                elif file.suffix in (".json", ".txt", ".csv", ".parquet"):
+                if not is_submission(file) and file.suffix in (".json", ".txt", ".csv", ".parquet"):
                     log.warning("%s is no submission: its name does not end in .jsonl", printable(str(file)))
         elif path.is_file():
             yield path
@@ -127,39 +125,40 @@ def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
             raise SchemaError("no such file or folder", where=str(path), expected="submissions: .jsonl files")
 
 
-def _by_system(file: Path, stem: str) -> dict[str, list[_Line]]:
-    """Return the records of a file by system; what is no record spoils the file."""
+def _by_system(file: Path, stem: str) -> dict[str, list[tuple[str, Any]]]:
+    """Return the lines of a file by system, each with its place."""
     if not is_submission(file) or not NAME.fullmatch(stem):
         expected = f"{_ALLOWED}, and .jsonl or .jsonl.gz at the end"
         raise SchemaError(f"the name {file.name!r}", where=str(file), expected=expected)
-    lines = list(_lines(file))
-    if not lines:
-        raise FileError("no records", where=str(file), expected="one JSON object a line")
-    systems: dict[str, list[_Line]] = {}
-    for where, record in lines:
-        if ("system_id" in record) != ("system_id" in lines[0][1]):
-            raise SchemaError("system_id in some lines only", where=where, expected="it in every line or in none")
-        system = str(checked(Name, record.get("system_id", stem), f"{where}, system_id"))
-        if not NAME.fullmatch(system):
-            raise SchemaError(f"system_id {system!r}", where=where, expected=_ALLOWED)
-        systems.setdefault(system, []).append((where, record))
-    return systems
-
-
-def _lines(file: Path) -> Iterator[_Line]:
+    systems: dict[str, list[tuple[str, Any]]] = {}
+    named = None
     # Not splitlines(): it also breaks at characters such as U+2028, which JSON strings may hold.
     opened = gzip.open if file.suffix == ".gz" else open
     try:
         with opened(check_input(file), "rt", encoding="utf-8-sig", newline="\n") as lines:
             for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    record = parse_json(line, str(file), expected="a JSON object", line=number)
-                    yield f"{file}, line {number}", checked(dict[str, Any], record, f"{file}, line {number}")
+                if not line.strip():
+                    continue
+                where = f"{file}, line {number}"
+                record = parse_json(line, str(file), expected="a JSON object", line=number)
+                given = checked(dict[str, Any], record, where)
+                named = "system_id" in given if named is None else named
+                if ("system_id" in given) != named:
+                    raise SchemaError(
+                        "system_id in some lines only", where=where, expected="it in every line or in none"
+                    )
+                system = checked(Name, given.get("system_id", stem), f"{where}, system_id")
+                if not NAME.fullmatch(system):
+                    raise SchemaError(f"system_id {system!r}", where=where, expected=_ALLOWED)
+                systems.setdefault(system, []).append((where, given))
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise FileError(f"cannot be read ({error})", where=str(file), expected="UTF-8 text") from error
+    if not systems:
+        raise FileError("no records", where=str(file), expected="one JSON object a line")
+    return systems
 
 
-def _responses(records: Iterable[_Line], items: Sequence[Item], file: Path) -> dict[Item, str]:
+def _responses(records: Iterable[tuple[str, Any]], items: Sequence[Item], file: Path) -> dict[Item, str]:
     """Return a system's responses, in the order of the items; one for each."""
     answers: dict[Item, str] = dict.fromkeys(items, "")
     for where, record in records:

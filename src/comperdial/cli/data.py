@@ -120,7 +120,7 @@ def _source(
     if name or how:
         where = "--name" if name else "--columns, --scale"
         raise ConfigError(f"{dataset} is no file", where=where, expected="a file of yours")
-    files = [Path(file) for file in params.get("datasets") or [] if Path(file).suffix in TABLE_SUFFIXES]
+    files = [Path(file) for file in params.get("datasets") or [] if Path(file).suffix]
     own = {**{file_name(file): {"file": file} for file in files}, **(params.get("own_data") or {})}
     if dataset in own:
         settings = {key: own[dataset][key] for key in ("columns", "scale") if key in own[dataset]}

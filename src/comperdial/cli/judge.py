@@ -1,150 +1,458 @@
-"""The arguments of commands of judges: what they would cost, asking them, what they answered, and their prompts."""
+"""The commands of judges: what they would cost, asking them, what they answered, and their prompts."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import math
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from comperdial.cli import common
-from comperdial.cli.common import READ, WRITE, Add, Commands, add_command
+import typer
 
-_DATA: Any = {"type": Path, "help": "a data set's folder of tables"}
-_PARAMS: Any = {"type": Path, "help": "default: params.yaml, or the repository's if there is none"}
-_ANSWERS = "where answers are: an SQLite file or its folder; default: "
+from comperdial.cli.options import Catalogue, Columns, Sheet, app, command, given, group, output_file, output_table
+from comperdial.core.errors import ConfigError, FileError, UnknownNameError
+from comperdial.core.terminal import harmless, money
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def add_commands(commands: Commands) -> None:
-    """Add this module's commands."""
-    about = "have responses and dialogues rated by a language model (or by rules)"
-    judge = commands.add_parser("judge", help=about).add_subparsers(title="what", metavar="WHAT", required=True)
-    for add_some in (_add_tasks, _add_files, _add_answers):
-        add_some(judge)
-    _add_prompts(commands)
+    from comperdial.judges.pairs import Choices, Pairs
+    from comperdial.judges.tasks import Judge, Judging, Task
+    from comperdial.stats.proportions import Share
 
-
-def _add_tasks(commands: Commands) -> None:
-    """Add what is done with the tasks of data sets."""
-    _add_chosen(commands, "plan", "what can run here: calls, tokens and money of what has no answer yet; asks nothing")
-    add = _add_chosen(commands, "run", "ask for what has no answer yet, within the budget; with --output, write scores")
-    _add_asking(add)
-    add("--output", **WRITE, help="table `scores` of one data set and metric")
-    add("--judgements", **WRITE, help="table `judgements`: how each score came about")
-
-
-def _add_chosen(commands: Commands, name: str, about: str) -> Add:
-    """Add a command about data sets, judges and variants that it chooses."""
-    add = add_command(commands, name, f"judging:{name}_tasks", about).add_argument
-    add("tables", type=Path, nargs="*", help="folders of tables; default: of params.yaml's data sets")
-    add("--metric", nargs="+", help="VARIANT_JUDGE; default: all that judge a data set")
-    add("--judges", nargs="+", help="default: those that params.yaml names for a data set")
-    add("--params", **_PARAMS)
-    add("--answers", type=Path, help=f"{_ANSWERS}as params.yaml has it")
-    return add
-
-
-def _add_asking(add: Add) -> None:
-    """Add what may be spent, and what is asked again."""
-    add("--budget", type=_from_zero, help="US dollars that all answers may cost; default: params.yaml's")
-    add("--ask-again", action="store_true", help="ask again what was refused, or has no rating")
-
-
-def _add_files(commands: Commands) -> None:
-    """Add what is done with files of one's own, or with public preferences."""
-    about = "have a file of responses rated, as `comperdial score` scores one"
-    command = add_command(commands, "file", "judging:judge_file", about)
-    add = command.add_argument
-    add("file", type=Path, help="JSONL, CSV or Parquet with `response`, `history`, …")
-    add("--variant", required=True, help="what is asked: a variant at turn level, such as cpds-d")
-    _add_who(command)
-    add("--output", **WRITE, required=True, help="the scores: a .jsonl, .csv or .parquet file")
-    add("--judgements", **WRITE, help="how each score came about, with rationales: likewise")
-
-    about = "have pairs of dialogues compared, each in both orders"
-    command = add_command(commands, "preferences", "judging:judge_preferences", about)
-    add = command.add_argument
-    add("dialogues", type=Path, nargs="?", help="a file of dialogues (JSON Lines)")
-    add("pairs", type=Path, nargs="?", help="CSV, JSONL or Parquet: pairs, or table `preferences`")
-    add("--data", metavar="NAME", help="instead of files: public preferences of the catalogue, such as llmfao")
-    add("--question", required=True, help="what is asked: in your own words, or the name of a question")
-    _add_who(command)
-    add("--output", **WRITE, required=True, help="table `preferences`: likewise")
-    common.add_catalogue(command)
-
-
-def _add_who(command: argparse.ArgumentParser) -> None:
-    """Add who is asked, where answers are kept and what may be spent."""
-    who = command.add_mutually_exclusive_group(required=True).add_argument
-    who("--judge", help="who is asked: a judge of params.yaml")
-    who("--model", help="who is asked: a model of the server at --base-url, as the server calls it")
-    about = "a server of your own (vLLM, Ollama, llama.cpp, …), which needs no params.yaml"
-    add = command.add_argument_group(about).add_argument
-    add("--base-url", metavar="URL", help="where it listens: http://localhost:8000/v1")
-    add("--name", help="what to call the judge in the output; default: made of the model's name")
-    add("--key", metavar="NAME", help="the environment variable that holds the server's key")
-    what = "whether it costs nothing; default: if it is on this machine"
-    add("--free", action=argparse.BooleanOptionalAction, help=what)
-    what = "sent with each request, such as temperature=0 or max_completion_tokens=4000; default: max_tokens=512"
-    add("--parameter", type=_parameter, action="append", metavar="NAME=VALUE", help=what)
-    add("--concurrency", type=common.whole(1), metavar="N", help="requests at a time; default: 16")
-    add("--timeout", type=common.seconds, metavar="SECONDS", help="for one answer; default: 300")
-    add = command.add_argument
-    add("--params", **_PARAMS)
-    add("--answers", type=Path, help=f"{_ANSWERS}as params.yaml has it")
-    _add_asking(add)
-
-
-def _add_answers(commands: Commands) -> None:
-    """Add what is done with answers that are there."""
-    command = add_command(commands, "import", "judging:take", "make tables of a judge's answers that others recorded")
-    add = command.add_argument
-    add("tables", **_DATA)
-    add("--metric", required=True, help="an entry of `recorded_judges`")
-    add("--output", **WRITE, required=True, help="table `scores`")
-    add("--judgements", **WRITE, required=True, help="table `judgements`")
-    what = "CSV: answers that can be read, and agreement"
-    add("--coverage", type=common.output_file, metavar="FILE", required=True, help=what)
-    add("--params", **READ, help="default: params.yaml")
-    common.add_catalogue(command)
-
-    answers: Any = {"type": Path, "default": Path("data/ledger"), "help": f"{_ANSWERS}data/ledger"}
-    about = "write answers to a Parquet file without their prompts: for DVC"
-    add = add_command(commands, "export-answers", "judging:export_answers", about).add_argument
-    add("file", type=common.output_file)
-    add("--texts", action="store_true", help="answers in words too, which may repeat a data set's texts")
-    add("--dataset", help="about one data set; default: about all")
-    add("--answers", **answers)
-
-    about = "take over the answers of another file"
-    add = add_command(commands, "import-answers", "judging:import_answers", about).add_argument
-    add("file", type=Path, help="Parquet")
-    add("--answers", **answers)
-
-
-def _add_prompts(commands: Commands) -> None:
-    group = add_command(commands, "prompts", "judging:list_prompts", "list and show the judges' prompts")
-    parts = group.add_subparsers(title="commands", metavar="COMMAND")
-    add_command(parts, "list", "judging:list_prompts", "list prompts with hash, level and placeholders (the default)")
-    add = add_command(parts, "show", "judging:show_prompt", "print a prompt's template").add_argument
-    add("name", metavar="NAME", help="a prompt's name, or the path of a template of your own")
-    add("--explain", action="store_true", help="with the block that asks for a rationale")
-
-
-def _from_zero(text: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (value := float(text)) < math.inf:
-            return value
-    raise argparse.ArgumentTypeError(f"{text!r}; expected a number from 0 up")
+judge = group("Have responses and dialogues rated by a language model (or by rules).")
+app.add_typer(judge, name="judge")
 
 
 def _parameter(text: str) -> tuple[str, Any]:
     """Parse a name and a value; what is JSON is read as such, anything else is a text."""
     name, _, value = text.partition("=")
     if not name or not value:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected NAME=VALUE, such as max_completion_tokens=4000")
+        raise typer.BadParameter(f"{text!r}; expected NAME=VALUE, such as max_completion_tokens=4000")
     with suppress(ValueError):
         return name, json.loads(value)
     return name, value
+
+
+# Which tasks of data sets.
+Tables = Annotated[list[Path] | None, typer.Argument(help="Folders of tables; default: of params.yaml's data sets.")]
+Metrics = Annotated[list[str] | None, typer.Option("--metric", help="VARIANT_JUDGE, or several; default: all.")]
+Judges = Annotated[list[str] | None, typer.Option(help="Default: those that params.yaml names for a data set.")]
+Params = Annotated[Path | None, typer.Option(help="Default: params.yaml, or the repository's if there is none.")]
+# Who is asked about files.
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server", "--base-url", metavar="NAME|URL", help="openai, azure, ollama, vllm, llama.cpp, a URL, or rules."
+    ),
+]
+Model = Annotated[str | None, typer.Option(help="The model, as the server calls it.")]
+Configured = Annotated[str | None, typer.Option("--judge", help="Instead of a server: a judge of params.yaml.")]
+Name = Annotated[str | None, typer.Option(help="What to call the judge in the output; default: like the model.")]
+Key = Annotated[
+    str | None,
+    typer.Option(metavar="VARIABLE", help="Environment variable with the key; default: the server's usual one."),
+]
+Price = Annotated[
+    tuple[float, float] | None,
+    typer.Option(metavar="IN OUT", help="US dollars per million tokens; default: as data/prices.yaml has it."),
+]
+Parameters = Annotated[
+    list[tuple] | None,
+    typer.Option(
+        "--parameter", parser=_parameter, metavar="NAME=VALUE",
+        help="Sent with each request, such as temperature=0 or max_completion_tokens=4000; or several.",
+    ),
+]  # fmt: skip
+Concurrency = Annotated[int | None, typer.Option(min=1, help="Requests at a time; default: 16.")]
+Timeout = Annotated[float | None, typer.Option(min=0.001, help="Seconds for one answer; default: 300.")]
+# What may be spent, and where answers are kept.
+Budget = Annotated[float | None, typer.Option(min=0, help="US dollars that all answers in the file may cost together.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Spend what the estimate says at most, without a question.")]
+AskAgain = Annotated[bool, typer.Option("--ask-again", help="Ask again what was refused, or has no rating.")]
+Answers = Annotated[Path | None, typer.Option(help="An SQLite file of answers or its folder; default: data/ledger.")]
+Output = Annotated[Path, typer.Option(parser=output_table, metavar="FILE", help="A .csv, .jsonl or .parquet file.")]
+Reasons = Annotated[
+    Path | None, typer.Option(parser=output_table, metavar="FILE", help="How each score came about, with rationales.")
+]
+
+
+@command("plan", of=judge)
+def plan(
+    tables: Tables = None, metric: Metrics = None, judges: Judges = None, params: Params = None, answers: Answers = None
+) -> None:
+    """What can run here: requests, tokens and money of what has no answer yet; asks nothing."""
+    from comperdial.judges.answers import AnswerFile
+    from comperdial.judges.judging import estimate, table_items
+    from comperdial.judges.requests import MissingAnswersError
+
+    judging, chosen = _chosen(tables, metric, judges, params, {"ledger": answers})
+    cost = worst = 0.0
+    for folder, task in chosen:
+        why = task.unavailable(folder.name)
+        text = "not counted: its turns are not all judged yet"
+        if task.known_signature is None:
+            text, why = f"not run: {why}", None
+        else:
+            with suppress(MissingAnswersError):
+                planned = estimate(task, table_items(task, folder, folder.name), dataset=folder.name)
+                text, cost, worst = str(planned), cost + planned.cost, worst + planned.worst
+        print(f"{folder.name}  {task.name}: {text}{f'; not run: {why}' if why else ''}")
+    for name in dict.fromkeys(task.judge.name for _, task in chosen):
+        for variant in judging.variants.values():
+            if why := variant.unasked(judging.judges[name]):
+                print(f"{name} is not asked {variant.name}: {why}")
+    with AnswerFile(judging.ledger) as kept:
+        spent = f"{money(kept.spent)} are spent of a budget of {money(judging.budget)}"
+    print(f"All together: {money(cost)}, at most {money(worst)}; {spent}. Prices: {judging.prices}")
+
+
+@command("run", of=judge)
+def run(
+    tables: Tables = None,
+    metric: Metrics = None,
+    judges: Judges = None,
+    budget: Budget = None,
+    ask_again: AskAgain = False,
+    output: Annotated[
+        Path | None, typer.Option(parser=output_table, metavar="FILE", help="Scores of one data set and metric.")
+    ] = None,
+    judgements: Reasons = None,
+    params: Params = None,
+    answers: Answers = None,
+) -> None:
+    """Ask for what has no answer yet, within the budget."""
+    from comperdial.judges.judging import judge_tables
+    from comperdial.judges.requests import MissingAnswersError
+
+    _, chosen = _chosen(tables, metric, judges, params, {"ledger": answers, "budget": budget})
+    writing = output or judgements
+    if writing and len(chosen) != 1:
+        raise ConfigError(f"{len(chosen)} metrics", where="--output", expected="one data set and one --metric")
+    ran = not chosen
+    for folder, task in chosen:
+        try:
+            judged = judge_tables(task, folder, dataset=folder.name, ask_again=ask_again)
+            _write(output, judged.scores, "scores")
+            _write(judgements, judged.judgements, "judgements")
+            outcome, ran = str(judged), True
+        except MissingAnswersError as error:
+            if writing:
+                raise
+            outcome = f"not run: {error.hint or error.problem}"
+        print(harmless(f"{folder.name}  {task.name}: {outcome}"), flush=True)
+    if not ran:
+        problem = f"nothing could be asked: none of {len(chosen)} tasks can run here"
+        raise ConfigError(problem, expected="a judge that can be reached")
+
+
+@command("file", of=judge)
+def file_(
+    file: Annotated[Path, typer.Argument(help="Responses, in any common form.")],
+    output: Output,
+    prompt: Annotated[
+        str,
+        typer.Option(
+            "--prompt", "--variant", metavar="RUBRIC|FILE", help="A rubric of `comperdial prompts`, or a template."
+        ),
+    ] = "cpds-d",
+    server: Server = None,
+    model: Model = None,
+    judge: Configured = None,
+    price: Price = None,
+    budget: Budget = None,
+    yes: Yes = False,
+    parameter: Parameters = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Answers a score is the mean of; default: the rubric's.")
+    ] = None,
+    ratings: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a template: the ratings in an answer; default: as its form says, or `rating`."),
+    ] = None,
+    scale: Annotated[
+        tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="Of a template; default: as it says.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Ask for a rationale too.")] = False,
+    columns: Columns = None,
+    sheet: Sheet = None,
+    judgements: Reasons = None,
+    ask_again: AskAgain = False,
+    name: Name = None,
+    key: Key = None,
+    concurrency: Concurrency = None,
+    timeout: Timeout = None,
+    params: Params = None,
+    answers: Answers = None,
+) -> None:
+    """Have a file of responses rated; prints what it will cost before anything is spent."""
+    from comperdial.judges.judging import estimate, judge_items
+    from comperdial.judges.own import allowed, own_task, read_own
+
+    judging = _configured(params, {"ledger": answers})[0]
+    settings = given(
+        server=server, model=model, price=price, parameter=parameter, name=name, key=key, concurrency=concurrency,
+        timeout=timeout,
+    )  # fmt: skip
+    who = _who(judging, judge, settings)
+    if explain:
+        who = who.model_copy(update={"explain": True})
+    read = read_own(file, columns, sheet)
+    task, items = own_task(judging, who, read, prompt, ratings=ratings or (), scale=scale, samples=samples)
+    planned = estimate(task, items, dataset=read.dataset, ask_again=ask_again)
+    form = task.variant.form
+    print(harmless(f"{file}  {task.name}: {', '.join(form.dimensions)} from {form.low:g} to {form.high:g}; {planned}"))
+    if not (planned.free or planned.unpriced or yes or judging.budget or budget is not None) and sys.stdin.isatty():
+        yes = typer.confirm(f"Spend about {money(planned.cost)}?") if planned.requests else True
+        if not yes:
+            raise typer.Exit(1)
+    task = allowed(task, planned, budget, yes=yes)
+    judged = judge_items(task, items, dataset=read.dataset, ask_again=ask_again)
+    _write(output, judged.scores, "scores")
+    _write(judgements, judged.judgements, "judgements")
+    print(harmless(f"{judged}\nscores: {output}, answers: {judging.ledger}"))
+
+
+@command("preferences", of=judge)
+def preferences(
+    output: Output,
+    question: Annotated[str, typer.Option(help="In your own words, or the name of a question.")],
+    dialogues: Annotated[Path | None, typer.Argument(help="Dialogues (JSON Lines).")] = None,
+    pairs: Annotated[Path | None, typer.Argument(help="Pairs, or table `preferences`.")] = None,
+    data: Annotated[str | None, typer.Option(help="Instead of files: public preferences, such as llmfao.")] = None,
+    server: Server = None,
+    model: Model = None,
+    judge: Configured = None,
+    price: Price = None,
+    budget: Budget = None,
+    parameter: Parameters = None,
+    ask_again: AskAgain = False,
+    key: Key = None,
+    params: Params = None,
+    answers: Answers = None,
+    catalogue: Catalogue = Path("data/sources.yaml"),
+) -> None:
+    """Have pairs of dialogues compared, each in both orders."""
+    from comperdial.challenge.pairs import read_dialogues
+    from comperdial.data import preferences as public
+    from comperdial.judges.pairs import judge_pairs, of_votes, read_pairs
+
+    judging = _configured(params, {"ledger": answers, "budget": budget})[0]
+    who = _who(judging, judge, given(server=server, model=model, price=price, parameter=parameter, key=key))
+    if (data is None) != (pairs is not None) or (pairs is not None and dialogues is None):
+        problem = "--data and files" if data else "no pairs to compare"
+        expected = "either a file of dialogues and one of pairs, or --data NAME"
+        raise ConfigError(problem, where="judge preferences", expected=expected)
+    if dialogues is not None and pairs is not None:
+        known, compared = read_dialogues(dialogues), read_pairs(pairs)
+    else:
+        compared = of_votes(public.read_preferences(str(data), catalogue=catalogue), str(data))
+        known = {one.key: one for one in public.read_dialogues(str(data), catalogue=catalogue)}
+    choices = judge_pairs(judging, who, known, compared, question, ask_again=ask_again)
+    _write(output, choices.preferences, "preferences")
+    print(harmless(f"{data or pairs}  {who.name}: {choices.report or 'nothing was asked'}"))
+    print(harmless("\n".join(_outcome(choices, compared, question))))
+    print(f"preferences: {output}, answers: {judging.ledger}")
+
+
+@command("import", of=judge)
+def import_(
+    tables: Annotated[Path, typer.Argument(help="A data set's folder of tables.")],
+    metric: Annotated[str, typer.Option(help="An entry of `recorded_judges`.")],
+    output: Output,
+    judgements: Output,
+    coverage: Annotated[
+        Path, typer.Option(parser=output_file, metavar="FILE", help="CSV: answers that can be read, and agreement.")
+    ],
+    params: Annotated[Path | None, typer.Option(help="Default: params.yaml.")] = None,
+    catalogue: Catalogue = Path("data/sources.yaml"),
+) -> None:
+    """Make tables of a judge's answers that others recorded."""
+    from comperdial.config import load_yaml
+    from comperdial.config.studies import params_file, with_studies
+    from comperdial.judges.recorded import take_answers
+
+    path = params_file(params)
+    entries = with_studies(load_yaml(path)).get("recorded_judges") or {}
+    if metric not in entries:
+        raise UnknownNameError("recorded judge", metric, entries, where=str(path))
+    to = {"scores_to": output, "judgements_to": judgements, "coverage_to": coverage}
+    take_answers(metric, entries[metric], tables, catalogue=catalogue, **to)
+
+
+@command("export-answers", of=judge)
+def export_answers(
+    file: Annotated[Path, typer.Argument(parser=output_file, metavar="FILE")],
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Answers in words too, which may repeat texts of data.")
+    ] = False,
+    dataset: Annotated[str | None, typer.Option(help="About one data set; default: about all.")] = None,
+    answers: Answers = Path("data/ledger"),
+) -> None:
+    """Write answers to a Parquet file without their prompts: for DVC."""
+    from comperdial.judges.answers import AnswerFile
+
+    with AnswerFile(answers or Path("data/ledger")) as kept:
+        print(f"{file}: {kept.export(file, texts=texts, dataset=dataset):,} answers")
+
+
+@command("import-answers", of=judge)
+def import_answers(
+    file: Annotated[Path, typer.Argument(help="What `judge export-answers` wrote.")],
+    answers: Answers = Path("data/ledger"),
+) -> None:
+    """Take over the answers of another file."""
+    from comperdial.judges.answers import AnswerFile
+
+    if not file.is_file():
+        raise FileError("no such file", where=str(file), expected="what `comperdial judge export-answers` writes")
+    with AnswerFile(answers or Path("data/ledger")) as kept:
+        print(f"{kept.path}: {kept.add(file):,} new answers")
+
+
+@command("prompts")
+def prompts(
+    name: Annotated[str | None, typer.Argument(help="A prompt or rubric to print, or a template of your own.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="With the block that asks for a rationale.")] = False,
+) -> None:
+    """List the judges' rubrics and prompts, or print one."""
+    from comperdial.judges import own, prompting
+
+    rubrics = own.rubrics()
+    if name:
+        prompt = prompting.load(rubrics[name].prompt if name in rubrics else name, explain=explain)
+        print(prompt.template.removesuffix("\n"))
+        return
+    print(f"{'rubric':14}  {'prompt':17}  {'level':8}  ratings")
+    for variant in rubrics.values():
+        form = variant.form
+        ratings = f"{', '.join(form.dimensions)} from {form.low:g} to {form.high:g}"
+        print(f"{variant.name:14}  {variant.prompt:17}  {variant.level:8}  {ratings}")
+    print(f"\n{'prompt':17}  {'hash':16}  {'level':8}  shows")
+    for one in (*prompting.NAMES, *prompting.STUDY):
+        prompt = prompting.load(one)
+        fields = ", ".join(field for field in (*prompting.FIELDS, "question") if field in prompt.fields)
+        print(f"{one:17}  {prompt.hash[:16]}  {prompt.level:8}  {fields}")
+    for level, texts in prompting.questions().items():
+        print(f"{'questions':17}  {'':16}  {level:8}  {', '.join(texts)}")
+
+
+def _configured(params: Path | None, changes: Mapping[str, Any]) -> tuple[Judging, dict[str, Any]]:
+    """Return the configured judges with what is given instead, and the whole configuration; without a file there are none."""
+    from comperdial.config import load_yaml
+    from comperdial.config.checking import Lines
+    from comperdial.config.studies import params_file, with_studies
+    from comperdial.judges.own import NO_JUDGES
+    from comperdial.judges.tasks import groups_of, read_judging
+
+    shipped = Path(__file__).parents[3] / "params.yaml"
+    path = params or next((path for path in (params_file(), shipped) if path.is_file()), None)
+    judging, config = NO_JUDGES, dict[str, Any]()
+    if path is not None:
+        config = with_studies(load_yaml(path))
+        judging = read_judging(config.get("judges"), config.get("judging"), groups=groups_of(config), lines=Lines(path))
+    return replace(judging, **{name: value for name, value in changes.items() if value is not None}), config
+
+
+def _chosen(
+    tables: Sequence[Path] | None,
+    metrics: Sequence[str] | None,
+    judges: Sequence[str] | None,
+    params: Path | None,
+    changes: Mapping[str, Any],
+) -> tuple[Judging, list[tuple[Path, Task]]]:
+    """Return the configured judges, and the tasks that are chosen, each with its folder of tables."""
+    judging, config = _configured(params, changes)
+    folders = tables or [Path("data/tables", name) for name in config.get("datasets") or []]
+    if not folders:
+        raise ConfigError("no data set is named", where="judge", expected="folders of tables, such as data/tables/demo")
+    for folder in folders:
+        if not (folder / "responses.parquet").is_file():
+            hint = f"Make them: snakemake {folder}/responses.parquet --config 'datasets=[{folder.name}]'"
+            raise FileError("no tables of a data set", where=str(folder), expected="responses.parquet", hint=hint)
+    every = judging.every_task()
+    for kind, names, known in (("judge", judges, judging.judges), ("metric of a judge", metrics, every)):
+        if unknown := [name for name in names or () if name not in known]:
+            raise UnknownNameError(kind, unknown[0], known)
+    if metrics:
+        return judging, [(folder, every[name]) for folder in folders for name in metrics]
+    return judging, [(folder, task) for folder in folders for task in _tasks(judging, judges, config, folder)]
+
+
+def _tasks(judging: Judging, judges: Sequence[str] | None, config: Mapping[str, Any], folder: Path) -> list[Task]:
+    """Return what is asked about a data set, turns before dialogues."""
+    from comperdial import schema
+    from comperdial.data.catalogue import load_catalogue
+    from comperdial.judges.tasks import judged_levels
+
+    dataset = folder.name
+    if judges:
+        judging = replace(judging, by_dataset={**judging.by_dataset, dataset: tuple(judges)})
+    catalogue = Path(config.get("catalogue") or "")
+    entry = load_catalogue(catalogue).datasets.get(dataset) if catalogue.is_file() else None
+    levels = judged_levels(dataset, entry.levels if entry else None)
+    if entry is None:
+        contexts = schema.read(folder / "contexts.parquet", "contexts")
+        levels = {"turns": True, "dialogues": bool(contexts["dialogue_id"].duplicated().any())}
+    # Scores of fewer samples are made of the same answers.
+    tasks = [task for task in judging.tasks(dataset, **levels).values() if task.samples == task.wanted[0]]
+    return sorted(tasks, key=lambda task: task.variant.level == "dialogue")
+
+
+def _who(judging: Judging, name: str | None, settings: dict[str, Any]) -> Judge:
+    """Return the judge of params.yaml that is named, or the one that the settings describe."""
+    from comperdial.judges.own import own_judge
+
+    if name:
+        for option in settings:
+            expected = "--server and --model, for a judge without an entry in params.yaml"
+            raise ConfigError("given with --judge", where=f"--{option}", expected=expected)
+        if name == "rules" and name not in judging.judges:
+            return own_judge("rules", None)
+        if name not in judging.judges:
+            raise UnknownNameError("judge", name, judging.judges, where="--judge")
+        return judging.judges[name]
+    if "server" not in settings:
+        expected = "--server openai, azure, ollama, vllm, llama.cpp, rules or a URL; or --judge, of params.yaml"
+        raise ConfigError("nobody is named to ask", where="judge", expected=expected)
+    parameters = dict(settings.pop("parameter", ()))
+    who = own_judge(settings.pop("server"), settings.pop("model", None), parameters=parameters, **settings)
+    if who.service != "rules" and who.name in judging.judges:
+        raise ConfigError(f"{who.name!r} is a judge of params.yaml", where="--name", expected="another name")
+    return who
+
+
+def _write(path: Path | None, table: pd.DataFrame, name: str) -> None:
+    from comperdial import schema
+
+    if path:
+        schema.write(path, table, name)
+
+
+def _outcome(choices: Choices, pairs: Pairs, question: str) -> list[str]:
+    """Return what came of comparing pairs, line by line."""
+    from comperdial.judges.pairs import agreement
+
+    lines = [
+        f"{choices.pairs:,} pairs, each asked about in both orders",
+        f"    with a preference: {len(choices.preferences) - choices.flipped:,}",
+        f"    ties, because the choice flipped with the order: {choices.flipped:,}",
+        f"    left out, because an answer cannot be read: {choices.unread:,}",
+        *(f"        {count:,} answers: {why}" for why, count in choices.failures.most_common()),
+        f"the same choice in both orders: {_percent(choices.same)} of pairs",
+        f"the one shown first was chosen: {_percent(choices.chose_first)} of answers",
+    ]
+    if pairs.votes is not None:
+        for (asked, source), votes in pairs.votes.groupby(["question", "source"]):
+            if asked == question or pairs.votes["question"].nunique() == 1:
+                agreed = agreement(choices.preferences, votes)
+                text = f"agreement with {source} on {asked!r}, a tie of the judge counted as half: {_percent(agreed)}"
+                lines.append(f"{text} of {agreed.n:,} choices")
+    return lines
+
+
+def _percent(share: Share) -> str:
+    return f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]" if share.n else "not known"

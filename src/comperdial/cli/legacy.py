@@ -13,7 +13,7 @@ from comperdial.cli.common import named_path
 from comperdial.core.errors import UnknownNameError, shown
 from comperdial.core.files import printable
 
-_MODULES = ("evaluate", "judge", "validate")
+_MODULES = ("evaluate", "validate")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -121,10 +121,11 @@ class Lines:
 
     def place(self, keys: Sequence[str | int], value: object) -> str:
         """Return the file and the line of a setting, or the option that gave it this value; and the key's path."""
-        for path, content in reversed(self._contents):
-            if _reached(content, keys) == ([*keys], value):
-                return _at(f"{path}, line {line_of(path, keys)}", keys)
-        return _at(self.option, keys)
+        files = (path for path, content in reversed(self._contents) if _reached(content, keys) == ([*keys], value))
+        path = next(files, None)
+        where = f"{path}, line {line_of(path, keys)}" if path else self.option
+        names = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
+        return f"{where}, {names}" if names else where
 
 
 def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *, lines: Lines | None = None) -> T:
@@ -151,7 +152,7 @@ def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *
         mistake = error.errors(include_url=False)[0]
     keys, value = _reached(content, [*mistake["loc"], *mistake.get("ctx", {}).get("at", ())])
     problem = _problem(mistake, value)
-    problem.where = lines.place(keys, value) if lines else _at(str(where), keys)
+    problem.where = (lines or Lines(option=str(where))).place(keys, value)
     raise problem
 
 
@@ -165,6 +166,7 @@ _KINDS = {type(None): "null", str: "a text", dict: "a mapping", list: "a list"}
 
 
 def _problem(mistake: ErrorDetails, value: object) -> ComperdialError:
+    """Return the error that a mistake is, without where it is."""
     kind, context = mistake["type"], mistake.get("ctx", {})
     if kind == "rule":
         error: ComperdialError = context["error"]
@@ -172,16 +174,18 @@ def _problem(mistake: ErrorDetails, value: object) -> ComperdialError:
     if kind == "missing":
         return ConfigError(f"no {mistake['loc'][-1]!r}")
     expected = context.get("words") or _WORDS.get(kind) or mistake["msg"].removeprefix("Input should be ")
-    if "[key]" in mistake["loc"]:
-        return ConfigError(f"the name {mistake['input']!r:.60}", expected=expected)
-    if kind == "hidden":
-        return ConfigError("got a value that is not shown, since it may be a key", expected=expected)
-    # Never a mapping or a list of texts: a key could be in it.
     numbers = isinstance(value, list) and value and all(isinstance(entry, int | float) for entry in value)
-    if (isinstance(value, str | int | float | date) or numbers) and not is_secret(value) and kind not in _WORDS:
-        return ConfigError(f"got {value!r}", expected=expected)
-    name = _KINDS.get(type(value), f"a {type(value).__name__}")
-    return ConfigError(f"got {name.replace('a ', 'an empty ', 1) if value in ({}, []) else name}", expected=expected)
+    if "[key]" in mistake["loc"]:
+        problem = f"the name {mistake['input']!r:.60}"
+    elif kind == "hidden":
+        problem = "got a value that is not shown, since it may be a key"
+    # Never a mapping or a list of texts: a key could be in it.
+    elif (isinstance(value, str | int | float | date) or numbers) and not is_secret(value) and kind not in _WORDS:
+        problem = f"got {value!r}"
+    else:
+        name = _KINDS.get(type(value), f"a {type(value).__name__}")
+        problem = f"got {name.replace('a ', 'an empty ', 1) if value in ({}, []) else name}"
+    return ConfigError(problem, expected=expected)
 
 
 def _reached(content: Any, keys: Sequence[str | int]) -> tuple[list[str | int], Any]:  # noqa: ANN401
@@ -192,8 +196,3 @@ def _reached(content: Any, keys: Sequence[str | int]) -> tuple[list[str | int], 
         except (LookupError, TypeError, AttributeError):
             return [*keys[:number]], content
     return [*keys], content
-
-
-def _at(where: str, keys: Sequence[str | int]) -> str:
-    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
-    return f"{where}, {path}" if path else where

@@ -33,17 +33,18 @@ from comperdial.config.secrets import secret_in
 
 # Snakemake reads braces in the name of a file as a pattern, a command a dash as an option.
 _PATH = r"[^-{}\x00-\x1f\x7f][^{}\x00-\x1f\x7f]*"
-_TABLE = rf"{_PATH}[.](csv|jsonl|parquet)"
-
+_KINDS = "csv|tsv|txt|jsonl|ndjson|json|parquet|xlsx|xlsm"
+_TABLE = f"{_PATH}[.]({_KINDS}|{_KINDS.upper()})"
+_SUFFIXES = "a file .csv, .tsv, .jsonl, .json, .parquet or .xlsx"
 
 FilePath = Annotated[
     str, Expected("a path without braces or control characters that does not begin with a dash", f"^{_PATH}$")
 ]
-TableFile = Annotated[str, Expected("a file .csv, .jsonl or .parquet, without braces", f"^{_TABLE}$")]
+TableFile = Annotated[str, Expected(f"{_SUFFIXES}, without braces", f"^{_TABLE}$")]
 Chosen = Annotated[
     str,
     Expected(
-        "the name of a data set (lower-case letters, digits, underscores), or a file .csv, .jsonl or .parquet",
+        f"the name of a data set (lower-case letters, digits, underscores), or {_SUFFIXES}",
         f"^[a-z0-9_]+$|^{_TABLE}$",
     ),
 ]
@@ -252,10 +253,10 @@ class Variant(Strict):
             raise rule(f"labels for {len(dimensions)} dimensions", "one dimension", "labels")
         if (self.turns is not None) != ("turn_scores" in self.fields):
             raise rule("`turns` without the field `turn_scores`, or it without `turns`", "both, or neither", "fields")
-        for field in self.fields:
-            if field in _FIELDS["turn" if self.level == "dialogue" else "dialogue"]:
-                expected = ", ".join(_FIELDS[self.level]) + "; `turns` makes a variant one of dialogues"
-                raise rule(f"the field {field!r} at {self.level} level", expected, "fields")
+        others = _FIELDS["turn" if self.level == "dialogue" else "dialogue"]
+        if wrong := [field for field in self.fields if field in others]:
+            expected = ", ".join(_FIELDS[self.level]) + "; `turns` makes a variant one of dialogues"
+            raise rule(f"the field {wrong[0]!r} at {self.level} level", expected, "fields")
         return self
 
     @property
@@ -304,21 +305,20 @@ class JudgingSections(Strict):
                 raise unknown("role", judge.role, asked, "judges", name)
         for name, variant in variants.items():
             at = ("judging", "variants", name)
-            for role in variant.roles if played and None not in played else ():
-                if role not in played:
-                    raise unknown("role", role, filter(None, played), *at)
-            if (turns := variant.turns) is None:
-                continue
-            if turns not in variants:
-                raise unknown("variant", turns, variants, *at, "turns")
-            if variants[turns].level != "turn":
-                raise rule(f"`turns` is {turns!r}", "a variant at turn level", *at, "turns")
-            if variants[turns].roles and {*variants[turns].roles} != {*variant.roles}:
-                raise rule(f"`turns` is {turns!r}, which other roles ask", "the same roles in both", *at, "turns")
+            if played and None not in played and (missing := {*variant.roles} - played):
+                raise unknown("role", min(missing), filter(None, played), *at)
+            turns = variants.get(variant.turns or "")
+            if variant.turns and not turns:
+                raise unknown("variant", variant.turns, variants, *at, "turns")
+            if turns and turns.level != "turn":
+                raise rule(f"`turns` is {variant.turns!r}", "a variant at turn level", *at, "turns")
+            if turns and turns.roles and {*turns.roles} != {*variant.roles}:
+                problem = f"`turns` is {variant.turns!r}, which other roles ask"
+                raise rule(problem, "the same roles in both", *at, "turns")
         for dataset, names in self.judging.asks.items():
             for name in names:
-                if (turns := variants[name].turns) and turns not in names:
-                    problem = f"{name} without {turns}, whose scores it is given"
+                if (given := variants[name].turns) and given not in names:
+                    problem = f"{name} without {given}, whose scores it is given"
                     raise rule(problem, "both, or neither", "judging", "asks", dataset)
         return self
 

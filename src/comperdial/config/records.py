@@ -33,9 +33,8 @@ def pack(root: str | Path = ".") -> Path:
     """
     root = Path(root)
     versions = [*root.glob("*.dvc"), *root.glob("results/**/*.dvc"), *root.glob("data/**/*.dvc")]
-    owned = [
-        path.parent / out["path"] for path in versions if path.is_file() for out in load_yaml(path).get("outs", [])
-    ]
+    files = [path for path in versions if path.is_file()]
+    owned = [path.parent / out["path"] for path in files for out in load_yaml(path).get("outs", [])]
     with replacing(root / ARCHIVE) as temporary, tarfile.open(temporary, "w:xz", preset=6) as archive:
         for path in sorted(path for path in (root / FOLDER).rglob("*") if path.is_file()):
             name = path.relative_to(root / FOLDER)

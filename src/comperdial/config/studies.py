@@ -120,15 +120,14 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     config = completed(config)
     own = config.get("studies") or {}
-    studies = read_studies(own)
-    merged: dict[str, Any] = {**config, "studies": studies, "metrics": dict(config.get("metrics") or {})}
-    judging = dict(config.get("judging") or {})
+    merged: dict[str, Any] = {**config, "studies": read_studies(own), "metrics": dict(config.get("metrics") or {})}
+    judging: dict[str, Any] = dict(config.get("judging") or {})
     if judging:
         # What a study asks, other data sets are asked only if they say so.
         judging["asks"] = {DEFAULT: list(judging.get("variants") or ()), **(judging.get("asks") or {})}
         merged["judging"] = judging
     general = {*merged["metrics"]}
-    for name, study in studies.items():
+    for name, study in merged["studies"].items():
         _add_metrics(merged["metrics"], study, name, general)
         _add(merged, study, "recorded_judges", name)
         if judging:
@@ -138,29 +137,27 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
             judges = [judge for judge in study.get("judges") or [] if known is None or judge in known]
             for key, values in (("judges", judges), ("asks", list(study.get("variants") or ()))):
                 if values:
-                    judging[key] = {**judging.get(key, {}), name: judging.get(key, {}).get(name, values)}
+                    judging[key] = {**judging.get(key, {})}
+                    judging[key].setdefault(name, values)
     return merged
 
 
 def _add_metrics(known: dict[str, Any], study: Entry, name: str, general: set[str]) -> None:
     """Add a study's metrics, which score its data sets: its own, and those that it takes as they are."""
-    datasets = list(study.get("datasets") or [])
+    about = ("datasets", "skip", "apart", "main", "label")
     for metric, entry in (study.get("metrics") or {}).items():
-        if metric not in known:
+        own, there = {"datasets": list(study.get("datasets") or []), **(entry or {})}, known.get(metric)
+        if there is None:
             if not entry:
                 raise UnknownNameError("metric", metric, known, where=f"study {name}, metrics")
-            known[metric] = {"datasets": datasets, **entry}
+            known[metric] = own
             continue
-        if entry and _made_of(entry) != _made_of(known[metric]):
+        made, other = ({key: one[key] for key in one if key not in about} for one in (own, there))
+        if entry and made != other:
             raise _taken(metric, name, "metrics")
-        if metric not in general or "datasets" in known[metric]:
-            named = [*known[metric].get("datasets", []), *(entry or {}).get("datasets", datasets)]
-            known[metric] = {**(entry or {}), **known[metric], "datasets": list(dict.fromkeys(named))}
-
-
-def _made_of(entry: Entry) -> dict[str, Any]:
-    """Return the kind of a metric and its options."""
-    return {key: value for key, value in entry.items() if key not in ("datasets", "skip", "apart", "main", "label")}
+        if metric not in general or "datasets" in there:
+            datasets = list(dict.fromkeys([*there.get("datasets", []), *own["datasets"]]))
+            known[metric] = {**(entry or {}), **there, "datasets": datasets}
 
 
 def _add(section: dict[str, Any], study: Entry, key: str, name: str) -> None:

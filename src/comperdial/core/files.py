@@ -211,8 +211,8 @@ def read_table(path: str | Path) -> pd.DataFrame:
     """Read a JSONL, CSV or Parquet file into a frame, chosen by suffix.
 
     Every cell of a CSV stays the text that it is: "007" is no number here, an empty cell no missing value.
-    :mod:`comperdial.schema` turns cells into what their columns hold. A CSV may be parted by commas, semicolons or
-    tabs, and end in empty rows and columns, as spreadsheets write them.
+    :mod:`comperdial.schema` turns cells into what their columns hold. These are files of ours or of a program's;
+    :func:`comperdial.data.files.read_file` reads what people and spreadsheets write.
     """
     import pandas as pd
 
@@ -225,6 +225,12 @@ def read_table(path: str | Path) -> pd.DataFrame:
         if not records:
             raise FileError("no records", where=str(path), expected="one JSON object a line")
         return pd.DataFrame(records)
+    return read_parquet(path)
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """Read a Parquet file, whatever its name; a :class:`FileError` says that it is none, or has two columns of one name."""
+    import pandas as pd
     from pyarrow.fs import LocalFileSystem
 
     try:
@@ -251,42 +257,22 @@ def _read_csv(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     # Not pandas' reader: it takes the first cell of a row that is too long for an index and shifts the others.
-    text = read_text(path)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(text))
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows: list[list[str]] = []
     try:
         header = next(reader, None)
         if not header:
             raise FileError("the file is empty", where=str(path), expected="a header line and records")
-        for row in reader:
-            # Spreadsheets write out cells that were once touched: empty ones at the end of rows, and rows of them.
-            while len(row) > len(header) and not row[-1].strip():
-                row.pop()
-            if row and len(row) != len(header):
+        for row in filter(None, reader):
+            if len(row) != len(header):
                 expected = f"{len(header)}, as in the header"
                 raise FileError(f"{len(row)} cells", where=f"{path}, line {reader.line_num}", expected=expected)
-            rows += [row] if row else []
+            rows.append(row)
     except csv.Error as error:
         raise FileError(f"not valid CSV ({error})", where=f"{path}, line {reader.line_num}") from error
-    while rows and len(header) > 1 and not any(cell.strip() for cell in rows[-1]):
-        rows.pop()
-    while len(header) > 1 and not header[-1].strip() and not any(row[-1].strip() for row in rows):
-        header, rows = header[:-1], [row[:-1] for row in rows]
     if len(set(header)) < len(header):
         raise FileError("two columns have one name", where=f"{path}, line 1", expected="each name once")
     return pd.DataFrame(rows, columns=header, dtype="str")
-
-
-def _delimiter(text: str) -> str:
-    """Return what parts the header's cells; spreadsheets write semicolons where the comma is the decimal point."""
-
-    def cells(delimiter: str) -> int:
-        try:
-            return len(next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), []))
-        except csv.Error:
-            return 0
-
-    return max((",", ";", "\t"), key=cells)
 
 
 def check_columns(frame: pd.DataFrame, known: Collection[str], path: Path) -> pd.DataFrame:

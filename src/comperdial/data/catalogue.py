@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, model_validator
 
 from comperdial.config.checking import Count, DatasetName, Expected, Maybe, Strict, Text, read_checked, rule, unknown
 from comperdial.core.errors import FileError, UnknownNameError
@@ -20,17 +20,20 @@ from comperdial.core.names import RATED_LEVELS
 
 CATALOGUE = Path("data/sources.yaml")
 
-
-# What becomes the name of a file, a word of a command or a pattern of Snakemake's.
-_FileName = Annotated[
+_Name = Annotated[
     str,
-    Field(pattern="^[A-Za-z0-9_][A-Za-z0-9_.-]*$"),
-    Expected("letters, digits, dots, hyphens and underscores, not a dot or a hyphen first"),
+    Expected(
+        "letters, digits, dots, hyphens and underscores, not a dot or a hyphen first",
+        "^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
+    ),
 ]
-_Repository = Annotated[str, Field(pattern=r"^\w[\w.-]*/[\w.-]+$"), Expected("<owner>/<name>")]
-_Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$"), Expected("a commit: 40 hexadecimal digits")]
-_Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$"), Expected("64 hexadecimal digits")]
-_Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$"), Expected("one line of text")]
+_Repository = Annotated[str, Expected("<owner>/<name>", r"^\w[\w.-]*/[\w.-]+$")]
+_Path = Annotated[str, Expected("a path without braces", r"^[^{}\x00-\x1f\x7f]+$")]
+_Url = Annotated[str, Expected("https://…", "^https://.+")]
+_Commit = Annotated[str, Expected("a commit: 40 hexadecimal digits", "^[0-9a-f]{40}$")]
+_Sha256 = Annotated[str, Expected("64 hexadecimal digits", "^[0-9a-f]{64}$")]
+_Revision = Annotated[str, Expected("a branch or a tag", r"^[\w./-]+$")]
+_Line = Annotated[str, Expected("one line of text", r"^[^\x00-\x1f\x7f]+$")]
 
 
 class Source(Strict):
@@ -43,14 +46,14 @@ class Source(Strict):
 
     name: str = ""
     repository: _Repository
-    path: Annotated[str, Field(pattern=r"^[^{}\x00-\x1f\x7f]+$"), Expected("a path without braces")]
-    url: Annotated[str, Field(pattern="^https://.+"), Expected("https://…")]
+    path: _Path
+    url: _Url
     licence: _Line
     citation: _Line
     commit: Maybe[_Commit] = None
     sha256: Maybe[_Sha256] = None
     bytes: Maybe[Count] = None
-    revision: Maybe[Annotated[str, Field(pattern=r"^[\w./-]+$"), Expected("a branch or a tag")]] = None
+    revision: Maybe[_Revision] = None
     member: Maybe[Text] = None
 
     @model_validator(mode="after")
@@ -63,11 +66,10 @@ class Source(Strict):
             raise rule(f"path {self.path!r} leaves its folder", "a path inside the repository", "path")
         if self.commit and self.commit not in self.url:
             raise rule("the URL does not name the commit", "a URL pinned to the commit", "url")
-        if self.member and self.revision:
-            expected = "`commit`, `sha256` and `bytes` of the member"
-            raise rule("a member of an archive that is not pinned", expected, "member")
         if self.revision and "{revision}" not in self.url:
             raise rule("the URL has no {revision}", "a URL with {revision} in it", "url")
+        if self.member and self.revision:
+            raise rule("a member of an archive that is not pinned", "`commit`, `sha256` and `bytes`", "member")
         return self
 
     @property
@@ -125,24 +127,23 @@ def _in_order(levels: list[str]) -> list[str]:
     return levels
 
 
-class _Dataset(Strict):
+_Levels = Annotated[
+    list[Literal["turn", "dialogue"]], AfterValidator(_in_order), Expected("a list of turn, dialogue, or of neither")
+]
+
+
+class _Entry(Strict):
     reader: DatasetName
     title: _Line
     files: dict[str, Text]
-    levels: Maybe[
-        Annotated[
-            list[Literal["turn", "dialogue"]],
-            AfterValidator(_in_order),
-            Expected("a list of turn, dialogue, or of neither"),
-        ]
-    ] = None
+    levels: Maybe[_Levels] = None
     source: Maybe[Text] = None
     target: Maybe[Text] = None
 
 
 class _Content(Strict):
-    files: dict[_FileName, Source]
-    datasets: dict[DatasetName, _Dataset]
+    files: dict[_Name, Source]
+    datasets: dict[DatasetName, _Entry]
 
     @model_validator(mode="after")
     def _names_files(self) -> _Content:
@@ -170,32 +171,29 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileError(
-            "no such file",
-            where=str(path),
-            expected="the catalogue of public files",
-            hint="Run this in the repository's root, or pass --catalogue FILE",
-        )
+        expected, hint = "the catalogue of public files", "Run this in the repository's root, or pass --catalogue FILE"
+        raise FileError("no such file", where=str(path), expected=expected, hint=hint)
     return _loaded(path, tuple((f.absolute(), f.stat().st_mtime_ns) for f in (path, lock_path(path)) if f.is_file()))
 
 
 @cache
 def _loaded(path: Path, _: tuple[tuple[Path, int], ...]) -> Catalogue:
     """Read it once a process, and again where it changed or a relative path is another file."""
-    content, locked, files, datasets = read_checked(_Content, path), read_lock(lock_path(path)), {}, {}
+    content, locked = read_checked(_Content, path), read_lock(lock_path(path))
+    files = {}
     for name, source in content.files.items():
         update: dict[str, Any] = {"name": name}
-        if source.revision is not None:
+        if source.revision:
             pin = locked.get(name, {"commit": None})
             update |= {key: value for key, value in pin.items() if key != "repository"}
             update["url"] = source.url.replace("{revision}", pin["commit"] or source.revision)
         files[name] = source.model_copy(update=update)
+    datasets = {}
     for name, entry in content.datasets.items():
         # The form of ComperDial has ratings of both levels.
-        usual = list(RATED_LEVELS) if entry.reader == "comperdial" else ["turn"]
-        levels = tuple(usual if entry.levels is None else entry.levels)
+        levels = entry.levels if entry.levels is not None else RATED_LEVELS[: 1 + (entry.reader == "comperdial")]
         roles = {role: files[file] for role, file in entry.files.items()}
-        datasets[name] = Dataset(name, entry.reader, entry.title, roles, levels, entry.source, entry.target)
+        datasets[name] = Dataset(name, entry.reader, entry.title, roles, tuple(levels), entry.source, entry.target)
     return Catalogue(files, datasets, path)
 
 
@@ -206,6 +204,5 @@ def lock_path(catalogue: str | Path) -> Path:
 
 def read_lock(path: Path) -> dict[str, dict[str, Any]]:
     """Read a lock file: file -> repository, commit (None from a mirror), sha256, bytes; empty when there is none."""
-    if not path.is_file():
-        return {}
-    return {name: entry.model_dump() for name, entry in read_checked(dict[str, _Locked], path).items()}
+    locked = read_checked(dict[str, _Locked], path) if path.is_file() else {}
+    return {name: entry.model_dump() for name, entry in locked.items()}

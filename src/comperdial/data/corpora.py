@@ -6,10 +6,14 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import cycle, groupby
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator
 
 from comperdial import schema
+from comperdial.challenge.records import checked
 from comperdial.core.errors import FileError, SchemaError, UnknownNameError
 from comperdial.core.files import read_json, read_jsonl, read_text
 
@@ -56,15 +60,17 @@ def read_corpus(name: str, format: str, path: Path) -> list[Dialogue]:
     if format not in FORMATS:
         raise UnknownNameError("format of a corpus", format, FORMATS)
     result = []
-    for number, (utterances, facts) in enumerate(FORMATS[format](path)):
-        filled = [(speaker, words) for speaker, text in utterances if (words := text.split())]
-        turns = [
-            (who, [w for _, words in group for w in words]) for who, group in groupby(filled, key=lambda one: one[0])
-        ]
-        if len(turns) > 1:
-            speakers, texts = tuple(who for who, _ in turns), tuple(" ".join(words) for _, words in turns)
-            lines = {who: tuple(filter(None, map(str.strip, given))) for who, given in facts.items()}
-            result.append(Dialogue(name, str(number), speakers, texts, lines))
+    try:
+        for number, (utterances, facts) in enumerate(FORMATS[format](path)):
+            filled = [(who, " ".join(text.split())) for who, text in utterances if text.strip()]
+            turns = [(who, " ".join(text for _, text in group)) for who, group in groupby(filled, lambda one: one[0])]
+            if len(turns) > 1:
+                speakers, texts = zip(*turns, strict=True)
+                lines = {who: tuple(filter(None, map(str.strip, given))) for who, given in facts.items()}
+                result.append(Dialogue(name, str(number), speakers, texts, lines))
+    except (AttributeError, LookupError, TypeError) as error:
+        problem = f"{type(error).__name__} ({error}) while reading"
+        raise SchemaError(problem, where=str(path), expected=f"the format {format!r}") from error
     if not result:
         expected = f"dialogues in the format {format!r}"
         raise FileError("no dialogue of two utterances or more", where=str(path), expected=expected)
@@ -74,19 +80,15 @@ def read_corpus(name: str, format: str, path: Path) -> list[Dialogue]:
 def _dailydialog(path: Path) -> Iterator[Record]:
     """Yield a dialogue a line, its utterances ended by ``__eou__``; two speakers take turns."""
     for line in read_text(path).splitlines():
-        texts = filter(str.strip, line.split("__eou__"))
-        yield [("AB"[place % 2], text) for place, text in enumerate(texts)], {}
-
-
-# A person whom the generator forgot to name.
-_PLACEHOLDER = re.compile(r"\[[^\]]*\]")
+        yield [*zip(cycle("AB"), filter(str.strip, line.split("__eou__")), strict=False)], {}
 
 
 def _synthetic_persona_chat(path: Path) -> Iterator[Record]:
     """Yield a dialogue a record: ``User 1: …`` lines and both users' persona sentences."""
-    for record in _records(path, ("user 1 personas", "user 2 personas", "Best Generated Conversation")):
+    for record in csv.DictReader(read_text(path).splitlines(keepends=True)):
         text = record["Best Generated Conversation"]
-        if _PLACEHOLDER.search(text):
+        # A person whom the generator forgot to name.
+        if re.search(r"\[[^\]]*\]", text):
             continue
         # Some generated conversations name their speakers otherwise: nobody can tell whose persona is whose.
         utterances: list[tuple[str, str]] = []
@@ -102,52 +104,43 @@ def _synthetic_persona_chat(path: Path) -> Iterator[Record]:
 
 def _topical_chat(path: Path) -> Iterator[Record]:
     """Yield a conversation an entry, messages by ``agent_1`` and ``agent_2``."""
-    for name, entry in read_json(path).items():
-        try:
-            yield [(message["agent"], message["message"]) for message in entry["content"]], {}
-        except (TypeError, KeyError) as error:
-            expected = "content: a list of {agent, message}"
-            raise SchemaError("no conversation", where=f"{path}, {name}", expected=expected) from error
+    for entry in read_json(path).values():
+        yield [(message["agent"], message["message"]) for message in entry["content"]], {}
+
+
+class _Utterance(BaseModel):
+    speaker: str
+    text: str
+
+
+_TextOrUtterance = Annotated[
+    _Utterance, BeforeValidator(lambda given: {"speaker": "", "text": given} if isinstance(given, str) else given)
+]
+
+
+class _Dialogue(BaseModel):
+    utterances: list[_TextOrUtterance]
+    facts: dict[str, list[str]] | None = None
 
 
 def _jsonl(path: Path) -> Iterator[Record]:
     """Yield a dialogue a line: ``{"utterances": [text or {"speaker", "text"}, …], "facts": {speaker: [text, …]}}``."""
     for number, record in read_jsonl(path):
-        where = f"{path}, line {number}"
-        given, facts = record.get("utterances"), record.get("facts") or {}
-        pairs = [_utterance(*at) for at in enumerate(given)] if isinstance(given, list) else [None]
-        utterances = [pair for pair in pairs if pair]
-        if len(utterances) < len(pairs):
-            expected = '"utterances": texts, or {"speaker": …, "text": …}'
-            raise SchemaError("no list of utterances", where=where, expected=expected)
-        if not isinstance(facts, dict) or not all(isinstance(lines, list) for lines in facts.values()):
-            raise SchemaError(f"facts are {facts!r}", where=where, expected="a list of texts for each speaker")
-        yield utterances, facts
-
-
-def _utterance(place: int, given: object) -> tuple[str, str] | None:
-    """Return speaker and text; of a text alone, the speaker is who takes turns."""
-    if isinstance(given, str):
-        return "AB"[place % 2], given
-    speaker, text = (given.get("speaker"), given.get("text")) if isinstance(given, dict) else (None, None)
-    return (speaker, text) if isinstance(speaker, str) and isinstance(text, str) else None
+        one: _Dialogue = checked(_Dialogue, record, f"{path}, line {number}")
+        # Of texts alone, the speakers take turns.
+        utterances = zip(cycle("AB"), one.utterances, strict=False)
+        yield [(given.speaker or speaker, given.text) for speaker, given in utterances], one.facts or {}
 
 
 def _csv(path: Path) -> Iterator[Record]:
     """Yield the dialogues of a table with a row an utterance: ``dialogue_id``, ``speaker``, ``text``, in order."""
     dialogues: dict[str, list[tuple[str, str]]] = {}
-    for record in _records(path, ("dialogue_id", "speaker", "text")):
-        dialogues.setdefault(record["dialogue_id"], []).append((record["speaker"], record["text"]))
-    yield from ((utterances, {}) for utterances in dialogues.values())
-
-
-def _records(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    """Yield the records of a CSV file that has these columns."""
-    for number, record in enumerate(csv.DictReader(read_text(path).splitlines(keepends=True)), start=1):
-        if lacking := [column for column in columns if record.get(column) is None]:
-            expected = "the columns " + ", ".join(columns)
+    for number, row in enumerate(csv.DictReader(read_text(path).splitlines(keepends=True)), start=1):
+        if lacking := [column for column in ("dialogue_id", "speaker", "text") if row.get(column) is None]:
+            expected = "the columns dialogue_id, speaker, text"
             raise SchemaError(f"no {lacking[0]!r}", where=f"{path}, record {number}", expected=expected)
-        yield record
+        dialogues.setdefault(row["dialogue_id"], []).append((row["speaker"], row["text"]))
+    yield from ((utterances, {}) for utterances in dialogues.values())
 
 
 def _tables(path: Path) -> Iterator[Record]:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,20 +15,14 @@ import numpy as np
 import pandas as pd
 
 from comperdial.core.errors import FileError, MissingResourceError
-from comperdial.core.files import check_input, parse_json
+from comperdial.core.files import check_input, parse_json, read_parquet
+from comperdial.data.logs import Log, read_log, tool_of
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".xlsm")
 SHEET = "sheet"
 """The column that names the sheet of a record, if a workbook has several of the same columns."""
 _ZIP, _PARQUET, _OLD_EXCEL = b"PK\x03\x04", b"PAR1", b"\xd0\xcf\x11\xe0"
 _TABS = frozenset({".tsv", ".tab"})
-# Keys that the logs of evaluation tools have.
-_LOGS = {
-    "promptfoo": {"evalId", "results"},
-    "Inspect": {"eval", "samples"},
-    "DeepEval": {"testCases"},
-    "lm-evaluation-harness": {"doc_id", "filtered_resps"},
-}
 _GENERIC = frozenset({"*", "id", "name", "text", "value", "type", "label", "score"})
 # A JSON object is a map of names to records, not a record, if its values share so much of their keys.
 _ALIKE = 0.6
@@ -47,13 +41,13 @@ class File:
     notes
         What a user should know of how it was read.
     log
-        The evaluation tool whose log it is, if it is one.
+        What it holds as the log of an evaluation tool, if it is one: the frame has a row a sample, and a column a score.
     """
 
     frame: pd.DataFrame
     rows: Sequence[int]
     notes: list[str] = field(default_factory=list)
-    log: str | None = None
+    log: Log | None = None
 
 
 def read_file(path: str | Path, sheet: str | None = None) -> File:
@@ -73,6 +67,9 @@ def read_file(path: str | Path, sheet: str | None = None) -> File:
     """
     path = Path(path)
     suffix = path.suffix.lower()
+    if suffix == ".eval":
+        hint = f"Write it as JSON: inspect log dump {path} > {path.stem}.json"
+        raise FileError("a log of Inspect in its binary form", where=str(path), expected="its JSON form", hint=hint)
     if suffix not in SUFFIXES and suffix not in _TABS:
         expected = "a name ending in " + ", ".join(SUFFIXES)
         raise FileError(f"unknown kind of file {path.suffix!r}", where=str(path), expected=expected)
@@ -83,9 +80,8 @@ def read_file(path: str | Path, sheet: str | None = None) -> File:
     if data.startswith(_ZIP):
         return _noted(_excel(path, data, sheet), suffix not in (".xlsx", ".xlsm"), "an Excel workbook", suffix)
     if data.startswith(_OLD_EXCEL):
-        raise FileError(
-            "an Excel file of the old kind (.xls)", where=str(path), expected=".xlsx", hint="Save it as .xlsx or CSV"
-        )
+        hint = "Save it as .xlsx or CSV"
+        raise FileError("an Excel file of the old kind (.xls)", where=str(path), expected=".xlsx", hint=hint)
     if suffix in (".xlsx", ".xlsm"):
         raise FileError("not a readable Excel workbook", where=str(path), expected="an Excel workbook")
     if data.startswith(_PARQUET) or suffix == ".parquet":
@@ -152,12 +148,8 @@ def _csv(path: Path, text: str, delimiter: str | None) -> File:
                 row.pop()
             if len(row) > len(header):
                 where, expected = f"{path}, line {reader.line_num}", f"{len(header)}, as in the header"
-                raise FileError(
-                    f"{len(row)} cells",
-                    where=where,
-                    expected=expected,
-                    hint='Put texts that hold the separator in "quotes"',
-                )
+                hint = 'Put texts that hold the separator in "quotes"'
+                raise FileError(f"{len(row)} cells", where=where, expected=expected, hint=hint)
             short += len(row) < len(header)
             rows.append(row + [""] * (len(header) - len(row)))
             lines.append(reader.line_num)
@@ -169,12 +161,8 @@ def _csv(path: Path, text: str, delimiter: str | None) -> File:
         header, rows = header[:-1], [row[:-1] for row in rows]
     if twice := [name for name, count in Counter(header).items() if count > 1]:
         raise FileError(f"two columns are called {twice[0]!r}", where=f"{path}, line 1", expected="each name once")
-    notes = (
-        [f"{short} of {len(rows)} rows are shorter than the header: the cells that they lack count as empty"]
-        if short
-        else []
-    )
-    return File(pd.DataFrame(rows, columns=header, dtype="str"), lines, notes)
+    note = f"{short} of {len(rows)} rows are shorter than the header: the cells that they lack count as empty"
+    return File(pd.DataFrame(rows, columns=header, dtype="str"), lines, [note] if short else [])
 
 
 def _delimiter(text: str) -> str:
@@ -196,10 +184,9 @@ def _excel(path: Path, data: bytes, sheet: str | None) -> File:
     try:
         book = pd.read_excel(io.BytesIO(data), sheet_name=None, dtype=object, keep_default_na=False, engine="openpyxl")
     except ImportError:
+        problem = "openpyxl, which reads Excel files, is not installed"
         hint = "Install it with `pip install openpyxl`, or save the sheet as CSV"
-        raise MissingResourceError(
-            "openpyxl, which reads Excel files, is not installed", where=str(path), hint=hint
-        ) from None
+        raise MissingResourceError(problem, where=str(path), hint=hint) from None
     except Exception as error:
         raise FileError(f"not a readable Excel workbook ({error})", where=str(path)) from error
     sheets = {str(name): _filled(frame) for name, frame in book.items()}
@@ -230,12 +217,8 @@ def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
         by_row = not keys and all(len(frame) == len(texts) for frame in alike.values())
         if not fits or not (by_row or (keys and not texts.duplicated(keys).any())):
             problem = f"{len(sheets)} sheets with different columns: {', '.join(sheets)}"
-            raise FileError(
-                problem,
-                where=str(path),
-                expected="one sheet",
-                hint=f"Say which, for example --sheet {next(iter(sheets))!r}",
-            )
+            hint = f"Say which, for example --sheet {next(iter(sheets))!r}"
+            raise FileError(problem, where=str(path), expected="one sheet", hint=hint)
         joined = (lambda frame: texts.join(frame)) if by_row else (lambda frame: texts.merge(frame, on=keys))
         alike = {one: joined(frame) for one, frame in alike.items()}
         notes.append(f"each joined with the sheet {name} " + ("row by row" if by_row else f"by {', '.join(keys)}"))
@@ -253,22 +236,13 @@ def _filled(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _parquet(path: Path) -> File:
-    from pyarrow.fs import LocalFileSystem
-
-    try:
-        # Without a file system of Arrow's own, pandas opens one of Python, which Arrow's threads may still hold when
-        # the interpreter ends.
-        frame = pd.read_parquet(path, filesystem=LocalFileSystem())
-    except (OSError, ValueError) as error:
-        raise FileError("not a readable Parquet file", where=str(path), expected="Parquet") from error
+    frame = read_parquet(path)
     frame.columns = frame.columns.map(str)
-    if not frame.columns.is_unique:
-        raise FileError("two columns have one name", where=str(path), expected="each name once")
     objects = [name for name in frame if frame[name].dtype == object]
     if not any(_is_nested(_plain(cell)) for name in objects for cell in frame[name].head(20)):
         return File(frame, range(1, len(frame) + 1))
-    records = [{name: _plain(cell) for name, cell in row.items()} for row in frame.to_dict("records")]
-    return _flat(path, records, range(1, len(records) + 1))
+    records = [{str(name): _plain(cell) for name, cell in row.items()} for row in frame.to_dict("records")]
+    return _flat(records, range(1, len(records) + 1))
 
 
 def _plain(cell: Any) -> Any:  # noqa: ANN401
@@ -285,40 +259,45 @@ def _json(path: Path, text: str) -> File:
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines:
         raise FileError("no records", where=str(path), expected="JSON records")
+    by_line = path.suffix.lower() in (".jsonl", ".ndjson")
     if len(lines) > 1 and _is_json(lines[0][1]) and lines[0][1].strip() not in "[{":
-        records = [
-            parse_json(line, str(path), expected="one JSON object a line", line=number) for number, line in lines
-        ]
+        records = _each(path, lines)
         for (number, _), record in zip(lines, records, strict=True):
             if not isinstance(record, dict):
-                raise FileError(
-                    f"a JSON {type(record).__name__}", where=f"{path}, line {number}", expected="one JSON object a line"
-                )
-        return _flat(path, records, [number for number, _ in lines])
-    by_line = path.suffix.lower() in (".jsonl", ".ndjson")
+                problem, expected = f"a JSON {type(record).__name__}", "one JSON object a line"
+                raise FileError(problem, where=f"{path}, line {number}", expected=expected)
+        if tool := tool_of(records[0]):
+            return _of_log(tool, records, path)
+        return _flat(records, [number for number, _ in lines])
     if by_line and not _is_json(text):
-        for number, line in lines:
-            parse_json(line, str(path), expected="one JSON object a line", line=number)
+        _each(path, lines)
     value = parse_json(text, str(path), expected="a list of JSON records, or one JSON object a line")
-    document = by_line and len(lines) > 1
-    notes = ["one JSON document, not one object a line"] if document else []
-    place = ""
-    log = None
+    if tool := tool_of(value):
+        return _of_log(tool, [value] if by_line else value, path)
+    notes = ["one JSON document, not one object a line"] if by_line and len(lines) > 1 else []
     if isinstance(value, Mapping) and (len(lines) > 1 or path.suffix.lower() == ".json"):
-        log = next((tool for tool, keys in _LOGS.items() if keys <= value.keys()), None)
         place, value = _records_in(value)
         notes += [f"the records are the list {place!r}"] if place else []
-    if isinstance(value, Mapping):
-        value = [value]
-    records = [record for record in value if isinstance(record, dict)] if isinstance(value, list) else []
-    if not records or len(records) < len(value):
-        raise FileError(
-            "no list of JSON objects", where=str(path), expected="a list of records, or an object that holds one"
-        )
-    result = _flat(path, _label_studio(records) or records, range(1, len(records) + 1))
+    records = [value] if isinstance(value, Mapping) else value
+    if not isinstance(records, list) or not records or not all(isinstance(record, dict) for record in records):
+        expected = "a list of records, or an object that holds one"
+        raise FileError("no list of JSON objects", where=str(path), expected=expected)
+    result = _flat(_label_studio(records) or records, range(1, len(records) + 1))
     result.notes[:0] = notes
-    result.log = log
     return result
+
+
+def _each(path: Path, lines: Sequence[tuple[int, str]]) -> list[Any]:
+    expected = "one JSON object a line"
+    return [parse_json(line, str(path), expected=expected, line=number) for number, line in lines]
+
+
+def _of_log(tool: str, value: Any, path: Path) -> File:  # noqa: ANN401
+    log = read_log(tool, value, path)
+    # A score may have a name of ours.
+    rows = [record | {f"{name} (score)": value for name, value in record["scores"].items()} for record in log.records]
+    frame = pd.DataFrame(rows).drop(columns="scores")
+    return File(frame, range(1, len(frame) + 1), [f"a log of {tool}", *log.notes], log)
 
 
 def _records_in(value: Mapping[str, Any]) -> tuple[str, Any]:
@@ -364,7 +343,7 @@ def _is_utterances(cell: list[dict[str, Any]]) -> bool:
     )
 
 
-def _flat(path: Path, records: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> File:
+def _flat(records: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> File:
     """Make nested records flat: an inner list of records, or map of names to records, becomes one row each.
 
     Columns are called by their paths, shortened to what is unique; the names of a map are the column ``*``.
@@ -439,7 +418,6 @@ def _label_studio(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] 
     """Return one record an annotation of an export of Label Studio; None if it is no such export."""
     if not all(isinstance(one.get("data"), dict) and isinstance(one.get("annotations"), list) for one in records):
         return None
-    read: Mapping[str, Callable[[Any], Any]] = {"choices": lambda cell: cell[0] if len(cell) == 1 else cell}
     rows = []
     for task in records:
         for annotation in task["annotations"]:
@@ -447,9 +425,10 @@ def _label_studio(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] 
             for one in annotation.get("result", []):
                 kind, value = one.get("type"), one.get("value", {})
                 if kind in value:
-                    answers[str(one.get("from_name"))] = read.get(kind, lambda cell: cell)(value[kind])
+                    cell = value[kind]
+                    is_one = kind == "choices" and len(cell) == 1
+                    answers[str(one.get("from_name"))] = cell[0] if is_one else cell
             if not annotation.get("was_cancelled"):
-                rows.append(
-                    {"task_id": task.get("id"), **task["data"], "annotator": annotation.get("completed_by"), **answers}
-                )
+                about = {"task_id": task.get("id"), **task["data"], "annotator": annotation.get("completed_by")}
+                rows.append(about | answers)
     return rows or None

@@ -1,4 +1,4 @@
-"""A researcher's own file: CSV, JSONL or Parquet, with our columns under our names or under its own."""
+"""What a cell of a user's file holds: a number, a name, a text or a list, however a program wrote it."""
 
 from __future__ import annotations
 
@@ -6,132 +6,26 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from comperdial.core.errors import SchemaError, UnknownNameError
-from comperdial.core.files import read_table
+from comperdial.core.errors import SchemaError
 from comperdial.core.names import plain_name
 from comperdial.schema.tables import LARGEST_RATING
-
-ALIASES = {"reference": "references", "system": "system_id", "annotator": "annotator_id"}
 
 # What spreadsheets and R write for a missing number, in any case. In a column of texts these are texts.
 _NO_NUMBER = frozenset({"na", "n/a", "#n/a", "nan", "null", "none", "-"})
 # A longer cell is no list that is spelled as a text.
 _LONGEST = 1_000_000
 _WIDTH = 60
-# Judges and metrics by name: what they gave is no rating by people unless `columns` says so.
-_MACHINES = re.compile(
-    r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|judge|g_?eval|bleu|rouge|meteor|chrf"
-    r"|bert|bart_?score|mover_?score|comet|unieval|simcse|perplexity|cosine|similarity|embedding|likelihood|logprob|levenshtein"
-    r"|(?<![a-z0-9])(?:f1(?:_score)?|usr|fed|ppl|pmi|nll|em|ter|cider|spice|distinct|dist_?[12]|mauve|nubia)(?![a-z0-9])",
-)
-
-
-def read_columns(
-    path: str | Path,
-    known: Collection[str] | Mapping[str, str],
-    needed: Sequence[str],
-    columns: Mapping[str, Any] | None = None,
-) -> pd.DataFrame:
-    """Read a file and give its columns our names.
-
-    A column counts as ours under the name that ``columns`` gives, under our name, or under an alias of it, whatever the
-    case and with spaces or hyphens for underscores. All other columns keep their names.
-
-    Parameters
-    ----------
-    path
-        A JSONL, CSV or Parquet file.
-    known, needed
-        Our names, with what each means if messages are to say it; and those that must be there.
-    columns
-        Our name -> the file's. Where it is a list of names, these columns keep them. None if a user cannot map names.
-
-    Raises
-    ------
-    SchemaError
-        When a column is missing: names the file's columns and a map to paste; or when two columns are one of ours.
-    UnknownNameError
-        When ``columns`` has a name that is none of ours.
-    """
-    frame = read_table(path)
-    frame.columns = frame.columns.map(str)
-    written, mapped = list(frame.columns), columns or {}
-
-    def wrong(problem: str, expected: str, hint: str | None = None) -> SchemaError:
-        return SchemaError(problem, where=str(path), expected=expected, hint=hint)
-
-    given: list[str] = []
-    for ours, theirs in mapped.items():
-        if ours not in known:
-            raise UnknownNameError("column", str(ours), known, where=f"{path}, `columns`")
-        for name in [theirs] if isinstance(theirs, str) else theirs:
-            if name not in written:
-                problem = f"no column {name!r}, which `columns` names"
-                raise wrong(problem, f"columns of the file: {', '.join(written)}")
-            if name in given:
-                raise wrong(f"`columns` names {name!r} twice", "each column of the file once")
-            given.append(name)
-    names = {theirs: ours for ours, theirs in mapped.items() if isinstance(theirs, str)}
-    free = [name for name in written if name not in given]
-    for ours in sorted(set(known) - set(mapped) - set(given)):
-        spellings = {ours, *(alias for alias, name in ALIASES.items() if name == ours)}
-        there = [name for name in free if name in spellings] or [name for name in free if plain(name) in spellings]
-        if len(there) > 1:
-            raise wrong(f"columns {' and '.join(map(repr, sorted(there)))}", "one of the two")
-        names |= dict.fromkeys(there, ours)
-    # A column with one of our names whose place `columns` gives to another is none of ours.
-    passed = {ours: f"{ours} (not as mapped)" for ours in names.values() if ours in written and ours not in names}
-    if both := [name for name in given if name in passed]:
-        problem = f"column {both[0]!r} is mapped to another of our columns, and one to it"
-        raise wrong(problem, "another name for it in the file")
-    frame = frame.rename(columns=passed | names)
-    if missing := [ours for ours in needed if ours not in frame and ours not in mapped]:
-        hint = f"It has: {', '.join(written) or '(none)'}"
-        if columns is not None:
-            others = frame.drop(columns=[name for name in frame.columns if name in known or name in given])
-            guess = {**mapped, **_guess(others, missing)}
-            hint += f". If some of these are meant, say so: columns: {json.dumps(guess, ensure_ascii=False)}"
-        expected = "at least " + ", ".join(needed)
-        if isinstance(known, Mapping):
-            optional = ", ".join(name for name in known if name not in needed)
-            expected = "; ".join([*(f"{name}: {known[name]}" for name in needed), f"optional: {optional}"])
-        raise wrong(f"no column {', '.join(map(repr, missing))}", expected, hint)
-    return frame
 
 
 def plain(name: str) -> str:
     """Return a column's name in small letters, with underscores for spaces and hyphens."""
     return re.sub(r"[\s_-]+", "_", name.strip().lower())
-
-
-def _guess(others: pd.DataFrame, missing: Sequence[str]) -> dict[str, str | list[str]]:
-    """Propose for each missing column what may be meant by it, by the values alone; ``???`` where nothing fits."""
-    result: dict[str, str | list[str]] = dict.fromkeys(missing, "???")
-    people: list[str] = []
-    texts: dict[str, list[str]] = {}
-    for name in others.columns:
-        cells = [cell for cell in others[name] if not is_missing(cell)]
-        if cells and all(isinstance(number(cell), float) for cell in cells):
-            people += [] if _MACHINES.search(plain(name)) else [name]
-        elif words := [cell for cell in cells if isinstance(cell, str)]:
-            texts[name] = words
-    if "rating" in missing and people:
-        result["rating"] = people[0] if len(people) == 1 else people
-    if "response" in missing and texts:
-        longest = max(texts, key=lambda name: sum(map(len, texts[name])) / len(texts[name]))
-        result["response"] = longest
-        texts.pop(longest)
-    few = {name: len(set(words)) for name, words in texts.items() if 1 < len(set(words)) < len(words)}
-    if "system_id" in missing and few:
-        result["system_id"] = min(few, key=lambda name: few[name])
-    return result
 
 
 def is_missing(cell: object) -> bool:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from comperdial import schema
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.core.files import check_columns, read_json, read_table, sha256
+from comperdial.core.files import check_columns, read_json, sha256
 from comperdial.core.names import plain_name
 from comperdial.data.catalogue import Catalogue, Source
-from comperdial.data.own_files import shown
+from comperdial.data.files import read_file
+from comperdial.data.own_files import is_missing, shown
 from comperdial.data.readers.base import get
 
 log = logging.getLogger(__name__)
@@ -31,6 +31,7 @@ DIMENSIONS = {
     "overall": "Overall",
 }
 """UniEval's names of the dimensions that people rated, and USR's."""
+_KEY = ["level", "item_id", "system_id"]
 
 
 @dataclass(frozen=True)
@@ -52,22 +53,11 @@ class Rated:
         """Return the systems that others are compared with, which are never evaluated."""
         return frozenset(self.systems.loc[self.systems["kind"] == "reference", "system_id"])
 
-    def items(self, level: str) -> frozenset[tuple[str, str]]:
-        """Return item and system of each response (level ``turn``) or of each dialogue."""
-        names = self.responses["context_id"]
-        if level == "dialogue":
-            names = names.map(self.contexts.set_index("context_id")["dialogue_id"])
-        return frozenset(zip(names, self.responses["system_id"], strict=True))
-
-    def rated_items(self, level: str) -> frozenset[tuple[str, str]] | None:
-        """Return which of them were rated; None without ratings of the level."""
-        if self.ratings is None:
-            return None
-        return frozenset(_items(self.ratings[self.ratings["level"] == level])) or None
-
-
-def _items(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    return zip(frame["item_id"], frame["system_id"], strict=True)
+    def items(self) -> pd.DataFrame:
+        """Return level, item and system of each response and of each dialogue."""
+        rows = self.responses.merge(self.contexts[["context_id", "dialogue_id"]], on="context_id")
+        turns, dialogues = rows.assign(item_id=rows["context_id"]), rows.assign(item_id=rows["dialogue_id"])
+        return pd.concat([turns.assign(level="turn"), dialogues.assign(level="dialogue")])[_KEY].drop_duplicates()
 
 
 # The section `recorded` of params.yaml
@@ -133,18 +123,14 @@ def read_entries(
     for name, entry in (section or {}).items():
         where = f"params.yaml, {key}.{name}"
         if name in taken:
-            raise ConfigError(
-                f"{name!r} is the name of a metric that is computed here",
-                where=where,
-                expected="another name, so that nobody takes recorded scores for computed ones",
-                hint=f"Call it {name}_recorded",
-            )
+            problem = f"{name!r} is the name of a metric that is computed here"
+            raise ConfigError(problem, where=where, expected="another name", hint=f"Call it {name}_recorded")
         for kind, known in (("dataset", datasets), ("format", formats or FORMATS)):
             if entry[kind] not in known:
                 raise UnknownNameError(kind, entry[kind], known, where=where)
-        files: dict[str, Source | Path] = {"scores": Path(entry["path"])} if "path" in entry else {}
         sources = entry.get("sources") or ({"scores": entry["source"]} if "source" in entry else {})
-        files |= {file: catalogue.file(source) for file, source in sources.items()}
+        files: dict[str, Source | Path] = {file: catalogue.file(source) for file, source in sources.items()}
+        files |= {"scores": Path(entry["path"])} if "path" in entry else {}
         details = {part: entry[part] for part in ("about", "model", "prompt") if part in entry}
         entries[name] = Entry(name, entry["dataset"], entry["format"], files, **details)
     return entries
@@ -206,56 +192,49 @@ def import_scores(
     tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
     rated = Rated(**tables, ratings=schema.read(ratings, "ratings") if ratings else None)
     made_by = signature(path, format=format, origin=origin, about=about)
-    scores = FORMATS[format](path, rated)
-    for level, of_level in scores.groupby("level", sort=False):
-        _check_items(of_level, str(level), rated, path)
-    if several := [output for output, result in scores.groupby("output")["level"] if result.nunique() > 1]:
-        raise SchemaError(
-            f"output {several[0]!r} is of turns and of dialogues",
-            where=str(path),
-            expected="one level for each output",
-            hint="Name them apart in the column `output`",
-        )
-    kept = scores[~scores["system_id"].isin(rated.references) & scores["value"].notna()]
+    scores, items = FORMATS[format](path, rated).reset_index(drop=True), rated.items()
+    _check(scores, items, rated.dataset, path)
+    of_references = scores["system_id"].isin(rated.references)
+    kept = scores[~of_references & scores["value"].notna()]
     if kept.empty:
         expected = f"scores of {rated.dataset!r}"
         raise SchemaError("no score of a response that is evaluated", where=str(path), expected=expected)
-    for level, of_level in scores.groupby("level", sort=False):
-        _report(name, of_level, str(level), rated)
+    for level, what in (("turn", "responses"), ("dialogue", "dialogues")):
+        of_level, given = kept[kept["level"] == level][_KEY].drop_duplicates(), scores["level"] == level
+        count = (~items["system_id"].isin(rated.references) & (items["level"] == level)).sum()
+        people = (
+            None if rated.ratings is None else rated.ratings[rated.ratings["level"] == level][_KEY].drop_duplicates()
+        )
+        both = None if people is None or people.empty else len(of_level.merge(people))
+        if given.any():
+            log.info(
+                "%s: scores of %d of the %d evaluated %s of %s%s; left out: %d %s of references, %d empty values",
+                name, len(of_level), count, what, rated.dataset, "" if both is None else f", {both} of them rated",
+                len(scores[given & of_references][_KEY].drop_duplicates()), what, scores[given]["value"].isna().sum(),
+            )  # fmt: skip
+        if both == 0 and len(of_level):
+            log.warning("%s: none of the %d scored %s was rated as such", name, len(of_level), what)
     frame = kept.drop(columns="place").assign(dataset=rated.dataset, metric=name, signature=made_by)
     return schema.validate(frame, "scores", where=f"{path}, as table 'scores'")
 
 
-def _check_items(scores: pd.DataFrame, level: str, rated: Rated, path: Path) -> None:
-    """Refuse an item of a level that does not exist or is scored twice."""
-    kind, what = ("context", "response") if level == "turn" else ("dialogue", "dialogue")
-    known = rated.items(level)
-    seen: dict[tuple[str, ...], str] = {}
-    for place, item, system, output in scores[["place", "item_id", "system_id", "output"]].itertuples(index=False):
-        problem, expected = None, "each once"
-        if (item, system) not in known:
-            problem, expected = f"no such {what}", f"names of data set {rated.dataset!r}'s {what}s"
-        elif seen.setdefault((item, system, output), place) != place:
-            problem = f"output {output!r} was scored in {seen[item, system, output]} already"
-        if problem:
-            named = f"{kind} {item!r}, system {system!r}: {problem}"
-            raise SchemaError(named, where=f"{path}, {place}", expected=expected)
-
-
-def _report(name: str, scores: pd.DataFrame, level: str, rated: Rated) -> None:
-    """Log how much of a level is scored and rated, and what was left out."""
-    items = "responses" if level == "turn" else "dialogues"
-    of_references, empty = scores["system_id"].isin(rated.references), scores["value"].isna()
-    scored, left_out = set(_items(scores[~of_references & ~empty])), set(_items(scores[of_references]))
-    evaluated = sum(system not in rated.references for _, system in rated.items(level))
-    known = rated.rated_items(level)
-    counted = "" if known is None else f", {len(scored & known)} of them rated"
-    log.info(
-        "%s: scores of %d of the %d evaluated %s of %s%s; left out: %d %s of references, %d empty values",
-        name, len(scored), evaluated, items, rated.dataset, counted, len(left_out), items, int(empty.sum()),
-    )  # fmt: skip
-    if scored and known is not None and not scored & known:
-        log.warning("%s: none of the %d scored %s was rated as such", name, len(scored), items)
+def _check(scores: pd.DataFrame, items: pd.DataFrame, dataset: str, path: Path) -> None:
+    """Refuse a score that is no number, or of an item that does not exist, is scored twice, or is of the other level."""
+    known = pd.MultiIndex.from_frame(scores[_KEY]).isin(pd.MultiIndex.from_frame(items))
+    again = scores.duplicated([*_KEY, "output"])
+    if (wrong := ~known | again).any():
+        one = scores[wrong].iloc[0]
+        kind, what = ("context", "response") if one["level"] == "turn" else ("dialogue", "dialogue")
+        problem, expected = f"no such {what}", f"names of data set {dataset!r}'s {what}s"
+        if known[one.name]:
+            before = scores.merge(one[[*_KEY, "output"]].to_frame().T)["place"].iloc[0]
+            problem, expected = f"output {one['output']!r} was scored in {before} already", "each once"
+        named = f"{kind} {one['item_id']!r}, system {one['system_id']!r}: {problem}"
+        raise SchemaError(named, where=f"{path}, {one['place']}", expected=expected)
+    levels = scores.groupby("output")["level"].nunique()
+    if (levels > 1).any():
+        problem, expected = f"output {levels.idxmax()!r} is of turns and of dialogues", "one level for each output"
+        raise SchemaError(problem, where=str(path), expected=expected, hint="Name them apart in the column `output`")
 
 
 # The formats. Each returns one row a score; `place` is the item as messages name it ("item 3").
@@ -264,7 +243,7 @@ def _report(name: str, scores: pd.DataFrame, level: str, rated: Rated) -> None:
 def _finite(path: Path, scores: pd.DataFrame) -> pd.DataFrame:
     """Return scores as numbers, or NaN; refuse anything else."""
     for place, value in zip(scores["place"], scores["value"], strict=True):
-        if isinstance(value, bool) or not isinstance(value, Real) or math.isinf(value):
+        if isinstance(value, str | bool) or not np.isscalar(value) or np.isinf(value):
             raise SchemaError(f"the score is {value!r}", where=f"{path}, {place}", expected="a finite number")
     return scores.astype({"value": "float64"})
 
@@ -276,13 +255,13 @@ _KNOWN = (*_ITEMS, *_NEEDED, "dataset", "level", "metric", "output", "signature"
 
 
 def _table(path: Path, rated: Rated) -> pd.DataFrame:
-    """Read a JSONL, CSV or Parquet file with a row a score, such as ``comperdial score`` writes.
+    """Read a table with a row a score, such as ``comperdial score`` writes, in any form of :func:`read_file`.
 
     ``context_id`` names a turn, ``dialogue_id`` a dialogue, ``item_id`` either: what a column ``level`` says, or a turn
     without one. Other optional columns: ``output`` (default: ``score``), ``cut``, and ``dataset``, which must then be
     this data set. An empty value is a turn or a dialogue without a score. The name in a column ``metric`` is not used.
     """
-    content = check_columns(read_table(path), _KNOWN, path).reset_index(drop=True)
+    content = check_columns(read_file(path).frame, _KNOWN, path).reset_index(drop=True)
     items = [column for column in _ITEMS if column in content] or ["context_id"]
     if len(items) > 1:
         problem = f"columns {' and '.join(map(repr, items))}"
@@ -291,29 +270,31 @@ def _table(path: Path, rated: Rated) -> pd.DataFrame:
     if missing := [column for column in needed if column not in content]:
         expected = f"at least {', '.join(needed)}; dialogues are named by dialogue_id"
         raise SchemaError(f"no column {', '.join(map(repr, missing))}", where=str(path), expected=expected)
-    if path.suffix == ".csv":
-        content = schema.parse_cells(content, "scores", path)
     for column, known in (("dataset", (rated.dataset,)), ("level", _ITEMS[item])):
         for record, cell in enumerate(content.get(column, ()), start=1):
             if cell not in known:
+                problem = f"column {column!r} holds {cell!r}"
                 expected = " or ".join(map(repr, known)) + ", or no such column"
-                raise SchemaError(
-                    f"column {column!r} holds {cell!r}", where=f"{path}, record {record}", expected=expected
-                )
+                raise SchemaError(problem, where=f"{path}, record {record}", expected=expected)
     if "metric" in content and content["metric"].nunique() > 1:
         names = ", ".join(map(repr, content["metric"].unique()))
         raise SchemaError(f"column 'metric' holds {names}", where=str(path), expected="the scores of one metric a file")
-    cells = content["value"].astype(object)
     columns = {
         "place": "record " + (content.index + 1).astype(str),
         "level": content.get("level", _ITEMS[item][0]),
         "item_id": content[item].map(plain_name).map(str),
         "system_id": content["system_id"].map(plain_name).map(str),
         "output": content["output"].map(str) if "output" in content else "score",
-        "value": cells.where(cells.notna() & (cells != ""), math.nan),
-        "cut": content.get("cut", 0),
+        "value": _numbers(content["value"]),
+        "cut": _numbers(content["cut"]) if "cut" in content else 0,
     }
     return _finite(path, pd.DataFrame(columns, index=content.index))
+
+
+def _numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return what a column of numbers holds, as texts or not; NaN for an empty cell, and what is no number as it is."""
+    empty, numbers = cells.map(is_missing).astype(bool), pd.to_numeric(cells, errors="coerce")
+    return cells.astype(object).where(numbers.isna() & ~empty, numbers.astype(object))
 
 
 def _unieval(path: Path, rated: Rated) -> pd.DataFrame:
@@ -323,7 +304,7 @@ def _unieval(path: Path, rated: Rated) -> pd.DataFrame:
         for item in read_items(path, rated)
         for output, score in get(item.content, "predict_scores", dict, item.where).items()
     ]
-    columns = ["place", "level", "item_id", "system_id", "output", "value"]
+    columns = ["place", *_KEY, "output", "value"]
     return _finite(path, pd.DataFrame(rows, columns=columns, dtype=object).assign(cut=0))
 
 
@@ -361,20 +342,18 @@ def read_items(path: Path, rated: Rated) -> Iterator[Item]:
     rows = rated.responses[["context_id", "system_id", "response"]]
     for context_id, system, response in rows.itertuples(index=False, name=None):
         known.setdefault((histories[context_id], system, response.strip()), []).append(context_id)
-    for number, item in enumerate(items):
-        where = f"{path}, item {number}"
+    for place, item in enumerate(items):
+        where = f"{path}, item {place}"
         lines = _lines(get(item, "source", str, where))
         system, text = (get(item, field, str, where).strip() for field in ("system_id", "system_output"))
         fitting = known.get((lines, system, text), [])
         if len(fitting) != 1:
             count = f"{len(fitting)} responses" if fitting else "no response"
+            problem = f"{count} of {rated.dataset!r} by {system!r} with this dialogue and text: {shown(text)}"
             raise SchemaError(
-                f"{count} of {rated.dataset!r} by {system!r} with this dialogue and text: {shown(text)}",
-                where=where,
-                expected="exactly one",
-                hint=f"The dialogue ends in {shown(lines[-1])}",
+                problem, where=where, expected="exactly one", hint=f"The dialogue ends in {shown(lines[-1])}"
             )
-        yield Item(number, item, fitting[0], system, where)
+        yield Item(place, item, fitting[0], system, where)
 
 
 def _lines(dialogue: str) -> tuple[str, ...]:

@@ -46,9 +46,7 @@ def status(source: Source, path: Path) -> Literal["present", "missing", "altered
         return "unpinned"
     if not path.is_file():
         return "missing"
-    if path.stat().st_size != source.bytes or sha256(path) != source.sha256:
-        return "altered"
-    return "present"
+    return "present" if path.stat().st_size == source.bytes and sha256(path) == source.sha256 else "altered"
 
 
 def require(source: Source, raw: Path = RAW) -> Path:
@@ -64,12 +62,9 @@ def require(source: Source, raw: Path = RAW) -> Path:
     if state == "missing":
         fetch(source, path)
     elif state != "present":
-        raise SourceError(
-            f"source {source.name!r} is {state}",
-            where=str(path),
-            expected=f"sha256 {source.sha256}" if source.pinned else "a recorded sha256",
-            hint=f"Run `comperdial fetch {source.name}`",
-        )
+        expected = f"sha256 {source.sha256}" if source.pinned else "a recorded sha256"
+        hint = f"Run `comperdial fetch {source.name}`"
+        raise SourceError(f"source {source.name!r} is {state}", where=str(path), expected=expected, hint=hint)
     return path
 
 
@@ -98,9 +93,8 @@ def fetch(source: Source, target: Path, *, lock_file: Path | None = None) -> Sou
             _bring(source, source.url, target)
         return source
     if lock_file is None:
-        raise SourceError(
-            f"source {source.name!r} is not pinned yet", where=source.url, expected="its sha256 in the lock file"
-        )
+        problem = f"source {source.name!r} is not pinned yet"
+        raise SourceError(problem, where=source.url, expected="its sha256 in the lock file")
     import yaml
     from filelock import FileLock
 
@@ -110,48 +104,37 @@ def fetch(source: Source, target: Path, *, lock_file: Path | None = None) -> Sou
         commits = [pin["commit"] for pin in locked.values() if pin["repository"] == source.repository and pin["commit"]]
         url = source.url.replace(f"/{source.revision}/", f"/{commits[0]}/") if commits else source.url
         # The commit of a mirror's file is not known.
-        commit = _bring(source, url, target)
-        pin = {"commit": commit, "sha256": sha256(target), "bytes": target.stat().st_size}
+        pin = {"commit": _bring(source, url, target), "sha256": sha256(target), "bytes": target.stat().st_size}
         locked[source.name] = {"repository": source.repository, **pin}
         write_text(lock_file, _HEAD + yaml.safe_dump(locked, sort_keys=True))
-    log.info("%s: recorded sha256 %s (%d bytes, commit %s)", source.name, pin["sha256"], pin["bytes"], commit)
+    log.info("%s: recorded %s", source.name, ", ".join(f"{name} {value}" for name, value in pin.items()))
     return source.model_copy(update=pin)
 
 
 def _bring(source: Source, url: str, target: Path) -> str | None:
     """Bring a file to its place if its bytes are right; return the commit that the server names, if it does."""
-    origin, commit = _in_mirror(source), None
+    commit, mirror = None, os.environ.get(MIRROR_VARIABLE)
     with replacing(target) as temporary:
-        if origin:
-            shutil.copyfile(origin, temporary)
+        if mirror:
+            url = str(Path(mirror) / source.relative)
+            if not Path(url).is_file():
+                hint = f"Copy it from {source.url}, or unset {MIRROR_VARIABLE} to download it"
+                problem = f"the mirror has no source {source.name!r}"
+                raise SourceError(problem, where=url, expected="the file there", hint=hint)
+            shutil.copyfile(url, temporary)
         else:
             commit = _download(source, url, temporary)
             if source.member:
                 _unpack(source, temporary)
         if source.pinned and status(source, temporary) != "present":
+            hint = "The file upstream is not the one pinned in data/sources.yaml"
             raise SourceError(
                 f"source {source.name!r} has sha256 {sha256(temporary)} ({temporary.stat().st_size} bytes)",
-                where=str(origin or url),
+                where=url,
                 expected=f"sha256 {source.sha256} ({source.bytes} bytes)",
-                hint="The mirror's copy is altered or incomplete: copy it anew"
-                if origin
-                else "The file upstream is not the one pinned in data/sources.yaml",
+                hint="The mirror's copy is altered or incomplete: copy it anew" if mirror else hint,
             )
     return commit
-
-
-def _in_mirror(source: Source) -> Path | None:
-    """Return the path of a file in the mirror; None if ``COMPERDIAL_MIRROR`` names none."""
-    mirror = os.environ.get(MIRROR_VARIABLE)
-    origin = Path(mirror) / source.relative if mirror else None
-    if origin and not origin.is_file():
-        raise SourceError(
-            f"the mirror has no source {source.name!r}",
-            where=str(origin),
-            expected="the file there",
-            hint=f"Copy it from {source.url}, or unset {MIRROR_VARIABLE} to download it",
-        )
-    return origin
 
 
 def _unpack(source: Source, path: Path) -> None:
@@ -161,12 +144,9 @@ def _unpack(source: Source, path: Path) -> None:
             # No more than the file should have: a small archive can hold a huge one.
             content = member.read((source.bytes or _LIMIT) + 1)
     except (zipfile.BadZipFile, KeyError) as error:
-        raise SourceError(
-            f"source {source.name!r} is not in the archive",
-            where=source.url,
-            expected=f"a zip archive with {source.member}",
-            hint="The archive upstream is not the one that data/sources.yaml means",
-        ) from error
+        problem, expected = f"source {source.name!r} is not in the archive", f"a zip archive with {source.member}"
+        hint = "The archive upstream is not the one that data/sources.yaml means"
+        raise SourceError(problem, where=source.url, expected=expected, hint=hint) from error
     path.write_bytes(content)
 
 
@@ -194,12 +174,9 @@ def _download(source: Source, url: str, target: Path) -> str | None:
             pause = max(min(float(asked), 60) if asked.isdigit() else 0, 0.5 * 2 ** (attempt - 1))
             log.warning("%s: %s; trying again in %g s", source.name, reason, pause)
             time.sleep(pause)
+    hint = f"If the file moved, correct data/sources.yaml; without a network, set {MIRROR_VARIABLE} to a folder that holds "
     raise SourceError(
-        f"source {source.name!r}: {problem}",
-        where=url,
-        expected=expected,
-        hint="If the file moved, correct data/sources.yaml; without a network, set "
-        f"{MIRROR_VARIABLE} to a folder that holds {source.relative}",
+        f"source {source.name!r}: {problem}", where=url, expected=expected, hint=hint + str(source.relative)
     )
 
 
@@ -209,12 +186,12 @@ def _receive(source: Source, url: str, target: Path) -> str | None:
     from tqdm import tqdm
 
     most = source.bytes or _LIMIT
-    # Not compressed, so that sizes are those of the file.
-    headers = {"Accept-Encoding": "identity"}
     with requests.Session() as session, target.open("wb") as file:
         if url.startswith("https:"):
             # Else a redirect could lead to HTTP, where anyone on the way can put other bytes in.
             del session.adapters["http://"]
+        # Not compressed, so that sizes are those of the file.
+        headers = {"Accept-Encoding": "identity"}
         with session.get(url, headers=headers, stream=True, timeout=(10, 60)) as answer:
             if answer.status_code != requests.codes.ok:
                 raise requests.HTTPError(response=answer)
@@ -223,8 +200,7 @@ def _receive(source: Source, url: str, target: Path) -> str | None:
             with tqdm(total=size or None, unit="B", unit_scale=True, desc=source.name, disable=None) as bar:
                 # A body that is shorter than stated is an error of requests.
                 for chunk in answer.iter_content(1 << 18):
-                    file.write(chunk)
-                    bar.update(len(chunk))
+                    bar.update(file.write(chunk))
                     if max(size, file.tell()) > most:
                         break
             # Of a pinned file that is too large the checksum will be wrong.

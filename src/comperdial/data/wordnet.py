@@ -25,25 +25,32 @@ log = logging.getLogger(__name__)
 
 DEBIAN = Path("/usr/share/wordnet")
 PACKAGES = ("wordnet-base", "wordnet-sense-index")
+_CLASSES = ("noun", "verb", "adj", "adv")
 _FILES = (
-    *(f"{part}.{word_class}" for part in ("data", "index") for word_class in ("noun", "verb", "adj", "adv")),
-    *("index.sense", "cntlist.rev", "noun.exc", "verb.exc", "adj.exc", "adv.exc"),
+    *(f"{part}.{word_class}" for part in ("data", "index") for word_class in _CLASSES),
+    *(f"{word_class}.exc" for word_class in _CLASSES),
+    *("index.sense", "cntlist.rev"),
 )
 # Beside a WordNet that was set up: where it came from.
 _NOTE = "comperdial-wordnet.json"
-
-# WordNet's lexicographer files in order, by syntactic category: manual page lexnames(5WN). Debian ships only the page.
-_LEXNAMES = {
-    3: "adj.all adj.pert",
-    4: "adv.all",
-    1: "noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition noun.communication "
-    "noun.event noun.feeling noun.food noun.group noun.location noun.motive noun.object noun.person noun.phenomenon "
-    "noun.plant noun.possession noun.process noun.quantity noun.relation noun.shape noun.state noun.substance "
-    "noun.time",
-    2: "verb.body verb.change verb.cognition verb.communication verb.competition verb.consumption verb.contact "
-    "verb.creation verb.emotion verb.motion verb.perception verb.possession verb.social verb.stative verb.weather",
-}
-_LAST_LEXNAME = ("adj.ppl", 3)
+# WordNet's lexicographer files in order, each with its syntactic category: manual page lexnames(5WN), all that Debian has.
+_LEXNAMES = (
+    ("adj.all adj.pert", 3),
+    ("adv.all", 4),
+    (
+        "noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition noun.communication "
+        "noun.event noun.feeling noun.food noun.group noun.location noun.motive noun.object noun.person "
+        "noun.phenomenon noun.plant noun.possession noun.process noun.quantity noun.relation noun.shape noun.state "
+        "noun.substance noun.time",
+        1,
+    ),
+    (
+        "verb.body verb.change verb.cognition verb.communication verb.competition verb.consumption verb.contact "
+        "verb.creation verb.emotion verb.motion verb.perception verb.possession verb.social verb.stative verb.weather",
+        2,
+    ),
+    ("adj.ppl", 3),
+)
 
 
 @dataclass(frozen=True)
@@ -58,9 +65,8 @@ class WordNet:
 def roots() -> list[Path]:
     """Return nltk's data roots in its own order, without the second that importing nltk takes (a test compares)."""
     given = [Path(p) for p in os.environ.get("NLTK_DATA", "").split(os.pathsep) if p]
-    prefix = Path(sys.prefix)
+    prefix, home = Path(sys.prefix), Path("~/nltk_data").expanduser()
     system = [Path(base, "nltk_data") for base in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")]
-    home = Path("~/nltk_data").expanduser()
     return [*given, home, prefix / "nltk_data", prefix / "share/nltk_data", prefix / "lib/nltk_data", *system]
 
 
@@ -93,23 +99,19 @@ def locate() -> WordNet | None:
 def require(version: str) -> WordNet:
     """Return the WordNet at hand if it has the wanted version, else raise :class:`MissingResourceError`."""
     corpus = locate()
-    if corpus is None:
-        hint = "Run `comperdial wordnet` to set it up, or take the metric out of params.yaml"
-        raise MissingResourceError("WordNet is not on this machine", expected=f"WordNet {version}", hint=hint)
-    if corpus.version != version:
-        raise MissingResourceError(
-            f"this is WordNet {corpus.version}",
-            where=corpus.path,
-            expected=f"WordNet {version}",
-            hint="Set the metric's option `wordnet`, or put the other version first in nltk's data path",
-        )
-    return corpus
+    if corpus and corpus.version == version:
+        return corpus
+    problem, hint = "WordNet is not on this machine", "Run `comperdial wordnet`, or take the metric out of params.yaml"
+    if corpus:
+        problem = f"this is WordNet {corpus.version}"
+        hint = "Set the metric's option `wordnet`, or put the other version first in nltk's data path"
+    where = corpus.path if corpus else None
+    raise MissingResourceError(problem, where=where, expected=f"WordNet {version}", hint=hint)
 
 
 def lexnames() -> str:
     """Return the text of the ``lexnames`` file that nltk wants: number, name and syntactic category, 45 lines."""
-    pairs = [(name, category) for category, names in _LEXNAMES.items() for name in names.split()]
-    pairs.append(_LAST_LEXNAME)
+    pairs = [(name, category) for names, category in _LEXNAMES for name in names.split()]
     return "".join(f"{number:02d}\t{name}\t{category}\n" for number, (name, category) in enumerate(pairs))
 
 
@@ -121,13 +123,15 @@ def set_up() -> WordNet:
     MissingResourceError
         When every way fails; says how each of them did.
     """
+    if corpus := locate():
+        return corpus
+    ways = {
+        "nltk download": _from_nltk,
+        f"Debian's files in {DEBIAN}": lambda: _copy_from(DEBIAN),
+        f"Debian's packages {' and '.join(PACKAGES)}": _from_debian_packages,
+    }
     failures = []
-    for name, bring in (
-        ("", lambda: None),
-        ("nltk download", _from_nltk),
-        (f"Debian's files in {DEBIAN}", lambda: _copy_from(DEBIAN)),
-        ("Debian's packages " + " and ".join(PACKAGES), _from_debian_packages),
-    ):
+    for name, bring in ways.items():
         problem = "brought no WordNet"
         try:
             bring()
@@ -136,15 +140,14 @@ def set_up() -> WordNet:
         except (OSError, subprocess.TimeoutExpired) as error:
             problem = str(error)
         if corpus := locate():
-            if name:
-                place = Path(corpus.path)
-                write_json(place.parent / _NOTE, {"name": place.name, "source": name, "version": corpus.version})
-            return replace(corpus, source=name or corpus.source)
-        failures += [f"{name}: {problem}"] if name else []
+            place = Path(corpus.path)
+            write_json(place.parent / _NOTE, {"name": place.name, "source": name, "version": corpus.version})
+            return replace(corpus, source=name)
+        failures.append(f"{name}: {problem}")
     raise MissingResourceError(
-        "WordNet is not on this machine and could not be fetched (" + "; ".join(failures) + ")",
+        f"WordNet is not on this machine and could not be fetched ({'; '.join(failures)})",
         expected="nltk's corpora/wordnet under one of " + ", ".join(map(str, roots()[:3])),
-        hint="Copy it there, or install Debian's " + " and ".join(PACKAGES) + " and run `comperdial wordnet` again",
+        hint=f"Copy it there, or install Debian's {' and '.join(PACKAGES)} and run `comperdial wordnet` again",
     )
 
 
@@ -185,14 +188,11 @@ def _from_debian_packages() -> None:
         def run(*command: str) -> None:
             subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=300)  # noqa: S603
 
-        try:
-            run(apt, "-q", "download", *PACKAGES)
-        except subprocess.CalledProcessError:
-            # Package lists may be absent or old: fetch private ones, which needs no root.
-            (folder / "lists" / "partial").mkdir(parents=True)
-            private = ("-o", f"Dir::State::Lists={folder / 'lists'}")
-            run(apt, "-q", *private, "update")
-            run(apt, "-q", "download", *PACKAGES, *private)
+        # Package lists may be absent or old: fetch private ones, which needs no root.
+        (folder / "lists" / "partial").mkdir(parents=True)
+        private = ("-o", f"Dir::State::Lists={folder / 'lists'}")
+        run(apt, "-q", *private, "update")
+        run(apt, "-q", "download", *PACKAGES, *private)
         for package in folder.glob("*.deb"):
             run(dpkg, "-x", str(package), str(folder / "unpacked"))
         _copy_from(folder / "unpacked" / DEBIAN.relative_to("/"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,10 @@ from comperdial import schema
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import check_columns, read_json
 from comperdial.core.names import plain_name
-from comperdial.data.own_files import is_missing, number, read_columns
+from comperdial.data.columns import NAMES, plain
+from comperdial.data.files import File, read_file
+from comperdial.data.logs import Log
+from comperdial.data.own_files import is_missing, number
 from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
 
 log = logging.getLogger(__name__)
@@ -39,7 +44,7 @@ def read_ratings(
     highest rating possible; default: the range of the ratings, with a warning). An empty rating is none.
     """
     path = Path(path)
-    frame = _records(path, "ratings", "rating")
+    frame = _records(_named(read_file(path).frame, _KNOWN["ratings"]), path, "ratings", "rating")
     low, high = scale or (frame["rating"].min(), frame["rating"].max())
     key = [name for name in schema.table("ratings").key if name in frame]
     if "annotator_id" not in frame and frame.duplicated(key).any():
@@ -63,11 +68,13 @@ def read_ratings_of(paths: Sequence[str | Path], *, dataset: str | None = None) 
 
 
 def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.DataFrame:
-    """Read and join scores: tables ``scores``, or files of any program with at least ``context_id, system_id, value``.
+    """Read and join scores: tables ``scores``, or files of any program.
 
-    For ``context_id`` there may be ``dialogue_id``, or ``item_id`` with or without ``level``. What such a file leaves out is
-    filled in: its name as ``metric``, ``score`` as ``output``. An empty value is no score. ``unnamed`` says that the data set
-    may be left out too, and is then :data:`UNNAMED`.
+    Such a file has ``context_id`` and ``system_id`` (also under other names in use, such as ``id`` and ``model``), and one
+    ``value`` a row or one column of numbers a metric; or it is a log of an evaluation tool (:mod:`comperdial.data.logs`). For
+    ``context_id`` there may be ``dialogue_id``, or ``item_id`` with or without ``level``. What a file leaves out is filled
+    in: its name as ``metric``, ``score`` as ``output``. An empty value is no score. ``unnamed`` says that the data set may be
+    left out too, and is then :data:`UNNAMED`.
 
     Raises
     ------
@@ -99,15 +106,84 @@ def _read_scores(path: Path, *, unnamed: bool) -> pd.DataFrame:
         and {*schema.table("scores").columns} <= {*schema.column_names(path)}
     ):
         return schema.read(path, "scores")
-    frame = _records(path, "scores", "value", () if unnamed else ("dataset",))
     defaults = {"dataset": UNNAMED, "metric": path.stem, "output": "score", "cut": 0, "signature": _ELSEWHERE}
-    return _completed(frame, "scores", path, defaults)
+    file = read_file(path)
+    if file.log is not None:
+        frame = _of_log(file, file.log)
+        if not unnamed:
+            frame["dataset"] = path.stem
+    else:
+        frame = _wide_to_long(_named(file.frame, _KNOWN["scores"]), path)
+    return _completed(
+        _records(frame, path, "scores", "value", () if unnamed else ("dataset",)), "scores", path, defaults
+    )
 
 
-def _records(path: Path, table: str, value: str, needed: Sequence[str] = ()) -> pd.DataFrame:
-    """Read the records of a file that have a value, with our names of columns, ``level`` and ``item_id``."""
-    known = [*schema.table(table).columns, *_ITEMS]
-    frame = check_columns(read_columns(path, known, ["system_id", value, *needed]), known, path)
+def _of_log(file: File, made: Log) -> pd.DataFrame:
+    """Return the scores of an evaluation tool's log, each with who gave it."""
+    for note in file.notes:
+        log.info("%s", note)
+    rows = []
+    for record in made.records:
+        for name, value in record["scores"].items():
+            metric, _, output = name.partition(":")
+            signature = f"{made.tool}|judge:{made.judges[name]}" if name in made.judges else made.tool
+            about = {"metric": metric, "output": output or "score", "value": value, "signature": signature}
+            rows.append({name: record[name] for name in ("context_id", "system_id")} | about)
+    return pd.DataFrame(rows, columns=["context_id", "system_id", "metric", "output", "value", "signature"])
+
+
+def _wide_to_long(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Make one row a score of a file with a column for each metric; a file with a column of values stays as it is."""
+    others = [name for name in frame.columns if name not in _KNOWN["scores"]]
+    names = [name for name in others if not _NO_SCORE.search(plain(name)) and _are_numbers(frame[name])]
+    # Without items and systems there is no telling scores from other numbers.
+    if "value" in frame or not names or "system_id" not in frame or not {*_ITEMS} & {*frame}:
+        return frame
+    if names == ["score"] or ("metric" in frame and len(names) == 1):
+        return frame.rename(columns={names[0]: "value"})
+    if "metric" in frame or difflib.get_close_matches("value", names, 1, 0.8):
+        return frame
+    log.info("%s: one metric a column: %s", path, ", ".join(names))
+    frame = frame.assign(**{name: numbers(frame[name], str(path), name) for name in names})
+    return frame.melt([name for name in frame.columns if name in _KNOWN["scores"]], names, "metric")
+
+
+_NO_SCORE = re.compile(r"^$|^unnamed|(?:^|_)(?:ids?|idx|index|turn|row|seed|epoch|fold|time|seconds|timestamp)(?:_|$)")
+
+
+def _are_numbers(cells: pd.Series) -> bool:
+    values = [number(cell) for cell in cells]
+    return 0 < 2 * sum(isinstance(value, float) for value in values) >= sum(value is not None for value in values)
+
+
+_KNOWN = {name: (*schema.table(name).columns, *_ITEMS) for name in ("scores", "ratings", "contexts")}
+
+
+def _named(frame: pd.DataFrame, known: Sequence[str]) -> pd.DataFrame:
+    """Give a file's columns our names, by other names in use for them."""
+    names: dict[str, str] = {}
+    written = {str(name): plain(str(name)) for name in frame.columns}
+    frame = frame.set_axis([*written], axis=1)
+    has_item = {*_ITEMS} & {*written.values()}
+    for ours in known:
+        if ours in frame or (ours in _ITEMS and has_item and ours not in written.values()):
+            continue
+        aliases = [ours, *_ALIASES.get(ours, NAMES.get(ours, ()))]
+        there = [name for alias in aliases for name in frame if written[name] == alias and name not in names]
+        if there and there[0] not in known:
+            names[there[0]] = ours
+    return frame.rename(columns=names)
+
+
+# What `dialogue_id` and such are not called: a file of scores has few columns, and these would be another one's.
+_ALIASES: Mapping[str, tuple[str, ...]] = {"source": (), "value": (), "output": (), "dimension": (), "item_id": ()}
+
+
+def _records(frame: pd.DataFrame, path: Path, table: str, value: str, needed: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the records of a file that have a value, with our names of columns, ``level`` and ``item_id``."""
+    known = _KNOWN[table]
+    frame = check_columns(_needed(frame, path, ["system_id", value, *needed]), known, path)
     items = [name for name in _ITEMS if name in frame]
     if len(items) != 1 and items != ["context_id", "dialogue_id"]:
         raise SchemaError(
@@ -126,6 +202,17 @@ def _records(path: Path, table: str, value: str, needed: Sequence[str] = ()) -> 
     if lost := len(frame) - len(kept):
         log.info("%s: %d of %d records have no %s", path, lost, len(frame), value)
     return kept
+
+
+def _needed(frame: pd.DataFrame, path: Path, needed: Sequence[str]) -> pd.DataFrame:
+    if missing := [name for name in needed if name not in frame]:
+        raise SchemaError(
+            f"no column {', '.join(map(repr, missing))}",
+            where=str(path),
+            expected=f"at least {', '.join(needed)}",
+            hint=f"It has: {', '.join(frame.columns) or '(none)'}",
+        )
+    return frame
 
 
 def numbers(cells: pd.Series, where: str, column: str) -> pd.Series:
@@ -158,7 +245,7 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
     """
     path = Path(path)
     names, known = ["dataset", "context_id", "dialogue_id"], schema.table("contexts").columns
-    frame = check_columns(read_columns(path, known, names[1:]), known, path)
+    frame = check_columns(_needed(_named(read_file(path).frame, known), path, names[1:]), known, path)
     frame = _filled(frame, "dataset", dataset or path.stem)[[*names, *(["turn"] if "turn" in frame else [])]]
     frame[names] = frame[names].map(lambda cell: str(plain_name(cell)))
     if len(twice := frame.loc[frame.duplicated(names[:2]), "context_id"]):

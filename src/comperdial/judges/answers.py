@@ -68,9 +68,7 @@ class AnswerFile:
     def _connect(self, name: str) -> None:
         try:
             self._database = sqlite3.connect(name, timeout=60)
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = FULL")
-            self._database.executescript(_SCHEMA)
+            self._database.executescript(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; {_SCHEMA}")
             self._count_spent()
         except sqlite3.Error as error:
             problem = f"cannot be used ({error})"
@@ -92,23 +90,17 @@ class AnswerFile:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Open the file for new answers: one process at a time may do that.
-
-        Raises
-        ------
-        JudgeError
-            When another process asks.
-        """
+        """Open the file for new answers; JudgeError if another process does, since one at a time may."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(f"{self.path}.lock")
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise JudgeError(
+            problem, hint = (
                 "another process is asking for answers and keeps them here",
-                where=str(self.path),
-                hint="Wait for it, or name another file by --answers",
-            ) from None
+                "Wait for it, or name another file",
+            )
+            raise JudgeError(problem, where=str(self.path), hint=f"{hint} by --answers") from None
         with lock:
             self._database.close()
             self._connect(str(self.path))
@@ -139,7 +131,7 @@ class AnswerFile:
     def _exported(self) -> list[tuple[dict[str, Row], set[tuple[str, str]]]]:
         return [_read_once(file, file.stat().st_mtime_ns) for file in sorted(self.path.parent.glob("*.parquet"))]
 
-    # --- a call: reserve, then keep or release -----------------------------------------------------------------------
+    # A call: reserve, then keep or release
 
     def reserve(self, key: str, worst: float) -> int | None:
         """Set aside what a call may cost at worst; return the number of the charge, None of a free call."""
@@ -183,7 +175,7 @@ class AnswerFile:
         self._commit = None
         self._database.commit()
 
-    # --- other files ---------------------------------------------------------------------------------------------------
+    # Other files
 
     def export(self, path: Path, *, texts: bool = False, dataset: str | None = None) -> int:
         """Write answers to a Parquet file, beside those that it has already; return how many it has then.

@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from tqdm import tqdm
 
 from comperdial.core.errors import ComperdialError, ConfigError
 from comperdial.core.terminal import money
 from comperdial.judges.answers import AnswerFile
-from comperdial.judges.prices import FREE, find_price, is_impossible, least_input, most_output
+from comperdial.judges.prices import is_impossible, least_input, most_output
 from comperdial.judges.requests import (
     REFUSED,
     Answer,
@@ -77,13 +76,15 @@ class _Stopped(Exception):
     """The run has stopped; the report says why."""
 
 
-class Asker:
-    """Asks the service of a task, and keeps what it answers.
+def ask(
+    task: Task, answers: AnswerFile, readable: Callable[[Answer], bool], judgements: Sequence[Sequence[Request]]
+) -> Report:
+    """Ask the requests of each judgement until an answer is readable; many judgements at a time.
 
     Parameters
     ----------
     answers
-        Open for asking.
+        Open for asking; keeps what is answered.
     readable
         Says whether an answer has a rating.
 
@@ -91,20 +92,32 @@ class Asker:
     ------
     ConfigError
         When a paid judge has no price, or no limit of an answer's length.
+    InterruptedRunError
+        After Ctrl-C or SIGTERM.
+    JudgeError
+        When requests have no answer in the end; what came is kept.
     """
+    if task.service.paid and most_output(task.judge.parameters) is None:
+        raise ConfigError(
+            "the length of answers has no limit, so that no budget can be kept",
+            where=task.judge.name,
+            expected="`max_tokens` or `max_completion_tokens` among the judge's parameters",
+        )
+    run = _Run(task, answers, readable)
+    try:
+        asyncio.run(run.ask(judgements))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        hint = "All answers so far were kept: run it again to go on"
+        raise InterruptedRunError("interrupted", hint=hint) from None
+    run.report.check(task.name)
+    return run.report
 
+
+class _Run:
     def __init__(self, task: Task, answers: AnswerFile, readable: Callable[[Answer], bool]) -> None:
         self.report = Report()
         self._task, self._service, self._answers, self._readable = task, task.service, answers, readable
-        self._price = FREE
-        if task.service.paid:
-            if most_output(task.judge.parameters) is None:
-                raise ConfigError(
-                    "the length of answers has no limit, so that no budget can be kept",
-                    where=task.judge.name,
-                    expected="`max_tokens` or `max_completion_tokens` among the judge's parameters",
-                )
-            self._price = find_price(task.judging.prices, task.judge.model or "")
+        self._price = task.price
         self._slots = asyncio.Semaphore(task.judge.concurrency or task.service.concurrency)
         self._gap = 60 / task.judge.requests_per_minute if task.judge.requests_per_minute else 0.0
         self._next = 0.0  # when the next call may be sent
@@ -112,28 +125,11 @@ class Asker:
         self._refused: list[Sequence[Request]] | None = []
         self._answers_before = answers.has(answers.dataset, task.family)
         self._under_way = self._failed_in_a_row = self._unreadable_in_a_row = 0
-        self._stopping = asyncio.Event()
-        self._settled = asyncio.Event()
+        self._stopping, self._settled = asyncio.Event(), asyncio.Event()
+        identity = self._service.identity()
+        self._sent = {name: value for name, value in task.parameters.items() if name not in identity}
 
-    def run(self, judgements: Sequence[Sequence[Request]]) -> Report:
-        """Ask the requests of each judgement until an answer has a rating; many judgements at a time.
-
-        Raises
-        ------
-        InterruptedRunError
-            After Ctrl-C or SIGTERM.
-        JudgeError
-            When requests have no answer in the end; what came is kept.
-        """
-        try:
-            asyncio.run(self._run(judgements))
-        except (KeyboardInterrupt, asyncio.CancelledError):
-            hint = "All answers so far were kept: run it again to go on"
-            raise InterruptedRunError("interrupted", hint=hint) from None
-        self.report.check(self._task.name)
-        return self.report
-
-    async def _run(self, judgements: Sequence[Sequence[Request]]) -> None:
+    async def ask(self, judgements: Sequence[Sequence[Request]]) -> None:
         start = time.monotonic()
         if task := asyncio.current_task():
             with suppress(RuntimeError):  # outside of the main thread
@@ -161,14 +157,11 @@ class Asker:
         try:
             for number, request in enumerate(requests):
                 try:
-                    if (answer := await self._ask(request)) is None:
-                        break
+                    answer = await self._answer(request)
                 except RefusedError as error:
                     await self._note_refusal(requests[number:], str(error))
                     break
-                readable = self._readable(answer)
-                self._note_readable(readable=readable)
-                if readable:
+                if answer is None or self._has_rating(answer):
                     break
         except ComperdialError as error:
             self._stop(error)
@@ -177,7 +170,7 @@ class Asker:
         finally:
             self._slots.release()
 
-    async def _ask(self, request: Request) -> Answer | None:
+    async def _answer(self, request: Request) -> Answer | None:
         """Have a request answered and kept; None if it failed."""
         attempts = self._task.judge.attempts or ATTEMPTS
         for attempt in range(attempts):
@@ -197,7 +190,10 @@ class Asker:
         start = max(self._next, now)
         self._next = start + self._gap
         await self._sleep(start - now)
-        chat, sent = request.chat, self._sent(request)
+        chat, sent = request.chat, dict(self._sent)
+        if isinstance(seed := sent.get("seed"), int) and seed >= 0:
+            # Each sample has its own seed, or all would be one answer.
+            sent["seed"] = seed + request.sample
         worst = self._price.at_worst(chat, sent)
         charge = await self._reserve(request, worst)
         answer: Answer | None = None
@@ -234,16 +230,6 @@ class Asker:
             self._stop(JudgeError(f"{problem}, more than there can be", expected="usage that can be priced"))
         return answer
 
-    def _sent(self, request: Request) -> dict[str, Any]:
-        """Return the parameters that are sent with a request."""
-        identity = self._service.identity()
-        parameters = {name: value for name, value in self._task.parameters.items() if name not in identity}
-        seed = parameters.get("seed")
-        if isinstance(seed, int) and seed >= 0:
-            # Each sample has its own seed, or all would be one answer.
-            parameters["seed"] = seed + request.sample
-        return parameters
-
     async def _reserve(self, request: Request, worst: float) -> int | None:
         """Set aside the most that a call can cost, once the budget has room for it."""
         budget = self._task.judging.budget
@@ -258,7 +244,7 @@ class Asker:
         self._under_way += 1
         return self._answers.reserve(request.key, worst)
 
-    # --- conclusions from what came ------------------------------------------------------------------------------------
+    # What follows from what came
 
     async def _note_refusal(self, requests: Sequence[Request], problem: str) -> None:
         """Ask again at the end of the run; what is refused then is kept as refused."""
@@ -285,7 +271,8 @@ class Asker:
         if self._failed_in_a_row >= _HOPELESS:
             self._stop(JudgeError(f"{_HOPELESS} failures in a row and no answer between them, the last: {problem}"))
 
-    def _note_readable(self, *, readable: bool) -> None:
+    def _has_rating(self, answer: Answer) -> bool:
+        readable = self._readable(answer)
         self._unreadable_in_a_row = 0 if readable else self._unreadable_in_a_row + 1
         if self._unreadable_in_a_row >= _HOPELESS and self._service.remote:
             self._stop(
@@ -295,6 +282,7 @@ class Asker:
                     hint="They are in the file of answers; ask for them again with --ask-again",
                 )
             )
+        return readable
 
     def _check_length(self, answer: Answer, chat: Sequence[Message]) -> None:
         """Warn of a server that reads less of a prompt than there is."""
@@ -304,7 +292,7 @@ class Asker:
         if not self.report.shortened:
             log.warning(
                 "the server counts %d tokens of a prompt that has %d or more: it may have cut it. Give it a longer "
-                "context (Ollama: OLLAMA_CONTEXT_LENGTH)",
+                "context (docs/judge-servers.md)",
                 *(read, least),
             )
         self.report.shortened += 1

@@ -1,9 +1,9 @@
-"""What is judged: the responses of a data set turn by turn or its dialogues whole, or a file's responses, each as a chat."""
+"""What is judged: the responses of a data set turn by turn, or its dialogues whole, each as a chat."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ from comperdial.core.errors import SchemaError
 from comperdial.judges.prompting import Prompt, fact_lines, history_lines
 from comperdial.judges.requests import canonical
 from comperdial.judges.tasks import Task, slug
-from comperdial.metrics.score_files import read_records
 
+COLUMN = "column "
+"""What a field of a user's template begins with that is a column of the user's file."""
 Names = tuple[str, str, str]
 """Data set, item (a context or a dialogue) and system."""
 
@@ -43,56 +44,17 @@ def items_of(task: Task, folder: Path, turns: pd.DataFrame | None = None) -> lis
     rows = responses.merge(tables["contexts"], on=["dataset", "context_id"], how="left", validate="many_to_one")
     if len(unknown := rows[rows["dialogue_id"].isna()]):
         raise SchemaError(f"no context {unknown['context_id'].iloc[0]!r}", where=str(folder / "contexts.parquet"))
-    if turns is None:
-        make = _dialogues if task.variant.level == "dialogue" else _responses
-        return _sample(make(rows, task.prompt), task.judge.items)
-    counts: dict[Any, int] = tables["contexts"].groupby("dialogue_id")["turn"].nunique().to_dict()
-    return list(
-        _rated_dialogues(rows, task.prompt, _turn_scores(turns, slug(task.turn_task.variant.form.main)), counts)
-    )
-
-
-def file_items(task: Task, path: Path) -> list[Item]:
-    """Return the responses of a JSONL, CSV or Parquet file as items of a task.
-
-    Its columns are those of :func:`comperdial.metrics.score_files.read_records`. A history of plain texts is by two speakers
-    who take turns: the last utterance before the response is A's, the one before that B's. The file's column ``dataset``,
-    or else its name, names the data set.
-
-    Raises
-    ------
-    SchemaError
-        When the file breaks a rule, lacks a column that the prompt needs, or names several data sets.
-    """
-    records = read_records(path)
-    # Texts are checked in columns that the prompt does not use too: the same file is valid for all variants.
-    batch = records.batch()
-    for number, history in enumerate(batch.histories, start=1):
-        for utterance in history:
-            if not str(utterance.get("speaker") or "").strip():
-                problem = f"one of its history is {utterance!r}"
-                raise SchemaError(problem, where=f"{path}, record {number}", expected="a text, or {speaker, text}")
-    # Without facts the prompt says that there are none; without these two a whole file is more likely a mistake.
-    needed = {"history": ("history", records.histories), "reference": ("references", records.references)}
-    for field, (column, values) in needed.items():
-        if field in task.prompt.fields and values is None:
-            expected = f"one: the prompt {task.prompt.name} shows the {field}"
-            raise SchemaError(f"no column {column!r}", where=str(path), expected=expected)
-    names = list(records.responses["dataset"].unique())
-    if len(names) > 1:
-        problem = f"{len(names)} data sets, among them {names[0]!r} and {names[1]!r}"
-        raise SchemaError(problem, where=f"{path}, column 'dataset'", expected="one")
-    lists = {"history": batch.histories, "references": batch.references, "facts": batch.facts}
-    rows = records.responses.assign(**{name: pd.Series(list(values)) for name, values in lists.items()})
-    return list(_responses(rows, task.prompt))
-
-
-def _sample(items: Iterable[Item], count: int | None) -> list[Item]:
-    """Return so many of the items that have what the prompt needs; all items if ``count`` is None."""
-    if count is None:
-        return list(items)
+    if turns is not None:
+        counts: dict[Any, int] = tables["contexts"].groupby("dialogue_id")["turn"].nunique().to_dict()
+        scores = _turn_scores(turns, slug(task.turn_task.variant.form.main))
+        return list(_rated_dialogues(rows, task.prompt, scores, counts))
+    items = list(_dialogues(rows, task.prompt) if task.variant.level == "dialogue" else responses_of(rows, task.prompt))
+    if task.judge.items is None:
+        return items
     known = [item for item in items if item.messages is not None]
-    return [known[place] for place in sampled([f"{item.item_id}\0{item.system_id}" for item in known], count)]
+    return [
+        known[place] for place in sampled([f"{item.item_id}\0{item.system_id}" for item in known], task.judge.items)
+    ]
 
 
 def sampled(names: Sequence[str], count: int | None) -> list[int]:
@@ -109,10 +71,15 @@ def message(text: str) -> str:
     return canonical([{"role": "user", "content": text}])
 
 
-def _responses(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
-    """Yield the item of each response; of several references the prompt is given the first."""
+def responses_of(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
+    """Yield the item of each response; of several references the prompt is given the first.
+
+    ``rows`` has the columns ``dataset``, ``context_id``, ``system_id``, ``response``, ``history`` (utterances),
+    ``references``, ``facts``, and those that the prompt names with :data:`COLUMN`.
+    """
     columns = ["dataset", "context_id", "system_id", "response", "history", "references", "facts"]
-    for dataset, context, system, response, history, references, facts in rows[columns].itertuples(
+    others = sorted(field for field in prompt.fields if field.startswith(COLUMN))
+    for dataset, context, system, response, history, references, facts, *cells in rows[columns + others].itertuples(
         index=False, name=None
     ):
         names = (dataset, context, system)
@@ -121,6 +88,7 @@ def _responses(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
             continue
         values = {"response": response, "history": history_lines(history), "fact": fact_lines(facts)}
         values["reference"] = references[0] if len(references) else ""
+        values |= zip(others, map(str, cells), strict=True)
         yield Item(*names, message(prompt.render(values)))
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import ComperdialError
+from comperdial.core.errors import ComperdialError, ConfigError
+from comperdial.core.terminal import money
 from comperdial.judges.answers import AnswerFile
-from comperdial.judges.asking import Asker, Report
+from comperdial.judges.asking import Report, ask
 from comperdial.judges.items import Item, items_of
 from comperdial.judges.parsing import Parsed, parse, without_thoughts
-from comperdial.judges.prices import most_output
+from comperdial.judges.prices import estimate_input, most_output
 from comperdial.judges.probabilities import expected_value
 from comperdial.judges.requests import CUT, Answer, MissingAnswersError, Request
 from comperdial.judges.tasks import Task, slug
@@ -29,6 +30,8 @@ OUTSIDE = "outside"
 _MOST_OUTSIDE = 0.5
 # Characters of an answer's key in a table: enough to find it.
 _KEY = 10
+# Tokens that a rating takes in an answer, and that a rationale takes: estimates.
+_A_RATING, _A_RATIONALE = 6, 60
 
 
 @dataclass(frozen=True)
@@ -61,20 +64,20 @@ class Judgements:
                 break
         return Judgement(given, parsed, requests[len(given) - 1].key)
 
-    def missing(self, items: Iterable[Item], *, ask_again: bool = False) -> Iterator[Sequence[Request]]:
-        """Yield for each judgement what is to be asked until there is a rating; nothing if it has ended.
+    def missing(self, items: Iterable[Item], *, ask_again: bool = False) -> list[Sequence[Request]]:
+        """Return for each judgement that has not ended what is to be asked until there is a rating.
 
         ``ask_again`` asks again for what ended without a rating. What several systems answered alike is asked once.
         """
-        seen: set[tuple[str, int]] = set()
+        seen: dict[tuple[str, int], Sequence[Request]] = {}
         for item in items:
             for index in range(self.task.samples if item.messages is not None else 0):
                 chat = (str(item.messages), index)
-                known = self.get(*chat)
-                ended = not known.left and known.parsed.failure
-                left = self._requests(*chat) if ask_again and ended else known.left
-                yield [] if chat in seen else left
-                seen.add(chat)
+                if chat not in seen:
+                    known = self.get(*chat)
+                    again = ask_again and not known.left and known.parsed.failure
+                    seen[chat] = self._requests(*chat) if again else known.left
+        return [requests for requests in seen.values() if requests]
 
     def read(self, answer: Answer) -> Parsed:
         """Return what an answer says."""
@@ -146,11 +149,10 @@ def judge_items(task: Task, items: Sequence[Item], *, dataset: str, ask_again: b
     """
     with AnswerFile(task.judging.ledger, dataset) as answers:
         judgements, report = Judgements(task, answers), None
-        missing = list(filter(None, judgements.missing(items, ask_again=ask_again)))
+        missing = judgements.missing(items, ask_again=ask_again)
         if missing and not task.why_not_asked:
             with answers.asking():
-                asker = Asker(task, answers, lambda answer: judgements.read(answer).failure is None)
-                report = asker.run(missing)
+                report = ask(task, answers, lambda answer: judgements.read(answer).failure is None, missing)
         return replace(_tables(judgements, items), report=report)
 
 
@@ -159,14 +161,51 @@ def judge_tables(task: Task, folder: Path, *, dataset: str, ask_again: bool = Fa
 
     A task at dialogue level is given the scores of its turns that the answers give.
     """
-    turns = turn_scores(task, folder, dataset) if task.variant.turns else None
-    return judge_items(task, items_of(task, folder, turns), dataset=dataset, ask_again=ask_again)
+    return judge_items(task, table_items(task, folder, dataset), dataset=dataset, ask_again=ask_again)
 
 
-def turn_scores(task: Task, folder: Path, dataset: str) -> pd.DataFrame:
-    """Return the scores of the turns that a task is given, from the answers that there are."""
+def table_items(task: Task, folder: Path, dataset: str) -> list[Item]:
+    """Return what a task judges of a data set; MissingAnswersError if it is judged after turns that have no scores yet."""
+    if not task.variant.turns:
+        return items_of(task, folder)
     with AnswerFile(task.judging.ledger, dataset) as answers:
-        return _tables(Judgements(task.turn_task, answers), items_of(task.turn_task, folder)).scores
+        turns = _tables(Judgements(task.turn_task, answers), items_of(task.turn_task, folder))
+    return items_of(task, folder, turns.scores)
+
+
+class Estimate(NamedTuple):
+    """What a task has no answer to yet, and what asking would cost; fresh samples for what cannot be read come on top."""
+
+    requests: int
+    read: int = 0  # tokens
+    written: int = 0
+    cost: float = 0.0  # US dollars
+    worst: float = 0.0  # what the budget sets aside: a token a byte, answers as long as they may be
+    unpriced: str | None = None  # why the cost is not known
+    free: bool = True
+
+    def __str__(self) -> str:
+        text = f"{self.requests:,} requests, about {self.read:,} tokens in and {self.written:,} out"
+        if self.free or self.unpriced:
+            return f"{text}, {self.unpriced or 'free'}"
+        return f"{text}: {money(self.cost)}, at most {money(self.worst)}"
+
+
+def estimate(task: Task, items: Iterable[Item], *, dataset: str, ask_again: bool = False) -> Estimate:
+    """Count and price the requests of a task that have no answer yet; asks nothing."""
+    with AnswerFile(task.judging.ledger, dataset) as answers:
+        missing = Judgements(task, answers).missing(items, ask_again=ask_again)
+    chats = [requests[0].chat for requests in missing]
+    read = sum(map(estimate_input, chats))
+    written = (1 + _A_RATING * len(task.variant.form.dimensions) + _A_RATIONALE * task.explain) * len(chats)
+    if not task.service.paid:
+        return Estimate(len(chats), read, written)
+    try:
+        price = task.price
+    except ConfigError as error:
+        return Estimate(len(chats), read, written, unpriced=error.problem, free=False)
+    worst = sum(price.at_worst(chat, task.judge.parameters) for chat in chats)
+    return Estimate(len(chats), read, written, price.of(read, written), worst, free=False)
 
 
 def _tables(judgements: Judgements, items: Iterable[Item]) -> Judged:
@@ -211,14 +250,18 @@ def _tables(judgements: Judgements, items: Iterable[Item]) -> Judged:
             hint=f"The first answer: {first!r}{longer if CUT in failures else ''}. Ask for them again with --ask-again",
         )
     frame = pd.DataFrame(scores, columns=["dataset", "item_id", "system_id", "output", "value"])
-    level, signature = task.variant.level, task.signature
-    frame = frame.astype({"value": np.float32}).assign(level=level, metric=task.name, cut=0, signature=signature)
+    shared: dict[str, Any] = {"level": task.variant.level, "metric": task.name, "cut": 0, "signature": task.signature}
+    frame = frame.astype({"value": np.float32}).assign(**shared)
     return Judged(_checked(frame, "scores"), _checked(pd.DataFrame(rows), "judgements"), failures, lacking)
 
 
 def _row(task: Task, item: Item, judgement: Judgement, sample: int) -> dict[str, Any]:
     """Return a row of table ``judgements``: what the last answer says, and what all of them took."""
     parsed, answers, main = judgement.parsed, judgement.answers, task.variant.form.main
+    used = {}
+    for name in ("input_tokens", "output_tokens", "cost"):
+        values = [getattr(answer, name) for answer in answers]
+        used[name] = None if None in values else sum(values)
     return {
         "dataset": item.dataset,
         "level": task.variant.level,
@@ -232,15 +275,8 @@ def _row(task: Task, item: Item, judgement: Judgement, sample: int) -> dict[str,
         "value": parsed.values.get(main),
         "failure": parsed.failure,
         "rationale": parsed.rationale or None,
-        "input_tokens": _sum([answer.input_tokens for answer in answers]),
-        "output_tokens": _sum([answer.output_tokens for answer in answers]),
-        "cost": _sum([answer.cost for answer in answers]),
+        **used,
     }
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
 
 
 def _means(ratings: Sequence[Mapping[str, float]]) -> Mapping[str, float]:

@@ -15,14 +15,14 @@ import pandas as pd
 
 from comperdial import schema
 from comperdial.challenge.pairs import Dialogue, chosen, read_questions
-from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.core.errors import SchemaError
 from comperdial.core.files import check_columns, read_table
 from comperdial.judges.asking import Report
 from comperdial.judges.items import Item, message, sampled
 from comperdial.judges.judging import judge_items
 from comperdial.judges.prompting import load
 from comperdial.judges.services.rules import PAIRS_VERSION
-from comperdial.judges.tasks import Judging, Task, Variant
+from comperdial.judges.tasks import Judge, Judging, Task, Variant
 from comperdial.stats.proportions import Share, share
 
 SIDES = ("first", "second")
@@ -30,6 +30,7 @@ PAIR = ("pair_id", "first_dialogue_id", "first_system_id", "second_dialogue_id",
 """The columns that name a pair."""
 Dialogues = Mapping[tuple[str, str], Dialogue]
 """By dialogue and system."""
+_EMPTY = dict.fromkeys(("left", "control", "reason", "seconds"))
 
 
 @dataclass(frozen=True)
@@ -57,27 +58,21 @@ def read_pairs(path: str | Path) -> Pairs:
         expected = f"{', '.join(PAIR)}: which are compared"
         raise SchemaError(f"no column {', '.join(map(repr, lacking))}", where=str(path), expected=expected)
     # As votes of nobody, so that the rules of the table hold here too.
-    votes = frame[list(PAIR)].assign(
-        dataset=frame.get("dataset", path.stem),
-        annotator_id=[str(number) for number in range(1, len(frame) + 1)],
-        **{"question": "-", "choice": "first", "source": "-"},
-        **dict.fromkeys(("left", "control", "reason", "seconds")),
-    )
+    nobody = {"annotator_id": [str(number) for number in range(1, len(frame) + 1)], "question": "-", "source": "-"}
+    votes = frame[list(PAIR)].assign(dataset=frame.get("dataset", path.stem), choice="first", **nobody, **_EMPTY)
     return replace(of_votes(schema.validate(votes[known], "preferences", where=str(path)), str(path)), votes=None)
 
 
 def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
     """Return the pairs of a table ``preferences`` of one data set, each once; raises as :func:`read_pairs`."""
     names = list(votes["dataset"].unique())
-    pairs = votes[list(PAIR)].drop_duplicates().reset_index(drop=True)
-    again = pairs["pair_id"].duplicated()
-    problem = None
     if len(names) != 1:
-        problem, expected = f"{len(names)} data sets{', ' if names else ''}{', '.join(names[:2])}", "one"
-    elif again.any():
+        problem = f"{len(names)} data sets{', ' if names else ''}{', '.join(names[:2])}"
+        raise SchemaError(problem, where=where, expected="one")
+    pairs = votes[list(PAIR)].drop_duplicates().reset_index(drop=True)
+    if (again := pairs["pair_id"].duplicated()).any():
         problem = f"pair {pairs['pair_id'][again].iloc[0]!r} is of different dialogues, or the other way round"
         expected = "the same first and second dialogue wherever a pair is named"
-    if problem:
         raise SchemaError(problem, where=where, expected=expected)
     return Pairs(str(names[0]), pairs, votes)
 
@@ -116,11 +111,9 @@ def combine(pairs: Pairs, answers: pd.DataFrame, *, judge: str, question: str) -
     rows = pairs.pairs[pairs.pairs["pair_id"].isin(choices.index)]
     # Of both orders there is no side that was shown left.
     left = answers[:0] if both_orders else answers
-    frame = rows.assign(
+    frame = rows.assign(**_EMPTY, dataset=pairs.dataset, annotator_id=judge, question=question, source=judge).assign(
         choice=rows["pair_id"].map(choices.iloc[:, 0].where(same, "tie")),
         left=rows["pair_id"].map(left.drop_duplicates("pair_id").set_index("pair_id")["shown"]),
-        **{"dataset": pairs.dataset, "annotator_id": judge, "question": question, "source": judge},
-        **dict.fromkeys(("control", "reason", "seconds")),
     )
     columns = schema.table("preferences").columns
     strict = answers[answers["choice"].isin(SIDES) & answers["pair_id"].isin(choices.index)]
@@ -135,7 +128,7 @@ def combine(pairs: Pairs, answers: pd.DataFrame, *, judge: str, question: str) -
 
 
 def judge_pairs(
-    judging: Judging, judge: str, dialogues: Dialogues, pairs: Pairs, question: str, *, ask_again: bool = False
+    judging: Judging, judge: Judge, dialogues: Dialogues, pairs: Pairs, question: str, *, ask_again: bool = False
 ) -> Choices:
     """Ask a judge which dialogue of each pair is better, either one first; what has an answer is not asked again.
 
@@ -143,8 +136,6 @@ def judge_pairs(
 
     Parameters
     ----------
-    judge
-        The judge's name.
     question
         The name of one of :func:`comperdial.challenge.pairs.read_questions`, or a text of your own, known by its
         spaces. The table has it as it is given.
@@ -154,15 +145,13 @@ def judge_pairs(
     Raises
     ------
     UnknownNameError
-        When there is no such judge or question.
+        When there is no such question.
     SchemaError
         When a pair names a dialogue that there is not.
     """
-    if judge not in judging.judges:
-        raise UnknownNameError("judge", judge, judging.judges, where="--judge")
     text = question if len(question.split()) > 1 else chosen(read_questions(), [question])[0].text
     task = _task(judging, judge)
-    places = sampled(list(pairs.pairs["pair_id"]), judging.judges[judge].items)
+    places = sampled(list(pairs.pairs["pair_id"]), judge.items)
     pairs = replace(pairs, pairs=pairs.pairs.iloc[places].reset_index(drop=True))
     judged = judge_items(task, list(_items(pairs, dialogues, text)), dataset=pairs.dataset, ask_again=ask_again)
     judgements, failures = judged.judgements, judged.failures
@@ -175,12 +164,11 @@ def judge_pairs(
     other = judgements["system_id"].map(dict(zip(SIDES, reversed(SIDES), strict=True)))
     choice = judgements["system_id"].where(values < 1.5, other).mask(values == 1.5, "tie").mask(values.isna(), None)
     answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": judgements["system_id"], "choice": choice})
-    combined = combine(pairs, answers, judge=judge, question=question)
+    combined = combine(pairs, answers, judge=judge.name, question=question)
     return replace(combined, failures=failures, report=judged.report)
 
 
-def _task(judging: Judging, name: str) -> Task:
-    judge = judging.judges[name]
+def _task(judging: Judging, judge: Judge) -> Task:
     variant = Variant.model_construct(
         name="pair",
         label="Pair",
@@ -193,9 +181,8 @@ def _task(judging: Judging, name: str) -> Task:
     )
     # Part of what its answers depend on.
     parameters = judge.parameters | ({"rules_pairs": PAIRS_VERSION} if judge.service == "rules" else {})
-    return Task(
-        judging, judge.model_copy(update={"parameters": parameters, "items": None, "explain": None}), variant, 1
-    )
+    changes = {"parameters": parameters, "items": None, "explain": None}
+    return Task(judging, judge.model_copy(update=changes), variant, 1)
 
 
 def _items(pairs: Pairs, dialogues: Dialogues, question: str) -> Iterator[Item]:
@@ -203,11 +190,11 @@ def _items(pairs: Pairs, dialogues: Dialogues, question: str) -> Iterator[Item]:
     prompt = load("pair")
     for pair, *names in pairs.pairs[list(PAIR)].itertuples(index=False, name=None):
         keys = [(names[0], names[1]), (names[2], names[3])]
-        for key in keys:
-            if key not in dialogues:
-                problem = f"there is no dialogue {key[0]!r} in which {key[1]!r} is judged"
-                expected = f"one of the {len(dialogues):,} dialogues given"
-                raise SchemaError(problem, where=f"pair {pair!r}", expected=expected)
+        if missing := [key for key in keys if key not in dialogues]:
+            problem = f"there is no dialogue {missing[0][0]!r} in which {missing[0][1]!r} is judged"
+            raise SchemaError(
+                problem, where=f"pair {pair!r}", expected=f"one of the {len(dialogues):,} dialogues given"
+            )
         for shown, order in zip(SIDES, (keys, keys[::-1]), strict=True):
             first, second = (_lines(dialogues[key], place) for place, key in enumerate(order, start=1))
             text = prompt.render({"first": first, "second": second, "question": [question]})
@@ -217,9 +204,6 @@ def _items(pairs: Pairs, dialogues: Dialogues, question: str) -> Iterator[Item]:
 def _lines(dialogue: Dialogue, place: int) -> list[str]:
     names = {dialogue.judged: f"Speaker {place}"}
     return [f"{names.get(speaker, 'Other')}: {text}" for speaker, text in dialogue.utterances]
-
-
-# --- compared with people --------------------------------------------------------------------------------------------
 
 
 def agreement(preferences: pd.DataFrame, votes: pd.DataFrame) -> Share:

@@ -49,25 +49,27 @@ class Price(Strict):
         return max(self.of(read, written), self.at_worst(chat, parameters))
 
 
-FREE = Price.model_validate({"from": datetime.date.min, "input": 0, "output": 0, "source": "this machine"})
+def price_of(input_price: float, output_price: float, source: str = "the user") -> Price:
+    """Return a price that is in no list."""
+    return Price.model_validate(
+        {"from": datetime.date.min, "input": input_price, "output": output_price, "source": source}
+    )
+
+
+FREE = price_of(0, 0, "this machine")
 
 
 def find_price(path: Path, model: str) -> Price:
-    """Return today's price of a model.
-
-    Raises
-    ------
-    ConfigError
-        When the list has none, or an entry is not a price.
-    """
+    """Return today's price of a model; ConfigError if the list has none, or an entry is not a price."""
     today = datetime.datetime.now(datetime.UTC).date()
-    known = [price for price in read_checked(dict[str, list[Price]], path).get(model, []) if price.since <= today]
+    prices = read_checked(dict[str, list[Price]], path) if path.is_file() else {}
+    known = [price for price in prices.get(model, []) if price.since <= today]
     if not known:
         raise ConfigError(
             f"no price of {model}",
             where=str(path),
             expected="one: US dollars per million tokens",
-            hint="For a server that costs nothing, say so: `free: true` in params.yaml, --free on the command line",
+            hint="Give it: --price IN OUT. For a server that costs nothing: --price 0 0, or `free: true` in params.yaml",
         )
     return max(known, key=lambda price: price.since)
 

@@ -50,6 +50,9 @@ class Prompt:
     name: str  # its name, or the file name of the user's own template without its suffix
     template: str  # the text, with the question that it asks, and the block that asks for a rationale if one is wanted
     source: str  # ``ours``, or the user's file
+    renamed: tuple[
+        tuple[str, str], ...
+    ] = ()  # placeholders with names of the user's, and the fields that they stand for
 
     @cached_property
     def hash(self) -> str:
@@ -58,7 +61,12 @@ class Prompt:
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """Return the template's placeholders."""
+        """Return what the template shows, by our names."""
+        return frozenset(dict(self.renamed).get(name, name) for name in self.placeholders)
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """Return the template's placeholders, as it names them."""
         return self._parsed[1]
 
     @property
@@ -87,7 +95,7 @@ class Prompt:
         Parameters
         ----------
         values
-            By placeholder: texts, or lists of lines. ``turn_scores`` and ``responses`` are lists of texts, one a turn;
+            By field: texts, or lists of lines. ``turn_scores`` and ``responses`` are lists of texts, one a turn;
             ``history`` and ``dialogue`` what :func:`history_lines`, ``fact`` what :func:`fact_lines` returns.
 
         Raises
@@ -95,41 +103,52 @@ class Prompt:
         ConfigError
             When a value is missing, or the template fails on the values.
         """
-        given = {field: _guarded(field, values[field]) for field in self.fields if field in values}
+        fields = {name: dict(self.renamed).get(name, name) for name in self.placeholders}
+        given = {name: _guarded(field, values[field]) for name, field in fields.items() if field in values}
         try:
             return self._parsed[0].render(given)
         except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ConfigError(f"the template cannot be filled ({error})", where=self.where) from error
 
 
+def is_file(name: str) -> bool:
+    """Return whether a prompt is named by the path of a template: no prompt of the package has a slash or a dot."""
+    return "/" in name or "." in name
+
+
 @functools.lru_cache(maxsize=256)
-def load(name: str, *, explain: bool = False, question: str | None = None) -> Prompt:
+def load(
+    name: str, *, explain: bool = False, question: str | None = None, renamed: tuple[tuple[str, str], ...] = ()
+) -> Prompt:
     """Read a prompt.
 
     Parameters
     ----------
     name
-        A name; or a path to the user's own template, which is what holds a slash or ends in ``.md``.
+        A name, or a path to the user's own template.
     explain
         Whether to ask for a rationale, in a section of its own before the last one.
     question
         For a template with the placeholder ``question``: what :func:`find_question` takes. It becomes part of the
         template, and so of its hash.
+    renamed
+        Of the user's own template: placeholders with other names than ours, and the fields that they stand for.
 
     Raises
     ------
     UnknownNameError
-        When there is no such prompt or question.
+        When there is no such prompt, question or placeholder.
     ConfigError
-        When a template is faulty, or has no place for the question.
+        When a template is faulty, shows nothing to rate, or has no place for the question.
     """
-    if "/" in name or name.endswith(".md"):
-        prompt = Prompt(Path(name).stem, _read(name), name)
+    if is_file(name):
+        prompt = own_template(name, renamed)
     elif name not in (*NAMES, *STUDY, "pair"):
         raise UnknownNameError("prompt", name, (*NAMES, *STUDY))
     else:
         prompt = Prompt(name, _read(_FOLDER / f"{name}.md"), OURS)
-    if unknown := sorted(prompt.fields - {*FIELDS, "question", *(("first", "second") if name == "pair" else ())}):
+    known = {*FIELDS, "question", *dict(renamed).values(), *(("first", "second") if name == "pair" else ())}
+    if unknown := sorted(prompt.fields - known):
         raise UnknownNameError("placeholder", unknown[0], FIELDS, where=prompt.where)
     if not prompt.fields & {"response", "responses", "dialogue", "first"}:
         expected = "`response`, `responses` or `dialogue` in it"
@@ -141,7 +160,15 @@ def load(name: str, *, explain: bool = False, question: str | None = None) -> Pr
             raise ConfigError(problem, where=prompt.where, expected="`question` in the template")
         escaped = inline(find_question(question, prompt.level)).replace("{", "{{ '{' }}")
         template = _QUESTION.sub(lambda _: escaped, template)
-    return Prompt(prompt.name, _explained(template) if explain else template, prompt.source)
+    return Prompt(prompt.name, _explained(template) if explain else template, prompt.source, renamed)
+
+
+def own_template(path: str, renamed: tuple[tuple[str, str], ...] = ()) -> Prompt:
+    """Read a user's template, unchecked: Jinja, or plain text with placeholders such as ``{response}``."""
+    template = _read(path)
+    if "{{" not in template and "{%" not in template:
+        template = re.sub(r"\{(\w+)\}", r"{{ \1 }}", template)
+    return Prompt(Path(path).stem, template, path, renamed)
 
 
 def find_question(question: str, level: str) -> str:
@@ -155,10 +182,7 @@ def find_question(question: str, level: str) -> str:
 
 
 def questions() -> dict[str, dict[str, str]]:
-    """Return what implicit scoring asks, by level and dimension.
-
-    Every question is worded so that the first label, such as Yes, is the good answer.
-    """
+    """Return what implicit scoring asks, by level and dimension; the first label, such as Yes, is the good answer."""
     return load_yaml(_FOLDER / "questions.yaml")
 
 
@@ -178,7 +202,7 @@ def _explained(template: str) -> str:
     return f"{template[: last.start()]}{block}\n{template[last.start() :]}"
 
 
-# --- values ----------------------------------------------------------------------------------------------------------
+# Values
 
 # The lines that open a section or ask for a score in any of the prompts.
 _LABEL = re.compile(

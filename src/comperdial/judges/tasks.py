@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +16,7 @@ from comperdial.core.names import PERTURBATIONS, perturbed, unperturbed
 from comperdial.judges import prompting, services
 from comperdial.judges.answers import AnswerFile
 from comperdial.judges.parsing import PARSER_VERSION, Form
+from comperdial.judges.prices import FREE, Price, find_price
 from comperdial.judges.probabilities import check_labels, scale_labels
 from comperdial.judges.prompting import Prompt
 from comperdial.judges.requests import canonical, digest
@@ -33,6 +33,7 @@ class Judge(parameters.Judge):
 
     name: parameters.JudgeName
     own_server: bool = False
+    price: Price | None = None  # instead of the list's
 
     @property
     def varies(self) -> bool:
@@ -45,6 +46,7 @@ class Variant(parameters.Variant):
 
     name: str
     aliases: dict[str, list[str]] | None = None  # other names of a dimension that an answer may have
+    renamed: tuple[tuple[str, str], ...] = ()  # see `prompting.load`
 
     @property
     def label_values(self) -> dict[str, float]:
@@ -174,7 +176,9 @@ class Task:
     def prompt(self) -> Prompt:
         """Return the prompt, which must take the fields that the variant names."""
         variant = self.variant
-        prompt = prompting.load(variant.prompt, explain=self.explain, question=variant.question)
+        prompt = prompting.load(
+            variant.prompt, explain=self.explain, question=variant.question, renamed=variant.renamed
+        )
         if prompt.fields != set(variant.fields):
             fields = f"`fields` to say so; it says {', '.join(variant.fields)}"
             raise ConfigError(
@@ -188,6 +192,13 @@ class Task:
     def service(self) -> Service:
         """Return what answers."""
         return find(self.judge.service)(self.judge)
+
+    @cached_property
+    def price(self) -> Price:
+        """Return what tokens cost; raises ConfigError as :func:`comperdial.judges.prices.find_price`."""
+        if not self.service.paid:
+            return FREE
+        return self.judge.price or find_price(self.judging.prices, self.judge.model or "")
 
     @cached_property
     def labels(self) -> dict[str, float]:
@@ -207,8 +218,8 @@ class Task:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """Return what answers depend on beside model and prompt."""
-        parameters = {**self.judge.parameters, **self.service.identity()}
-        return parameters | (self.service.weighting([*self.labels]) if self.judge.mode == "probabilities" else {})
+        asked = self.service.weighting([*self.labels]) if self.judge.mode == "probabilities" else {}
+        return {**self.judge.parameters, **self.service.identity(), **asked}
 
     @cached_property
     def family(self) -> str:
@@ -225,17 +236,16 @@ class Task:
     def signature(self) -> str:
         """Return all that determines the scores, in sacrebleu's manner."""
         judge, prompt, form, labels = self.judge, self.prompt, self.variant.form, self.variant.label_values
-        parameters = {
-            name: ",".join(map(str, value)) if isinstance(value, list) else value
-            for name, value in sorted(self.parameters.items())
-        }
         parts: dict[str, Any] = {
             "prompt": f"{prompt.name}@{prompt.hash[:12]}",
             "from": prompt.source,
             "judge": judge.name,
             "service": judge.service,
             "model": judge.model or judge.service,
-            **parameters,
+            **{
+                name: ",".join(map(str, value)) if isinstance(value, list) else value
+                for name, value in sorted(self.parameters.items())
+            },
             "rating": f"{form.main} of {len(form.dimensions)}, {form.low:g}-{form.high:g}",
             "form": digest(canonical(dataclasses.asdict(form)))[:8],
             **({"labels": ",".join(f"{label}={value:g}" for label, value in labels.items())} if labels else {}),
@@ -268,14 +278,9 @@ class Task:
         """Return why the judge cannot be asked here, with what to do about it; None if it can."""
         if self._unpaid is None:
             return self.service.unavailable()
-        free = (
-            "If it costs nothing, say so (`--free`, or `free: true` in params.yaml); else it"
-            if self.judge.base_url
-            else "It"
-        )
-        return (
-            f"{self._unpaid}. {free} needs a price in {self.judging.prices} and a budget (`judging.budget`, --budget)"
-        )
+        free = "If it costs nothing, say so (`free: true` in params.yaml, --price 0 0); else it"
+        needs = f"a price in {self.judging.prices} and a budget (`judging.budget`, --budget)"
+        return f"{self._unpaid}. {free if self.judge.base_url else 'It'} needs {needs}"
 
     def unavailable(self, dataset: str) -> str | None:
         """Return why there can be no scores here, in a few words; None if the judge can be asked or answers are there."""
@@ -295,25 +300,6 @@ class Task:
 def slug(dimension: str) -> str:
     """Return a rating's name as the output of a metric: ``final score`` is ``final-score``."""
     return dimension.replace(" ", "-")
-
-
-def file_task(judging: Judging, variant: str, judge: str) -> Task:
-    """Return the task that asks a judge about a file of responses, whatever roles variant and judge have.
-
-    Raises
-    ------
-    UnknownNameError, ConfigError
-        When there is no such variant or judge, the variant rates dialogues, or the judge gives no probabilities of labels.
-    """
-    turns = {name: entry for name, entry in judging.variants.items() if entry.level == "turn"}
-    if judge not in judging.judges:
-        raise UnknownNameError("judge", judge, judging.judges, where="--judge")
-    if variant not in turns:
-        raise UnknownNameError("variant at turn level", variant, turns, where="--variant")
-    asked, who = turns[variant], judging.judges[judge]
-    if why := asked.unasked(who, any_role=True):
-        raise ConfigError(f"{judge} is not asked {variant}: {why}", where="--judge", expected="another judge")
-    return Task(judging, who, asked, asked.counts(who)[0])
 
 
 def read_judging(
@@ -374,27 +360,6 @@ def read_judging(
         prices=Path(section.prices),
         budget=float(section.budget),
     )
-
-
-def server_judge(base_url: str, model: str, *, name: str | None = None, **settings: Any) -> Judge:  # noqa: ANN401
-    """Return a judge that has no entry in ``params.yaml``: a model behind a server that speaks OpenAI's protocol.
-
-    ``name`` is the model's, with hyphens for what a judge's name cannot hold, unless it is given; ``settings`` are more of a
-    judge's entry.
-
-    Raises
-    ------
-    ConfigError
-        When the URL, the name or a setting is not valid.
-    """
-    url = address(base_url)
-    # Left out of the URL that identifies the judge, and a password would be seen by who lists processes.
-    if re.search("[@?#]", base_url):
-        expected = f"{url}, and a key in the variable that --key names"
-        raise ConfigError("base_url has a user, a query or a fragment", expected=expected)
-    made = name or re.sub("[^a-z0-9.-]+", "-", model.lower()).strip(".-")
-    entry = {"name": made, "service": "openai", "model": model, "base_url": url, "own_server": True, **settings}
-    return checked(Judge, entry, "--model")
 
 
 def groups_of(config: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,12 +54,13 @@ class Records:
             raise error.at(f"{self.path}, record {error.index + 1}") from error
 
 
-def read_records(path: str | Path, file: File | None = None) -> Records:
+def read_records(path: str | Path, file: File | None = None, columns: Mapping[str, Any] | None = None) -> Records:
     """Read a JSONL, CSV or Parquet file of responses.
 
     Its columns: ``response``, and as far as they are needed ``references`` (or ``reference``), ``history`` and
     ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``.
-    ``file`` is what the file holds, if it has been read; ``path`` is then what messages call it.
+    ``file`` is what the file holds, if it has been read; ``path`` is then what messages call it. ``columns`` maps our names
+    of columns to the file's.
 
     Raises
     ------
@@ -67,7 +68,7 @@ def read_records(path: str | Path, file: File | None = None) -> Records:
         When ``response`` is missing or empty, there are no records, or two have the same names.
     """
     path = Path(path)
-    layout = lay_out(file or read_file(path), path, ratings=False)
+    layout = lay_out(file or read_file(path), path, columns, ratings=False)
     frame = layout.frame
     check_columns(frame, {*NAMES, *layout.columns, *layout.dimensions, "dataset", "reference", "system"}, path)
     if "dataset" not in frame:

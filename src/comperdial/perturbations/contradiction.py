@@ -7,35 +7,17 @@ import re
 
 import numpy as np
 
+from comperdial.perturbations import text as t
 from comperdial.perturbations.corpus import Corpus, Turn
-from comperdial.perturbations.text import (
-    STOP_WORDS,
-    Piece,
-    article,
-    is_participle,
-    join,
-    like,
-    sentences,
-    split,
-    verb_of,
-    words,
-)
+from comperdial.perturbations.text import STOP_WORDS, Piece, is_participle, verb_of
 
 _SPACED_CLITIC = re.compile(r"\w (?:n['’]t|['’](?:m|re|s|ve|ll|d))\b", re.IGNORECASE)
-_W = words("contradiction")
-_NO_VERBS = STOP_WORDS - _W.verbs
+_W = t.words("contradiction")
 _OPENERS = _W.openers | {""}
-# Auxiliary -> what is left of it before "n't"; "" if English has no short form.
-_SHORT = {word: word for word in _W.regular} | {"can": "ca", "will": "wo", "am": "", "may": "", "might": "", "must": ""}
-_LONG = {"ca": "can", "wo": "will"}
+_SHORT = {word: word for word in _W.regular} | _W.short
 # As people type them without an apostrophe.
 _JOINED = {f"{word}nt": word for word in _W.regular} | {"cannot": "can", "cant": "can"}
-_CLITICS = {"'m": "", "'re": "", "'s": "", "'ll": "wo", "'ve": "have", "'d": "would"}
-# What denies without "not", and its opposite.
-_NEGATIVES = {
-    **{"nothing": "something", "nobody": "somebody", "nowhere": "somewhere", "none": "some"},
-    **{"no-one": "someone", "noone": "someone"},
-}
+Sentence = list[Piece]
 
 
 def contradiction(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str:
@@ -46,10 +28,10 @@ def contradiction(turn: Turn, random: np.random.Generator, corpus: Corpus) -> st
     """
     # Some texts are tokenised: "do n't".
     gap = " " if _SPACED_CLITIC.search(turn.response) else ""
-    return join([piece for group in sentences(split(turn.response)) for piece in _contradicted(group, gap)])
+    return t.join([piece for group in t.sentences(t.split(turn.response)) for piece in _contradicted(group, gap)])
 
 
-def _contradicted(sentence: list[Piece], gap: str) -> list[Piece]:
+def _contradicted(sentence: Sentence, gap: str) -> Sentence:
     if any(piece.text == "?" for piece in sentence[-2:]):
         return sentence
     # What a clause with "if" or "who" holds is not asserted: it is changed only if nothing else can be.
@@ -63,64 +45,63 @@ def _contradicted(sentence: list[Piece], gap: str) -> list[Piece]:
     return next(filter(None, changed), sentence)
 
 
-def _at(sentence: list[Piece], place: int) -> str:
-    """Return the piece at a place in lower case; nothing beyond the ends."""
-    return sentence[place].low if 0 <= place < len(sentence) else ""
+def _around(sentence: Sentence, place: int, *steps: int) -> list[str]:
+    """Return the pieces at steps from a place in lower case; nothing beyond the ends."""
+    places = [place + step for step in steps]
+    return [sentence[at].low if 0 <= at < len(sentence) else "" for at in places]
 
 
-def _replaced(sentence: list[Piece], place: int, *new: tuple[str, str], over: int = 1) -> list[Piece]:
+def _replaced(sentence: Sentence, place: int, *new: tuple[str, str], over: int = 1) -> Sentence:
     """Return a sentence with (gap, word) pairs for ``over`` pieces; the first keeps the old gap and capital."""
     old, pieces = sentence[place], [Piece(gap, word) for gap, word in new]
     if pieces:
-        pieces[0] = Piece(old.gap, like(pieces[0].text, old.text) if old.text[0].isalpha() else pieces[0].text)
+        pieces[0] = Piece(old.gap, t.like(pieces[0].text, old.text) if old.text[0].isalpha() else pieces[0].text)
     return [*sentence[:place], *pieces, *sentence[place + over :]]
 
 
-def _affirmed(sentence: list[Piece], place: int) -> list[Piece] | None:
+def _affirmed(sentence: Sentence, place: int) -> Sentence | None:
     """Return a sentence without the negation at a place, if there is one."""
-    before, word, after = (_at(sentence, place + step) for step in (-1, 0, 1))
+    before, word, after = _around(sentence, place, -1, 0, 1)
     if after == "n't" and word not in {"ai", "sha", "need"}:
-        return _replaced(sentence, place, ("", _LONG.get(word, word)), over=2)
+        return _replaced(sentence, place, ("", {"ca": "can", "wo": "will"}.get(word, word)), over=2)
     if word in _JOINED:
         return _replaced(sentence, place, ("", _JOINED[word]))
-    if word == "not" and (before in _SHORT or before in _CLITICS) and after != "only":
+    if word == "not" and (before in _SHORT or before in _W.clitics) and after != "only":
         return _replaced(sentence, place)
     if word == "never" and after != "mind":
         return _replaced(sentence, place, ("", "always"))
-    return _asserted(sentence, place) if word in _NEGATIVES or word == "no" else None
+    return _asserted(sentence, place) if word in _W.negatives or word == "no" else None
 
 
-def _asserted(sentence: list[Piece], place: int) -> list[Piece] | None:
+def _asserted(sentence: Sentence, place: int) -> Sentence | None:
     """Return a sentence with "something" for "nothing", with "some", an article or nothing for "no"."""
-    subject, before, word, after = (_at(sentence, place + step) for step in (-2, -1, 0, 1))
+    subject, before, word, after, second = _around(sentence, place, -2, -1, 0, 1, 2)
     clause = _clause(sentence, place)
     if after in _W.phrases or before in _W.before_phrases or not _W.negative_only.isdisjoint(clause):
         return None
     if "at all" in " ".join(clause) or (word != "no" and _is_without_verb(before, after)):
         return None
-    if word in _NEGATIVES:
-        return _replaced(sentence, place, ("", _NEGATIVES[word]))
+    if word in _W.negatives:
+        return _replaced(sentence, place, ("", _W.negatives[word]))
     if after == "one":
-        without_verb = _is_without_verb(before, _at(sentence, place + 2))
-        return None if without_verb else _replaced(sentence, place, ("", "someone"), over=2)
-    if not after[:1].isalpha() or before not in _W.be | _W.have | {"'s", "'m", "'re", "'ve", "got"}:
+        return None if _is_without_verb(before, second) else _replaced(sentence, place, ("", "someone"), over=2)
+    owns = before in _W.have | {"'ve", "got"}
+    if not after[:1].isalpha() or not (owns or before in _W.be | {"'s", "'m", "'re"}):
         return None
-    if before in _W.have | {"'ve", "got"} or subject in {"there", "here"}:
+    if owns or subject in {"there", "here"}:
         return _replaced(sentence, place, ("", "some"))
-    if before in _W.singular_be or subject == "you":
-        return _replaced(sentence, place, ("", article("a", after)))
-    return _replaced(sentence, place)
+    one = before in _W.singular_be or subject == "you"
+    return _replaced(sentence, place, *([("", t.article("a", after))] if one else []))
 
 
 def _is_without_verb(before: str, after: str) -> bool:
     """Say whether what begins a clause seems to be no verb's subject: "Nothing much."."""
     begins = before in _OPENERS | _W.subordinate or not before[-1].isalpha()
-    return begins and not (
-        after in _W.be | _W.modals | _W.have | _W.do | _CLITICS.keys() or verb_of(after, "VBD") or verb_of(after, "VBZ")
-    )
+    is_verb = after in _W.be | _W.modals | _W.have | _W.do | _W.clitics.keys()
+    return begins and not (is_verb or verb_of(after, "VBD") or verb_of(after, "VBZ"))
 
 
-def _clause(sentence: list[Piece], place: int) -> list[str]:
+def _clause(sentence: Sentence, place: int) -> list[str]:
     """Return the words between the marks and conjunctions around a place."""
     low = [piece.low for piece in sentence]
     ends = [at for at, word in enumerate(low) if word in _W.clause_marks | _W.subordinate | {"but"}]
@@ -131,57 +112,56 @@ def _clause(sentence: list[Piece], place: int) -> list[str]:
 def _is_negative(clause: list[str]) -> bool:
     """Say whether a clause denies already, without "not"; before "I", "that", "it" and the like, "no" is an answer."""
     return any(
-        word in _NEGATIVES
+        word in _W.negatives
         or word in _W.half_negatives
         or (word == "no" and (after not in STOP_WORDS or after in {"one", "other", "such", "more"}))
         for word, after in itertools.pairwise([*clause, ""])
     )
 
 
-def _denied(sentence: list[Piece], place: int, gap: str) -> list[Piece] | None:
+def _denied(sentence: Sentence, place: int, gap: str) -> Sentence | None:
     """Return a sentence with the verb at a place negated, if there is one that can be."""
-    before, word, after, second = (_at(sentence, place + step) for step in (-1, 0, 1, 2))
+    before, word, after, second = _around(sentence, place, -1, 0, 1, 2)
     if after in {"not", "never", "n't"} or word == "n't" or _is_negative(_clause(sentence, place)):
         return None
     follows = second if after in _W.adverbs else after
-    if word in _CLITICS:
+    if word in _W.clitics:
         return _denied_clitic(sentence, place, follows, gap)
     # Turned round it is a question without its mark, or a wish.
     if before in {"to", "as", "than"} or (after in _W.plural | _W.singular and before in _OPENERS):
         return None
     if word in _W.be | _W.modals or (word in _W.have and is_participle(follows)):
-        if short := _SHORT.get(word):
-            return _replaced(sentence, place, ("", short), (gap, "n't"))
-        return _replaced(sentence, place, ("", word), (" ", "not"))
+        short = _SHORT.get(word)
+        return _replaced(sentence, place, ("", short or word), (gap, "n't") if short else (" ", "not"))
     if word in {"you", "it"} and before not in _OPENERS | _W.before_you:
         return None
     return _denied_verb(sentence, place, gap) if word in _W.plural | _W.singular else None
 
 
-def _denied_clitic(sentence: list[Piece], place: int, follows: str, gap: str) -> list[Piece] | None:
-    before, word, after = (_at(sentence, place + step) for step in (-1, 0, 1))
+def _denied_clitic(sentence: Sentence, place: int, follows: str, gap: str) -> Sentence | None:
+    before, word, after = _around(sentence, place, -1, 0, 1)
     if (word == "'s" and before not in _W.with_is) or (word == "'d" and after == "better"):
         return None
     # "I'd put", "I'd come": would, as far as their forms tell.
     had = word == "'d" and is_participle(follows) and not verb_of(follows, "VB")
-    if short := "had" if had else _CLITICS[word]:
+    if short := "had" if had else _W.clitics[word]:
         return [*sentence[:place], Piece(" ", short), Piece(gap, "n't"), *sentence[place + 1 :]]
     return [*sentence[: place + 1], Piece(" ", "not"), *sentence[place + 1 :]]
 
 
-def _denied_verb(sentence: list[Piece], place: int, gap: str) -> list[Piece] | None:
+def _denied_verb(sentence: Sentence, place: int, gap: str) -> Sentence | None:
     """Negate the verb after a pronoun with "do"."""
-    subject, at = _at(sentence, place), place + 1
-    while (verb := _at(sentence, at)) in _W.adverbs or (verb.endswith("ly") and verb not in STOP_WORDS):
+    subject, at = sentence[place].low, place + 1
+    while (verb := _around(sentence, at, 0)[0]) in _W.adverbs or (verb.endswith("ly") and verb not in STOP_WORDS):
         at += 1
-    after = _at(sentence, at + 1)
+    after = _around(sentence, at, 1)[0]
     if not verb or not sentence[at].is_word or after in {"n't", "not", "never"}:
         return None
     if verb in _W.have and is_participle(after):
         return None
     if verb in _W.do and (after in _W.emphasised or not after[:1].isalpha()):
         return _replaced(sentence, at, ("", verb), (gap, "n't"))
-    if verb in _NO_VERBS:
+    if verb in STOP_WORDS - _W.verbs:
         return None
     # "Read" is a past after "he"; after "I", it is taken for a present.
     if (base := verb_of(verb, "VBD")) and (base != verb or subject in _W.singular or verb in _W.rather_past):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from comperdial.perturbations.text import STOP_WORDS, WORDS, Piece, is_lower, same, split
+from comperdial.perturbations.text import STOP_WORDS, WORDS, Piece, same, split
 
 NAMES = {kind: [" ".join(name.split()) for name in text.split(",")] for kind, text in WORDS["names"].items()}
 """Names by kind: person, place, language, weekday, month, number."""
@@ -36,11 +36,6 @@ class Turn(NamedTuple):
     dialogue_id: str
     history: tuple[Line, ...]
     response: str
-
-    @property
-    def texts(self) -> list[str]:
-        """Return what a strategy changes: the response."""
-        return [self.response]
 
 
 class Dialogue(NamedTuple):
@@ -75,14 +70,9 @@ class Entity(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """The texts of a data set.
+    """The texts of a data set: all by dialogue; those to draw from, sorted.
 
-    Attributes
-    ----------
-    by_dialogue
-        All texts of each dialogue.
-    responses, utterances
-        Sorted texts to draw from: responses of systems; these, histories and references.
+    ``responses`` are those of systems, ``utterances`` these and histories and references.
     """
 
     by_dialogue: Mapping[str, set[str]]
@@ -100,10 +90,10 @@ class Corpus:
     @cached_property
     def names(self) -> dict[str, list[str]]:
         """Return the data set's entities by kind, sorted."""
-        kinds: dict[str, set[str]] = {}
+        kinds: dict[str, set[str]] = defaultdict(set)
         for text in self.utterances:
             for entity in self.entities(text):
-                kinds.setdefault(entity.kind, set()).add(entity.text)
+                kinds[entity.kind].add(entity.text)
         return {kind: sorted(names) for kind, names in kinds.items()}
 
     def entities(self, text: str) -> list[Entity]:
@@ -113,9 +103,7 @@ class Corpus:
         that the data set does not write in lower case more often (kind ``name``, capitalised neighbours as one). Other
         names in texts without capitals, and names that only ever begin a sentence, are missed.
         """
-        pieces = split(text)
-        entities = []
-        place = 0
+        pieces, entities, place = split(text), [], 0
         while place < len(pieces):
             end, kind = _listed(pieces, place) or (place, "name")
             # A text all in capitals shouts.
@@ -134,7 +122,7 @@ class Corpus:
         # A word all in capitals shouts, or is short for something.
         if not piece.text.istitle() or len(piece.text) < 2 or piece.low in STOP_WORDS:
             return False
-        small, capital = self._spellings[0][piece.low], self._spellings[1][piece.low]
+        small, capital = (counts[piece.low] for counts in self._spellings)
         return small < max(1, capital) and (capital > 1 or not _begins(pieces, end))
 
     @cached_property
@@ -143,12 +131,10 @@ class Corpus:
         small, capital = Counter[str](), Counter[str]()
         for text in self.utterances:
             # A text without capitals does not show which words have one.
-            pieces = [] if is_lower(text) else split(text)
-            for place, piece in enumerate(pieces):
-                if piece.text.islower():
-                    small[piece.low] += 1
-                elif piece.text.istitle() and not _begins(pieces, place):
-                    capital[piece.low] += 1
+            pieces = split(text) if text != text.lower() else []
+            small.update(piece.low for piece in pieces if piece.text.islower())
+            titles = (place for place, piece in enumerate(pieces) if piece.text.istitle())
+            capital.update(pieces[place].low for place in titles if not _begins(pieces, place))
         return small, capital
 
 

@@ -6,27 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from comperdial.perturbations import text as t
 from comperdial.perturbations.corpus import Corpus, Dialogue, Line
-from comperdial.perturbations.text import (
-    STOP_WORDS,
-    WORDS,
-    Piece,
-    article,
-    dressed,
-    forms,
-    is_lower,
-    join,
-    lemmas,
-    sentences,
-    split,
-    verb_of,
-    words,
-)
+from comperdial.perturbations.text import STOP_WORDS, WORDS, Piece
 from comperdial.perturbations.turns import generic
 
 _MOST_QUOTED = 12
-_W = words("content_reduction")
 _LEAST_WORDS = 3
+_W = t.words("content_reduction")
 
 
 def _rewrite(dialogue: Dialogue, new: Callable[[int, Line], str]) -> list[str]:
@@ -34,15 +21,14 @@ def _rewrite(dialogue: Dialogue, new: Callable[[int, Line], str]) -> list[str]:
     return [new(place, line) if line.chatbot else line.text for place, line in enumerate(dialogue.lines)]
 
 
-def _capitalised(text: str, model: str) -> str:
+def _begun(text: str, model: str) -> str:
     """Begin a text with a capital, unless another text has none."""
-    return text if is_lower(model) else text[:1].upper() + text[1:]
+    return text if model == model.lower() else t.capitalised(text)
 
 
 def order_shuffle(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
     """Shuffle all utterances, or the chatbot's if the others' are fixed; speakers keep their turns, texts move."""
-    texts = dialogue.texts
-    places = dialogue.movable
+    texts, places = dialogue.texts, dialogue.movable
     for _ in range(20 if len({texts[place] for place in places}) > 1 else 0):
         shuffled = list(texts)
         for place, source in zip(places, random.permutation(places), strict=True):
@@ -54,8 +40,7 @@ def order_shuffle(dialogue: Dialogue, random: np.random.Generator, corpus: Corpu
 
 def utterance_replacement(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
     """Replace one utterance, any but the first, by one of another dialogue; if the others' are fixed, one of the chatbot's."""
-    texts = dialogue.texts
-    places = [place for place in dialogue.movable if place > 0]
+    texts, places = dialogue.texts, [place for place in dialogue.movable if place > 0]
     if not places:
         return None
     place = places[random.integers(len(places))]
@@ -67,11 +52,11 @@ def duplication(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus)
     """Append the end of each chatbot utterance to it once more: from three tenths of its words to all."""
 
     def new(_place: int, line: Line) -> str:
-        pieces = split(line.text)
+        pieces = t.split(line.text)
         starts = [place for place, piece in enumerate(pieces) if piece.is_word or piece.text[0].isdigit()]
         share = random.uniform(0.3, 1.0)
         start = starts[len(starts) - max(1, round(share * len(starts)))] if starts else 0
-        return f"{line.text.strip()} {join(pieces[start:])}"
+        return f"{line.text.strip()} {t.join(pieces[start:])}"
 
     return _rewrite(dialogue, new)
 
@@ -80,18 +65,17 @@ def repeating_others(dialogue: Dialogue, random: np.random.Generator, corpus: Co
     """Quote one sentence, at most twelve words, of the other's last utterance before each chatbot utterance."""
 
     def new(place: int, line: Line) -> str:
-        if place == 0 or dialogue.lines[place - 1].speaker == line.speaker:
-            return line.text
-        groups = sentences(split(dialogue.lines[place - 1].text))
+        before = dialogue.lines[place - 1] if place else line
+        groups = t.sentences(t.split(before.text)) if before.speaker != line.speaker else []
         groups = [group for group in groups if any(piece.is_word for piece in group)]
         if not groups:
             return line.text
         part = [piece for piece in groups[random.integers(len(groups))] if piece.text not in '"“”']
         places = [place for place, piece in enumerate(part) if piece.is_word][:_MOST_QUOTED]
-        quote = join(part[: places[-1] + 1] if len(places) == _MOST_QUOTED else part).strip(".!?;,… ")
+        quote = t.join(part[: places[-1] + 1] if len(places) == _MOST_QUOTED else part).strip(".!?;,… ")
         frames = WORDS["quotations"]
-        frame = dressed(frames[random.integers(len(frames))], line.text)
-        opening = _capitalised(frame.format('"' + quote + '"'), line.text)
+        frame = t.dressed(frames[random.integers(len(frames))], line.text)
+        opening = _begun(frame.format('"' + quote + '"'), line.text)
         return f"{opening} {line.text.strip()}"
 
     return _rewrite(dialogue, new)
@@ -104,7 +88,7 @@ def generic_utterances(dialogue: Dialogue, random: np.random.Generator, corpus: 
     def new(place: int, line: Line) -> str:
         text = generic(dialogue.lines[place - 1].text if place else None, random, frozenset(used))
         used.add(text)
-        return dressed(text, line.text)
+        return t.dressed(text, line.text)
 
     return _rewrite(dialogue, new)
 
@@ -115,13 +99,15 @@ def content_reduction(dialogue: Dialogue, random: np.random.Generator, corpus: C
     Returns None if the chatbot's utterances get shorter by less than a tenth of their words.
     """
     new = _rewrite(dialogue, lambda _place, line: _reduced(line.text, corpus))
-    before = sum(len(line.text.split()) for line in dialogue.lines if line.chatbot)
-    after = sum(len(text.split()) for text, line in zip(new, dialogue.lines, strict=True) if line.chatbot)
+    before, after = (
+        sum(len(text.split()) for text, line in zip(texts, dialogue.lines, strict=True) if line.chatbot)
+        for texts in (dialogue.texts, new)
+    )
     return new if after <= 0.9 * before else None
 
 
 def _reduced(text: str, corpus: Corpus) -> str:
-    groups = sentences(split(text))
+    groups = t.sentences(t.split(text))
     if not groups:
         return text
     sentence, clause = groups[0], _clause(groups[0])
@@ -132,7 +118,7 @@ def _reduced(text: str, corpus: Corpus) -> str:
     short = plain if sum(piece.is_word for piece in plain) > 1 else kept
     gap = " " if text.rstrip()[-2:] in {" .", " !", " ?"} else ""
     end = "?" if any(piece.text == "?" for piece in sentence) else "."
-    return _capitalised(join([*short, Piece(gap, end)]), text)
+    return _begun(t.join([*short, Piece(gap, end)]), text)
 
 
 def _clause(sentence: list[Piece]) -> list[Piece]:
@@ -153,7 +139,7 @@ def _without(pieces: list[Piece], drop: set[int]) -> list[Piece]:
         gap = gap or piece.gap
         if place not in drop:
             if place - 1 in drop and kept:
-                kept[-1].text = article(kept[-1].text, piece.text)
+                kept[-1].text = t.article(kept[-1].text, piece.text)
             kept.append(Piece(gap, piece.text))
             gap = ""
     return kept
@@ -161,14 +147,14 @@ def _without(pieces: list[Piece], drop: set[int]) -> list[Piece]:
 
 def _plain(pieces: list[Piece], corpus: Corpus) -> list[Piece]:
     """Return the pieces without adjectives, adverbs, numbers and names that a word follows."""
-    entities = [entity for entity in corpus.entities(join(pieces)) if entity.end < len(pieces)]
+    entities = [entity for entity in corpus.entities(t.join(pieces)) if entity.end < len(pieces)]
     named = {place for entity in entities for place in range(entity.start, entity.end)}
     drop = set()
     for place, piece in enumerate(pieces[:-1]):
         low, follows = piece.low, pieces[place + 1]
         if not follows.is_word or (follows.low in STOP_WORDS and place not in named):
             continue
-        kinds = lemmas(low)
+        kinds = t.lemmas(low)
         adverb = low in _W.adverbs or (low.endswith("ly") and "ADV" in kinds and "ADJ" not in kinds)
         determined = place > 0 and pieces[place - 1].low in _W.before_adjective
         if place in named or adverb or (determined and low not in STOP_WORDS and _describes(low, follows.low)):
@@ -178,8 +164,8 @@ def _plain(pieces: list[Piece], corpus: Corpus) -> list[Piece]:
 
 def _describes(word: str, follows: str) -> bool:
     """Return whether a word after a determiner seems to be an adjective before a noun."""
-    kinds, after = lemmas(word), lemmas(follows)
+    kinds, after = t.lemmas(word), t.lemmas(follows)
     if "ADJ" not in kinds or (after and "NOUN" not in after and ("ADJ" not in after or "ADV" in after)):
         return False
     # "Your kind words", but "my back hurts": a word without a comparative is the noun.
-    return "NOUN" not in kinds or bool(forms(word, "JJR", guess=False)) or not verb_of(follows, "VBZ")
+    return "NOUN" not in kinds or bool(t.forms(word, "JJR", guess=False)) or not t.verb_of(follows, "VBZ")

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
+from comperdial.challenge.dialogues import read_answers
 from comperdial.config import load_yaml
 from comperdial.core.errors import MissingResourceError, SchemaError, UnknownNameError
 from comperdial.data import wordnet
@@ -27,10 +28,8 @@ log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
 """A context or dialogue, and a system."""
-Context = dict[Any, Any]
-"""A row of table ``contexts``."""
-Parts = list[tuple[Context, str]]
-"""The responses of one system with their contexts: one, or all of a dialogue in order."""
+Parts = list[dict[Any, Any]]
+"""A system's responses with what table ``contexts`` says of each: one, or all of a dialogue in order."""
 Items = dict[Key, Parts]
 
 
@@ -53,24 +52,14 @@ class Perturbation(NamedTuple):
     paper: bool = True
 
 
-_PAIRS = [
-    *("dialogue_id", "perturbation"),
-    *("source_dataset", "source_dialogue_id", "source_context_id", "source_system_id"),
-]
 _CHANGES: dict[str, Callable[..., Any]] = {
-    "random_response": turns.random_response,
-    "pronouns": pronouns,
-    "entities": turns.entities,
-    "contradiction": contradiction,
-    "repetition": turns.repetition,
-    "paraphrase": turns.paraphrase,
-    "dullness": turns.dullness,
-    "order_shuffle": dialogues.order_shuffle,
-    "utterance_replacement": dialogues.utterance_replacement,
-    "duplication": dialogues.duplication,
-    "repeating_others": dialogues.repeating_others,
-    "generic_utterances": dialogues.generic_utterances,
-    "content_reduction": dialogues.content_reduction,
+    change.__name__: change
+    for change in (
+        *(turns.random_response, pronouns, turns.entities, contradiction),
+        *(turns.repetition, turns.paraphrase, turns.dullness),
+        *(dialogues.order_shuffle, dialogues.utterance_replacement, dialogues.duplication),
+        *(dialogues.repeating_others, dialogues.generic_utterances, dialogues.content_reduction),
+    )
 }
 PERTURBATIONS = {
     name: Perturbation(
@@ -171,69 +160,58 @@ def perturb(
                 raise
             log.warning("%s is left out: %s", name, error)
             left_out[name] = str(error)
-    contexts, *levels = _items(folder)
+    answers = read_answers(folder)
+    answers = answers[answers["kind"] != "reference"]
+    if answers.empty:
+        raise SchemaError("no response of a system that is no reference", where=str(folder), expected="at least one")
     drawn: dict[str, Items] = {}
-    for level, items in zip(("turn", "dialogue"), levels, strict=True):
-        best = _good(folder, contexts, levels[0], level) if good else None
-        drawn[level] = {key: parts for key, parts in items.items() if best is None or key in best}
-    corpus = _corpus(contexts, levels[0], drawn["turn"])
-    source = next(iter(contexts.values()))["dataset"]
-    pairs, rows, counts = [], [], {}
+    for level, item in (("turn", "context_id"), ("dialogue", "dialogue_id")):
+        items: Items = {}
+        for row in answers.to_dict("records"):
+            items.setdefault((row[item], row["system_id"]), []).append(row)
+        best = _good(folder, answers, level) if good else None
+        several = level == "dialogue"
+        drawn[level] = {
+            key: sorted(parts, key=_place)
+            for key, parts in sorted(items.items())
+            if len(parts) > several and (best is None or key in best)
+        }
+    corpus = _corpus(folder, answers, {parts[0]["response"] for parts in drawn["turn"].values()})
+    source = answers["dataset"].iloc[0]
+    rows: Parts = []
+    pairs, counts = [], {}
     for of in chosen:
         made, counts[of.name] = _made(of, drawn[of.level], corpus, sample, seed)
         for number, (key, (given, new)) in enumerate(sorted(made.items()), start=1):
-            parts, dialogue_id = drawn[of.level][key], f"{of.name}-{number:04d}"
-            context_id = key[0] if of.level == "turn" else None
+            dialogue_id, context_id = f"{of.name}-{number:04d}", key[0] if of.level == "turn" else None
             pairs.append((dialogue_id, of.name, source, given.dialogue_id, context_id, key[1]))
-            for system_id, context, response in _versions(given, parts, new):
-                names = {"dataset": dataset, "context_id": f"{dialogue_id}-{system_id}-{context['turn']}"}
-                texts = {"system_id": system_id, "response": " ".join(response.split())}
-                rows.append({**context, **names, "dialogue_id": dialogue_id, **texts})
-    frame = pd.DataFrame(pairs, columns=_PAIRS)
+            for system_id, row, response in _versions(given, drawn[of.level][key], new):
+                names = {"dataset": dataset, "context_id": f"{dialogue_id}-{system_id}-{row['turn']}"}
+                names |= {"dialogue_id": dialogue_id, "system_id": system_id, "response": " ".join(response.split())}
+                rows.append(row | names)
+    sources = [f"source_{name}" for name in ("dataset", "dialogue_id", "context_id", "system_id")]
+    frame = pd.DataFrame(pairs, columns=["dialogue_id", "perturbation", *sources])
     return Perturbed(_tables(folder, source, dataset, frame, rows), frame, counts, left_out)
 
 
-# The items of a data set
+def _place(row: Mapping[str, Any]) -> tuple[int, int, str]:
+    """Return what orders the responses of a dialogue."""
+    return row["turn"], len(row["history"]), row["context_id"]
 
 
-def _items(folder: Path) -> tuple[dict[str, Context], Items, Items]:
-    """Return the contexts by name, and what can be perturbed, sorted: responses, and dialogues of at least two."""
-    frames = {name: schema.read(folder / f"{name}.parquet", name) for name in ("systems", "contexts", "responses")}
-    contexts: dict[str, Context] = {row["context_id"]: row for row in frames["contexts"].to_dict("records")}
-    kinds = dict(zip(frames["systems"]["system_id"], frames["systems"]["kind"], strict=True))
-    where = str(folder / "responses.parquet")
-    turns: Items = {}
-    whole: Items = {}
-    for _, context_id, system_id, response in frames["responses"].itertuples(index=False):
-        if context_id not in contexts or system_id not in kinds:
-            problem = f"a response names context {context_id!r} and system {system_id!r}, of which one is in no table"
-            raise SchemaError(problem, where=where)
-        if kinds[system_id] != "reference":
-            context = contexts[context_id]
-            turns[context_id, system_id] = [(context, response)]
-            whole.setdefault((context["dialogue_id"], system_id), []).append((context, response))
-    if not turns:
-        raise SchemaError("no response of a system that is no reference", where=where, expected="at least one")
-    for parts in whole.values():
-        parts.sort(key=lambda part: (part[0]["turn"], len(part[0]["history"]), part[0]["context_id"]))
-    several = {key: parts for key, parts in sorted(whole.items()) if len(parts) > 1}
-    return contexts, dict(sorted(turns.items())), several
-
-
-def _corpus(contexts: Mapping[str, Context], items: Items, drawn: Items) -> Corpus:
-    """Return the texts of a data set; responses are taken from those that are ``drawn`` from."""
+def _corpus(folder: Path, answers: pd.DataFrame, responses: set[str]) -> Corpus:
+    """Return the texts of a data set, of whose responses some are drawn."""
     texts: dict[str, set[str]] = {}
-    for context in contexts.values():
-        own = {line["text"] for line in context["history"]} | {*context["references"]}
-        texts.setdefault(context["dialogue_id"], set()).update(own)
-    others = set().union(*texts.values())
-    for [(context, response)] in items.values():
-        texts[context["dialogue_id"]].add(response)
-    responses = {response for [(_, response)] in drawn.values()}
-    return Corpus(texts, sorted(responses), sorted(responses | others))
+    for row in schema.read(folder / "contexts.parquet", "contexts").to_dict("records"):
+        own = {line["text"] for line in row["history"]} | {*row["references"]}
+        texts.setdefault(row["dialogue_id"], set()).update(own)
+    utterances = responses.union(*texts.values())
+    for dialogue, response in zip(answers["dialogue_id"], answers["response"], strict=True):
+        texts[dialogue].add(response)
+    return Corpus(texts, sorted(responses), sorted(utterances))
 
 
-def _good(folder: Path, contexts: Mapping[str, Context], items: Items, level: str) -> set[Key] | None:
+def _good(folder: Path, answers: pd.DataFrame, level: str) -> set[Key] | None:
     """Return the items rated above the median of ``overall``, or None if nobody rated that.
 
     People's ratings count if there are any, else all. If more than half of the items have the highest rating, these
@@ -241,23 +219,20 @@ def _good(folder: Path, contexts: Mapping[str, Context], items: Items, level: st
     dialogue as the mean of its turns.
     """
     ratings = schema.ratings_in(folder)
-    ratings = ratings[ratings["dimension"].isin(("overall", "Overall"))]
-    ratings = ratings[ratings["system_id"].isin({system for _, system in items})]
+    overall = ratings["dimension"].isin(("overall", "Overall")) & ratings["system_id"].isin(answers["system_id"])
+    names = {"turn": "context_id", "dialogue": "dialogue_id"}
 
     def means(level: str) -> pd.Series[float]:
-        of_level = ratings[ratings["level"] == level]
-        people = of_level["source"] == "human"
-        rated = of_level[people] if people.any() else of_level
-        return rated.groupby(["item_id", "system_id"])["rating"].mean()
+        rated = ratings[overall & (ratings["level"] == level)]
+        people = rated["source"] == "human"
+        rated = rated[people | (not people.any())].rename(columns={"item_id": names[level]})
+        return rated.groupby([names[level], "system_id"])["rating"].mean()
 
-    scores = means(level)
-    if scores.empty and level == "turn":
-        rated = means("dialogue")
-        of = {key: (contexts[key[0]]["dialogue_id"], key[1]) for key in items}
-        scores = pd.Series({key: rated[of[key]] for key in items if of[key] in rated.index}, dtype=float)
-    elif scores.empty:
-        own = means("turn").rename(index=lambda name: contexts[name]["dialogue_id"], level="item_id")
-        scores = own.groupby(level=[0, 1]).mean()
+    key, scores = [names[level], "system_id"], means(level)
+    if scores.empty:
+        other = means("dialogue" if level == "turn" else "turn").reset_index()
+        known = answers[["context_id", "dialogue_id", "system_id"]].merge(other)
+        scores = known.groupby(key)["rating"].mean()
     median = scores.median()
     best = scores[scores > median] if (scores > median).any() else scores[scores >= median]
     return {(str(item), str(system)) for item, system in best.index} or None
@@ -270,7 +245,7 @@ def _made(
     of: Perturbation, items: Items, corpus: Corpus, sample: int, seed: int
 ) -> tuple[dict[Key, tuple[Turn | Dialogue, list[str]]], Count]:
     """Try items in random order until enough could be changed; return them with their new texts, in single spaces."""
-    change: Any = of.change
+    assert of.change is not None  # noqa: S101 - only those that can be generated are chosen
     made: dict[Key, tuple[Turn | Dialogue, list[str]]] = {}
     tried, keys = 0, list(items)
     for place in generator(seed, of.name).permutation(len(keys)):
@@ -278,37 +253,38 @@ def _made(
             break
         tried += 1
         key = keys[place]
-        given = _dialogue(items[key]) if of.level == "dialogue" else _turn(*items[key][0])
-        texts = change(given, generator(seed, of.name, *key), corpus)
+        given = _dialogue(items[key]) if of.level == "dialogue" else _turn(items[key][0])
+        texts = of.change(given, generator(seed, of.name, *key), corpus)
         new = [" ".join(text.split()) for text in ([texts] if isinstance(texts, str) else texts or ())]
-        if all(new) and not all(map(same, new, given.texts)):
+        old = given.texts if isinstance(given, Dialogue) else [given.response]
+        if all(new) and not all(map(same, new, old)):
             made[key] = given, new
     return made, Count(len(made), tried - len(made), len(items))
 
 
-def _turn(context: Context, response: str) -> Turn:
-    return Turn(context["dialogue_id"], _lines(context), response)
+def _turn(row: Mapping[str, Any]) -> Turn:
+    return Turn(row["dialogue_id"], _lines(row), row["response"])
 
 
-def _lines(context: Context) -> tuple[Line, ...]:
-    return tuple(Line(utterance["speaker"], utterance["text"]) for utterance in context["history"])
+def _lines(row: Mapping[str, Any]) -> tuple[Line, ...]:
+    return tuple(Line(utterance["speaker"], utterance["text"]) for utterance in row["history"])
 
 
 def _dialogue(parts: Parts) -> Dialogue:
     """Return a system's dialogue: its responses in the places of those in a recorded dialogue, if there is one."""
-    histories = [_lines(context) for context, _ in parts]
+    histories = [_lines(row) for row in parts]
     speaker = _speaker(histories)
     lines: list[Line] = []
     before: tuple[Line, ...] = ()
     fixed = False
     for place, history in enumerate(histories):
         nested = history[: len(before)] == before
-        own = len(history) > len(before) and history[len(before)].text.split() == parts[place - 1][1].split()
+        own = len(history) > len(before) and history[len(before)].text.split() == parts[place - 1]["response"].split()
         fixed = fixed or (place > 0 and not (nested and own))
         lines += history[len(before) + 1 if before else 0 :] if nested else history[-1:]
-        lines.append(Line(speaker, parts[place][1], chatbot=True))
+        lines.append(Line(speaker, parts[place]["response"], chatbot=True))
         before = history
-    return Dialogue(parts[0][0]["dialogue_id"], tuple(lines), fixed)
+    return Dialogue(parts[0]["dialogue_id"], tuple(lines), fixed)
 
 
 def _speaker(histories: list[tuple[Line, ...]]) -> str:
@@ -321,45 +297,37 @@ def _speaker(histories: list[tuple[Line, ...]]) -> str:
     return speakers[-1] if speakers else "A" if "A" not in others else "B"
 
 
-def _versions(given: Turn | Dialogue, parts: Parts, new: list[str]) -> Iterator[tuple[str, Context, str]]:
+def _versions(given: Turn | Dialogue, parts: Parts, new: list[str]) -> Iterator[tuple[str, dict[Any, Any], str]]:
     """Yield system, context and response of both versions.
 
     A perturbed dialogue has histories of its own if the original has; of a recorded dialogue, both have its histories.
     Both versions keep references if their histories are the same.
     """
     if isinstance(given, Turn):
-        [(context, response)] = parts
-        yield ORIGINAL, context, response
-        yield PERTURBED, context, new[0]
+        yield ORIGINAL, parts[0], given.response
+        yield PERTURBED, parts[0], new[0]
         return
     places = [place for place, line in enumerate(given.lines) if line.chatbot]
     texts = [{"speaker": line.speaker, "text": text} for line, text in zip(given.lines, new, strict=True)]
-    for turn, (place, (context, response)) in enumerate(zip(places, parts, strict=True)):
-        old = context["history"]
-        history = old if given.fixed else texts[:place]
-        kept = [line["text"].split() for line in old] == [line["text"].split() for line in history]
-        row = {**context, "turn": turn, "references": context["references"] if kept else []}
-        yield ORIGINAL, row, response
-        yield PERTURBED, {**row, "history": history}, new[place]
+    for turn, (place, row) in enumerate(zip(places, parts, strict=True)):
+        history = row["history"] if given.fixed else texts[:place]
+        kept = [line["text"].split() for line in row["history"]] == [line["text"].split() for line in history]
+        both = {**row, "turn": turn, "references": row["references"] if kept else []}
+        yield ORIGINAL, both, row["response"]
+        yield PERTURBED, {**both, "history": history}, new[place]
 
 
-def _tables(
-    folder: Path, source: str, dataset: str, pairs: pd.DataFrame, rows: list[Context]
-) -> dict[str, pd.DataFrame]:
+def _tables(folder: Path, source: str, dataset: str, pairs: pd.DataFrame, rows: Parts) -> dict[str, pd.DataFrame]:
     about = {ORIGINAL: f"what systems of {source} said", PERTURBED: "the same, made worse"}
-    systems = [
-        {"dataset": dataset, "system_id": system_id, "kind": "agent", "track": None, "description": text}
-        for system_id, text in about.items()
-    ]
+    systems = pd.DataFrame(about.items(), columns=["system_id", "description"])
     path = folder / "personas.parquet"
     personas = schema.read(path, "personas") if path.is_file() else schema.empty("personas")
-    known = pairs[["dialogue_id", "source_dialogue_id"]].merge(
-        personas, left_on="source_dialogue_id", right_on="dialogue_id", suffixes=("", "_source")
-    )
+    renamed = personas.rename(columns={"dialogue_id": "source_dialogue_id"})
     tables = {
-        "systems": pd.DataFrame(systems),
+        "systems": systems.assign(dataset=dataset, kind="agent", track=None),
         "contexts": pd.DataFrame(rows, columns=schema.table("contexts").columns),
         "responses": pd.DataFrame(rows, columns=schema.table("responses").columns),
-        "personas": known.assign(dataset=dataset)[schema.table("personas").columns],
+        "personas": pairs[["dialogue_id", "source_dialogue_id"]].merge(renamed).assign(dataset=dataset),
     }
-    return {name: schema.validate(frame, name) for name, frame in tables.items()} | {"ratings": schema.empty("ratings")}
+    checked = {name: schema.validate(frame[schema.table(name).columns], name) for name, frame in tables.items()}
+    return checked | {"ratings": schema.empty("ratings")}

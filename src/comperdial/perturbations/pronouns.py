@@ -7,32 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from comperdial.perturbations.corpus import Corpus, Turn
-from comperdial.perturbations.text import Piece, is_lower, is_participle, join, lemmas, like, sentences, split, words
+from comperdial.perturbations.text import Piece, is_participle, join, lemmas, like, sentences, split, words
 
-# Person -> those that it may become.
-_WAYS: dict[str, dict[str, tuple[str, ...]]] = {
-    "gender": {"he": ("it", "they"), "she": ("it", "they"), "it": ("he", "she"), "they": ("he", "she")},
-    "number": {"i": ("we",), "we": ("i",), "it": ("they",), "they": ("it",), "he": ("they",), "she": ("they",)},
-    "person": {
-        **{"i": ("you", "he", "she", "they"), "we": ("you", "they")},
-        **{"you": ("i", "we"), "he": ("i", "you"), "she": ("i", "you"), "it": ("i", "you"), "they": ("i", "we", "you")},
-    },
-}
-_POINTING = {"this": "these", "these": "this", "those": "that"}
+_W = words("pronouns")
 _ROLES = ("subject", "object", "determiner", "possessive", "reflexive")
 # Person -> role in the sentence -> form.
-_FORMS = {
-    row.split()[0]: dict(zip(_ROLES, row.split(), strict=True))
-    for row in (
-        "i me my mine myself",
-        "we us our ours ourselves",
-        "you you your yours yourself",
-        "he him his his himself",
-        "she her her hers herself",
-        "it it its its itself",
-        "they them their theirs themselves",
-    )
-}
+_FORMS = {row.split()[0]: dict(zip(_ROLES, row.split(), strict=True)) for row in _W.forms}
 # Form -> person and role, for the forms that have one role only.
 _ONE_ROLE = {
     form: (person, role)
@@ -40,13 +20,12 @@ _ONE_ROLE = {
     for role, form in roles.items()
     if form not in {"you", "her", "his", "it", "its"}
 } | {"its": ("it", "determiner"), "yourselves": ("you", "reflexive")}
-# Present of be, past of be, have, do for each person; the keys that name each of them.
-_SINGULAR = {"be": "is", "been": "was", "have": "has", "do": "does", "clitic be": "'s", "clitic have": "'s"}
-_PLURAL = {"be": "are", "been": "were", "have": "have", "do": "do", "clitic be": "'re", "clitic have": "'ve"}
-_AGREE = {person: _SINGULAR if person in {"he", "she", "it"} else _PLURAL for person in _FORMS}
-_AGREE["i"] = _PLURAL | {"be": "am", "been": "was", "clitic be": "'m"}
-_VERB = {form: verb for forms in (_SINGULAR, _PLURAL, _AGREE["i"]) for verb, form in forms.items() if form[0] != "'"}
-_W = words("pronouns")
+# Verb -> its form, for each person.
+_AGREE = {person: _W.singular if person in {"he", "she", "it"} else _W.plural for person in _FORMS}
+_AGREE["i"] = _W.plural | _W.first
+_VERB = {
+    form: verb for forms in (_W.singular, _W.plural, _AGREE["i"]) for verb, form in forms.items() if form[0] != "'"
+}
 _NOT_OWNED = _W.not_owned | {""}
 _HELPERS = _VERB.keys() | _W.helpers
 
@@ -59,13 +38,14 @@ def pronouns(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
     """
     groups = sentences(split(turn.response))
     persons = {pronoun[0] for group in groups for place in range(len(group)) if (pronoun := _pronoun(group, place))}
-    points = any(piece.low in _POINTING for group in groups for piece in group)
-    ways = [way for way in sorted(_WAYS) if persons & _WAYS[way].keys() or (way == "number" and points)]
+    points = any(piece.low in _W.pointing for group in groups for piece in group)
+    ways = [way for way in sorted(_W.ways) if persons & _W.ways[way].keys() or (way == "number" and points)]
     if not ways:
         return None
     way = ways[random.integers(len(ways))]
     # Drawn for all persons in a fixed order, so that the draws do not depend on the order of the pronouns.
-    targets = {person: new[random.integers(len(new))] for person, new in sorted(_WAYS[way].items())}
+    options = {person: new.split() for person, new in sorted(_W.ways[way].items())}
+    targets = {person: new[random.integers(len(new))] for person, new in options.items()}
     return replaced(turn.response, targets, points=way == "number")
 
 
@@ -79,11 +59,11 @@ def replaced(text: str, targets: Mapping[str, str], *, points: bool = False) -> 
         # All are looked up before the first is replaced: each is known by its neighbours.
         for place, pronoun in enumerate([_pronoun(group, place) for place in range(len(group))]):
             if pronoun and pronoun[0] in targets:
-                _replace(group, place, pronoun, targets[pronoun[0]], is_lower(text))
+                _replace(group, place, pronoun, targets[pronoun[0]], text == text.lower())
         for place, piece in enumerate(group if points else ()):
-            if piece.low in _POINTING:
+            if piece.low in _W.pointing:
                 old, new = ("it", "they") if piece.low == "this" else ("they", "it")
-                piece.text = like(_POINTING[piece.low], piece.text)
+                piece.text = like(_W.pointing[piece.low], piece.text)
                 _make_agree(group, place, old, new)
     return join([piece for group in groups for piece in group])
 
@@ -142,12 +122,8 @@ def _make_agree(pieces: list[Piece], place: int, old: str, new: str) -> None:
         return
     at = place - 1 if place and pieces[place - 1].low != "n't" else place - 2
     # Only in questions does it stand before its subject.
-    asks = (
-        at == 0
-        or pieces[-1].text == "?"
-        or (at > 0 and (not pieces[at - 1].is_word or pieces[at - 1].low in _W.asking))
-    )
-    if at >= 0 and asks:
+    first = at > 0 and (not pieces[at - 1].is_word or pieces[at - 1].low in _W.asking)
+    if at == 0 or (at > 0 and (first or pieces[-1].text == "?")):
         _conjugate(pieces, at, new)
 
 
@@ -157,17 +133,15 @@ def _conjugate(pieces: list[Piece], at: int, person: str) -> bool:
     if piece.low in {"'m", "'re", "'s", "'ve"}:
         after = _word(pieces, at + 1)
         # "She's tired" is, "she's eaten" has.
-        perfect = after in {"been", "got", "had", "done", "given"} or (
-            is_participle(after) and "ADJ" not in lemmas(after)
-        )
+        perfect = after in _W.perfect or (is_participle(after) and "ADJ" not in lemmas(after))
         has = piece.low == "'ve" or (piece.low == "'s" and perfect)
         piece.text = _AGREE[person]["clitic have" if has else "clitic be"]
         return True
     if piece.low not in _VERB:
         return False
-    verb = "been" if piece.low in {"was", "were"} else _VERB[piece.low]
-    piece.text = like(_AGREE[person][verb], piece.text)
-    if _AGREE[person][verb] == "am" and at + 1 < len(pieces) and pieces[at + 1].low == "n't":
+    form = _AGREE[person]["been" if piece.low in {"was", "were"} else _VERB[piece.low]]
+    piece.text = like(form, piece.text)
+    if form == "am" and at + 1 < len(pieces) and pieces[at + 1].low == "n't":
         # English has no "amn't".
         pieces[at + 1].gap, pieces[at + 1].text = " ", "not"
     return True

@@ -24,8 +24,9 @@ _SENTENCE_END = {".", "!", "?", ";", "…"}
 
 
 def words(strategy: str) -> SimpleNamespace:
-    """Return the sets of words that a strategy knows, by their names in ``words.yaml``."""
-    return SimpleNamespace(**{name: frozenset(text.split()) for name, text in WORDS[strategy].items()})
+    """Return what a strategy knows of words, by the names in ``words.yaml``; a text there is a set of words."""
+    known = WORDS[strategy].items()
+    return SimpleNamespace(**{name: frozenset(of.split()) if isinstance(of, str) else of for name, of in known})
 
 
 @dataclass
@@ -77,11 +78,16 @@ def same(one: str, other: str) -> bool:
     return one.casefold().split() == other.casefold().split()
 
 
+def capitalised(text: str) -> str:
+    """Begin a text with a capital."""
+    return text[:1].upper() + text[1:]
+
+
 def like(word: str, model: str) -> str:
     """Return a word with the capitals of another."""
     if model.isupper() and len(model) > 1:
         return word.upper()
-    return word[:1].upper() + word[1:] if model[:1].isupper() else word
+    return capitalised(word) if model[:1].isupper() else word
 
 
 def article(old: str, word: str) -> str:
@@ -89,14 +95,9 @@ def article(old: str, word: str) -> str:
     return like("an" if word[0].lower() in "aeiou" else "a", old) if old.lower() in {"a", "an"} else old
 
 
-def is_lower(text: str) -> bool:
-    """Return whether a text has no capitals."""
-    return text == text.lower()
-
-
 def dressed(text: str, model: str) -> str:
     """Write a text in the style of another: in lower case, with a space before marks."""
-    if is_lower(model) and any(c.isalpha() for c in model):
+    if model == model.lower() and any(c.isalpha() for c in model):
         text = text.lower()
     return re.sub(r"(?<=\w)([.,?!])", r" \1", text) if re.search(r"\w [.,?!]", model) else text
 
@@ -126,7 +127,7 @@ def verb_of(word: str, tag: str) -> str | None:
 
     # A word that the dictionary does not have at all may be a verb that it misses.
     bases = getLemma(word, "VERB", lemmatize_oov=not lemmas(word))
-    return next((base for base in bases[:1] if base and word in forms(base, tag)), None)
+    return bases[0] if bases and bases[0] and word in forms(bases[0], tag) else None
 
 
 def is_participle(word: str) -> bool:

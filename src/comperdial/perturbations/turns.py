@@ -8,21 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from comperdial.perturbations import text as t
 from comperdial.perturbations.corpus import NAMES, Corpus, Turn
-from comperdial.perturbations.text import (
-    STOP_WORDS,
-    WORDS,
-    Piece,
-    article,
-    dressed,
-    forms,
-    is_lower,
-    join,
-    lemmas,
-    like,
-    same,
-    split,
-)
+from comperdial.perturbations.text import STOP_WORDS, WORDS, Piece
 
 # Fewer names of a kind would recur all the time.
 _FEWEST_NAMES = 5
@@ -38,7 +26,7 @@ _PARTS = {
 
 def random_response(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
     """Take a response of another dialogue in three of four cases, else an utterance of the history."""
-    earlier = [line.text for line in turn.history if not same(line.text, turn.response)]
+    earlier = [line.text for line in turn.history if not t.same(line.text, turn.response)]
     if earlier and random.random() < 0.25:
         return earlier[random.integers(len(earlier))]
     return corpus.elsewhere(turn.dialogue_id, random, corpus.responses, turn.response)
@@ -48,10 +36,10 @@ def dullness(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
     """Take a generic answer or remark; in a third of cases the speaker's own earlier words."""
     other = turn.history[-1] if turn.history else None
     own = [line.text for line in turn.history if other and line.speaker != other.speaker]
-    own = [text for text in own if not same(text, turn.response)]
+    own = [text for text in own if not t.same(text, turn.response)]
     if own and random.random() < 1 / 3:
         return own[random.integers(len(own))]
-    return dressed(generic(other.text if other else None, random), turn.response)
+    return t.dressed(generic(other.text if other else None, random), turn.response)
 
 
 def generic(last: str | None, random: np.random.Generator, used: frozenset[str] = frozenset()) -> str:
@@ -63,25 +51,24 @@ def generic(last: str | None, random: np.random.Generator, used: frozenset[str] 
 
 def repetition(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
     """Repeat one to four words between two marks, three to six times in all."""
-    pieces = split(turn.response)
+    pieces = t.split(turn.response)
     starts = [place for place, piece in enumerate(pieces) if piece.is_word]
     if not starts:
         return None
     start = starts[random.integers(len(starts))]
-    end = start + 1
-    length = random.integers(1, 5)
+    end, length = start + 1, random.integers(1, 5)
     while (
         end < len(pieces)
         and (pieces[end].is_word or pieces[end].low == "n't" or pieces[end].is_clitic)
         and sum(piece.is_word for piece in pieces[start : end + 1]) <= length
     ):
         end += 1
-    again = [Piece(piece.gap, piece.text) for piece in pieces[start:end]]
-    again[0].gap = " "
+    first = pieces[start].text
     # The first word of a sentence loses its capital when it is repeated.
-    if (start == 0 or pieces[start - 1].text in ".!?…") and again[0].text.istitle() and again[0].text != "I":
-        again[0].text = again[0].text.lower()
-    return join([*pieces[:end], *again * int(random.integers(2, 6)), *pieces[end:]])
+    if (start == 0 or pieces[start - 1].text in ".!?…") and first.istitle() and first != "I":
+        first = first.lower()
+    again = [Piece(" ", first), *pieces[start + 1 : end]] * int(random.integers(2, 6))
+    return t.join([*pieces[:end], *again, *pieces[end:]])
 
 
 # Entities
@@ -97,7 +84,7 @@ def entities(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
     if not there:
         return None
     other_kind = random.random() < 0.5
-    pieces, small = split(turn.response), is_lower(turn.response)
+    pieces, small = t.split(turn.response), turn.response == turn.response.lower()
     chosen: dict[str, str] = {}
     for entity in there:
         key, kind = entity.text.lower(), entity.kind
@@ -113,10 +100,10 @@ def entities(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
     # From the end, so that earlier places stay valid.
     for entity in reversed(there):
         new = chosen[entity.text.lower()]
-        pieces[entity.start].text = like(new, entity.text) if entity.kind == "number" else new
+        pieces[entity.start].text = t.like(new, entity.text) if entity.kind == "number" else new
         del pieces[entity.start + 1 : entity.end]
-    text = join(pieces)
-    return text[:1].upper() + text[1:] if not small and turn.response[:1].isupper() else text
+    text = t.join(pieces)
+    return t.capitalised(text) if not small and turn.response[:1].isupper() else text
 
 
 def _other(text: str, kind: str, corpus: Corpus, random: np.random.Generator) -> str | None:
@@ -141,21 +128,20 @@ def _other(text: str, kind: str, corpus: Corpus, random: np.random.Generator) ->
 
 def paraphrase(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
     """Replace half of the words that have a synonym, and at least one, by their rarest; stop words and names stay."""
-    pieces = split(turn.response)
+    pieces = t.split(turn.response)
     names = {place for entity in corpus.entities(turn.response) for place in range(entity.start, entity.end)}
     new = {}
     for place, piece in enumerate(pieces):
         plain = piece.is_word and len(piece.text) > 2 and piece.low not in STOP_WORDS and place not in names
         if plain and (synonym := rarest(piece.low)):
-            new[place] = like(synonym, piece.text)
+            new[place] = t.like(synonym, piece.text)
     if not new:
         return None
-    chosen = [place for place in new if random.random() < 0.5] or [list(new)[random.integers(len(new))]]
-    for place in chosen:
+    for place in [place for place in new if random.random() < 0.5] or [list(new)[random.integers(len(new))]]:
         pieces[place].text = new[place]
         if place:
-            pieces[place - 1].text = article(pieces[place - 1].text, new[place])
-    return join(pieces)
+            pieces[place - 1].text = t.article(pieces[place - 1].text, new[place])
+    return t.join(pieces)
 
 
 @lru_cache(maxsize=16_384)
@@ -178,7 +164,7 @@ def rarest(word: str) -> str | None:
     for name in [] if slang else sense.lemma_names():
         plain = name.isalpha() and name.islower() and name not in STOP_WORDS and not _alike(name, base)
         if plain and _uses(name, part) <= max(most - 1, 0):
-            form = forms(name, tag)[0]
+            form = t.forms(name, tag)[0]
             # Some words have no plural ("plumage").
             if tag != "NNS" or form != name or name.endswith("s"):
                 synonyms[name] = form
@@ -187,11 +173,10 @@ def rarest(word: str) -> str | None:
 
 def _readings(word: str) -> Iterator[tuple[str, str, str]]:
     """Yield part of speech, lemma and tag of what a word may be."""
-    for part, bases in lemmas(word).items():
-        for tag in _PARTS[part][1] if part in _PARTS and _senses(bases[0], part) else ():
-            if word in forms(bases[0], tag):
-                yield part, bases[0], tag
-                break
+    for part, bases in t.lemmas(word).items():
+        tags = _PARTS[part][1] if part in _PARTS and _senses(bases[0], part) else ()
+        if tag := next((tag for tag in tags if word in t.forms(bases[0], tag)), None):
+            yield part, bases[0], tag
 
 
 @lru_cache(maxsize=16_384)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ _OURS = [
     "value", "low", "high", "p", "p_exact", "rank", "tests", "loso_value", "loso_system", "n", "coverage", "cut", "lacking",
     "signature",
 ]  # fmt: skip
-_NOUNS = {"turn": "response", "dialogue": "dialogue", "system": "system"}
+NOUNS = {"turn": "response", "dialogue": "dialogue", "system": "system"}
 
 
 def correlations(inputs: Inputs, study: Study) -> Table:
@@ -114,23 +115,20 @@ def frame(inputs: Inputs, study: Study, rows: Sequence[Mapping[str, Any]]) -> pd
     named = pd.DataFrame(rows).reindex(columns=_ROW).astype(object).replace({np.nan: None})
     named = named.rename(columns={"reported": "named"}).assign(order=range(len(rows)))
     named["source"] = named["source"].fillna(entry.get("source"))
-    cells = [
-        (dataset, level, against, coefficient)
-        for level, against in (entry.get("levels") or dict(level_pairs(result))).items()
-        for dataset in study["datasets"]
-        for coefficient in entry.get("coefficients", ["pearson", "spearman"])
-    ]
-    made = named.merge(pd.DataFrame(cells, columns=_KEY), how="cross")
+    levels = (entry.get("levels") or dict(level_pairs(result))).items()
+    cells = product(levels, study["datasets"], entry.get("coefficients", ["pearson", "spearman"]))
+    places = [(dataset, *level, coefficient) for level, dataset, coefficient in cells]
+    made = named.merge(pd.DataFrame(places, columns=_KEY), how="cross")
     made = made.merge(result[[*_KEY, "metric", "output", *_OURS]], on=[*_KEY, "metric", "output"], how="left")
     made["target"] = made["dataset"].map(result.groupby("dataset")["target"].first())
     made = _with_reported(made, inputs.get("reported", ()), entry.get("reported_of"))
     there = dict(iter(result.groupby(["dataset", "metric", "output"], observed=True)))
-    reasons = {
+    why = {
         (row["order"], dataset): _why_not(row, dataset, there, about)
         for row in named.to_dict("records")
         for dataset in study["datasets"]
     }
-    made["not_run"] = [reasons[key] for key in zip(made["order"], made["dataset"], strict=True)]
+    made["not_run"] = [why[key] for key in zip(made["order"], made["dataset"], strict=True)]
     made["loso_halved"] = halved(made)
     columns = ["section", "label", "target", *_KEY, "metric", "output", *_OURS, "loso_halved", *_THEIRS]
     made = made.sort_values("order", kind="stable")[[*columns, "not_run", "note", "order"]]
@@ -282,23 +280,30 @@ def table(
     rated = []
     for (dataset, target), of in groups(frame[frame["n"].notna()], "dataset", "target"):
         most = of.groupby("level")["n"].max()
-        sizes = [render.count(most[level], noun) for level, noun in _NOUNS.items() if level in most]
+        sizes = [render.count(most[level], noun) for level, noun in NOUNS.items() if level in most]
         rated.append(f"{titles[dataset]}: {target}, {', '.join(sizes)}")
-    caption = [entry["caption"], *([f"Rated: {'; '.join(rated)}."] if rated else [])]
-    caption += [LEGEND] if frame["loso_halved"].fillna(False).any() else []
-    caption += [render.SIMULATED] if simulated else []
+    caption = [entry["caption"], f"Rated: {'; '.join(rated)}." if rated else ""]
+    caption += [LEGEND if frame["loso_halved"].fillna(False).any() else "", render.SIMULATED if simulated else ""]
     notes, cells = [*READING, *reading_notes(frame)], {"value": ours}
     if not simulated and frame["reported"].notna().any():
         cells = {"ours": ours, "reported": reported, "difference": render.as_number("difference", sign=True)}
         notes.append("Difference is ours minus reported, before rounding; a dash: there is no such value")
         elsewhere = frame.loc[frame["reported_of"] != frame["dataset"], "reported_of"].dropna().unique()
         notes += [f"The reported values are of {one}: no difference is given" for one in elsewhere]
+    absent = frame["value"].isna().groupby(frame["order"]).transform("all") & frame["not_run"].notna()
+    lost = frame[absent].groupby("label", sort=False)["not_run"].agg(lambda why: "; ".join(dict.fromkeys(why)))
+    model = "computed with the model " + frame["signature"].astype("str").str.extract(r"\|model:([^|]+)", expand=False)
+    notes += entry.get("notes", [])
+    for start, texts in (("", frame["note"]), ("", model), ("Not run: ", frame["not_run"].mask(absent))):
+        known = texts.dropna()
+        notes += render.grouped_notes(zip(frame["label"][known.index], known, strict=True), start)
     return Table(
         title=entry.get("title") or study["title"],
-        caption=" ".join(caption),
+        caption=" ".join(filter(None, caption)),
         frame=frame.drop(columns="order").rename(columns={"value": "ours"}),
         sections=sections(frame, entry, titles, cells),
-        notes=[*notes, *entry.get("notes", []), *row_notes(frame)],
+        notes=notes,
+        not_run={str(name): why for name, why in lost.items()},
     )
 
 
@@ -310,8 +315,8 @@ def sections(
 ) -> list[Section]:
     """Return a section per level or data set (``section_by``), with groups of columns of the others.
 
-    Rows and columns without any value in a section are left out. With ``sort``, a coefficient, the rows of a section are sorted
-    by our values, on the first data set, then on the next.
+    Rows that have reported values alone are folded; rows and columns without any value in a section are left out. With ``sort``,
+    a coefficient, the rows of a section are sorted by our values, on the first data set, then on the next.
     """
     headings = {
         "dataset": frame["dataset"].map(titles),
@@ -335,10 +340,14 @@ def sections(
             order = wide.sort_values([*wide], ascending=False, kind="stable").index
             part = part.sort_values("label", key=order.get_indexer, kind="stable")
         texts = render.spread(part, labels, "group", cells)
+        own = texts.columns.get_level_values(1) != "reported"
         if len(cells) == 1:
             texts.columns = texts.columns.get_level_values(0)
-        empty = texts.isin(["–", NOT_RUN]) | texts.isna()
-        made.append(Section(heading, texts.loc[~empty.all(axis=1), ~empty.all()]))
+        filled = ~(texts.isin(["–", NOT_RUN]) | texts.isna())
+        ours = filled.loc[:, own].any(axis=1)
+        rest = filled.any(axis=1) & ~ours
+        parts = [texts.loc[rows, filled[rows].any()] for rows in (ours, rest) if rows.any()]
+        made += [Section(heading, *parts)] if parts else []
     return made
 
 
@@ -352,18 +361,6 @@ def reading_notes(frame: pd.DataFrame) -> list[str]:
     ranked = [f"{start}: {over_tests(tests.dropna().to_dict())}"] if tests.notna().any() else []
     few = [FEW_NOTE] if (shown["n"] <= FEW).any() else []
     return [*ranked, *few, *left_out_notes(shown), *partial_notes(shown)]
-
-
-def row_notes(frame: pd.DataFrame) -> list[str]:
-    """Return the notes of rows, the models that they use, and why some were not run."""
-    model = "computed with the model " + frame["signature"].astype("str").str.extract(r"\|model:([^|]+)", expand=False)
-    texts = {"": (frame["note"], model), "Not run: ": (frame["not_run"],)}
-    return [
-        note
-        for start, columns in texts.items()
-        for column in columns
-        for note in render.grouped_notes(zip(frame["label"][column.notna()], column.dropna(), strict=True), start)
-    ]
 
 
 def over_tests(counts: Mapping[Any, int]) -> str:

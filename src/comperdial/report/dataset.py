@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,19 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import NothingToShowError, SchemaError
+from comperdial.core.errors import NothingToShowError
 from comperdial.core.files import read_json
-from comperdial.core.names import RATED_LEVELS, Output, output_name
+from comperdial.core.names import Output, output_name
 from comperdial.evaluation import aggregate
 from comperdial.evaluation.ratings import OVERALL, alphas, annotator_bias
 from comperdial.report import correlations as shared
 from comperdial.report import render
 from comperdial.report.about import About, Inputs, Study, label
 from comperdial.report.correlations import COEFFICIENTS, LEVELS, MEASURES, level_pairs, level_title
+from comperdial.report.headline import headline
 from comperdial.report.ranking import corrected, of_outputs, with_ranks
-from comperdial.report.render import Section, Table, as_number, count, grouped_notes, number, rows_frame, spread
+from comperdial.report.render import Section, Table, as_number, count, estimate, number, rows_frame, spread
+from comperdial.report.systems import systems_frame
 from comperdial.stats.correlation import ALPHA
 
 # The power that is taken to be enough.
@@ -52,13 +55,13 @@ _VARIED = {
 _WHAT = ["level", "against", "coefficient"]
 _NAME = ["metric", "output"]
 _COUNTS = ("items", "clusters", "annotators", "ratings")
-# How the columns that an entry lists are written.
-_WRITTEN: Mapping[str, Callable[[Any], str | None]] = {
-    "text": lambda text: text or None,
-    "count": count,
-    "number": number,
-    "cents": lambda value: number(value, digits=2),
-    "rating": lambda value: number(value) if pd.notna(value) else "not rated",
+# How the columns that an entry lists are written, given a record and the column.
+_WRITTEN: Mapping[str, Callable[[Mapping[Any, Any], str], str | None]] = {
+    "text": lambda row, name: row[name] or None,
+    "count": lambda row, name: count(row[name]),
+    "number": lambda row, name: number(row[name]),
+    "cents": lambda row, name: number(row[name], digits=2),
+    "rating": lambda row, name: estimate(row, name) if pd.notna(row[name]) else "not rated",
 }
 
 
@@ -66,36 +69,34 @@ def _table(
     inputs: Inputs,
     study: Study,
     frame: pd.DataFrame,
-    sections: Sequence[Section],
+    sections: Iterable[Section],
     notes: Iterable[str] = (),
     *,
     rated: str = "",
     legend: bool = False,
     **values: Any,  # noqa: ANN401
 ) -> Table:
-    """Return a table with the texts of its entry, with ``values`` filled in; ``notes`` are further ones.
-
-    The caption says what was rated, what a mark means (``legend``), and if not people rated, who did.
-    """
-    one, entry = About.read(inputs["about"]).only, study["entry"]
+    """Return a table whose caption says what was rated, what a mark means (``legend``), and if not people rated, who did."""
+    one = About.read(inputs["about"]).only
     more = [f"Rated: {rated}." if rated else "", shared.LEGEND if legend else "", render.ending(one["source"])]
-    caption = " ".join(text for text in (entry["caption"], *more) if text)
-    first = [note.format(**values) for note in entry.get("notes", ())]
-    return Table(f"{entry['title']} {one['title']}", caption, frame, sections, [*first, *notes])
+    made = render.described(study, frame, sections, *notes, ending=" ".join(filter(None, more)), **values)
+    return replace(made, title=f"{made.title} {one['title']}")
 
 
-def _columns(study: Study, frame: pd.DataFrame) -> dict[tuple[str, str], pd.Series]:
-    """Return the texts of the columns that the entry lists: group, heading, column, how it is written."""
-    return {(group, head): frame[name].map(_WRITTEN[how]) for group, head, name, how in study["entry"]["columns"]}
+def _section(study: Study, title: str, frame: pd.DataFrame, **more: pd.Series) -> Section:
+    """Return a section of the columns that the entry lists: group, heading, column, how it is written."""
+    rows = frame.to_dict("records")
+    texts: dict[tuple[str, str], Any] = {
+        (group, head): [_WRITTEN[how](row, name) for row in rows]
+        for group, head, name, how in study["entry"]["columns"]
+    }
+    return Section(title, pd.DataFrame(texts | {("Mean score", name): of for name, of in more.items()}, dtype=object))
 
 
-def _section(title: str, texts: Mapping[tuple[str, str], pd.Series]) -> Section:
-    return Section(title, pd.DataFrame(texts, dtype=object))
-
-
-def _not_run(one: Mapping[str, Any], names: Iterable[str] | None = None) -> list[str]:
-    known = {name: why for name, why in one["not_run"].items() if names is None or name in names}
-    return grouped_notes((one["labels"].get(name, name), why) for name, why in sorted(known.items()))
+def _not_run(one: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, str]:
+    """Return what was not run, by label; of some metrics or judges if they are named."""
+    known = sorted(one["not_run"].items())
+    return {one["labels"].get(name, name): why for name, why in known if names is None or name in names}
 
 
 # What was rated and scored
@@ -107,10 +108,11 @@ def systems(inputs: Inputs, study: Study) -> Table:
     one, outputs = about.only, about.only["systems_outputs"]
     paths = [path for path in inputs["scores"] if path.stem in {output_name(name)[0] for name in outputs}]
     scores = aggregate.read_scores(paths) if paths else schema.empty("scores")
-    table, responses, ratings = (schema.read(inputs[name][0], name) for name in ("systems", "responses", "ratings"))
+    names = ("systems", "responses", "ratings", "contexts")
+    table, responses, ratings, contexts = (schema.read(inputs[name][0], name) for name in names)
     ratings = ratings[ratings["source"] == one["source"]]
-    dimension = about.dimension(one["dataset"], ratings["dimension"])
-    frame = systems_frame(table, responses, scores, ratings, outputs=outputs, dimension=dimension)
+    ratings = ratings[ratings["dimension"] == about.dimension(one["dataset"], ratings["dimension"])]
+    frame = systems_frame(table, responses, scores, ratings, contexts, outputs=outputs)
     called = {name: label(output_name(name), one["labels"]) for name in outputs}
     scored = scores[scores["level"] == "turn"].assign(name=lambda rows: rows["metric"] + ":" + rows["output"])
     counts = scored.groupby("name")["cut"].agg(scored="size", cut=lambda cut: int((cut > 0).sum()))
@@ -124,41 +126,10 @@ def systems(inputs: Inputs, study: Study) -> Table:
         *(f"{called[n]}: {k} of {total} responses have a score" for n, k in counts["scored"].items() if k < total),
         *(f"{called[n]}: the input of {k} responses was cut to fit the model" for n, k in counts["cut"].items() if k),
         *(f"{system} has no valid submission and was left out: {why}" for system, why in sorted(failed.items())),
-        *_not_run(one),
     ]
-    texts = _columns(study, frame) | {("Mean score", called[name]): frame[name].map(number) for name in counts.index}
-    return _table(inputs, study, frame, [_section(f"{len(responses):,} responses", texts)], notes)
-
-
-def systems_frame(
-    systems: pd.DataFrame,
-    responses: pd.DataFrame,
-    scores: pd.DataFrame,
-    ratings: pd.DataFrame,
-    *,
-    outputs: Sequence[str],
-    dimension: str,
-) -> pd.DataFrame:
-    """Average ratings, of one source, and scores of some outputs over a system's turns and dialogues.
-
-    One row per system, the best rated first, references left out: kind, track, description, responses, ratings of turns and
-    dialogues in the dimension, then one column per output (``metric:output``) that has scores.
-    """
-    frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
-    if frame.empty:
-        raise SchemaError("no systems", expected="at least one that is no reference")
-    frame["responses"] = responses.groupby("system_id").size().reindex(frame.index, fill_value=0)
-    # Items first, so that one with more raters does not weigh more.
-    items = ratings[ratings["dimension"] == dimension].groupby(["level", "system_id", "item_id"])["rating"].mean()
-    means = items.groupby(["level", "system_id"]).mean().unstack("level")
-    for level in RATED_LEVELS:
-        frame[f"{level}_rating"] = means[level] if level in means else float("nan")
-    own = scores[scores["level"] == "turn"].groupby([*_NAME, "system_id"])["value"].mean().astype("float64")
-    for name in outputs:
-        if output_name(name, where="tables.systems") in own.droplevel("system_id").index:
-            frame[name] = own[output_name(name)]
-    order = [f"{level}_rating" for level in RATED_LEVELS]
-    return frame.sort_index().sort_values(order, ascending=False, kind="stable").reset_index()
+    means = {called[name]: frame[name].map(number) for name in counts.index}
+    made = _table(inputs, study, frame, [_section(study, f"{len(responses):,} responses", frame, **means)], notes)
+    return replace(made, not_run=_not_run(one))
 
 
 def alpha(inputs: Inputs, study: Study) -> Table:
@@ -251,7 +222,7 @@ def _by_level(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def correlations(inputs: Inputs, study: Study) -> Table:
-    """Show the correlations of every output of every metric, three coefficients at each level."""
+    """Show the correlations of every output of every metric, three coefficients at each level, the best first."""
     one, everything = About.read(inputs["about"]).only, _results(inputs)
     result, sections = shared.pooled(everything), []
     has_local = result["signature"].str.startswith("local|").any()
@@ -260,7 +231,7 @@ def correlations(inputs: Inputs, study: Study) -> Table:
         key = ["level", "against", *_NAME, "coefficient"]
         within = everything.loc[everything["grouping"] == "system", [*key, "value"]]
         result = result.merge(within.rename(columns={"value": "within_systems"}), on=key, how="left")
-    for title, of_level in _by_level(result):
+    for title, of_level in _by_level(result[result["coverage"] > 0]):
         cells: dict[str, Any] = {"value": shared.with_interval}
         if of_level["loso_system"].notna().any():
             cells["without one system"] = shared.lowest
@@ -270,10 +241,9 @@ def correlations(inputs: Inputs, study: Study) -> Table:
         wide = spread(part.assign(group=part["coefficient"].map(COEFFICIENTS)), {"label": "Metric"}, "group", cells)
         order = [name for name in COEFFICIENTS.values() if name in wide.columns.get_level_values(0)]
         sections.append(Section(title, wide[order]))
-    empty = result[result["coverage"] == 0].drop_duplicates(_NAME)
-    reasons = [(row["label"].iloc[0], shared.why_no_scores(row)) for _, row in empty.groupby(empty.index)]
-    notes = [*shared.READING, *shared.reading_notes(result), *grouped_notes(reasons)]
-    notes += [*([render.NOTES["within_systems"]] if has_local else []), *_not_run(one)]
+    empty = result[result["coverage"] == 0].groupby("label")
+    lost = {str(name): why for name, rows in empty if (why := shared.why_no_scores(rows))}
+    notes = [*shared.READING, *shared.reading_notes(result), *([render.NOTES["within_systems"]] if has_local else [])]
     for metric, signature in sorted({*zip(result["metric"], result["signature"], strict=True)}):
         texts = (text for name, text in one["labels"].items() if name.startswith(f"{metric}:"))
         called = one["labels"].get(metric) or next(texts, metric)
@@ -284,8 +254,12 @@ def correlations(inputs: Inputs, study: Study) -> Table:
         .round({"value": 4, "low": 3, "high": 3, "loso_value": 4, "within_systems": 4})
         .sort_values([*_NAME, *_WHAT], ignore_index=True)
     )
-    legend = bool(tidy["loso_halved"].fillna(False).any())
-    return _table(inputs, study, tidy, sections, notes, rated=result["target"].iloc[0], legend=legend)
+    target, legend = result["target"].iloc[0], bool(tidy["loso_halved"].fillna(False).any())
+    pairs = schema.read(inputs["pairs"][0], "pairs")
+    pairs = corrected(of_outputs(pairs[pairs["target"] == target], one["outputs"]))
+    answer = headline(everything, pairs, one["labels"], source=one["source"])
+    made = _table(inputs, study, tidy, sections, notes, rated=target, legend=legend)
+    return replace(made, headline=answer, not_run=lost | _not_run(one))
 
 
 def _significant(values: pd.Series) -> pd.Series:
@@ -301,19 +275,19 @@ def measures(inputs: Inputs, study: Study) -> Table:
     outputs = pd.MultiIndex.from_frame(result[_NAME])
     sections, shown = [], [result[:0]]
     for title, part in _by_level(result[outputs.isin(outputs[beyond])]):
-        kinds = [(measure, g) for measure in _SHOWN[part["level"].iloc[0]] for g in _GROUPINGS]
-        at = pd.MultiIndex.from_tuples(kinds).get_indexer(pd.MultiIndex.from_frame(part[["coefficient", "grouping"]]))
-        if (at >= 0).any():
-            rows = _best_first(part.assign(at=at), at == at[at >= 0].min())
-            rows = rows[rows["at"] >= 0]
+        kinds = pd.MultiIndex.from_product([_SHOWN[part["level"].iloc[0]], _GROUPINGS])
+        rows = part.assign(at=kinds.get_indexer(pd.MultiIndex.from_frame(part[["coefficient", "grouping"]])))
+        rows = rows[rows["at"] >= 0]
+        if len(rows):
+            rows = _best_first(rows, rows["at"] == rows["at"].min())
             rows = rows.assign(group=rows["coefficient"].map(MEASURES), name=rows["grouping"].map(_GROUPINGS))
             rows["text"] = pd.Series(map(_measure, rows.to_dict("records")), rows.index, dtype=object)
             order = rows.sort_values("at")[["group", "name"]].drop_duplicates().itertuples(index=False, name=None)
             sections.append(Section(title, render.arranged(rows, {"label": "Metric"}, ["group", "name"], order=order)))
             shown.append(rows[[*result]])
-    marked, estimate = pd.concat(shown), ["value", "low", "high", "rank"]
-    tidy = result.loc[beyond, ["level", "against", *_NAME, "grouping", "coefficient", *estimate, "n"]]
-    tidy = tidy.round(dict.fromkeys(estimate, 4)).reset_index(drop=True)
+    marked, rounded = pd.concat(shown), ["value", "low", "high", "rank"]
+    tidy = result.loc[beyond, ["level", "against", *_NAME, "grouping", "coefficient", *rounded, "n"]]
+    tidy = tidy.round(dict.fromkeys(rounded, 4)).reset_index(drop=True)
     notes = [*shared.READING, *shared.reading_notes(marked)]
     legend = bool(shared.halved(marked).fillna(False).any())
     return _table(inputs, study, tidy, sections, notes, rated=result["target"].iloc[0], legend=legend)
@@ -364,17 +338,10 @@ def comparisons(inputs: Inputs, study: Study) -> Table:
             matrices[level, against] = _matrix(heading, of_sample)
     columns = [("", "Level and coefficient"), ("Pairs", "all")]
     columns += [(f"Different at {ALPHA}", name) for name in _TESTS.values()]
-    return _table(
-        inputs,
-        study,
-        _wide_comparisons(chosen),
-        [Section("How many pairs differ", rows_frame(columns, rows)), *matrices.values()],
-        rated=chosen["target"].iloc[0],
-        alpha=ALPHA,
-        most=_MOST,
-        tests=", ".join(sorted({*chosen["test"]})),
-        counts=shared.over_tests(tested),
-    )
+    values: dict[str, Any] = {"alpha": ALPHA, "most": _MOST, "tests": ", ".join(sorted({*chosen["test"]}))}
+    values["counts"] = shared.over_tests(tested)
+    sections = [Section("How many pairs differ", rows_frame(columns, rows)), *matrices.values()]
+    return _table(inputs, study, _wide_comparisons(chosen), sections, rated=chosen["target"].iloc[0], **values)
 
 
 def _matrix(heading: str, pairs: pd.DataFrame) -> Section:
@@ -404,10 +371,9 @@ def _wide_comparisons(pairs: pd.DataFrame) -> pd.DataFrame:
     )
     index, columns = ["level", "against", "a", "b"], ["difference", *_TESTS]
     wide = result.pivot_table(index=index, columns="coefficient", values=columns, observed=True, dropna=False)
-    shown = [
-        name for name in (*COEFFICIENTS, "acc_eq_item", "accuracy", "acc_eq", "spa") if name in {*pairs["coefficient"]}
-    ]
-    wide = wide.reindex(columns=[(column, name) for name in shown for column in columns]).dropna(how="all")
+    known = (*COEFFICIENTS, "acc_eq_item", "accuracy", "acc_eq", "spa")
+    shown = [(column, name) for name in known if name in {*pairs["coefficient"]} for column in columns]
+    wide = wide.reindex(columns=shown).dropna(how="all")
     wide.columns = wide.columns.map("{0[1]}_{0[0]}".format)
     return wide.reset_index()
 
@@ -437,15 +403,17 @@ def _power_sections(heading: str, part: pd.DataFrame, varied: str) -> Iterator[S
     tried = sorted(part["size"].unique())
     shown = [size for size in tried if size in _SIZES]
     sizes = shown if len(shown) > 1 else tried
+    columns = [(varied, str(size)) for size in sizes]
     wide = part.pivot_table(index=["a", "b", "difference"], columns="size", values="power", dropna=False).reset_index()
     wide = wide.dropna(subset=tried, how="all")
+    if wide.empty:
+        return
     names = [*(f"{low:g} to {high:g}" for low, high in pairwise(_STEPS)), f"{_STEPS[-1]:g} and more"]
     steps = pd.cut(wide["difference"].abs(), [*_STEPS, 2.1], right=False, labels=names)
     rows = [
         [str(step), str(len(group)), *(number(group[size].mean(), digits=2) for size in sizes)]
         for step, group in wide.groupby(steps, observed=True)
     ]
-    columns = [(varied, str(size)) for size in sizes]
     yield Section(f"{heading}: by difference", rows_frame([("", "Difference"), ("", "Pairs"), *columns], rows))
     won = Counter(part["a"])
     first = min(won, key=lambda name: (-won[name], name))
@@ -491,8 +459,9 @@ def judges(inputs: Inputs, study: Study) -> Table:
         raise NothingToShowError("nothing was asked")
     shown = frame.assign(label=frame["metric"].replace(labels), unscored=frame["items"] - frame["scored"])
     unread = zip(shown["label"], frame["failures"], strict=True)
-    notes = [f"{name}: not readable: {failures}" for name, failures in unread if failures] + _not_run(one, labels)
-    return _table(inputs, study, frame, [_section(one["title"], _columns(study, shown))], notes)
+    notes = [f"{name}: not readable: {failures}" for name, failures in unread if failures]
+    made = _table(inputs, study, frame, [_section(study, one["title"], shown)], notes)
+    return replace(made, not_run=_not_run(one, labels))
 
 
 def judged(table: pd.DataFrame) -> dict[str, Any]:
@@ -536,7 +505,7 @@ def recorded_judges(inputs: Inputs, study: Study) -> Table:
         inputs,
         study,
         frame,
-        [_section(one["title"], _columns(study, frame.assign(label=names)))],
+        [_section(study, one["title"], frame.assign(label=names))],
         [f"{name}: not readable: {why}" for name, why in zip(names, frame["why"], strict=True) if why],
         compared=", ".join(f"{dimension} with {target}" for dimension, target in pairs),
         models="; ".join(f"{name}: {entry['model']}" for name, entry in known.items()),

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
 from comperdial.report.about import HUMAN, label
-from comperdial.report.correlations import MEASURES, is_few, is_halved, level_pairs
+from comperdial.report.correlations import MEASURES, NOUNS, is_few, is_halved, level_pairs
 from comperdial.report.ranking import Correction
-from comperdial.report.render import count, interval, number
+from comperdial.report.render import count, interval, not_run, number
 from comperdial.schema.tables import OVER
 from comperdial.stats.correlation import ALPHA
 
+__all__ = ["headline", "not_run"]
 _SAMPLE = ["level", "against", "coefficient"]
 _NAME = ["metric", "output"]
-_NOUNS = {"turn": "response", "dialogue": "dialogue", "system": "system"}
 _SYMBOLS = {"pearson": "Pearson's r", "spearman": "Spearman's ρ", "kendall": "Kendall's τ"}
 _CORRECTED = {
     "holm": "Holm-corrected paired tests",
     "fdr": "paired tests, FDR corrected",
     "none": "uncorrected paired tests",
 }
-# Reasons that name one model or judge each, by what they have in common.
-_KINDS = (
-    (r"^model .* is not present", "their model is not on this machine"),
-    (r"costs? money", "they cost money, and the budget does not cover them"),
-    (r"^no scores of|is no judge of", "not configured for this data set"),
-    (r"^there are recorded scores of", "recorded for another data set"),
-    (r" has no .* where ", "the data lack what they need"),
-    (r"^no rated response", "no rated response has a score"),
-)
-# A longer reason does not belong in a line of all.
-_LONG = 80
 
 
 def headline(
@@ -76,30 +62,37 @@ def headline(
     chosen = coefficient if coefficient in {*rows["coefficient"]} else rows["coefficient"].iloc[0]
     sample = pd.Series([level, against, chosen], _SAMPLE)
     rows = rows[rows["coefficient"] == chosen]
-    tests = pairs[(pairs["grouping"] == "pooled") & (pairs[_SAMPLE].astype(str) == sample).all(axis=1)]
     names = pd.Series([*zip(rows["metric"], rows["output"], strict=True)], rows.index, dtype=object)
-    tested = {*zip(tests["metric_a"], tests["output_a"], strict=True)} | {
-        *zip(tests["metric_b"], tests["output_b"], strict=True)
-    }
-    if names.isin(tested).any():
-        rows, names = rows[names.isin(tested)], names[names.isin(tested)]
-    best = rows.assign(name=names).sort_values(["value", *_NAME], ascending=[False, True, True], kind="stable").iloc[0]
+    tests = pairs[(pairs["grouping"] == "pooled") & (pairs[_SAMPLE].astype(str) == sample).all(axis=1)]
+    sides = [pd.Series([*zip(tests[f"metric_{x}"], tests[f"output_{x}"], strict=True)], tests.index) for x in "ab"]
+    tests = tests.assign(a=sides[0], b=sides[1])[sides[0].isin(names) & sides[1].isin(names)]
+    tested = {*tests["a"], *tests["b"]}
+    compared = names.isin(tested) if names.isin(tested).any() else names.notna()
+    ranked = rows.assign(name=names).sort_values(["value", *_NAME], ascending=[False, True, True], kind="stable")
+    best, others = ranked[compared[ranked.index]].iloc[0], int(compared.sum()) - 1
+    higher = ranked[~compared[ranked.index] & (ranked["value"] > best["value"])]
     called = label(best["name"], labels or {})
     rated = f"{who} ratings of {against}s ({best['target']})"
-    over = f"Over {count(best['n'], _NOUNS[level])}"
+    over = f"Over {count(best['n'], NOUNS[level])}"
+    over += f" ({100 * best['coverage']:.0f} % of those rated)" if best["coverage"] < 0.995 else ""
+    over += "" if compared.all() else f", of the {others + 1} metrics that were tested"
     value = f"{_SYMBOLS.get(chosen, MEASURES.get(chosen, chosen))} {_estimate(best)}"
     first = f"{over}, {called} has the highest correlation with {rated}: {value}"
     if best["value"] <= 0:
-        first = f"{over}, no metric correlates positively with {rated}: the highest is {called}, {value}"
-    others = len(rows) - 1
-    if not others:
-        return f"{first}; no other metric was compared with it."
-    return f"{first}; {_others(tests, best['name'], others)} ({_CORRECTED[correction]} at {ALPHA})."
+        first = f"{over}, none correlates positively with {rated}: the highest is {called}, {value}"
+    if others:
+        first += f"; {_others(tests, best['name'], others)} ({_CORRECTED[correction]} at {ALPHA})"
+    else:
+        first += "; no other metric was compared with it"
+    if len(higher):
+        most, more = higher.iloc[0], f" and {len(higher) - 1} more" if len(higher) > 1 else ""
+        first += f"; higher, but not tested: {label(most['name'], labels or {})} with {number(most['value'])}{more}"
+    return f"{first}."
 
 
 def _estimate(row: pd.Series) -> str:
     """Write the value with all that limits what it says."""
-    few = is_few(row)
+    few = is_few(row.to_dict())
     text = number(row["value"], digits=2 if few else 3) + interval(row["low"], row["high"])
     exact = row.get("p_exact")
     p = row["p"] if exact is None or pd.isna(exact) else exact
@@ -109,17 +102,16 @@ def _estimate(row: pd.Series) -> str:
         text += ", not significant"
     if row.get("over") == OVER[1]:
         text += ", for these systems only"
-    if is_halved(row):
+    if is_halved(row.to_dict()):
         left = "none" if pd.isna(row["loso_value"]) else number(row["loso_value"], digits=2 if few else 3)
         text += f" (without {row['loso_system']}: {left})"
-    return text + (f", on {100 * row['coverage']:.0f} % of them" if row["coverage"] < 0.995 else "")
+    return text
 
 
 def _others(tests: pd.DataFrame, best: tuple[str, str], others: int) -> str:
     """Say what the tests found between the best metric and each of the others."""
-    first = (tests["metric_a"] == best[0]) & (tests["output_a"] == best[1])
-    own = tests[first | ((tests["metric_b"] == best[0]) & (tests["output_b"] == best[1]))]
-    difference = own["difference"].where(first[own.index], -own["difference"])
+    own = tests[(tests["a"] == best) | (tests["b"] == best)]
+    difference = own["difference"].where(own["a"] == best, -own["difference"])
     significant = own["p_adjusted"] < ALPHA
     worse, better = int((significant & (difference > 0)).sum()), int((significant & (difference < 0)).sum())
     same = int(own["p_adjusted"].notna().sum()) - worse - better
@@ -135,19 +127,3 @@ def _others(tests: pd.DataFrame, best: tuple[str, str], others: int) -> str:
     parts += [f"{better} correlate{'s' if better == 1 else ''} better where both have scores"] if better else []
     parts += [f"{untested} {'was' if untested == 1 else 'were'} not tested against it"] if untested else []
     return ", ".join(parts)
-
-
-def not_run(reasons: Mapping[Any, str]) -> str:
-    """Return one line on what was not run, counted by reason, given the reason of each; empty if nothing is missing.
-
-    Reasons that differ in a model's or judge's name only count as one; a long one is left to the list of all.
-    """
-    if len(reasons) < 2:
-        return "".join(f"Not run: {name}: {why}" for name, why in reasons.items())
-    kinds = Counter(map(_kind, reasons.values())).most_common()
-    return f"Not run: {len(reasons)} metrics and judges: " + ", ".join(f"{n} ({kind})" for kind, n in kinds)
-
-
-def _kind(why: str) -> str:
-    known = next((kind for pattern, kind in _KINDS if re.search(pattern, why)), why)
-    return known if len(known) <= _LONG else "other reasons"

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -21,8 +21,10 @@ from comperdial import schema
 from comperdial.core.files import read_table
 from comperdial.report.about import HUMAN, About, label
 from comperdial.report.correlations import halved, why_no_scores
-from comperdial.report.dataset import main_results, systems_frame
-from comperdial.report.render import ending
+from comperdial.report.dataset import main_results
+from comperdial.report.headline import headline
+from comperdial.report.render import ending, not_run
+from comperdial.report.systems import systems_frame
 from comperdial.schema.dimensions import OVERALL
 from comperdial.stats.correlation import ALPHA, is_starred
 
@@ -45,11 +47,13 @@ def page(dataset: str, output: str | Path) -> str:
     """
     content = contents(dataset, output)
     code = '"use strict";\n(() => {\n' + "\n".join(map(_part, SCRIPTS)) + "\n})();\n"
-    style, note = _part("style.css"), content["note"]
+    style = _part("style.css")
+    # The answer is there without a script, too.
+    first = {name: f'<p class="{name}" role="note">{html.escape(content[name])}</p>' for name in ("note", "headline")}
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     return Template(_part("page.html")).substitute(
+        {name: text if content[name] else "" for name, text in first.items()},
         title=html.escape(content["title"]),
-        note=f'<p class="note" role="note">{html.escape(note)}</p>' if note else "",
         policy=f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(style)}; img-src 'self' file: data:; "
         "base-uri 'none'; form-action 'none'",
         style=style,
@@ -73,44 +77,46 @@ def contents(dataset: str, output: str | Path) -> Data:
     one = about[dataset]
     kinds = ("systems", "contexts", "responses", "personas", "ratings")
     tables = {name: schema.read(folder / f"{name}.parquet", name) for name in kinds}
-    tables["ratings"] = tables["ratings"][tables["ratings"]["source"] == one["source"]]
-    target = about.dimension(dataset, tables["ratings"]["dimension"])
+    ratings = tables["ratings"] = tables["ratings"][tables["ratings"]["source"] == one["source"]]
+    target, outputs = about.dimension(dataset, ratings["dimension"]), one["systems_outputs"]
     paths = [results / "scores" / f"{name}.parquet" for name in one["scorers"] if name not in one["apart"]]
     scores = pd.concat([schema.read(path, "scores") for path in paths], ignore_index=True)
     judged = [schema.read(results / "judgements" / f"{name}.parquet", "judgements") for name in one["judged"]]
-    outputs = one["systems_outputs"]
-    frame = systems_frame(
-        tables["systems"], tables["responses"], scores, tables["ratings"], outputs=outputs, dimension=target
-    )
+    rated = ratings[ratings["dimension"] == target]
+    of_systems = (tables["systems"], tables["responses"], scores, rated, tables["contexts"])
+    frame = systems_frame(*of_systems, outputs=outputs)
+    ends = {str(name): 2 for name in frame if str(name).endswith(("_low", "_high"))}
     names = {HUMAN, *zip(scores["metric"], scores["output"], strict=True)}
-    figures = sorted((results / "figures").glob("*.png"))
-    beside = Path(output).parent
+    figures, beside = sorted((results / "figures").glob("*.png")), Path(output).parent
     content: Data = {
         **{name: one[name] for name in ("dataset", "title", "source", "labels")},
         "called": {":".join(name): label(name, one["labels"]) for name in sorted(names)},
         "main": one["outputs"],
         "note": ending(one["source"]),
+        "headline": "",
         "target": target,
         "counts": _counts(tables),
         "figures": [{"src": Path(os.path.relpath(p, beside)).as_posix(), "name": p.stem} for p in figures],
-        "systems": {"scores": [name for name in outputs if name in frame], "rows": records(frame)},
+        "systems": {"scores": [name for name in outputs if name in frame], "rows": records(frame, ends)},
         "browser": _browser(tables, scores, judged, one["outputs"], target),
-        "not_run": dict(one["not_run"]),
         "alpha": [],
     }
+    lost = dict(one["not_run"])
     if one["levels"]:
         correlations, pairs = main_results(results, one)
         ceilings = schema.read(results / "ceilings.parquet", "ceilings")
         means = ceilings.groupby(_CELL)["value"].agg(value="mean", annotators="count")
+        lost |= without_scores(correlations)
+        main, tests = (of[of["target"] == target] for of in (correlations, pairs))
         content |= {
+            "headline": headline(main, tests, one["labels"], source=one["source"]),
             "alpha": alphas(results / "tables" / "alpha.csv"),
-            "not_run": content["not_run"] | without_scores(correlations),
             "correlations": _correlations(correlations[correlations["coverage"] > 0]),
             "ceilings": records(means.reset_index()),
             "comparisons": _comparisons(pairs),
             "signatures": dict(sorted(zip(correlations["metric"], correlations["signature"], strict=True))),
         }
-    return content | {"not_run": dict(sorted(content["not_run"].items()))}
+    return content | {"not_run": dict(sorted(lost.items())), "not_run_line": not_run(lost)}
 
 
 # Tables
@@ -130,10 +136,7 @@ def numbers(values: Any, digits: int | None = None) -> Data:  # noqa: ANN401 - a
     """Return a column of numbers as the page's code reads it: how many decimals it shows, and the rounded values."""
     cells = np.asarray(values, dtype=np.float64)
     digits = decimals_of(cells) if digits is None else digits
-    return {
-        "decimals": digits,
-        "values": [None if math.isnan(cell) else round(cell, digits) for cell in cells.tolist()],
-    }
+    return {"decimals": digits, "values": [None if math.isnan(one) else round(one, digits) for one in cells.tolist()]}
 
 
 def decimals_of(values: np.ndarray) -> int:
@@ -147,18 +150,15 @@ def decimals_of(values: np.ndarray) -> int:
 
 def _counts(tables: Mapping[str, pd.DataFrame]) -> Data:
     ratings, contexts = tables["ratings"], tables["contexts"]
-    rated = ratings.groupby(["level", "dimension"], observed=True).agg(
-        raters=("annotator_id", "nunique"),
-        ratings=("rating", "size"),
-        low=("scale_min", "min"),
-        high=("scale_max", "max"),
-    )
+    columns = {"raters": ("annotator_id", "nunique"), "ratings": ("rating", "size")}
+    columns |= {"low": ("scale_min", "min"), "high": ("scale_max", "max")}
+    rated = ratings.groupby(["level", "dimension"], observed=True).agg(**columns).reset_index()
     return {
         "systems": tables["systems"]["kind"].value_counts().sort_index().to_dict(),
         "dialogues": contexts["dialogue_id"].nunique(),
         "contexts": len(contexts),
         "responses": len(tables["responses"]),
-        "ratings": records(rated.reset_index().sort_values("level", ascending=False, kind="stable")),
+        "ratings": records(rated.sort_values("level", ascending=False, kind="stable")),
     }
 
 
@@ -174,8 +174,9 @@ def _comparisons(frame: pd.DataFrame) -> list[Data]:
     """Return the tests; ``significant`` says whether the corrected p is below 0.05."""
     names = ["level", "against", "target", "coefficient", "metric_a", "output_a", "metric_b", "output_b"]
     rows = frame[frame["grouping"] == "pooled"].sort_values(names).assign(significant=frame["p_adjusted"] < ALPHA)
-    shown = [*names, "test", "difference", "p", "p_adjusted", "n", "significant"]
-    return records(rows[shown], {"p": 4, "p_adjusted": 4})
+    return records(
+        rows[[*names, "test", "difference", "p", "p_adjusted", "n", "significant"]], {"p": 4, "p_adjusted": 4}
+    )
 
 
 def without_scores(correlations: pd.DataFrame) -> dict[str, str]:
@@ -187,11 +188,11 @@ def without_scores(correlations: pd.DataFrame) -> dict[str, str]:
 
 def alphas(path: Path) -> list[Data]:
     """Return Krippendorff's ordinal alpha of each level and dimension from the CSV file of its table, if that has any."""
-    frame = read_table(path)
+    frame, numeric = read_table(path), ["value", "low", "high"]
     if "statistic" not in frame:
         return []
-    chosen = frame.loc[frame["statistic"] == "alpha_ordinal", ["level", "dimension", "value", "low", "high"]]
-    return records(chosen.astype({"level": str}).assign(**chosen[["value", "low", "high"]].apply(pd.to_numeric)))
+    chosen = frame.loc[frame["statistic"] == "alpha_ordinal", ["level", "dimension", *numeric]]
+    return records(chosen.assign(**chosen[numeric].apply(pd.to_numeric)))
 
 
 # Dialogues
@@ -207,20 +208,25 @@ def _browser(
     """Return what is shown of each response: columns with a place for each context and system, and dialogue and system."""
     texts = tables["contexts"].sort_values(["dialogue_id", "turn", "context_id"])
     systems = tables["systems"].sort_values("system_id")
-    cells = pd.MultiIndex.from_product([texts["context_id"], systems["system_id"]])
-    whole = pd.MultiIndex.from_product([texts["dialogue_id"].unique(), systems["system_id"]])
-    answers = tables["responses"].set_index(["context_id", "system_id"])["response"].reindex(cells)
+    answers = tables["responses"].set_index(["context_id", "system_id"])["response"]
+    personas = tables["personas"].sort_values(["dialogue_id", "speaker"])
     who: Data = {}
-    for row in tables["personas"].sort_values(["dialogue_id", "speaker"]).to_dict("records"):
-        who.setdefault(row["dialogue_id"], {})[row["speaker"]] = list(row["sentences"])
-    names = scores["metric"] + ":" + scores["output"]
-    scores = scores[names.isin(outputs)] if outputs else scores
+    for dialogue, speaker, sentences in personas[["dialogue_id", "speaker", "sentences"]].itertuples(index=False):
+        who.setdefault(dialogue, {})[speaker] = list(sentences)
+    if outputs:
+        scores = scores[(scores["metric"] + ":" + scores["output"]).isin(outputs)]
     columns: Data = {}
-    for level, prefix, index in (("turn", "", cells), ("dialogue", "dialogue_", whole)):
-        ratings = tables["ratings"][tables["ratings"]["level"] == level]
-        columns[f"{prefix}scores"] = _scores(scores[scores["level"] == level], index)
-        columns[f"{prefix}ratings"] = _ratings(ratings, index)
-        columns[f"{prefix}judgements"] = _judgements(judged, level, index)
+    for level, prefix, items in (
+        ("turn", "", texts["context_id"]),
+        ("dialogue", "dialogue_", texts["dialogue_id"].unique()),
+    ):
+        index = pd.MultiIndex.from_product([items, systems["system_id"]])
+        if level == "turn":
+            columns["response"] = [text if isinstance(text, str) else None for text in answers.reindex(index)]
+        own = [frame[frame["level"] == level] for frame in (scores, tables["ratings"], *judged)]
+        columns[f"{prefix}scores"] = list(_scores(own[0], index))
+        columns[f"{prefix}ratings"] = list(_ratings(own[1], index))
+        columns[f"{prefix}judgements"] = list(_judgements(own[2:], index))
     overall = next((entry for entry in columns["ratings"] if entry["dimension"] == target), None)
     return {
         "systems": systems["system_id"].tolist(),
@@ -232,7 +238,6 @@ def _browser(
             for row in texts.to_dict("records")
         ],
         "personas": who,
-        "response": [text if isinstance(text, str) else None for text in answers],
         "mean": overall and overall["mean"],
         "mean_percent": overall and overall["percent"],
         "all": not outputs,
@@ -247,33 +252,32 @@ def percentiles(values: Sequence[float | None]) -> Data:
     return numbers(100 * (known.rank() - 0.5) / known.count(), 1)
 
 
-def _scores(scores: pd.DataFrame, index: pd.MultiIndex) -> list[Data]:
-    result = []
+def _scores(scores: pd.DataFrame, index: pd.MultiIndex) -> Iterable[Data]:
     for (metric, output), rows in scores.groupby(["metric", "output"]):
         column = numbers(rows.set_index(_UNIT)["value"].reindex(index))
-        entry = {"metric": metric, "output": output, "of": column, "percent": percentiles(column["values"])}
-        result.append(entry)
-    return result
+        yield {"metric": metric, "output": output, "of": column, "percent": percentiles(column["values"])}
 
 
-def _ratings(ratings: pd.DataFrame, index: pd.MultiIndex) -> list[Data]:
-    """Return every rating: for each dimension, the overall one first, the mean and a column an annotator."""
-    result = []
+def _ratings(ratings: pd.DataFrame, index: pd.MultiIndex) -> Iterable[Data]:
+    """Yield every rating: for each dimension, the overall one first, the mean and a column an annotator."""
     for dimension in sorted(ratings["dimension"].unique(), key=lambda name: (name != OVERALL, name)):
         rows = ratings[ratings["dimension"] == dimension]
         wide = rows.pivot(index=_UNIT, columns="annotator_id", values="rating").reindex(index)
         mean = wide.mean(axis=1)
-        entry = {"dimension": dimension, "low": float(rows["scale_min"].min()), "high": float(rows["scale_max"].max())}
-        entry |= {"mean": numbers(mean, 3), "percent": percentiles(mean.to_list())}
-        result.append(entry | {"annotators": [{"id": name, "of": numbers(wide[name])} for name in wide]})
-    return result
+        yield {
+            "dimension": dimension,
+            "low": float(rows["scale_min"].min()),
+            "high": float(rows["scale_max"].max()),
+            "mean": numbers(mean, 3),
+            "percent": percentiles(mean.to_list()),
+            "annotators": [{"id": name, "of": numbers(wide[name])} for name in wide],
+        }
 
 
-def _judgements(frames: Sequence[pd.DataFrame], level: str, index: pd.MultiIndex) -> list[Data]:
-    """Return what judges wrote, for each output and sample: rationale, failure, and the value if there are several samples."""
-    result: list[Data] = []
+def _judgements(frames: Iterable[pd.DataFrame], index: pd.MultiIndex) -> Iterable[Data]:
+    """Yield what judges wrote, for each output and sample: rationale, failure, and the value if there are several samples."""
     for frame in frames:
-        for (metric, output), judged in frame[frame["level"] == level].groupby(["metric", "output"]):
+        for (metric, output), judged in frame.groupby(["metric", "output"]):
             for number, (_, rows) in enumerate(judged.groupby("sample")):
                 entry: Data = {"metric": metric, "output": output, "sample": number}
                 placed = rows.set_index(_UNIT)[["rationale", "failure", "value"]].reindex(index)
@@ -283,5 +287,4 @@ def _judgements(frames: Sequence[pd.DataFrame], level: str, index: pd.MultiIndex
                         entry[name] = placed[name].astype(object).where(placed[name].notna(), None).tolist()
                 if judged["sample"].nunique() > 1:
                     entry["value"] = numbers(placed["value"])
-                result.append(entry)
-    return result
+                yield entry

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,6 @@ from comperdial.core.names import Output, output_name
 from comperdial.stats.multiple import benjamini_hochberg, holm, rank_clusters
 
 Correction = Literal["holm", "fdr", "none"]
-CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
 OF = ["dataset", "level", "against", "target", "grouping", "coefficient"]
 """What tests are corrected over: each by itself."""

@@ -30,7 +30,7 @@ CELLS = {
     ("system", "turn"): "systems, rated by turn",
     ("system", "dialogue"): "systems, rated by dialogue",
 }
-# What notebooks hold scores against, unless they are told otherwise.
+# What notebooks compare scores with by default.
 TARGET = "Overall"
 # What kinds of metrics cost, from the cheapest: people are no metric, and recorded scores cost nothing any more.
 COSTS = ("counts words", "small encoder", "large model", "asks a judge", "recorded")
@@ -114,7 +114,7 @@ class Reading:
             count = self.ratings()["annotator_id"].nunique()
             raters = f"{count} people" if self.source == "human" else html.escape(self.source)
             about = f"Data set: <b>{self.dataset}</b>, rated by {raters}."
-        target = "" if self.target == TARGET else f" Scores are held against: <b>{html.escape(self.target)}</b>."
+        target = "" if self.target == TARGET else f" Scores are compared with: <b>{html.escape(self.target)}</b>."
         return say(about + target)
 
     def _read(self, name: str) -> pd.DataFrame:
@@ -175,10 +175,10 @@ def _traits(signature: str) -> tuple[str, str]:
     if kind in _MAKERS or kind not in kinds():
         return _MAKERS.get(kind, "–"), "without" if kind == "recorded-judge" else "–"
     helpers = frozenset({"base", "options", "text"})
-    found = load_class("comperdial.metrics", kind, Metric, kind="metric", helpers=helpers)  # type: ignore[type-abstract]
+    maker = load_class("comperdial.metrics", kind, Metric, kind="metric", helpers=helpers)  # type: ignore[type-abstract]
     model = next((part for part in parts if part.startswith("model:")), None)
     cost = "counts words" if model is None else "small encoder" if _SMALL in model else "large model"
-    return cost, "with" if "references" in found.needs else "without"
+    return cost, "with" if "references" in maker.needs else "without"
 
 
 def cells(frame: pd.DataFrame) -> pd.Series[Any]:

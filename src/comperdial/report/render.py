@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, groupby
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader, Template
 
 from comperdial.config import load_yaml
-from comperdial.core.files import form_path, read_text, write_text
+from comperdial.core.files import form_path, write_text
 
 SIMULATED = (
     "SIMULATED: the systems, the raters and their ratings are programs; nothing here is a finding about people, "
@@ -37,6 +40,17 @@ _LATEX = str.maketrans({
     "±": r"$\pm$", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "→": r"$\rightarrow$",
     "α": r"$\alpha$", "δ": r"$\delta$", "κ": r"$\kappa$", "ρ": r"$\rho$", "τ": r"$\tau$",
 })  # fmt: skip
+# Reasons that name one model or judge each, by what they have in common.
+_REASONS = (
+    (r"^model .* is not present", "their model is not on this machine"),
+    (r"costs? money", "they cost money, and the budget does not cover them"),
+    (r"^no scores of|is no judge of", "not configured for this data set"),
+    (r"^there are recorded scores of", "recorded for another data set"),
+    (r" has no .* where ", "the data lack what they need"),
+    (r"^no rated response", "no rated response has a score"),
+)
+# A longer reason does not belong in a line of all.
+_LONG_REASON = 80
 
 
 @dataclass(frozen=True)
@@ -44,22 +58,40 @@ class Section:
     """One block of a table: its heading, and a frame of texts, in which a missing one is written as a dash.
 
     Columns are names, or pairs of a group and a name. Named levels of the index are columns of labels; an index without a name is
-    not shown. A cell that ends with a rank, ``0.41 #1``, is bold if it is the first and its column has others.
+    not shown. A cell that ends with a rank, ``0.41 #1``, is bold if it is the first and its column has others. ``folded`` has
+    rows that Markdown and HTML fold away and the other forms leave out.
     """
 
     title: str
     frame: pd.DataFrame
+    folded: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: the tidy frame of the CSV file, and the sections, caption and notes that people read."""
+    """A table: the tidy frame of the CSV file, and what people read.
+
+    ``headline`` is the answer in a sentence. ``not_run`` has what there could be more of, by name with the reason: one line below
+    the sections, and a folded list.
+    """
 
     title: str
     caption: str
     frame: pd.DataFrame
     sections: Sequence[Section]
     notes: Sequence[str] = ()
+    headline: str = ""
+    not_run: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> list[str]:
+        """Return what is written below the sections."""
+        return [*filter(None, [not_run(self.not_run)]), *self.notes]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Return what was not run, by reason; empty if the line below the sections says it."""
+        return grouped_notes(self.not_run.items(), "") if len(self.not_run) > 1 else []
 
 
 def nothing(title: str, why: str, *, simulated: bool = False) -> Table:
@@ -72,14 +104,19 @@ def nothing(title: str, why: str, *, simulated: bool = False) -> Table:
 def described(
     study: Mapping[str, Any],
     frame: pd.DataFrame,
-    sections: Sequence[Section],
+    sections: Iterable[Section],
     *notes: str,
+    ending: str = "",
     **values: Any,  # noqa: ANN401
 ) -> Table:
-    """Return a table with the title, caption and first notes of its entry in ``study.yaml``, with ``values`` filled in."""
+    """Return a table with the title, caption and first notes of its entry in ``study.yaml``, with ``values`` filled in.
+
+    ``ending`` ends the caption.
+    """
     entry = study["entry"]
     first = [note.format(**values) for note in entry.get("notes", ())]
-    return Table(entry["title"].format(**values), entry["caption"].format(**values), frame, sections, [*first, *notes])
+    caption = f"{entry['caption'].format(**values)} {ending}".strip()
+    return Table(entry["title"].format(**values), caption, frame, [*sections], [*first, *notes])
 
 
 def ending(source: str) -> str:
@@ -121,6 +158,11 @@ def estimate(row: Mapping[Any, Any], name: str = "value", *, sign: bool = False,
     """Write a value of a record with its interval, the columns ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``."""
     low, high = ("low", "high") if "low" in row else (f"{name}_low", f"{name}_high")
     return number(row[name], sign=sign) + interval(row[low], row[high], digits=ends)
+
+
+def estimates(frame: pd.DataFrame, name: str = "value", **how: Any) -> list[str]:  # noqa: ANN401
+    """Return :func:`estimate` of each row."""
+    return [estimate(row, name, **how) for row in frame.to_dict("records")]
 
 
 def as_number(name: str, **how: Any) -> Callable[[Mapping[Any, Any]], str]:  # noqa: ANN401
@@ -184,6 +226,22 @@ def grouped_notes(pairs: Iterable[tuple[Any, Any]], start: str = "Not run: ") ->
     return [f"{start}{'; '.join(dict.fromkeys(of_one))}: {why}" for why, of_one in names.items()]
 
 
+def not_run(reasons: Mapping[Any, str]) -> str:
+    """Return one line on what was not run, counted by reason, given the reason of each; empty if nothing is missing.
+
+    Reasons that differ in a model's or judge's name only count as one; a long one is left to the list of all.
+    """
+    if len(reasons) < 2:
+        return "".join(f"Not run: {name}: {why}" for name, why in reasons.items())
+    kinds = Counter(map(_kind, reasons.values())).most_common()
+    return f"Not run: {len(reasons)} metrics and judges: " + ", ".join(f"{n} ({kind})" for kind, n in kinds)
+
+
+def _kind(why: str) -> str:
+    known = next((kind for pattern, kind in _REASONS if re.search(pattern, why)), why)
+    return known if len(known) <= _LONG_REASON else "other reasons"
+
+
 # The four forms
 
 
@@ -205,111 +263,64 @@ def rendered(table: Table, form: str, *, label: str) -> str:
 def csv(table: Table) -> str:
     """Return the tidy frame, rounded to the digits that are the same on every processor."""
     frame = table.frame.copy(deep=False)
-    for name in [str(name) for name in frame if pd.api.types.is_float_dtype(frame[name])]:
+    for name in frame.select_dtypes("float"):
         # Scores move in the seventh digit. A small p and a difference of near values have fewer digits that hold.
-        if name == "p" or name.endswith("_p"):
+        if name == "p" or str(name).endswith("_p"):
             frame[name] = frame[name].map(lambda p: float(f"{p:.2g}") if p < 0.01 else round(p, 4), na_action="ignore")
-        elif name.endswith("difference"):
+        elif str(name).endswith("difference"):
             frame[name] = frame[name].round(6)
-    if SIMULATED in table.caption:
-        frame["simulated"] = True
-    return _csv(frame)
+    return _csv(frame.assign(simulated=True) if SIMULATED in table.caption else frame)
 
 
 def _csv(frame: pd.DataFrame) -> str:
     return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
-def markdown(table: Table) -> str:
-    """Return the table as GitHub Markdown; its one header row joins the group and the name of a column."""
-    lines = [f"# {table.title}", "", table.caption, ""]
-    for grid in map(_Grid.of, table.sections):
-        heads = [_markdown(" ".join(head).strip()) for head in grid.heads]
-        rule = "|".join(":--" if left else "--:" for left in grid.left)
-        rows = [f"| {' | '.join(cells)} |" for cells in [heads, *grid.marked(_markdown, "**{}**")]]
-        lines += [f"## {grid.title}", "", rows[0], f"|{rule}|", *rows[1:], ""]
-    return "\n".join([*lines, *(f"- {note}" for note in table.notes), *([""] if table.notes else [])])
-
-
 def text(table: Table) -> str:
     """Return the table as plain text with aligned columns."""
-    lines = [table.title, "", table.caption, ""]
-    for grid in map(_Grid.of, table.sections):
+    lines = [table.title, "", *([table.headline, ""] if table.headline else []), table.caption, ""]
+    for grid in _grids(table):
         columns: list[list[str]] = []
         for (_, name), left, *cells in zip(grid.heads, grid.left, *grid.rows, strict=True):
             width = max(map(len, [name, *cells]))
-            texts = [name, "-" * width, *cells]
             # pandas sets columns one space apart.
             apart = " " if columns else ""
+            texts = [name, "-" * width, *cells]
             columns.append([apart + (text.ljust(width) if left else text.rjust(width)) for text in texts])
         names, *rows = zip(*columns, strict=True)
         groups = [group for group, _ in grid.heads]
         heads: Any = pd.MultiIndex.from_arrays([groups, names]) if any(groups) else names
         made = pd.DataFrame(rows, columns=heads).to_string(index=False)
         lines += [grid.title, "", *map(str.rstrip, made.splitlines()), ""]
-    return "\n".join([*lines, *(f"- {note}" for note in table.notes), ""])
+    return "\n".join([*lines, *(f"- {note}" for note in table.lines), ""])
+
+
+def markdown(table: Table) -> str:
+    """Return the table as GitHub Markdown; its one header row joins the group and the name of a column."""
+    return _template("md").render(table=table, grids=_grids(table))
 
 
 def latex(table: Table, label: str) -> str:
     """Return the table as LaTeX: one table per section, a ``longtable`` where it does not fit on a page."""
-    lines = [r"% Needs \usepackage{booktabs,graphicx,longtable}."]
-    if not table.sections:
-        lines += [_tex(table.caption), ""]
-    for place, grid in enumerate(map(_Grid.of, table.sections), start=1):
-        name = rf"\label{{{label}-{place}}}" if len(table.sections) > 1 else rf"\label{{{label}}}"
-        caption = f"{{{_tex(f'{grid.title}. {table.caption}')}}}"
-        columns = "".join("l" if left else "r" for left in grid.left)
-        head = [r"\toprule", " & ".join(_tex(name) for _, name in grid.heads) + r" \\", r"\midrule"]
-        if grid.is_grouped:
-            groups = [rf"\multicolumn{{{n}}}{{c}}{{{_tex(group)}}}" if group else "" for group, n in grid.groups]
-            ends = [*accumulate(n for _, n in grid.groups)]
-            spans = [(end - n + 1, end) for (group, n), end in zip(grid.groups, ends, strict=True) if group]
-            head[1:1] = [" & ".join(groups) + r" \\", "".join(rf"\cmidrule(lr){{{a}-{b}}}" for a, b in spans)]
-        body = [" & ".join(cells) + r" \\" for cells in grid.marked(_tex, r"\textbf{{{}}}")]
-        notes = " ".join(f"{_tex(note)}." for note in table.notes if place == len(table.sections))
-        below = [rf"\par\smallskip\footnotesize {notes}"] if notes else []
-        if len(body) > _LONG:
-            more = rf"\multicolumn{{{len(columns)}}}{{r}}{{Continued on next page}} \\"
-            lines += [r"{\scriptsize\setlength{\tabcolsep}{3pt}", rf"\begin{{longtable}}{{{columns}}}"]
-            lines += [rf"\caption{caption} {name} \\", *head, r"\endfirsthead"]
-            lines += [rf"\caption[]{caption} \\", *head, r"\endhead", r"\midrule", more, r"\midrule", r"\endfoot"]
-            lines += [r"\bottomrule", r"\endlastfoot", *body, r"\end{longtable}", *below, r"\par}", ""]
-        else:
-            scaled = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-            lines += [r"\begin{table}", r"\centering", rf"\caption{caption}", name, scaled]
-            lines += [rf"\begin{{tabular}}{{{columns}}}", *head, *body, r"\bottomrule", r"\end{tabular}}"]
-            lines += [*below, r"\end{table}", ""]
-    return "\n".join(lines)
+    return _template("tex").render(table=table, grids=_grids(table), label=label, long=_LONG)
 
 
 def page(table: Table) -> str:
     """Return the table as one HTML page that needs nothing from the network."""
-    made, left = [], []
-    for place, grid in enumerate(map(_Grid.of, table.sections)):
-        left += [f"#t{place} tr > :nth-child({at}):not([colspan])" for at, words in enumerate(grid.left, 1) if words]
-        spans = [(f' colspan="{n}"' if n > 1 else "", group) for group, n in grid.groups]
-        groups = "".join(f"<th{span}>{_html(group)}</th>" for span, group in spans)
-        heads = [groups] if grid.is_grouped else []
-        heads.append("".join(f"<th>{_html(name)}</th>" for _, name in grid.heads))
-        rows = ["".join(f"<td>{cell}</td>" for cell in cells) for cells in grid.marked(_html, "<b>{}</b>")]
-        head, body = ("".join(f"<tr>{row}</tr>\n" for row in part) for part in (heads, rows))
-        caption = f"<caption>{_html(grid.title)}</caption>"
-        made.append(
-            f'<div class="scroll" id="t{place}"><table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table></div>'
-        )
-    style = read_text(Path(__file__).with_name("table.css"))
-    style += f"{', '.join(left)} {{ text-align: left; }}\n" if left else ""
-    notes = "".join(f"<li>{_html(note)}</li>" for note in table.notes)
-    lines = [
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{_html(table.title)}</title><style>\n{style}</style></head><body>",
-        f"<h1>{_html(table.title)}</h1><p>{_html(table.caption)}</p>",
-        *made,
-        *([f"<ul>{notes}</ul>"] if notes else []),
-        "</body></html>\n",
-    ]
-    return "\n".join(lines)
+    return _template("html").render(table=table, grids=_grids(table))
+
+
+@cache
+def _template(form: str) -> Template:
+    marks: dict[str, Any] = {}
+    if form == "tex":
+        # Braces are LaTeX's own.
+        marks = {"block_start_string": "<%", "block_end_string": "%>"}
+        marks |= {"variable_start_string": "<<", "variable_end_string": ">>"}
+    loader = FileSystemLoader(Path(__file__).parent)
+    made = Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, **marks)  # noqa: S701
+    made.filters["safe_text"] = {"html": _html, "md": _markdown, "tex": _tex}[form]
+    return made.get_template(f"table.{form}.j2")
 
 
 # A cell that starts as a number does, one whose number is missing, and one that ends with a rank.
@@ -326,10 +337,10 @@ class _Grid:
     heads: Sequence[tuple[str, str]]
     rows: Sequence[Sequence[str]]
     left: Sequence[bool]
+    folded: _Grid | None = None
 
     @classmethod
-    def of(cls, section: Section) -> Self:
-        frame = section.frame
+    def of(cls, title: str, frame: pd.DataFrame, folded: pd.DataFrame | None = None) -> Self:
         labels = [name for name in frame.index.names if name is not None]
         heads = [("", str(name)) for name in labels]
         heads += [(str(one[0]), str(one[1])) if isinstance(one, tuple) else ("", str(one)) for one in frame]
@@ -337,29 +348,27 @@ class _Grid:
         rows = cells.astype(object).where(cells.notna(), "–").to_numpy().tolist()
         columns = zip(*rows, strict=True) if rows else [()] * len(heads)
         left = [_holds_words(texts, at < max(1, len(labels))) for at, texts in enumerate(columns)]
-        return cls(section.title, heads, rows, left)
+        return cls(title, heads, rows, left, None if folded is None else cls.of(title, folded))
 
     @property
-    def is_grouped(self) -> bool:
-        return any(group for group, _ in self.heads)
+    def groups(self) -> list[tuple[str, int, int]]:
+        """Return each group with its first and last column, from 1; a column without a group is one of its own."""
+        runs = groupby(enumerate(self.heads, start=1), key=lambda head: head[1][0] or head[0])
+        places = ((group, [at for at, _ in run]) for group, run in runs)
+        made = [(group if isinstance(group, str) else "", columns[0], columns[-1]) for group, columns in places]
+        return made if any(group for group, *_ in made) else []
 
     @property
-    def groups(self) -> list[tuple[str, int]]:
-        """Return each group with the number of its columns; a column without a group stands alone."""
-        runs = groupby(enumerate(self.heads), key=lambda head: head[1][0] or head[0])
-        return [(str(group) if isinstance(group, str) else "", len([*run])) for group, run in runs]
-
-    def marked(self, escape: Callable[[str], str], bold: str) -> list[list[str]]:
-        """Return the rows escaped, and bold for the first rank of a column that has several."""
+    def marked(self) -> list[list[tuple[str, bool]]]:
+        """Return the rows, each cell with whether it is the first rank of a column that has several."""
         ranks = [[match and match[1] for match in map(_RANK.fullmatch, row)] for row in self.rows]
         several = [len({*of} - {None}) > 1 for of in zip(*ranks, strict=True)]
-        return [
-            [
-                bold.format(escape(text)) if rank == "1" and many else escape(text)
-                for text, rank, many in zip(row, of, several, strict=True)
-            ]
-            for row, of in zip(self.rows, ranks, strict=True)
-        ]
+        firsts = [[rank == "1" and many for rank, many in zip(of, several, strict=True)] for of in ranks]
+        return [list(zip(*both, strict=True)) for both in zip(self.rows, firsts, strict=True)]
+
+
+def _grids(table: Table) -> list[_Grid]:
+    return [_Grid.of(section.title, section.frame, section.folded) for section in table.sections]
 
 
 def _holds_words(texts: Sequence[str], label: bool) -> bool:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from comperdial.report.render import interval, number, p_value
 
-# Text stands to the left, numbers to the right.
+# Text is set to the left, numbers to the right.
 _STYLE = "<style>.text {text-align: left !important}</style>"
 _FIT = "max-width:100%;height:auto;background:white"
 

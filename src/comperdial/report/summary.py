@@ -13,7 +13,7 @@ from comperdial.core.files import write_json
 from comperdial.data import wordnet
 from comperdial.report.correlations import pooled
 
-# Fewer digits than the tables': a difference that shows here should be one worth looking at.
+# Fewer digits than the tables': a difference that shows here should matter.
 DIGITS = 4
 
 
@@ -36,11 +36,11 @@ def summarise(correlations: pd.DataFrame, target: str, folder: str | Path, *, si
         of_metric.setdefault(output, {})[coefficient] = rounded
         if (level, coefficient) == ("turn", "spearman"):
             points.append({"metric": f"{dataset}: {metric} {output}", "spearman": rounded})
-    found = wordnet.locate()
+    database = wordnet.locate()
     environment = {
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in ("nltk", "numpy", "pandas", "rouge-score", "scipy")},
-        "wordnet": {"version": found.version, "source": found.source} if found else None,
+        "wordnet": {"version": database.version, "source": database.source} if database else None,
     }
     for name, content in {"metrics": nested, "plot": points, "environment": environment}.items():
         write_json(Path(folder) / f"{name}.json", content)

@@ -57,17 +57,12 @@ def writing(path: str | Path, name: str, part: Part = WHOLE) -> Iterator[Callabl
     """Give a function that adds rows to a Parquet table, or to a ``part`` that :func:`merge` merges with the others.
 
     It is checked, sorted and written when the block ends well. The bytes depend on the rows alone, not on their order.
-
-    Raises
-    ------
-    SchemaError
-        When rows break the table's rules.
+    Raises as :func:`validate`.
     """
-    spec = table(name)
-    added = [pd.DataFrame(columns=spec.columns)]
+    added = [pd.DataFrame(columns=table(name).columns)]
     yield added.append
     frame = pd.concat([frame for frame in added if len(frame)] or added, ignore_index=True)
-    _store(path, validate(frame, name, where=str(path)), spec, part)
+    _store(path, validate(frame, name, where=str(path)), table(name), part)
 
 
 def read(path: str | Path, name: str) -> pd.DataFrame:
@@ -105,15 +100,14 @@ def merge(paths: Sequence[str | Path], output: str | Path) -> None:
     parts: list[tuple[str, int, int]] = []
     for path in paths:
         with _readable(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
-            if not (mark := _marked(file)):
+            if not (name := _marked(file)):
                 raise SchemaError("not a part", where=str(path), expected="a file of `comperdial score --part`")
             number, _, of = (file.metadata.metadata or {}).get(_PART, b"1-of-1").decode().partition("-of-")
-            parts.append((mark, int(of), int(number)))
+            parts.append((name, int(of), int(number)))
             contents.append(file.read())
     if not parts or sorted(parts) != [(parts[0][0], len(parts), number) for number in range(1, len(parts) + 1)]:
         there = ", ".join(sorted(f"part {number} of {of} of table {name}" for name, of, number in parts)) or "none"
         raise SchemaError(f"these parts cannot be merged: {there}", expected="all parts of one table, each once")
-    name = parts[0][0]
     write(output, _to_frame(pa.concat_tables(contents), table(name)), name)
 
 
@@ -131,8 +125,7 @@ def empty(name: str) -> pd.DataFrame:
 def count(path: str | Path, name: str) -> int:
     """Return how many rows the Parquet file of table ``name`` says that it has; no row is read."""
     with _readable(path, name):
-        rows: int = pq.read_metadata(path).num_rows
-    return rows
+        return int(pq.read_metadata(path).num_rows)
 
 
 def column_names(path: str | Path) -> list[str]:
@@ -142,33 +135,22 @@ def column_names(path: str | Path) -> list[str]:
 
 
 def parse_cells(frame: pd.DataFrame, name: str, path: str | Path) -> pd.DataFrame:
-    """Turn the texts of a CSV's cells into what the table's columns hold: lists, numbers, missing values.
-
-    A cell that holds something else is left as it is, for :func:`validate` to name.
+    """Turn the texts of a CSV's cells into lists and missing values, and leave numbers and mistakes to :func:`validate`.
 
     Raises
     ------
     FileError
         When a list is not JSON.
     """
-    frame = frame.copy()
+    made = {}
     for field in table(name).fields:
-        if field.name not in frame:
-            continue
-        cells = frame[field.name].astype(object)
-        if pa.types.is_list(field.type):
-            lists = [
-                parse_json(cell, f"{path}, record {row}, column {field.name!r}", expected="a JSON list")
-                for row, cell in enumerate(cells, 1)
-            ]
-            cells = pd.Series(lists, dtype=object, index=frame.index)
-        elif field.nullable:
-            cells = cells.where(cells != "", None)
-        if field.is_number:
-            numbers = pd.to_numeric(cells, errors="coerce")
-            cells = cells.where(numbers.isna(), numbers.astype(object))
-        frame[field.name] = cells
-    return frame
+        if field.name in frame and pa.types.is_list(field.type):
+            where, cells = f"column {field.name!r}", enumerate(frame[field.name], 1)
+            lists = [parse_json(cell, f"{path}, record {row}, {where}", expected="a JSON list") for row, cell in cells]
+            made[field.name] = pd.Series(lists, dtype=object, index=frame.index)
+        elif field.name in frame and field.nullable:
+            made[field.name] = frame[field.name].astype(object).where(frame[field.name] != "", None)
+    return frame.assign(**made)
 
 
 @contextmanager

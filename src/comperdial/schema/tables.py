@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ from comperdial.core.names import LEVELS, RATED_LEVELS, plain_name
 
 TEXT = pa.string()
 UTTERANCES = pa.list_(pa.struct([("speaker", pa.string()), ("text", pa.string())]))
-TEXTS = pa.list_(pa.string())
 DTYPES = {pa.string(): "str", pa.int32(): "Int32", pa.float64(): "float64", pa.float32(): "float32"}
 """The types that a table's columns have as a frame; lists are Python objects."""
 SYSTEM_KINDS = ("agent", "human", "reference")
@@ -31,14 +30,14 @@ LARGEST_RATING = 1e15
 
 @dataclass(frozen=True)
 class Field:
-    """One column: what its values must satisfy (``check``, or a range of numbers), and that in words (``expected``)."""
+    """One column: its type, what its values must satisfy (``check``, or a range of numbers), and that in words."""
 
-    name: str = ""
+    expected: str
     type: pa.DataType = TEXT
     check: Callable[[Any], bool] = lambda value: isinstance(value, str)
-    expected: str = "a text"
     low: float = -1e100
     high: float = 1e100
+    name: str = ""
     # Values may be missing, and the column may be left out.
     nullable: bool = False
     # A whole number is taken for the text that it is written as.
@@ -52,22 +51,17 @@ class Field:
         return not (pa.types.is_string(self.type) or pa.types.is_list(self.type))
 
 
-class RowRule(NamedTuple):
-    """A rule for several columns of a row: which rows keep it, and messages with the columns of one that does not."""
-
-    holds: Callable[[pd.DataFrame], pd.Series]
-    problem: str
-    expected: str
-
-
 @dataclass(frozen=True)
 class Table:
-    """A table: its columns in order, its key, and a rule for whole rows."""
+    """A table: its columns in order, and its key.
+
+    ``rule`` is for several columns of a row: which rows keep it, what is wrong with one that does not, what is expected.
+    """
 
     name: str
     fields: tuple[Field, ...]
     key: tuple[str, ...]
-    row_rule: RowRule | None = None
+    rule: tuple[Callable[[pd.DataFrame], pd.Series], str, str] | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -76,77 +70,73 @@ class Table:
 
     def arrow(self) -> pa.Schema:
         """Return the Parquet schema."""
-        return pa.schema([pa.field(f.name, f.type) for f in self.fields])
+        return pa.schema([pa.field(field.name, field.type) for field in self.fields])
 
 
 def _filled(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _are_utterances(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(u, dict) and set(u) == {"speaker", "text"} and _filled(u["speaker"]) and _filled(u["text"])
-        for u in value
-    )
+def _is_utterance(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() == {"speaker", "text"} and all(map(_filled, value.values()))
+
+
+def _list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(check, value))
 
 
 def _one_of(*values: str) -> Field:
-    return Field(check=values.__contains__, expected="one of " + ", ".join(values))
+    return Field("one of " + ", ".join(values), check=values.__contains__)
 
 
-_NAME = Field(check=_filled, expected="a name that is not empty", identifier=True)
-_FILLED = Field(check=_filled, expected="a text that is not empty")
-_COUNT = Field(type=pa.int32(), low=0, high=2**31 - 1, expected="a whole number of 0 or more")
-_NUMBER = Field(type=pa.float64(), expected="a finite number")
-_RATING = replace(
-    _NUMBER,
+_NAME = Field("a name that is not empty", check=_filled, identifier=True)
+_FILLED = Field("a text that is not empty", check=_filled)
+_TEXTS = Field("a list of texts, none of them empty", pa.list_(pa.string()), _list_of(_filled))
+_NUMBER = Field("a finite number", pa.float64())
+_COUNT = Field("a whole number of 0 or more", pa.int32(), low=0, high=2**31 - 1)
+_RATING = Field(
+    f"a finite number from {-LARGEST_RATING:g} to {LARGEST_RATING:g}",
+    pa.float64(),
     low=-LARGEST_RATING,
     high=LARGEST_RATING,
-    expected=f"a finite number from {-LARGEST_RATING:g} to {LARGEST_RATING:g}",
-)
-_AMOUNT = replace(_NUMBER, low=0, expected="a number of 0 or more")
-_TEXTS = Field(
-    type=TEXTS,
-    check=lambda value: isinstance(value, list) and all(map(_filled, value)),
-    expected="a list of texts, none of them empty",
 )
 
-
-def _each(names: str, field: Field) -> dict[str, Field]:
-    return dict.fromkeys(names.split(), field)
-
-
-# What a column of a name holds, in all tables; any other is a name.
+# What columns hold, in all tables; any other is a name.
 _COLUMNS: Mapping[str, Field] = {
-    **_each("track description key", Field()),
-    **_each("reason failure rationale over loso_system lacking", _FILLED),
-    **_each("references facts sentences kinds", _TEXTS),
-    **_each("left control", _one_of(*SIDES)),
-    **_each("rating scale_min scale_max", _RATING),
-    **_each("seconds cost", _AMOUNT),
-    **_each("turn position cut sample tries input_tokens output_tokens n size repeats rank rank_wmt", _COUNT),
-    **_each("systems pairs with_human", _COUNT),
-    **_each("began value low high loso_value p p_exact coverage difference p_wmt", _NUMBER),
-    **_each("agreement power threshold ratio ties lowest highest weight p_adjusted p_fdr", _NUMBER),
-    "level": _one_of(*LEVELS),
-    "kind": _one_of(*SYSTEM_KINDS),
-    "history": Field(type=UTTERANCES, check=_are_utterances, expected="a list of {speaker, text}"),
-    "response": replace(_FILLED, expected="a response that is not empty"),
-    "choice": _one_of(*SIDES, "tie"),
-    "role": _one_of("interlocutor", "outsider"),
-    "continued": replace(_COUNT, high=1, expected="0 or 1"),
-    "split": _one_of(*SPLITS),
+    name: field
+    for names, field in (
+        ("track description key", Field("a text")),
+        ("reason failure rationale over loso_system lacking", _FILLED),
+        ("response", Field("a response that is not empty", check=_filled)),
+        ("references facts sentences kinds", _TEXTS),
+        ("history", Field("a list of {speaker, text}", UTTERANCES, _list_of(_is_utterance))),
+        ("level", _one_of(*LEVELS)),
+        ("kind", _one_of(*SYSTEM_KINDS)),
+        ("choice", _one_of(*SIDES, "tie")),
+        ("left control", _one_of(*SIDES)),
+        ("role", _one_of("interlocutor", "outsider")),
+        ("split", _one_of(*SPLITS)),
+        ("rating scale_min scale_max", _RATING),
+        ("seconds cost", Field("a number of 0 or more", pa.float64(), low=0)),
+        ("continued", Field("0 or 1", pa.int32(), low=0, high=1)),
+        ("turn position cut sample tries input_tokens output_tokens n size repeats rank rank_wmt", _COUNT),
+        ("systems pairs with_human", _COUNT),
+        ("began value low high loso_value p p_exact coverage difference p_wmt", _NUMBER),
+        ("agreement power threshold ratio ties lowest highest weight p_adjusted p_fdr", _NUMBER),
+    )
+    for name in names.split()
 }
 
 
-def _table(name: str, columns: str, row_rule: RowRule | None = None, **own: Field) -> Table:
+def _table(name: str, columns: str, rule: Any = None, **own: Field) -> Table:  # noqa: ANN401
     """Return a table of columns by name: ``*`` marks the key, ``?`` what may be missing, ``own`` what differs here."""
-    fields = []
-    for column in columns.split():
-        plain = column.rstrip("*?")
-        field = own.get(plain) or _COLUMNS.get(plain, _NAME)
-        fields.append(replace(field, name=plain, nullable="?" in column))
-    return Table(name, tuple(fields), tuple(c.rstrip("*") for c in columns.split() if "*" in c), row_rule)
+    plain = [column.rstrip("*?") for column in columns.split()]
+    fields = [own.get(column) or _COLUMNS.get(column, _NAME) for column in plain]
+    named = (
+        replace(field, name=column, nullable=f"{column}?" in columns.split())
+        for field, column in zip(fields, plain, strict=True)
+    )
+    return Table(name, tuple(named), tuple(c.rstrip("*") for c in columns.split() if c.endswith("*")), rule)
 
 
 _SAMPLE = "dataset* level* against* target*"
@@ -161,20 +151,20 @@ TABLES: Mapping[str, Table] = {
         _table(
             "personas",
             "dataset* dialogue_id* speaker* sentences kinds",
-            RowRule(
-                holds=lambda frame: frame["sentences"].map(len) == frame["kinds"].map(len),
-                problem="sentences and kinds of different numbers",
-                expected="one kind a sentence",
+            (
+                lambda frame: frame["sentences"].map(len) == frame["kinds"].map(len),
+                "sentences and kinds of different numbers",
+                "one kind a sentence",
             ),
         ),
         _table("responses", "dataset* context_id* system_id* response"),
         _table(
             "ratings",
             "dataset* level* item_id* system_id* annotator_id* position? dimension* rating scale_min scale_max source",
-            RowRule(
-                holds=lambda frame: frame["rating"].between(frame["scale_min"], frame["scale_max"]),
-                problem="rating {rating:g} is outside its scale",
-                expected="{scale_min:g} to {scale_max:g}",
+            (
+                lambda frame: frame["rating"].between(frame["scale_min"], frame["scale_max"]),
+                "rating {rating:g} is outside its scale",
+                "{scale_min:g} to {scale_max:g}",
             ),
             level=_one_of(*RATED_LEVELS),
         ),
@@ -182,13 +172,13 @@ TABLES: Mapping[str, Table] = {
             "preferences",
             "dataset* pair_id* first_dialogue_id first_system_id second_dialogue_id second_system_id annotator_id*"
             " question* choice left? control? reason? seconds? source",
-            RowRule(
-                holds=lambda frame: (
+            (
+                lambda frame: (
                     (frame["first_dialogue_id"] != frame["second_dialogue_id"])
                     | (frame["first_system_id"] != frame["second_system_id"])
                 ),
-                problem="{first_system_id!r} in dialogue {first_dialogue_id!r} is compared with itself",
-                expected="another system or another dialogue",
+                "{first_system_id!r} in dialogue {first_dialogue_id!r} is compared with itself",
+                "another system or another dialogue",
             ),
         ),
         _table("annotators", "dataset* annotator_id* role"),
@@ -262,6 +252,13 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
     frame = _with_columns(frame, spec, where)
     if frame.empty:
         return spec.arrow().empty_table().to_pandas()
+
+    def refuse(wrong: npt.NDArray[np.bool_], problem: str, expected: str) -> None:
+        row, count = int(wrong.argmax()), int(wrong.sum())
+        key = ", ".join(f"{column}={frame[column].iloc[row]}" for column in spec.key if column != "dataset")
+        hint = f"{count} records in all have this fault" if count > 1 else None
+        raise SchemaError(problem, where=f"{where}, record {row + 1} ({key})", expected=expected, hint=hint)
+
     for field in spec.fields:
         given = frame[field.name]
         frame[field.name] = values = _converted(given, field)
@@ -269,20 +266,19 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
         if wrong.any():
             value = given.tolist()[int(wrong.argmax())]
             missing = value is None or (not isinstance(value, list) and pd.isna(value))
-            problem = f"no value in column {field.name!r}" if missing else f"column {field.name!r} holds {value!r}"
-            raise _error(problem, frame, spec, wrong, where, field.expected)
-    checked = frame.astype({field.name: DTYPES[field.type] for field in spec.fields if field.type in DTYPES})
-    if spec.row_rule:
-        wrong = ~spec.row_rule.holds(checked).to_numpy(dtype=bool)
+            column = f"column {field.name!r}"
+            refuse(wrong, f"no value in {column}" if missing else f"{column} holds {value!r}", field.expected)
+    frame = frame.astype({field.name: DTYPES[field.type] for field in spec.fields if field.type in DTYPES})
+    if spec.rule:
+        holds, problem, expected = spec.rule
+        wrong = ~holds(frame).to_numpy(dtype=bool)
         if wrong.any():
-            row = dict(zip(spec.columns, checked.iloc[int(wrong.argmax())], strict=True))
-            problem, expected = spec.row_rule.problem.format(**row), spec.row_rule.expected.format(**row)
-            raise _error(problem, checked, spec, wrong, where, expected)
-    repeated = checked.duplicated(list(spec.key)).to_numpy()
-    if repeated.any():
-        expected = "each (" + ", ".join(spec.key) + ") once"
-        raise _error("the same key a second time", checked, spec, repeated, where, expected)
-    return checked
+            row = dict(zip(spec.columns, frame.iloc[int(wrong.argmax())], strict=True))
+            refuse(wrong, problem.format(**row), expected.format(**row))
+    wrong = frame.duplicated(list(spec.key)).to_numpy()
+    if wrong.any():
+        refuse(wrong, "the same key a second time", f"each ({', '.join(spec.key)}) once")
+    return frame
 
 
 def _with_columns(frame: pd.DataFrame, spec: Table, where: str) -> pd.DataFrame:
@@ -332,12 +328,3 @@ def _mapped(column: pd.Series, function: Callable[[Any], object]) -> pd.Series:
     # The code of a missing value is -1.
     made = np.array([*map(function, distinct), function(None)], dtype=object)
     return pd.Series(made[codes], index=column.index)
-
-
-def _error(
-    problem: str, frame: pd.DataFrame, spec: Table, wrong: npt.NDArray[np.bool_], where: str, expected: str
-) -> SchemaError:
-    row, count = int(wrong.argmax()), int(wrong.sum())
-    key = ", ".join(f"{column}={frame[column].iloc[row]}" for column in spec.key if column != "dataset")
-    hint = f"{count} records in all have this fault" if count > 1 else None
-    return SchemaError(problem, where=f"{where}, record {row + 1} ({key})", expected=expected, hint=hint)

@@ -16,7 +16,7 @@ from comperdial.evaluation.preferences import strengths as strengths_of
 from comperdial.report.about import Inputs, Study
 from comperdial.report.plots.preferences import matrix_figure, significance_figure, strengths_figure
 from comperdial.report.preferences import metrics_section, planner_sentence, preferences_table
-from comperdial.report.render import Section, Table, count, described, estimate
+from comperdial.report.render import Section, Table, count, described, estimates
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.win_rate import binomial_p, votes_needed
 
@@ -56,7 +56,7 @@ def overview(inputs: Inputs, study: Study) -> Table:
     texts = {("", "Data, question"): [row["data"] for row in rows]}
     texts |= {tuple(head): [count(row[name]) for row in rows] for name, head in entry["counts"].items()}
     for name, head in {"agreement": "agree", "alpha": "alpha"}.items():
-        texts["Two annotators", head] = [estimate(row, name) for row in rows]
+        texts["Two annotators", head] = estimates(pd.DataFrame(rows), name)
     rates = {f"{rate:.2f}": count(votes_needed(rate)) for rate in entry["win_rates"]}
     names = {"what": "What", "value": "Reported", "place": "Section of the paper"}
     reported = read_table(inputs["statements"][0])[[*names]].astype(str).rename(columns=names)
@@ -85,7 +85,7 @@ def metrics(inputs: Inputs, study: Study) -> Table:
         ratings=dialogues[[*key, "likert"]].rename(columns={"likert": "rating"}),
         **_how(study),
     )
-    about = {"data": title, "dominant": dominant, "tried": result["metric"].nunique()}
+    about: dict[str, Any] = {"data": title, "dominant": dominant, "tried": result["metric"].nunique()}
     return described(study, result, [metrics_section(result, dominant)], **about)
 
 
@@ -100,7 +100,7 @@ def judges(inputs: Inputs, study: Study) -> Table:
         "Compared with": result["against"],
         "Pairs": result["pairs"].map(count),
     }
-    columns |= {head: [estimate(row, name) for row in result.to_dict("records")] for name, head in shares.items()}
+    columns |= {head: estimates(result, name) for name, head in shares.items()}
     return described(study, result, [Section("Judges", pd.DataFrame(columns))])
 
 

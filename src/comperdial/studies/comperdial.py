@@ -102,7 +102,7 @@ def counted(systems: pd.DataFrame, ratings: pd.DataFrame, source: str) -> dict[s
 
 
 def _noted(frame: pd.DataFrame, names: list[str]) -> list[str]:
-    """Return each note once, after the row that it is about; a note of several rows stands alone."""
+    """Return each note once, after the row that it is about; a note of several rows without one."""
     return [
         f"{', '.join(group[names].iloc[0])}: {note}" if len(group) == 1 else f"{note[0].upper()}{note[1:]}"
         for (note,), group in groups(frame[frame["note"].fillna("") != ""], "note")
@@ -301,55 +301,37 @@ def _rows(layout: Mapping[str, Any], results: pd.DataFrame, about: About) -> Ite
     judges = {name: entry for one in about.sets.values() for name, entry in one["judges"].items()}
     wanted = "once" if layout.get("once") else "main"
     asked = {(of["variant"], of["judge"]): (name, of) for name, of in judges.items() if "variant" in of and of[wanted]}
-    last = max((place for place, part in enumerate(layout["sections"]) if "judged" in part), default=-1)
-    for place, part in enumerate(layout["sections"]):
-        name = part["section"]
-        yield from ({"section": name, **row} for row in part.get("rows", ()))
-        yield from ({"section": name, "optional": True, **row} for row in part.get("further", ()))
+    theirs, sections = layout.get("judges", {}), layout["sections"]
+    judged = [(place, row) for place, part in enumerate(sections) for row in part.get("judged", ())]
+    named = {id(row): f", {row['name']}" if "name" in row else "" for _, row in judged}
+    for place, part in enumerate(sections):
+        section = {"section": part["section"]}
+        yield from (section | row for row in part.get("rows", ()))
+        yield from (section | {"optional": True} | row for row in part.get("further", ()))
         for row in part.get("judged", ()):
-            for judge in row.get("judges", layout.get("only", layout["judges"])):
-                yield {"section": name, **_judged(row, judge, layout["judges"][judge], asked)}
-        if place == last:
-            yield from _other_judges(layout, asked)
-            if layout.get("recorded"):
-                yield from _recorded(results, judges)
-
-
-def _judged(
-    row: Mapping[str, Any], judge: str, called: str, asked: Mapping[tuple[str, str], tuple[str, Any]]
-) -> dict[str, Any]:
-    label = f"{row['label']} ({called})" + (f", {row['name']}" if "name" in row else "")
-    made = {"label": label, "reported": row["reported"].format(judge=called) if "reported" in row else label}
-    if (row["variant"], judge) not in asked:
-        return made | {"not_run": f"params.yaml has no judge {judge!r} that is asked {row['variant']!r}"}
-    metric, entry = asked[row["variant"], judge]
-    return made | {"metric": metric, "output": row.get("output", entry["output"])}
-
-
-def _other_judges(
-    layout: Mapping[str, Any], asked: Mapping[tuple[str, str], tuple[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    """Yield rows of judges that are not the paper's, of the same variants and outputs."""
-    rows = [row for part in layout["sections"] for row in part.get("judged", ())]
-    for judge in dict.fromkeys(judge for _, judge in asked if judge not in layout["judges"]):
-        for row in rows:
-            if (row["variant"], judge) in asked:
-                metric, entry = asked[row["variant"], judge]
-                label = entry["label"] + (f", {row['name']}" if "name" in row else "")
-                yield _optional(f"CPDScore, judged by {judge}", label, metric, row.get("output", entry["output"]))
-
-
-def _recorded(results: pd.DataFrame, judges: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    for metric, entry in judges.items():
-        for output in (
-            sorted(results.loc[results["metric"] == metric, "output"].unique()) if "variant" not in entry else ()
-        ):
-            label = entry["label"] if "{output}" in entry["label"] else entry["label"] + ", {output}"
-            yield _optional("Recorded answers", label.replace("{output}", output), metric, output)
-
-
-def _optional(section: str, label: str, metric: str, output: str) -> dict[str, Any]:
-    return {"section": section, "label": label, "metric": metric, "output": output, "optional": True}
+            for judge in row.get("judges", layout.get("only", theirs)):
+                label = f"{row['label']} ({theirs[judge]}){named[id(row)]}"
+                made = section | {"label": label}
+                made["reported"] = row["reported"].format(judge=theirs[judge]) if "reported" in row else label
+                if (row["variant"], judge) in asked:
+                    metric, entry = asked[row["variant"], judge]
+                    yield made | {"metric": metric, "output": row.get("output", entry["output"])}
+                else:
+                    yield made | {"not_run": f"params.yaml has no judge {judge!r} that is asked {row['variant']!r}"}
+        if not judged or place != judged[-1][0]:
+            continue
+        for judge in dict.fromkeys(judge for _, judge in asked if judge not in theirs):
+            for _, row in judged:
+                if (row["variant"], judge) in asked:
+                    metric, entry = asked[row["variant"], judge]
+                    made = {"section": f"CPDScore, judged by {judge}", "label": entry["label"] + named[id(row)]}
+                    yield made | {"metric": metric, "output": row.get("output", entry["output"]), "optional": True}
+        for metric, entry in judges.items() if layout.get("recorded") else ():
+            outputs = results.loc[results["metric"] == metric, "output"].unique() if "variant" not in entry else ()
+            for output in sorted(outputs):
+                label = entry["label"] if "{output}" in entry["label"] else entry["label"] + ", {output}"
+                made = {"section": "Recorded answers", "label": label.replace("{output}", output), "optional": True}
+                yield made | {"metric": metric, "output": output}
 
 
 def with_raters(inputs: Inputs, study: Study) -> Table:

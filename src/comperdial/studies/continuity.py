@@ -20,6 +20,7 @@ from comperdial.report.render import (
     count,
     described,
     estimate,
+    estimates,
     number,
     small_p,
     spread,
@@ -46,7 +47,7 @@ def _wide(
     frame: pd.DataFrame, labels: Mapping[str, str], names: Mapping[str, str], group: str = "Ours"
 ) -> pd.DataFrame:
     """Return the estimates of a frame, one row per label, one column for each of ``names``, by ``measure``."""
-    texts = frame.assign(group=group, text=[estimate(record) for record in frame.to_dict("records")])
+    texts = frame.assign(group=group, text=estimates(frame))
     texts["head"] = frame["measure"].map(names)
     return arranged(texts, labels, ["group", "head"], order=[(group, head) for head in names.values()])
 
@@ -105,9 +106,9 @@ def prediction(inputs: Inputs, study: Study) -> Table:
         {
             ("", "Trained on"): rows["label"],
             ("", "Knows who"): rows["person"],
-            ("Pearson", "ours"): [estimate(row) for row in pooled.to_dict("records")],
+            ("Pearson", "ours"): estimates(pooled),
             ("Pearson", "paper"): pooled["reported"].map(number),
-            ("Pearson", "within persons"): [estimate(row) for row in within.to_dict("records")],
+            ("Pearson", "within persons"): estimates(within),
             ("Ridge", "penalty"): pooled["penalty"].map("{:g}".format, na_action="ignore"),
         }
     )
@@ -147,13 +148,12 @@ def prediction_figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFram
         drawn, axes = style.panels(titles.values(), 2, 3.8, 0.3 * len(labels) + 0.7, sharex=True, sharey=True)
         for ax, measure in zip(axes, titles, strict=True):
             own = shown[shown["measure"] == measure]
-            style.forest(ax, own, list(labels))
-            y = style.heights(own["label"], list(labels))
+            y = style.forest(ax, own, list(labels))
             for height in y[own["value"].isna()]:
                 text = "the same for all of a person's exchanges"
                 ax.text(0.01, height, text, va="center", fontsize=6.5, color="#555555")
             ax.plot(own["reported"], y, "o", mfc="none", mec=style.INK, ms=5.5, zorder=4)
-            style.row_labels(ax, list(labels.values()))
+            ax.set_yticks(range(len(labels)), [*labels.values()][::-1])
             ax.set_xlabel("Pearson's r with the interlocutor's score")
         style.titled(drawn, entry["title"], entry["of"], entry["reading"])
     return drawn, values
@@ -249,18 +249,19 @@ def history(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
         for ax, title in zip(axes, titles, strict=True):
             part = shown[shown["panel"] == title]
             sizes = part.drop_duplicates("group").set_index("group")["n"].reindex(groups).dropna()
-            style.lines_behind(ax, "y")
+            ax.grid(axis="y")
             ax.axhline(0.5, color=style.QUIET, lw=0.8, zorder=1)
-            for at, (user, (colour, mark, _)) in enumerate(zip(users, style.SERIES, strict=False)):
+            for at, (user, look) in enumerate(zip(users, style.SERIES, strict=False)):
                 line = part[part["user"] == user].set_index("group").reindex(sizes.index)
                 places = np.arange(len(sizes)) + (at - (len(users) - 1) / 2) * 0.17
-                ax.vlines(places, line["low"], line["high"], color=colour, lw=1.1, zorder=2)
-                ax.plot(places, line["value"], mark, color=colour, ms=4, zorder=3)
+                style.columns_of_marks(ax, places, line, **look | {"ls": ""})
             ax.set_xticks(np.arange(len(sizes)), [f"{group}\n{count(n)}" for group, n in sizes.items()])
             ax.set_ylim(0.35, 1.02)
             ax.set_xlim(-0.6, len(sizes) - 0.4)
             ax.set_xlabel("The user's conversations in training\nReplies")
         axes[0].set_ylabel("Accuracy")
-        handles = [style.handle(kinds[u], color=c, marker=m) for u, (c, m, _) in zip(users, style.SERIES, strict=False)]
+        handles = [
+            style.handle(kinds[user], **look | {"ls": "-"}) for user, look in zip(users, style.SERIES, strict=False)
+        ]
         style.titled(figure, entry["title"], entry["of"], entry["reading"].format(few=fewest), handles=handles)
     return figure, shown

@@ -260,7 +260,7 @@ def adversarial(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
             ax.axhline(0.5, color="0.6", lw=0.8, zorder=0)
             ax.set_xticks(range(len(shown)), [kind.replace(" ", "\n").replace("-", "-\n") for kind in shown])
             ax.set_ylim(0, 1.02)
-            style.lines_behind(ax, "y")
+            ax.grid(axis="y")
             ax.set_xlim(-0.5, len(shown) - 0.5)
         axes[0].set_ylabel("Answer scores higher\n(share of pairs)")
         handles = [style.handle(labels[name], ls="", **_style(name)) for name in there]
@@ -312,7 +312,7 @@ def histograms(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
                 ax.stairs(heights, ends, fill=True, color=colour, alpha=0.35)
                 ax.stairs(heights, ends, color=colour, lw=1.2, ls=line)
             ax.set_xlabel("Score (minus the distance)")
-            style.lines_behind(ax, "y")
+            ax.grid(axis="y")
         axes[0].set_ylabel("Share of responses")
         notes = study["entry"]["notes"].format(answers=frame.loc[frame["side"] == "original", "n"].max())
         handles = [style.handle(label, color=colour, ls="", marker="s", ms=7) for label, colour, _ in _SIDES.values()]

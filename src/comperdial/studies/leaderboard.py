@@ -110,26 +110,25 @@ class Leaderboard:
             raise SchemaError(f"scores of level {level!r}", where=where, expected=expected)
         for metric in {row["metric"] for row in self.board["outputs"]} & {*scores["metric"]}:
             raise ConfigError(f"{metric!r} is a metric of the board", where=where, expected="a name of its own")
-        known = pd.MultiIndex.from_frame(self.responses[KEY])
-        if len(unknown := scores[~pd.MultiIndex.from_frame(scores[KEY]).isin(known)]):
-            self._report(unknown, where)
+        unknown = scores[~pd.MultiIndex.from_frame(scores[KEY]).isin(pd.MultiIndex.from_frame(self.responses[KEY]))]
+        if len(unknown):
+            dataset, item, system = unknown.iloc[0][KEY]
+            known = self.responses[self.responses["dataset"] == dataset]
+            if dataset not in self.datasets:
+                raise UnknownNameError("data set", dataset, self.datasets, where=where)
+            if known.empty:
+                expected = f"one of {', '.join(self.responses['dataset'].unique())}, or its tables in {TABLES}"
+                raise MissingResourceError(
+                    f"data set {dataset!r} is not here", where=where, expected=expected, hint=_HINT
+                )
+            near = difflib.get_close_matches(item, known["item_id"].unique(), n=1, cutoff=0)[0]
+            systems = ", ".join(known.loc[known["item_id"] == near, "system_id"].unique())
+            text = f"{len(unknown):,} scores of unknown items of {dataset!r}, the first: {item!r}, {system!r}"
+            raise SchemaError(text, where=where, expected=f"such as {near!r} of one of {systems}")
         kept = scores.merge(self.rated[KEY], on=KEY)
         if kept.empty:
             raise SchemaError("no score of an item that was rated", where=where, expected="what --template prints")
         return kept
-
-    def _report(self, unknown: pd.DataFrame, where: str) -> None:
-        dataset, item, system = unknown.iloc[0][KEY]
-        known = self.responses[self.responses["dataset"] == dataset]
-        if dataset not in self.datasets:
-            raise UnknownNameError("data set", dataset, self.datasets, where=where)
-        if known.empty:
-            expected = f"one of {', '.join(self.responses['dataset'].unique())}, or its tables in {TABLES}"
-            raise MissingResourceError(f"data set {dataset!r} is not here", where=where, expected=expected, hint=_HINT)
-        near = difflib.get_close_matches(item, known["item_id"].unique(), n=1, cutoff=0)[0]
-        systems = ", ".join(known.loc[known["item_id"] == near, "system_id"].unique())
-        text = f"{len(unknown):,} scores of unknown items of {dataset!r}, the first: {item!r}, {system!r}"
-        raise SchemaError(text, where=where, expected=f"such as {near!r} of one of {systems}")
 
     def ranking(self, scores: pd.DataFrame, *, resamples: int, seed: int) -> Table:
         """Rank the board's metrics that have scores here, and those of ``scores``, over the data sets that are here.

@@ -339,15 +339,14 @@ def _count(folder: Path) -> dict[str, object]:
     for source in ("human", "gpt-4"):
         of = ratings[ratings["source"] == source]
         made[source] = " ".join(one for one in DIMENSIONS[level] if one in {*of["dimension"]})
-        pairs = pd.Series([_mean_of_pairs(rows) for _, rows in of.groupby("dimension")], dtype="float64")
+        # The mean Pearson correlation over the pairs of annotators, by dimension; missing with fewer than two.
+        tables = (
+            rows.pivot(index=["item_id", "system_id"], columns="annotator_id", values="rating").corr().to_numpy()
+            for _, rows in of.groupby("dimension")
+        )
+        pairs = pd.Series([pd.Series(one[np.triu_indices(len(one), 1)]).mean() for one in tables], dtype="float64")
         agreement |= {f"agreement_{source}_lowest": pairs.min(), f"agreement_{source}_highest": pairs.max()}
     return made | agreement
-
-
-def _mean_of_pairs(ratings: pd.DataFrame) -> float:
-    """Return the mean Pearson correlation over the pairs of annotators of one dimension; missing with fewer than two."""
-    between = ratings.pivot(index=["item_id", "system_id"], columns="annotator_id", values="rating").corr().to_numpy()
-    return float(pd.Series(between[np.triu_indices(len(between), 1)]).mean())
 
 
 # Tables 7, 8 and 9: perturbations and questions.

@@ -198,7 +198,7 @@ def ablation(inputs: Inputs, study: Study) -> Table:
     sections.append(Section("Weights of what ships", pd.concat({"Weight": texts}, axis=1)))
     notes = [*correlations.READING[1:], *_corrected(made, titles), *correlations.left_out_notes(made)]
     unused = made.columns.intersection(["signature", "grouping", "metric", "p_exact"])
-    about = {"variants": len(order), "whole": WHOLE, "legend": _legend(made)}
+    about: dict[str, Any] = {"variants": len(order), "whole": WHOLE, "legend": _legend(made)}
     return described(study, made.drop(columns=unused), sections, *notes, **about)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from comperdial import schema
+from comperdial.core.errors import NothingToShowError
 from comperdial.evaluation.overall import OVERALL, Board, Task, read_boards
 from comperdial.report.about import About, Inputs, Study
 from comperdial.report.correlations import MEASURES
@@ -118,6 +119,8 @@ def overall_figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     chosen = [name for name in _in_order(boards, ranking) if boards[name]["source"] == "human"]
     shown = ranking[(ranking["task"] == OVERALL) & ranking["board"].isin(chosen) & ranking["value"].notna()]
     shown = shown.sort_values(["board", "value"], kind="stable")
+    if shown.empty:
+        raise NothingToShowError("no metric has an overall score on a board that people rated")
     labels = {name: list(shown.loc[shown["board"] == name, "label"])[::-1] for name in chosen}
     rows = [max(1, len(of)) for of in labels.values()]
     with style.drawing():

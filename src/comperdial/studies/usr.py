@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LEVELS = {"turn": "responses", "system": "systems"}
-# Each coefficient with its colour, its mark and how far above its row it is.
-_SHOWN = {"pearson": (*style.SERIES[0][:2], 0.18), "spearman": (*style.SERIES[1][:2], -0.18)}
+# Each coefficient with its look and how far above its row it is.
+_SHOWN = {"pearson": (style.SERIES[0], 0.18), "spearman": (style.SERIES[1], -0.18)}
 # More rows in a panel cannot be read on a phone; the table has them.
 _MOST_ROWS = 25
 
@@ -51,7 +51,9 @@ def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     titles, entry, table = About.read(inputs["about"]).titles, study["entry"], study["tables"]["usr"]
     frame = correlations.frame(inputs, {**study, "entry": table}, table["rows"])
     run = frame[frame["value"].notna()]
-    rows = {str(dataset): _rows(of_set) for dataset, of_set in run.groupby("dataset", sort=False)}
+    rows = {str(dataset): labels for dataset, of_set in run.groupby("dataset", sort=False) if (labels := _rows(of_set))}
+    if not rows:
+        raise NothingToShowError("no metric has an interval or a reported value")
     counts = [len(labels) for labels in rows.values()]
     with style.drawing():
         size = (6.6, 0.235 * sum(counts) + 0.6 * len(rows) + 0.7)
@@ -59,22 +61,21 @@ def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
         for line, (dataset, labels) in enumerate(rows.items()):
             for ax, level in zip(axes[line], _LEVELS, strict=True):
                 cells = run[(run["dataset"] == dataset) & (run["level"] == level) & run["label"].isin(labels)]
-                n, y = cells["n"].max(), style.heights(cells["label"], labels)
-                for name, (colour, mark, above) in _SHOWN.items():
-                    points = cells.assign(y=y + above)[cells["coefficient"] == name]
-                    face = "white" if pd.notna(n) and n <= FEW else colour
-                    style.marks(ax, points, colour, mark, mfc=face, mec=colour, mew=1.1, ms=4.2)
-                    ax.plot(points["reported"], points["y"], "|", color="black", ms=7, mew=1.6, ls="")
+                n, y = cells["n"].max(), style.rows_of(ax, cells["label"], labels)
+                for name, (look, above) in _SHOWN.items():
+                    points = cells[cells["coefficient"] == name]
+                    height, face = y[points.index] + above, "white" if pd.notna(n) and n <= FEW else look["color"]
+                    style.marks(ax, points, height, **look, mfc=face, mec=look["color"], mew=1.1, ms=4.2)
+                    ax.plot(points["reported"], height, "|", color="black", ms=7, mew=1.6, ls="")
                 ax.axvline(0, color="0.6", lw=0.8, zorder=0)
-                style.row_labels(ax, labels)
-                style.lines_behind(ax, "y")
+                ax.grid(axis="y")
                 many = "" if pd.isna(n) else f"{n} {_LEVELS[level]}"
                 ax.set_title(f"{titles[dataset]}\n{many}", loc="left", fontweight="bold", fontsize=9)
                 ax.set_xlabel("Correlation" if line == len(rows) - 1 else "")
         handles = [
             *(
-                style.handle(f"{COEFFICIENTS[name]}, ours", marker=mark, color=colour, lw=1)
-                for name, (colour, mark, _) in _SHOWN.items()
+                style.handle(f"{COEFFICIENTS[name]}, ours", **look | {"lw": 1, "ls": "-"})
+                for name, (look, _) in _SHOWN.items()
             ),
             style.handle("Reported", marker="|", color="black", ms=7, mew=1.6, ls=""),
             style.handle(f"Hollow: {FEW} systems or fewer", marker="o", mfc="white", mec="0.3", ls=""),

@@ -46,6 +46,7 @@ class Histories:
     """
 
     def __init__(self, samples: Sequence[Sample], vectors: Vectors | None = None) -> None:
+        vectors = vectors or {}
         self.size = len(next(iter(vectors.values()))) if vectors else 0
         self.rate = natural_rate(samples) if samples else 0.5
         # By user and conversation: replies read, of these continued, utterances, their log words, log length of the
@@ -60,8 +61,7 @@ class Histories:
                 texts = [one.text for one in conversation.utterances if one.speaker == speaker]
                 words = sum(math.log1p(len(text.split())) for text in texts)
                 part[2:6] = len(texts), words, math.log(max(1, len(conversation.utterances))), 1
-                held = [vectors[text] for text in texts if vectors and (user, text) in chosen and text in vectors]
-                if held:
+                if held := [vectors[text] for text in texts if (user, text) in chosen and text in vectors]:
                     part[6], part[7:] = len(held), np.sum(held, axis=0, dtype=np.float64)
 
     def conversations(self, user: str) -> int:
@@ -73,15 +73,13 @@ class Histories:
         numbers, means = np.zeros((len(samples), 5)), np.zeros((len(samples), self.size))
         for row, sample in enumerate(samples):
             own = self._parts.get(sample.user_id, {})
-            parts = [part for name, part in own.items() if name != sample.conversation.id]
-            if not parts:
-                continue
-            total = np.asarray(sum(parts))
-            read, continued, utterances, words, length, count, with_vector = total[:7]
-            rate = (continued + _PSEUDO * self.rate) / (read + _PSEUDO)
-            usual = logit(rate) - logit(self.rate) if 0 < self.rate < 1 else 0.0
-            numbers[row] = math.log1p(read), usual, words / max(1, utterances), length / count, 1
-            means[row] = total[7:] / max(1, with_vector)
+            if parts := [part for name, part in own.items() if name != sample.conversation.id]:
+                total = np.asarray(sum(parts))
+                read, continued, utterances, words, length, count, with_vector = total[:7]
+                rate = (continued + _PSEUDO * self.rate) / (read + _PSEUDO)
+                usual = logit(rate) - logit(self.rate) if 0 < self.rate < 1 else 0.0
+                numbers[row] = math.log1p(read), usual, words / max(1, utterances), length / count, 1
+                means[row] = total[7:] / max(1, with_vector)
         return numbers, means
 
 
@@ -122,47 +120,45 @@ class Features:
             for text in (reply, before):
                 counted = TfidfVectorizer(ngram_range=(1, 2), min_df=fewest, sublinear_tf=True, token_pattern=pattern)
                 self.tfidf.append((text, counted.fit([text(sample) for sample in train])))
-        dense, others = self._blocks(train)
-        self._moments = [(block.mean(axis=0), block.std(axis=0)) for block in dense]
-        standardised = self._standardised(dense, others)
-        norms = [float(block.multiply(block).sum()) / max(1, len(train)) for block in standardised]
+        self._moments = [(block.mean(axis=0), block.std(axis=0)) for block in self._dense(train)]
+        norms = [float(block.multiply(block).sum()) / max(1, len(train)) for block in self._blocks(train)]
         self._scales = [1 / math.sqrt(norm) if norm > 0 else 0.0 for norm in norms]
 
     def __call__(self, samples: Sequence[Sample]) -> sparse.csr_matrix:
         """Return the features of samples, a row each."""
         from scipy import sparse
 
-        blocks = zip(self._standardised(*self._blocks(samples)), self._scales, strict=True)
+        blocks = zip(self._blocks(samples), self._scales, strict=True)
         return sparse.hstack([block * scale for block, scale in blocks]).tocsr()
 
-    def _standardised(self, dense: list[Floats], others: list[Any]) -> list[Any]:
+    def _dense(self, samples: Sequence[Sample]) -> list[Floats]:
+        """Return the blocks of numbers, which are standardised."""
+        blocks = [form(samples)]
+        if self.context == "minilm":
+            texts = ([text(one) for one in samples] for text in (reply, before))
+            blocks.append(np.hstack([stacked(self.vectors["minilm"], own) for own in texts]))
+        if self.context == "smollm2":
+            blocks.append(stacked(self.vectors["smollm2"], [talk(sample) for sample in samples]))
+        if "profile" in self.personal:
+            blocks.append(stacked(self.vectors["minilm"], [profile(sample) for sample in samples]))
+        if "history" in self.personal and self.histories is not None:
+            blocks += self.histories.features(samples)
+        return blocks
+
+    def _blocks(self, samples: Sequence[Sample]) -> list[Any]:
+        """Return all blocks, standardised: those of numbers, of words and of users."""
         from scipy import sparse
 
-        moments = zip(dense, self._moments, strict=True)
-        return [sparse.csr_matrix((b - mean) / np.where(std > 1e-9, std, 1)) for b, (mean, std) in moments] + others
-
-    def _blocks(self, samples: Sequence[Sample]) -> tuple[list[Floats], list[Any]]:
-        """Return dense blocks, which are standardised, and sparse ones, which are not."""
-        from scipy import sparse
-
-        dense, others = [form(samples)], []
-        if self.context == "tfidf":
+        dense = zip(self._dense(samples), self._moments, strict=True)
+        blocks = [sparse.csr_matrix((block - mean) / np.where(std > 1e-9, std, 1)) for block, (mean, std) in dense]
+        if self.tfidf:
             counts = [made.transform([text(sample) for sample in samples]) for text, made in self.tfidf]
-            others.append(sparse.hstack(counts).tocsr())
-        elif self.context == "minilm":
-            known = self.vectors["minilm"]
-            dense.append(np.hstack([stacked(known, [text(one) for one in samples]) for text in (reply, before)]))
-        elif self.context == "smollm2":
-            dense.append(stacked(self.vectors["smollm2"], [talk(sample) for sample in samples]))
+            blocks.append(sparse.hstack(counts).tocsr())
         if "token" in self.personal:
             known_users = [(row, self.users[s.user_id]) for row, s in enumerate(samples) if s.user_id in self.users]
             at = np.array(known_users, dtype=int).reshape(-1, 2).T
-            others.append(sparse.csr_matrix((np.ones(at.shape[1]), at), shape=(len(samples), len(self.users))))
-        if "profile" in self.personal:
-            dense.append(stacked(self.vectors["minilm"], [profile(sample) for sample in samples]))
-        if "history" in self.personal and self.histories is not None:
-            dense += self.histories.features(samples)
-        return dense, others
+            blocks.append(sparse.csr_matrix((np.ones(at.shape[1]), at), shape=(len(samples), len(self.users))))
+        return blocks
 
 
 @dataclass(frozen=True)
@@ -201,11 +197,9 @@ def fit(
     from sklearn.linear_model import LogisticRegression
 
     truth = np.array([sample.continued for sample in train], dtype=int)
-    if len(set(truth.tolist())) < 2 or not validation:
-        raise ConfigError(
-            f"{len(train)} training samples of {len(set(truth.tolist()))} class, {len(validation)} validation samples",
-            expected="samples of both classes, and some to validate with",
-        )
+    if (classes := len(np.unique(truth))) < 2 or not validation:
+        problem = f"{len(train)} training samples of {classes} class, {len(validation)} validation samples"
+        raise ConfigError(problem, expected="samples of both classes, and some to validate with")
     known, held_out = features(train), features(validation)
     # A nearly full matrix is faster as a dense array.
     rows: Any = known.toarray() if known.nnz > 0.3 * known.shape[0] * known.shape[1] else known

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,7 @@ _FEW = {"train": 2_000, "validation": 400, "test": 1_000}
 _PER_USER = 10
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """The samples of one way to split a data set, ``time`` or ``waves``.
 
     ``train``, ``validation`` and ``test`` are balanced, ``known`` are all of the training split, ``natural`` those of the
@@ -52,13 +51,12 @@ class Task:
         """Split conversations and draw the balanced samples."""
         split = splits(conversations, waves=name == "waves")
         every = list(samples(conversations))
-
-        def part(given: Sequence[Sample], name: str) -> list[Sample]:
-            return [one for one in given if split[one.conversation.id] == name]
-
-        drawn = balanced(every, split, SEED)
-        train, validation, test = (part(drawn, name) for name in _FEW)
-        return cls(name, train, validation, test, part(every, "train"), some(part(every, "test"), _MOST_NATURAL))
+        parts: dict[str, list[list[Sample]]] = {part: [[], []] for part in _FEW}
+        for number, given in enumerate((balanced(every, split, SEED), every)):
+            for one in given:
+                parts[split[one.conversation.id]][number].append(one)
+        train, validation, test = (parts[part][0] for part in _FEW)
+        return cls(name, train, validation, test, parts["train"][1], some(parts["test"][1], _MOST_NATURAL))
 
     def few(self, part: str) -> list[Sample]:
         """Return the samples of a part that SmolLM2 reads."""

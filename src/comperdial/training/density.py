@@ -13,7 +13,7 @@ import logging
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +60,8 @@ def train(
 
     Parameters
     ----------
-    name
-        What the model is called.
-    settings
-        How to train: an entry of ``training`` in ``params.yaml``.
-    dialogues
-        What to train on.
+    name, settings, dialogues
+        What the model is called; how to train: an entry of ``training`` in ``params.yaml``; what to train on.
     evaluated
         The texts of all data that metrics are evaluated on: dialogues that share an n-gram with them are left out.
     folder
@@ -73,10 +69,8 @@ def train(
         settings share their first phases.
     target
         The trained model's folder.
-    origin
-        What the card says of each corpus: licence, checksum.
-    unknown
-        Data sets whose texts are not among ``evaluated``: the card names them.
+    origin, unknown
+        For the card: each corpus's licence and checksum; data sets whose texts are not among ``evaluated``.
 
     Raises
     ------
@@ -92,28 +86,26 @@ def train(
     for corpus, count in given.items():
         log.info("%s: %d of %d dialogues overlap with evaluation data and are left out", corpus, removed[corpus], count)
     if len(kept) < settings.held_out + 2:
-        raise ConfigError(
-            f"{len(kept)} dialogues are left to train on",
-            expected=f"more than the {settings.held_out} that are held out (`held_out`)",
-        )
+        expected = f"more than the {settings.held_out} that are held out (`held_out`)"
+        raise ConfigError(f"{len(kept)} dialogues are left to train on", expected=expected)
     apart = set(_random(settings.seed, _HELD_OUT).permutation(len(kept))[: settings.held_out].tolist())
     reader = Reader(runtime.load_tokenizer(encoder), settings.lengths)
     pairs = Pairs([dialogue for place, dialogue in enumerate(kept) if place not in apart], reader)
-    held_out = Pairs([kept[place] for place in sorted(apart)], reader)
+    choices = _choices(Pairs([kept[place] for place in sorted(apart)], reader), settings.seed)
     log.info("%d pairs to train on, %d dialogues held out", len(pairs), len(apart))
 
-    as_json = settings.model_dump(mode="json", exclude={"corpora"})
     model = SelectionModel(encoder, settings.attention_bias, settings.dropout)
     model.start(int(_random(settings.seed, _HEAD).integers(2**62)))
-    choices = _choices(held_out, settings.seed)
-    groups = [group for _, group in choices]
     # A checkpoint of another encoder, other dialogues or settings is not used.
+    as_json = settings.model_dump(mode="json", exclude={"corpora"})
     decisive = {key: value for key, value in as_json.items() if key not in ("encoder", "overlap", "phases")}
-    decisive |= {"encoder": f"{encoder.name}@{encoder.digest}", "dialogues": _digest(kept)}
+    texts = [[one.corpus, one.id, one.speakers, one.texts, dict(one.facts)] for one in kept]
+    decisive |= {"encoder": f"{encoder.name}@{encoder.digest}", "dialogues": _hash(texts)[:16]}
     phases = []
     for number, phase in enumerate(settings.phases):
         path = folder / f"{number}-{phase.loss}-{_hash([decisive, as_json['phases'][: number + 1]])[:12]}.pt"
-        phases.append(phase.model_dump() | _run_phase(model, pairs, groups, settings, number, path))
+        measured = _run_phase(model, pairs, [group for _, group in choices], settings, number, path)
+        phases.append(phase.model_dump() | measured)
 
     # The Gaussian is fitted with the weights as they are shipped.
     weights = {weight: value.detach().half() for weight, value in model.trained().items()}
@@ -122,8 +114,7 @@ def train(
     recalls = {}
     for corpus in ("all", *sorted({corpus for corpus, _ in choices})):
         chosen = [group for of, group in choices if corpus in ("all", of)]
-        measured = recall(model, chosen)
-        recalls[corpus] = {"n": len(chosen), **{key: round(value, 4) for key, value in measured.items()}}
+        recalls[corpus] = {"n": len(chosen), **{key: round(value, 4) for key, value in recall(model, chosen).items()}}
     card = {
         "name": name,
         "encoder": decisive["encoder"],
@@ -151,11 +142,6 @@ def _hash(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _batches(groups: Sequence[Group]) -> list[list[int]]:
-    """Put groups of similar length together, as many as suit the device."""
-    return list(runtime.batches([group.tokens for group in groups], runtime.batch_tokens(cpu=4096)))
-
-
 # Data
 
 
@@ -175,10 +161,6 @@ def _ngrams(texts: Iterable[str], size: int) -> set[tuple[str, ...]]:
         joined = re.sub(r"\s+n\s*['\u2019]\s*t\b", "nt", text.lower())
         words += re.findall(r"[^\W_]+", re.sub(r"\s*['\u2019]\s*", "", joined))
     return {tuple(words[start : start + size]) for start in range(len(words) - size + 1)}
-
-
-def _digest(dialogues: Sequence[Dialogue]) -> str:
-    return _hash([[one.corpus, one.id, one.speakers, one.texts, dict(one.facts)] for one in dialogues])[:16]
 
 
 def _choices(pairs: Pairs, seed: int) -> list[tuple[str, Group]]:
@@ -220,16 +202,15 @@ def _run_phase(
         network.encoder.to(torch.bfloat16)
     computed = network.trained()
     rates = {"encoder": phase.learning_rate, "head": phase.head_learning_rate}
-    optimizer = torch.optim.AdamW(
-        [
-            {
-                "params": [w for name, w in exact.items() if name.startswith(part) and (w.ndim < 2) == is_bias],
-                "weight_decay": 0.0 if is_bias else 0.01,
-            }
-            for part in rates
-            for is_bias in (False, True)
-        ]
-    )
+    groups = [
+        {
+            "params": [w for name, w in exact.items() if name.startswith(part) and (w.ndim < 2) == is_bias],
+            "weight_decay": 0.0 if is_bias else 0.01,
+        }
+        for part in rates
+        for is_bias in (False, True)
+    ]
+    optimizer = torch.optim.AdamW(groups)
     state: dict[str, Any] = {"step": 0, "best": {}, "recall": -1.0, "seconds": 0.0, "log": []}
     if path.is_file():
         state = torch.load(path, map_location="cpu", weights_only=True)
@@ -266,8 +247,8 @@ def _run_phase(
             continue
         measured = recall(network, held_out, cosine=phase.loss == "in-batch")
         if measured["recall_at_1"] > state["recall"]:
-            state["recall"] = measured["recall_at_1"]
-            state["best"] = {name: weight.detach().clone() for name, weight in exact.items()}
+            best = {name: weight.detach().clone() for name, weight in exact.items()}
+            state |= {"recall": measured["recall_at_1"], "best": best}
         state |= {"step": step + 1, "seconds": time.monotonic() - begin}
         row = {"loss": np.mean(losses), **measured, "seconds": state["seconds"]}
         state["log"].append({"step": step + 1, **{key: round(float(value), 4) for key, value in row.items()}})
@@ -336,6 +317,14 @@ def contrastive_loss(features: Tensor, right: Tensor, temperature: float) -> Ten
     return -(likelihoods.masked_fill(~others, 0.0).sum(dim=1) / others.sum(dim=1).clamp(min=1)).mean()
 
 
+def _read(groups: Sequence[Group], what: str | None = None) -> Iterator[tuple[list[int], list[Group]]]:
+    """Yield groups of similar length together, with their places, as many as suit the device."""
+    batches = runtime.batches([group.tokens for group in groups], runtime.batch_tokens(cpu=4096))
+    for items in tqdm(list(batches), what, disable=None if what else True):
+        yield list(items), [groups[item] for item in items]
+
+
+@torch.inference_mode()
 def recall(model: SelectionModel, groups: Sequence[Group], *, cosine: bool = False) -> dict[str, float]:
     """Return recall@1 and mean reciprocal rank of each group's first candidate; equal scores count against it.
 
@@ -343,42 +332,32 @@ def recall(model: SelectionModel, groups: Sequence[Group], *, cosine: bool = Fal
     """
     ranks = np.empty(len(groups))
     model.eval()
-    for items in _batches(groups):
-        chosen = [groups[item] for item in items]
+    for items, chosen in _read(groups):
         sizes = [len(group.candidates) for group in chosen]
-        with torch.inference_mode():
-            if cosine:
-                owners = np.repeat(np.arange(len(chosen)), sizes).tolist()
-                u = model.vectors([group.context for group in chosen])
-                candidates = [candidate for group in chosen for candidate in group.candidates]
-                v = model.vectors(candidates, [len(chosen[owner].context) for owner in owners])
-                scores = functional.cosine_similarity(u[owners], v, dim=1)
-            else:
-                scores = model(chosen)[1]
+        if cosine:
+            u = model.vectors([group.context for group in chosen])
+            candidates = [candidate for group in chosen for candidate in group.candidates]
+            v = model.vectors(candidates, [len(group.context) for group in chosen for _ in group.candidates])
+            scores = functional.cosine_similarity(u[np.repeat(np.arange(len(chosen)), sizes).tolist()], v, dim=1)
+        else:
+            scores = model(chosen)[1]
         ranks[items] = [int((values >= values[0]).sum()) for values in scores.split(sizes)]
     return {"recall_at_1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
 
 
+@torch.inference_mode()
 def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gaussian, int]]:
     """Fit Gaussians (equation 2) to features of training pairs.
 
-    Returns
-    -------
-    dict
-        Under ``plain`` and, if pairs have facts, ``facts``: the Gaussian, and the number of pairs it is fitted to.
+    Returns under ``plain`` and, if pairs have facts, ``facts``: the Gaussian, and the number of pairs it is fitted to.
     """
     order = [pairs[place] for place in _random(seed, _FITTED).permutation(len(pairs)).tolist()]
     fitted = {}
     model.eval()
     for key, chosen in (("plain", order), ("facts", [pair for pair in order if pair.facts])):
         groups = [Group(pairs.context(p, facts=key == "facts"), [pairs.response(p)]) for p in chosen[:_MOST_PAIRS]]
-        if len(groups) < 2:
-            continue
-        with torch.inference_mode():
-            read = [
-                model([groups[item] for item in items])[0].cpu()
-                for items in tqdm(_batches(groups), f"features, {key}", disable=None)
-            ]
-        features = torch.cat(read).double().numpy()
-        fitted[key] = Gaussian(features.mean(axis=0), np.cov(features, rowvar=False, bias=True)), len(groups)
+        if len(groups) > 1:
+            read = [model(batch)[0].cpu() for _, batch in _read(groups, f"features, {key}")]
+            features = torch.cat(read).double().numpy()
+            fitted[key] = Gaussian(features.mean(axis=0), np.cov(features, rowvar=False, bias=True)), len(groups)
     return fitted

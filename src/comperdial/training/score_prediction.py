@@ -34,21 +34,10 @@ def rated_exchanges(
 ) -> pd.DataFrame:
     """Return the responses that the interlocutor and all outsiders rated, in order, with their scores.
 
-    Parameters
-    ----------
-    contexts, responses, ratings, annotators
-        Tables of a data set whose ratings are of turns, in one dimension, each dialogue with one interlocutor.
-
-    Returns
-    -------
-    DataFrame
-        ``dataset``, ``dialogue_id``, ``turn``, ``person`` (the interlocutor), ``response``, ``last`` (the utterance
-        before), ``earlier`` (the end of the utterances before that), ``interlocutor``, ``outsiders`` (their mean), ``split``.
-
-    Raises
-    ------
-    SchemaError
-        If an annotator who rated has no role, a response has two interlocutors, or nothing is left.
+    Given are tables of a data set whose ratings are of turns, in one dimension, each dialogue with one interlocutor. Returned
+    are ``dataset``, ``dialogue_id``, ``turn``, ``person`` (the interlocutor), ``response``, ``last`` (the utterance before),
+    ``earlier`` (the end of the utterances before that), ``interlocutor``, ``outsiders`` (their mean), ``split``. Raises
+    SchemaError if an annotator who rated has no role, a response has two interlocutors, or nothing is left.
     """
     where, key = "table 'ratings'", ["context_id", "system_id"]
     roles = annotators.set_index("annotator_id")["role"]

@@ -37,6 +37,8 @@ WEIGHTS, GAUSSIANS, CARD = "weights.safetensors", "gaussians.safetensors", "card
 TRAINED = Path("data/models")
 # The format of a trained model's folder.
 _FORM = 1
+# What older cards say of models that were trained in the one way that is left; part of the names of those published.
+_ARCHITECTURE = {"attention": "shared", "feature": "pair"}
 # The share of the largest eigenvalue below which a direction counts as empty: features are float32, and what varies less
 # than by a hundred-thousandth of their spread is rounding.
 _RCOND = 1e-10
@@ -84,19 +86,15 @@ def save(
     import jinja2
     from safetensors.numpy import save_file
 
-    folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Floats] = {}
     for key, gaussian in gaussians.items():
         triangle = gaussian.covariance[np.tril_indices(len(gaussian.mean))]
         arrays |= {f"{key}.mean": gaussian.mean, f"{key}.covariance": np.ascontiguousarray(triangle)}
-    with replacing(folder / WEIGHTS) as temporary:
-        save_file({name: value.cpu().numpy() for name, value in weights.items()}, temporary)
-    with replacing(folder / GAUSSIANS) as temporary:
-        save_file(arrays, temporary)
-    files = {
-        name: {"sha256": sha256(folder / name), "bytes": (folder / name).stat().st_size}
-        for name in (WEIGHTS, GAUSSIANS)
-    }
+    files = {}
+    for name, content in ((WEIGHTS, {key: value.cpu().numpy() for key, value in weights.items()}), (GAUSSIANS, arrays)):
+        with replacing(folder / name) as temporary:
+            save_file(content, temporary)
+        files[name] = {"sha256": sha256(folder / name), "bytes": (folder / name).stat().st_size}
     card = {"form": _FORM, **card, "files": files}
     write_json(folder / CARD, card)
     template = jinja2.Template(Path(__file__).with_name("card.md").read_text(), keep_trailing_newline=True)
@@ -116,13 +114,10 @@ def _folder(trained: str) -> Path:
 def _read_card(trained: str) -> dict[str, Any]:
     path = _folder(trained) / CARD
     if not path.is_file():
-        raise MissingResourceError(
-            f"trained model {trained!r} is not present in {path.parent}; `dvc pull` fetches it, or `comperdial train` makes "
-            "it",
-            where=str(path.parent),
-            expected=f"a folder with {CARD}, {WEIGHTS} and {GAUSSIANS}",
-            hint="docs/density.md",
-        )
+        fetch = "`dvc pull` fetches it, or `comperdial train` makes it"
+        problem = f"trained model {trained!r} is not present in {path.parent}; {fetch}"
+        expected = f"a folder with {CARD}, {WEIGHTS} and {GAUSSIANS}"
+        raise MissingResourceError(problem, where=str(path.parent), expected=expected, hint="docs/density.md")
     card: dict[str, Any] = read_json(path)
     needed = {"form", "name", "encoder", "settings", "features", "files"}
     if not isinstance(card, dict) or not needed <= card.keys() or card["form"] != _FORM:
@@ -138,6 +133,9 @@ def missing(trained: str, *, facts: bool = False) -> str | None:
         encoder = models.find(card["settings"]["encoder"])
     except MissingResourceError as error:
         return error.problem
+    for key, value in _ARCHITECTURE.items():
+        if (other := card["settings"].get(key, value)) != value:
+            return f"trained model {trained!r} has {key} {other!r}, which only older versions run; train it anew"
     if facts and "facts" not in card["features"]:
         return f"trained model {trained!r} was trained without facts"
     if f"{encoder.name}@{encoder.digest}" != card["encoder"]:
@@ -156,9 +154,7 @@ def label(trained: str) -> str:
     except MissingResourceError:
         return f"{Path(trained).name}@absent"
     decisive = {name: card["files"][name]["sha256"] for name in (WEIGHTS, GAUSSIANS)}
-    decisive |= {key: card["settings"][key] for key in ("attention_bias", "lengths")}
-    # There was a choice of these when the published models were named.
-    decisive |= {"attention": "shared", "feature": "pair"}
+    decisive |= {key: card["settings"][key] for key in ("attention_bias", "lengths")} | _ARCHITECTURE
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
     return f"{card['name']}@{digest},encoder:{card['encoder']}"
 
@@ -166,10 +162,7 @@ def label(trained: str) -> str:
 def load(trained: str, dtype: str = "fp32") -> Trained:
     """Load a trained model, with every byte of it checked.
 
-    Raises
-    ------
-    MissingResourceError
-        If it, or its encoder, is missing or altered.
+    Raises MissingResourceError if it, or its encoder, is missing or altered, or only older versions run it.
     """
     import torch
     from safetensors.torch import load_file
@@ -182,39 +175,28 @@ def load(trained: str, dtype: str = "fp32") -> Trained:
         raise MissingResourceError(problem, where=str(folder), hint="docs/density.md says how to get it")
     card = _read_card(trained)
     for name in (WEIGHTS, GAUSSIANS):
-        if (actual := sha256(folder / name)) != card["files"][name]["sha256"]:
-            raise MissingResourceError(
-                f"{name} of trained model {trained!r} is altered: sha256 {actual}",
-                where=str(folder),
-                expected=card["files"][name]["sha256"],
-                hint="Run `dvc pull --force`, or train it anew",
-            )
+        if (actual := sha256(folder / name)) != (expected := card["files"][name]["sha256"]):
+            problem = f"{name} of trained model {trained!r} is altered: sha256 {actual}"
+            hint = "Run `dvc pull --force`, or train it anew"
+            raise MissingResourceError(problem, where=str(folder), expected=expected, hint=hint)
     settings = card["settings"]
     encoder = models.verified(settings["encoder"])
     model = SelectionModel(encoder, settings["attention_bias"])
     weights = load_file(folder / WEIGHTS)
     if weights.keys() != model.trained().keys():
-        raise FileError(
-            "does not have this model's weights",
-            where=str(folder / WEIGHTS),
-            expected="those of its encoder",
-            hint="Install the version of transformers that the environment pins",
-        )
+        where, hint = str(folder / WEIGHTS), "Install the version of transformers that the environment pins"
+        raise FileError("does not have this model's weights", where=where, expected="those of its encoder", hint=hint)
     model.load_state_dict(weights, strict=False)
     model.requires_grad_(requires_grad=False)
     if dtype == "bf16":
         model.encoder.to(torch.bfloat16)
+    gaussians = {}
     arrays = {key: array.numpy() for key, array in load_file(folder / GAUSSIANS).items()}
-    gaussians = {
-        key: Gaussian(arrays[f"{key}.mean"], _symmetric(arrays[f"{key}.covariance"])) for key in card["features"]
-    }
+    for key in card["features"]:
+        triangle = arrays[f"{key}.covariance"]
+        size = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
+        lower = np.zeros((size, size))
+        lower[np.tril_indices(size)] = triangle
+        gaussians[key] = Gaussian(arrays[f"{key}.mean"], lower + np.tril(lower, -1).T)
     reader = Reader(runtime.load_tokenizer(encoder), TrainingLengths(**settings["lengths"]))
     return Trained(model, reader, gaussians)
-
-
-def _symmetric(triangle: Floats) -> Floats:
-    """Return the symmetric matrix of which this is the lower triangle."""
-    size = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
-    matrix = np.zeros((size, size))
-    matrix[np.tril_indices(size)] = triangle
-    return matrix + np.tril(matrix, -1).T

@@ -13,15 +13,15 @@ GPT4 = "gpt-4"
 GPT4_SCALE = (1.0, 5.0)
 ROUNDS = 5
 # The meaning of the short names in the files of rounds is inferred.
-SHORT = {
-    "coherence": "coh",
-    "diversity": "div",
-    "engagingness": "eng",
-    "informativeness": "inf",
-    "overall": "ovr",
+SHORT = {"coherence": "coh", "diversity": "div", "engagingness": "eng", "informativeness": "inf", "overall": "ovr"}
+LABELS = {
+    **dict.fromkeys(("A", "human_evaluator", "User", "human"), base.PERSON),
+    **dict.fromkeys(("B", "model", "Chatbot", "chatbot"), base.CHATBOT),
 }
+"""Whose turn it is, by the labels that the files have."""
 
-Utterance = tuple[str, str]
+Turns = list[tuple[int, base.History, str]]
+"""The turns to score: turn, history and response."""
 
 
 class Line(NamedTuple):
@@ -43,26 +43,27 @@ def set_of(lines: Sequence[Line]) -> str:
     return lines[0].name.split("-")[0]
 
 
-def labelled(line: Line, labels: Mapping[str, str]) -> list[Utterance]:
-    """Return speaker and text of each field ``label: text``; ``labels`` says whose label each is."""
+def labelled(line: Line) -> list[tuple[str, str]]:
+    """Return speaker and text of each field ``label: text``."""
     parts = [field.partition(":") for field in line.fields]
-    return [(labels[label.strip()], text.strip()) for label, _, text in parts]
+    return [(LABELS[label.strip()], text.strip()) for label, _, text in parts]
 
 
-Turns = list[tuple[int, base.History, str]]
-"""The turns to score: turn, history and response."""
-
-
-def chatbot_turns(dialogue: Sequence[Utterance]) -> Turns:
+def chatbot_turns(dialogue: Sequence[tuple[str, str]]) -> Turns:
     """Return the chatbot's turns that are not empty: the turn counted from 0, the history, the response.
 
     An empty turn is counted, so that turns keep their numbers, and is neither response nor history.
     """
     places = [place for place, (speaker, _) in enumerate(dialogue) if speaker == base.CHATBOT]
+    turns = [(turn, base.as_history(dialogue[:place]), dialogue[place][1]) for turn, place in enumerate(places)]
+    return [one for one in turns if base.is_said(one[2])]
+
+
+def answers(turns: Turns, dialogue_id: str, system: str, prefix: str | None = None) -> list[base.Row]:
+    """Return rows of table ``responses`` with their contexts, which are called ``<prefix or dialogue>-<turn>``."""
     return [
-        (turn, base.as_history(dialogue[:place]), dialogue[place][1])
-        for turn, place in enumerate(places)
-        if base.is_said(dialogue[place][1])
+        base.answer(f"{prefix or dialogue_id}-{turn}", dialogue_id, turn, history, system, text)
+        for turn, history, text in turns
     ]
 
 
@@ -80,7 +81,5 @@ class Rounds(NamedTuple):
 def read_rounds(path: Path) -> Rounds:
     """Read a JSON object of ``coh_1`` … ``coh_5``, ``div_1`` … ``ovr_5``, and ``indices`` where only some were rated."""
     content = read_json(path)
-    numbers = {
-        (name, number): content[f"{short}_{number + 1}"] for name, short in SHORT.items() for number in range(ROUNDS)
-    }
+    numbers = {(name, n): content[f"{short}_{n + 1}"] for name, short in SHORT.items() for n in range(ROUNDS)}
     return Rounds(content.get("indices", list(range(len(numbers["coherence", 0])))), numbers)

@@ -59,12 +59,8 @@ def conversations(dataset: str, files: Files) -> list[Conversation]:
     result = []
     for place, (began, messages) in enumerate(chats, start=1):
         users = {one.speaker: numbers.setdefault(one.speaker, str(len(numbers) + 1)) for one in messages}
-        systems = dict.fromkeys(users, "person")
-        result.append(
-            Conversation(
-                base.numbered(dataset, place), began - chats[0][0], merged(messages), users=users, systems=systems
-            )
-        )
+        name, systems = base.numbered(dataset, place), dict.fromkeys(users, "person")
+        result.append(Conversation(name, began - chats[0][0], merged(messages), users, systems))
     return result
 
 

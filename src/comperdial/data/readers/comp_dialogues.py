@@ -9,8 +9,7 @@ import logging
 from typing import Any
 
 from comperdial.core.files import read_json
-from comperdial.data.readers import base
-from comperdial.data.readers._comp import GPT4, GPT4_SCALE, chatbot_turns, labelled, read_lines, read_rounds, set_of
+from comperdial.data.readers import _comp, base
 from comperdial.data.readers.base import Files, Tables
 
 log = logging.getLogger(__name__)
@@ -26,15 +25,6 @@ FED_DIMENSIONS = {
 UNNAMED = "chatbot"
 # Line 8t + i of iEval is of task t; four lines with a positive emotion, then four with a negative one, in this order.
 COLOURS = ("Pink", "Purple", "Green", "Yellow")
-# Whose labels the files have, by what the ids begin with.
-_LABELS = {
-    "IEVAL": {"A": base.PERSON, "B": base.CHATBOT},
-    "PERSONASEE": {"human_evaluator": base.PERSON, "model": base.CHATBOT},
-    "RELIABLE": {"User": base.PERSON, "Chatbot": base.CHATBOT},
-    "CONTURE": {"User": base.PERSON, "Chatbot": base.CHATBOT},
-    "FEDDIAL": {"human": base.PERSON, "model": base.CHATBOT},
-    "HEVAL": {"A": base.PERSON, "B": base.CHATBOT},
-}
 
 
 def read(dataset: str, files: Files) -> Tables:
@@ -43,29 +33,26 @@ def read(dataset: str, files: Files) -> Tables:
     Files: ``texts`` (a dialogue a line, utterances after their speakers' labels), ``rounds`` (GPT-4's ratings), and for
     FED ``ratings`` (people's ratings, with the names of the models). Only dialogues that GPT-4 rated are taken.
     """
-    lines, rounds = read_lines(files["texts"]), read_rounds(files["rounds"])
-    name = set_of(lines)
+    lines, rounds = _comp.read_lines(files["texts"]), _comp.read_rounds(files["rounds"])
     people: Any = read_json(files["ratings"]) if "ratings" in files else None
-    systems, answers, ratings = {}, [], []
-    silent = 0
+    systems, responses, ratings, silent = {}, [], [], 0
     for place, number in enumerate(rounds.lines):
-        dialogue_id, dialogue = base.numbered(dataset, number), labelled(lines[number], _LABELS[name])
-        system = COLOURS[number % len(COLOURS)] if name == "IEVAL" else UNNAMED
-        if people:
-            system = people[number]["model"]
+        dialogue_id, dialogue = base.numbered(dataset, number), _comp.labelled(lines[number])
+        system = people[number]["model"] if people else UNNAMED
+        if _comp.set_of(lines) == "IEVAL":
+            system = COLOURS[number % len(COLOURS)]
         # FED has dialogues between two people, one of them in the chatbot's place.
         kind = "human" if system == "Human" else "agent"
         unnamed = "whichever chatbot: the files do not say which" if system == UNNAMED else ""
         systems[system] = base.system(system, kind, unnamed)
-        turns = chatbot_turns(dialogue)
+        turns = _comp.chatbot_turns(dialogue)
         silent += sum(speaker == base.CHATBOT for speaker, _ in dialogue) - len(turns)
-        answers += [
-            base.answer(f"{dialogue_id}-{turn}", dialogue_id, turn, history, system, text)
-            for turn, history, text in turns
-        ]
+        responses += _comp.answers(turns, dialogue_id, system)
         item = ("dialogue", dialogue_id, system)
         ratings += [
-            base.rating(item, f"round-{n + 1}", dimension, values[place], GPT4_SCALE, position=n, source=GPT4)
+            base.rating(
+                item, f"round-{n + 1}", dimension, values[place], _comp.GPT4_SCALE, position=n, source=_comp.GPT4
+            )
             for (dimension, n), values in rounds.numbers.items()
         ]
         ratings += [
@@ -75,6 +62,6 @@ def read(dataset: str, files: Files) -> Tables:
         ]
     log.info(
         "%s: %d of %d dialogues are rated; %d turns of the chatbot, %d more are empty and left out",
-        dataset, len(rounds.lines), len(lines), len(answers), silent,
+        dataset, len(rounds.lines), len(lines), len(responses), silent,
     )  # fmt: skip
-    return base.tables(dataset, files, systems.values(), answers, ratings)
+    return base.tables(dataset, files, systems.values(), responses, ratings)

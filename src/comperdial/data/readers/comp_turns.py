@@ -6,12 +6,12 @@ What the files do not say is taken as ``docs/llm-evaluators.md`` explains.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from comperdial.core.files import read_json
 from comperdial.data.readers import base, usr
-from comperdial.data.readers._comp import GPT4, GPT4_SCALE, Line, read_lines, set_of
+from comperdial.data.readers._comp import GPT4, GPT4_SCALE, LABELS, Line, read_lines, set_of
 from comperdial.data.readers.base import Files, Row, Tables
 from comperdial.schema.evaluated import DIMENSIONS
 
@@ -32,8 +32,7 @@ _SLOTS = {"PERSONAZHAO": 6, "DAILYDZHAO": 9}
 _FED_TURNS = 3
 NEGATIVE = "taken for the negative sample: an utterance from elsewhere"
 
-
-_Answers = list[tuple[Row, Row]]
+_Answers = Iterator[tuple[Row, Row]]
 """What each line of the text file is: a response with its context, and its system."""
 
 
@@ -46,27 +45,26 @@ def read(dataset: str, files: Files) -> Tables:
     """
     lines = read_lines(files["texts"])
     name = set_of(lines)
-    personas: list[Row] = []
-    if "original" in files:
-        original = usr.read(dataset, {"ratings": files["original"]})
-        personas = original["personas"].to_dict("records")  # type: ignore[assignment]
-        result = _of_usr(original)
+    original = usr.read(dataset, {"ratings": files["original"]}) if "original" in files else {}
+    if original:
+        answers = _of_usr(original)
     elif "dialogues" in files:
-        result = _of_fed(dataset, lines, files["dialogues"])
-    elif name in _SLOTS:
-        result = _of_zhao(dataset, lines, _SLOTS[name])
+        answers = _of_fed(dataset, lines, files["dialogues"])
     else:
-        result = _of_conture(dataset, lines)
+        answers = _of_zhao(dataset, lines, _SLOTS[name]) if name in _SLOTS else _of_conture(dataset, lines)
+    responses, systems = zip(*answers, strict=True)
     key, by_people = _SETS[name]
-    ratings = []
-    for dimension in DIMENSIONS["turn"]:
-        source = "human" if dimension in by_people else GPT4
-        scale = by_people.get(dimension, GPT4_SCALE)
-        for (one, _), value in zip(result, read_json(files[dimension])[key], strict=True):
-            item = ("turn", one["context_id"], one["system_id"])
-            ratings.append(base.rating(item, "mean", dimension, value, scale, source=source))
-    systems = {system["system_id"]: system for _, system in result}
-    return base.tables(dataset, files, systems.values(), [one for one, _ in result], ratings, personas)
+    ratings = [
+        base.rating(
+            ("turn", one["context_id"], one["system_id"]), "mean", dimension, value,
+            by_people.get(dimension, GPT4_SCALE), source="human" if dimension in by_people else GPT4,
+        )
+        for dimension in DIMENSIONS["turn"]
+        for one, value in zip(responses, read_json(files[dimension])[key], strict=True)
+    ]  # fmt: skip
+    personas: list[Row] = original["personas"].to_dict("records") if original else []  # type: ignore[assignment]
+    by_name = {system["system_id"]: system for system in systems}
+    return base.tables(dataset, files, by_name.values(), responses, ratings, personas)
 
 
 def _truth(context_id: str) -> str:
@@ -75,8 +73,7 @@ def _truth(context_id: str) -> str:
 
 
 def _of_usr(original: Tables) -> _Answers:
-    """Return USR's items in its order, but the first response of a context, the ground truth, after the others."""
-    result = []
+    """Yield USR's items in its order, but the first response of a context, the ground truth, after the others."""
     kinds = dict(zip(original["systems"]["system_id"], original["systems"]["kind"], strict=True))
     texts = original["responses"].groupby("context_id", sort=False)
     for row in original["contexts"].to_dict("records"):
@@ -86,13 +83,11 @@ def _of_usr(original: Tables) -> _Answers:
             truth = system == usr.REFERENCE
             own, references = (_truth(name), []) if truth else (name, row["references"])
             one = base.answer(own, name, 0, row["history"], system, text, references, row["facts"])
-            result.append((one, base.system(system, "agent" if kinds[system] == "agent" else "human")))
-    return result
+            yield one, base.system(system, "agent" if kinds[system] == "agent" else "human")
 
 
 def _of_zhao(dataset: str, lines: list[Line], slots: int) -> _Answers:
     """Take lines in groups of one context; the first response is the ground truth, the others' reference."""
-    result = []
     for place, line in enumerate(lines):
         number, slot = divmod(place, slots)
         dialogue, system = base.numbered(dataset, number), base.system(f"slot-{slot}")
@@ -103,37 +98,28 @@ def _of_zhao(dataset: str, lines: list[Line], slots: int) -> _Answers:
             system["description"] = NEGATIVE
         *before, response = line.fields
         history = base.as_history(base.alternating(before))
-        one = base.answer(context, dialogue, 0, history, system["system_id"], response, references)
-        result.append((one, system))
-    return result
+        yield base.answer(context, dialogue, 0, history, system["system_id"], response, references), system
 
 
 def _of_fed(dataset: str, lines: list[Line], path: Path) -> _Answers:
     """Take three lines a rated dialogue, in its order."""
-    result, dialogues = [], read_json(path)
+    dialogues = read_json(path)
     for place, line in enumerate(lines):
         number = place // _FED_TURNS
-        model = dialogues[number]["model"]
-        *before, response = line.fields
-        speakers = [
-            base.CHATBOT if u["speaker"] == "model" else base.PERSON for u in dialogues[number]["dialog"][: len(before)]
-        ]
+        model, *before, response = dialogues[number]["model"], *line.fields
+        speakers = [LABELS[utterance["speaker"]] for utterance in dialogues[number]["dialog"][: len(before)]]
         turn, dialogue = speakers.count(base.CHATBOT), base.numbered(dataset, number)
         history = base.as_history(zip(speakers, before, strict=True))
-        one = base.answer(f"{dialogue}-{turn}", dialogue, turn, history, model, response)
         # FED has dialogues between two people, one of them in the chatbot's place.
-        result.append((one, base.system(model, "human" if model == "Human" else "agent")))
-    return result
+        system = base.system(model, "human" if model == "Human" else "agent")
+        yield base.answer(f"{dialogue}-{turn}", dialogue, turn, history, model, response), system
 
 
 def _of_conture(dataset: str, lines: list[Line]) -> _Answers:
     """Take dialogue and utterance from the ids; user and chatbot take turns, the user first."""
-    result = []
     for line in lines:
         number, utterance = map(int, re.findall(r"\d+", line.name))
         dialogue, turn = base.numbered(dataset, number), utterance // 2
         *before, response = line.fields
         history = base.as_history(base.alternating(before))
-        one = base.answer(f"{dialogue}-{turn}", dialogue, turn, history, "chatbot", response)
-        result.append((one, base.system("chatbot")))
-    return result
+        yield base.answer(f"{dialogue}-{turn}", dialogue, turn, history, "chatbot", response), base.system("chatbot")

@@ -9,12 +9,11 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
@@ -30,8 +29,6 @@ from comperdial.data.readers.base import Files, Row, Tables
 from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 # In a record of ours: whose ratings it holds, if they are not people's. So simulated ratings are known as such without the
 # file of systems too.
@@ -58,10 +55,10 @@ _Names = Annotated[Distinct[_Name], Field(min_length=1)]
 
 
 class _Columns(Strict):
+    records: Annotated[_Name | None, Expected("the name of a field")] = None
     dialogue_id: _Name
     system_id: _Name
     ratings: Annotated[_Name | _Names, Expected("a field, or a list of fields")]
-    records: Annotated[_Name | None, Expected("the name of a field")] = None
 
     def fields(self) -> dict[str, list[str]]:
         """Return the fields that the map names for each of our names."""
@@ -99,6 +96,11 @@ class _Maps(Strict):
     dialogue: _DialogueColumns
 
 
+def _ordered(columns: Mapping[str, Any]) -> dict[str, Any]:
+    order = ("records", "dialogue_id", "turn", "first_turn", "system_id", "response", "ratings", "marks")
+    return {name: columns[name] for name in order if columns.get(name) is not None}
+
+
 class _System(BaseModel):
     system_id: str
     kind: str
@@ -109,208 +111,17 @@ class _System(BaseModel):
 class _About(BaseModel):
     """The file of systems: whose ratings they are, how the rated files call things, and the systems."""
 
-    source: str
+    source: str | None
     columns: dict[str, Any] | None = None
     systems: list[_System]
 
 
-def read(dataset: str, files: Files, options: Mapping[str, Any] = MappingProxyType({})) -> Tables:
-    """Read the published four files, or anybody's own set written by ``comperdial export``.
-
-    Files: ``data`` and ``dialogue_data`` (dialogues), ``turn_level`` and ``dialogue_level`` (rated records);
-    ``systems`` (ours) if there is one. Options: ``columns`` with a map for ``turn`` and one for ``dialogue``, unless
-    ``systems`` has them; ``counts``, what the paper counts. Contexts and personas are those of the dialogues that were
-    answered.
-    """
-    about: _About | None = None
-    if "systems" in files:
-        about = checked_record(_About, read_json(files["systems"]), str(files["systems"]))
-    known = _dialogues(files)
-    maps, turns, whole = _rated(files, about, options, {name: dialogue.turns for name, dialogue in known.items()})
-    source = about.source if about else None
-    responses: dict[str, dict[tuple[str, int], str]] = {}
-    ratings: list[Row] = []
-    for where, record in turns:
-        dialogue, system = _key(record, maps.turn, where)
-        turn = _turn(record, maps.turn, dialogue, known, where)
-        answers = responses.setdefault(system, {})
-        if (dialogue, turn) in answers:
-            problem = f"dialogue {dialogue!r}, turn {record[maps.turn.turn]}, system {system!r} twice"
-            raise SchemaError(problem, where=where, expected="once")
-        answers[dialogue, turn] = _take(record, maps.turn.response, where, _text, "a text")
-        ratings += _ratings(record, maps.turn, ("turn", context_id(dialogue, turn), system), source, where)
-    answered = {(dialogue, system) for system, answers in responses.items() for dialogue, _ in answers}
-    seen = set()
-    for where, record in whole:
-        key = dialogue, system = _key(record, maps.dialogue, where)
-        named = f"dialogue {dialogue!r}, system {system!r}"
-        if key not in answered:
-            raise SchemaError(named, where=where, expected="one that has responses in the turn-level file")
-        if key in seen:
-            raise SchemaError(f"{named} twice", where=where, expected="once")
-        seen.add(key)
-        ratings += _ratings(record, maps.dialogue, ("dialogue", *key), source, where)
-    systems = {name: {"kind": "agent", "track": None, "description": ""} for name in responses}
-    systems |= {one.system_id: one.model_dump(exclude={"system_id"}) for one in about.systems} if about else {}
-    names = {dialogue for dialogue, _ in answered}
-    dialogues = [dialogue for name, dialogue in known.items() if name in names]
-    tables = make_tables(dataset, dialogues, systems, responses, where=str(files["turn_level"]))
-    tables |= base.make_tables(dataset, {"turn_level": files["turn_level"]}, ratings=ratings)
-    _report_counts(dataset, tables, options.get("counts", {}))
-    return tables
-
-
-def _dialogues(files: Files) -> dict[str, Dialogue]:
-    dialogues: dict[str, Dialogue] = {}
-    for role in ("data", "dialogue_data"):
-        for dialogue in read_dialogues(files[role]) if role in files else []:
-            name = dialogue.dialogue_id
-            if dialogues.setdefault(name, dialogue) != dialogue:
-                problem = "%s: dialogue %r is another one than in %s; this one is taken"
-                log.warning(problem, files[role], name, files["data"])
-            dialogues[name] = dialogue
-    return dialogues
-
-
-def _report_counts(dataset: str, tables: Tables, counts: Mapping[str, int]) -> None:
-    """Log how the counts differ from the paper's, if the options have these."""
-    rated = tables["ratings"].query("level == 'dialogue'")
-    counted = {
-        "systems": len(tables["systems"]),
-        "dialogues": tables["contexts"]["dialogue_id"].nunique(),
-        "turns": len(tables["responses"]),
-        "rated_dialogues": len(rated[["item_id", "system_id"]].drop_duplicates()),
-    }
-    for name, expected in counts.items():
-        level = logging.INFO if counted[name] == expected else logging.WARNING
-        log.log(level, "%s: %d %s, the paper counts %d", dataset, counted[name], name.replace("_", " "), expected)
-
-
-# What a record holds
-
-
-def _take(record: Record, field: str, where: str, parse: Callable[[Any], T | None], expected: str) -> T:
-    value = parse(record.get(field))
-    if value is None:
-        raise SchemaError(f"{field!r} holds {_held(record.get(field))}", where=where, expected=expected)
-    return value
-
-
-def _key(record: Record, columns: _Columns, where: str) -> tuple[str, str]:
-    """Return the names of dialogue and system."""
-    dialogue = _take(record, columns.dialogue_id, where, _name, "a name")
-    return dialogue, _take(record, columns.system_id, where, _name, "a name")
-
-
-def _turn(record: Record, columns: _TurnColumns, dialogue: str, known: Mapping[str, Dialogue], where: str) -> int:
-    """Return the turn, counted from 0."""
-    written = _take(record, columns.turn, where, _whole, "a whole number")
-    turn, turns = written - columns.first_turn, known[dialogue].turns if dialogue in known else 0
-    if not 0 <= turn < turns:
-        from_one = "If turns are counted from 1, say so: `first_turn: 1` in the column map"
-        raise SchemaError(
-            f"dialogue {dialogue!r}, turn {written}",
-            where=where,
-            expected=f"a dialogue of the dialogue files and a turn counted from {columns.first_turn}",
-            hint=from_one if turns and turn == turns else None,
-        )
-    return turn
-
-
-def _ratings(record: Record, columns: _Columns, item: base.Item, source: str | None, where: str) -> Iterator[Row]:
-    """Yield the overall ratings of a record, and a dialogue's marks on axes."""
-    # Simulated ratings must never be read as people's.
-    whose = record.get(SOURCE_FIELD) or source or "human"
-    if not isinstance(whose, str) or source not in (None, whose):
-        expected = f"{source!r}, as in the file of systems"
-        raise SchemaError(f"{SOURCE_FIELD} is {whose!r}", where=where, expected=expected)
-    named, raters = _raters(record, columns.ratings)
-    places = {name: None if named else place for place, name in enumerate(raters)}
-    raters = {name: value for name, value in raters.items() if not _is_missing(value)}
-    for name, value in raters.items():
-        if (rating := _rating(value)) is None:
-            expected = "a number from {:g} to {:g}".format(*OVERALL_SCALE)
-            raise SchemaError(f"rating {_held(value)}", where=where, expected=expected)
-        yield base.rating(item, name, OVERALL, rating, OVERALL_SCALE, position=places[name], source=whose)
-    marks = getattr(columns, "marks", None) or {}
-    marked_by = (
-        _listed(record.get(marks), where) if isinstance(marks, str) else _marked(record, marks, places, raters, where)
-    )
-    for name, axis, marked in marked_by:
-        mark = 0.0 if marked else 1.0
-        yield base.rating(item, name, axis, mark, AXIS_SCALE, position=places.get(name), source=whose)
-
-
-def _raters(record: Record, field: str | list[str]) -> tuple[bool, dict[str, Any]]:
-    """Return whether annotators have names, and what each gave, missing values among them."""
-    if isinstance(field, list):
-        return True, {name: record.get(name) for name in field}
-    value = record.get(field)
-    if isinstance(value, dict):
-        return True, value
-    return False, {
-        str(number): one for number, one in enumerate(value if isinstance(value, list) else [value], start=1)
-    }
-
-
-def _listed(value: Any, where: str) -> Iterator[tuple[str, str, bool]]:  # noqa: ANN401
-    """Yield annotator, axis and whether it is marked, of ``{annotator: [axis, …]}``."""
-    if _is_missing(value):
-        return
-    if not isinstance(value, dict):
-        raise SchemaError(f"marks are {_held(value)}", where=where, expected='{"annotator": ["Fluency", …], …}')
-    axes = {axis.lower() for axis in AXES}
-    for name, marks in value.items():
-        if marks is None:
-            continue
-        if not isinstance(marks, list):
-            raise SchemaError(f"marks of {name!r} are {_held(marks)}", where=where, expected="a list of axes")
-        marked = {str(mark).lower() for mark in marks}
-        if unknown := [mark for mark in marks if str(mark).lower() not in axes]:
-            raise SchemaError(f"axis {unknown[0]!r}", where=where, expected=", ".join(AXES))
-        yield from ((name, axis, axis.lower() in marked) for axis in AXES)
-
-
-def _marked(
-    record: Record,
-    marks: Mapping[str, str | list[str]],
-    names: Collection[str],
-    rated: Collection[str],
-    where: str,
-) -> Iterator[tuple[str, str, bool]]:
-    """Yield the same of fields for each axis, which hold a mark, or one for each of ``names``; of those who rated."""
-    for axis, fields in marks.items():
-        at = f"{where}, {axis}"
-        value = record.get(fields) if isinstance(fields, str) else [record.get(field) for field in fields]
-        if isinstance(value, list):
-            if len(value) != len(names):
-                raise SchemaError(f"{len(value)} marks", where=at, expected=f"{len(names)}, one a rating")
-            value = dict(zip(names, value, strict=True))
-        elif not isinstance(value, dict):
-            if len(rated) > 1 and not _is_missing(value):
-                problem = f"one mark, {_held(value)}, for {len(rated)} ratings"
-                raise SchemaError(problem, where=at, expected="one a rating")
-            value = dict.fromkeys(names, value)
-        for name in rated:
-            if not _is_mark(value.get(name)):
-                raise SchemaError(f"the mark {_held(value[name])}", where=at, expected='"n" or nothing')
-            yield name, axis, str(value.get(name)).strip().lower() in _MARKED
-
-
-# Values; None for what is none of the kind
-
-
-def _held(value: object) -> str:
-    return "nothing" if value is None else shown(value)
+# What the fields hold: None for what is none of the kind
 
 
 def _is_missing(value: object) -> bool:
     # Not a number: what pandas writes for a missing one.
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
-
-
-def _is_mark(value: object) -> bool:
-    return _is_missing(value) or str(value).strip().lower() in _MARKED | _UNMARKED
 
 
 def _name(value: object) -> str | None:
@@ -337,15 +148,209 @@ def _rating(value: Any) -> float | None:  # noqa: ANN401
     return number if OVERALL_SCALE[0] <= number <= OVERALL_SCALE[1] else None
 
 
+class _Field(NamedTuple):
+    """How a field is read, what is expected there, and what others call it, the likeliest first."""
+
+    parse: Callable[[Any], Any]
+    expected: str
+    hints: tuple[str, ...]
+
+
+_FIELDS = {
+    "dialogue_id": _Field(_name, "a name", ("dialogue", "dialog", "conversation", "conv")),
+    "turn": _Field(_whole, "a whole number", ("turn",)),
+    "system_id": _Field(_name, "a name", ("system", "model", "agent", "submission", "bot")),
+    "response": _Field(_text, "a text", ("response", "output", "prediction", "answer", "reply", "text", "utterance")),
+    "ratings": _Field(
+        _rating,
+        "a number from {:g} to {:g}".format(*OVERALL_SCALE),
+        ("ratings", "rating", "score", "scores", "overall", "annotations", "annotation", "label"),
+    ),
+    "marks": _Field(str, '"n" or nothing', ("marks", "mark", "aspects", "axes", "criteria", "problems", "reasons")),
+}
+
+
+def _held(value: object) -> str:
+    return "nothing" if value is None else shown(value)
+
+
+def _is_mark(value: object) -> bool:
+    return _is_missing(value) or str(value).strip().lower() in _MARKED | _UNMARKED
+
+
+def _take(record: Record, columns: _Columns, name: str, where: str) -> Any:  # noqa: ANN401
+    """Return what a record has as one of our names, or raise a :class:`SchemaError`."""
+    field: str = getattr(columns, name)
+    value = _FIELDS[name].parse(record.get(field))
+    if value is None:
+        problem = f"{field!r} holds {_held(record.get(field))}"
+        raise SchemaError(problem, where=where, expected=_FIELDS[name].expected)
+    return value
+
+
+def read(dataset: str, files: Files, options: Mapping[str, Any] = MappingProxyType({})) -> Tables:
+    """Read the published four files, or anybody's own set written by ``comperdial export``.
+
+    Files: ``data`` and ``dialogue_data`` (dialogues), ``turn_level`` and ``dialogue_level`` (rated records);
+    ``systems`` (ours) if there is one. Options: ``columns`` with a map for ``turn`` and one for ``dialogue``, unless
+    ``systems`` has them; ``counts``, what the paper counts. Contexts and personas are those of the dialogues that were
+    answered.
+    """
+    about = _About(source=None, systems=[])
+    if "systems" in files:
+        about = checked_record(_About, read_json(files["systems"]), str(files["systems"]))
+    known = _dialogues(files)
+    turns, whole = _rated(files, about, options, {name: dialogue.turns for name, dialogue in known.items()})
+    responses: dict[str, dict[tuple[str, int], str]] = {}
+    ratings: list[Row] = []
+    for where, record in turns:
+        dialogue, system = (_take(record, turns.columns, name, where) for name in ("dialogue_id", "system_id"))
+        turn = _turn(record, turns.columns, dialogue, known, where)
+        answers = responses.setdefault(system, {})
+        if (dialogue, turn) in answers:
+            problem = f"dialogue {dialogue!r}, turn {record[turns.columns.turn]}, system {system!r} twice"
+            raise SchemaError(problem, where=where, expected="once")
+        answers[dialogue, turn] = _take(record, turns.columns, "response", where)
+        ratings += _ratings(record, turns.columns, ("turn", context_id(dialogue, turn), system), about.source, where)
+    answered = {(dialogue, system) for system, answers in responses.items() for dialogue, _ in answers}
+    seen = set()
+    for where, record in whole:
+        dialogue, system = key = tuple(
+            _take(record, whole.columns, name, where) for name in ("dialogue_id", "system_id")
+        )
+        if key not in answered or key in seen:
+            expected = "it once" if key in answered else "one that has responses in the turn-level file"
+            problem = f"dialogue {dialogue!r}, system {system!r}" + " twice" * (key in seen)
+            raise SchemaError(problem, where=where, expected=expected)
+        seen.add(key)
+        ratings += _ratings(record, whole.columns, ("dialogue", dialogue, system), about.source, where)
+    systems = {name: {"kind": "agent", "track": None, "description": ""} for name in responses}
+    systems |= {one.system_id: one.model_dump(exclude={"system_id"}) for one in about.systems}
+    names = {dialogue for dialogue, _ in answered}
+    dialogues = [dialogue for name, dialogue in known.items() if name in names]
+    tables = make_tables(dataset, dialogues, systems, responses, where=str(files["turn_level"]))
+    tables |= base.make_tables(dataset, {"turn_level": files["turn_level"]}, ratings=ratings)
+    counted = {
+        "systems": len(tables["systems"]),
+        "dialogues": len(dialogues),
+        "turns": len(tables["responses"]),
+        "rated_dialogues": len({(row["item_id"], row["system_id"]) for row in ratings if row["level"] == "dialogue"}),
+    }
+    for name, expected in options.get("counts", {}).items():
+        level = logging.INFO if counted[name] == expected else logging.WARNING
+        log.log(level, "%s: %d %s, the paper counts %d", dataset, counted[name], name.replace("_", " "), expected)
+    return tables
+
+
+def _dialogues(files: Files) -> dict[str, Dialogue]:
+    dialogues: dict[str, Dialogue] = {}
+    for role in ("data", "dialogue_data"):
+        for dialogue in read_dialogues(files[role]) if role in files else []:
+            name = dialogue.dialogue_id
+            if dialogues.setdefault(name, dialogue) != dialogue:
+                problem = "%s: dialogue %r is another one than in %s; this one is taken"
+                log.warning(problem, files[role], name, files["data"])
+            dialogues[name] = dialogue
+    return dialogues
+
+
+def _turn(record: Record, columns: _TurnColumns, dialogue: str, known: Mapping[str, Dialogue], where: str) -> int:
+    """Return the turn, counted from 0."""
+    written = _take(record, columns, "turn", where)
+    turn, turns = written - columns.first_turn, known[dialogue].turns if dialogue in known else 0
+    if not 0 <= turn < turns:
+        from_one = "If turns are counted from 1, say so: `first_turn: 1` in the column map"
+        raise SchemaError(
+            f"dialogue {dialogue!r}, turn {written}",
+            where=where,
+            expected=f"a dialogue of the dialogue files and a turn counted from {columns.first_turn}",
+            hint=from_one if turns and turn == turns else None,
+        )
+    return int(turn)
+
+
+def _ratings(record: Record, columns: _Columns, item: base.Item, source: str | None, where: str) -> Iterator[Row]:
+    """Yield the overall ratings of a record, and a dialogue's marks on axes."""
+    # Simulated ratings must never be read as people's.
+    whose = record.get(SOURCE_FIELD) or source or "human"
+    if not isinstance(whose, str) or source not in (None, whose):
+        expected = f"{source!r}, as in the file of systems"
+        raise SchemaError(f"{SOURCE_FIELD} is {whose!r}", where=where, expected=expected)
+    given = (
+        record.get(columns.ratings) if isinstance(columns.ratings, str) else {f: record.get(f) for f in columns.ratings}
+    )
+    # Annotators without names are numbered.
+    places: dict[str, int | None] = dict.fromkeys(given) if isinstance(given, dict) else {}
+    if not isinstance(given, dict):
+        given = {str(place + 1): value for place, value in enumerate(given if isinstance(given, list) else [given])}
+        places = {name: place for place, name in enumerate(given)}
+    rated = {name: value for name, value in given.items() if not _is_missing(value)}
+    for name, value in rated.items():
+        if (rating := _rating(value)) is None:
+            raise SchemaError(f"rating {_held(value)}", where=where, expected=_FIELDS["ratings"].expected)
+        yield base.rating(item, name, OVERALL, rating, OVERALL_SCALE, position=places[name], source=whose)
+    marks = getattr(columns, "marks", None) or {}
+    listed = (
+        _listed(record.get(marks), where)
+        if isinstance(marks, str)
+        else _marked(record, marks, [*given], [*rated], where)
+    )
+    for name, axis, marked in listed:
+        yield base.rating(item, name, axis, 1 - marked, AXIS_SCALE, position=places.get(name), source=whose)
+
+
+def _listed(value: Any, where: str) -> Iterator[tuple[str, str, bool]]:  # noqa: ANN401
+    """Yield annotator, axis and whether it is marked, of ``{annotator: [axis, …]}``."""
+    if not _is_missing(value) and not isinstance(value, dict):
+        raise SchemaError(f"marks are {_held(value)}", where=where, expected='{"annotator": ["Fluency", …], …}')
+    for name, marks in (value or {}).items():
+        if marks is None:
+            continue
+        if not isinstance(marks, list):
+            raise SchemaError(f"marks of {name!r} are {_held(marks)}", where=where, expected="a list of axes")
+        if unknown := [mark for mark in marks if not _is_axis(mark)]:
+            raise SchemaError(f"axis {unknown[0]!r}", where=where, expected=", ".join(AXES))
+        marked = {mark.lower() for mark in marks}
+        yield from ((name, axis, axis.lower() in marked) for axis in AXES)
+
+
+def _is_axis(mark: object) -> bool:
+    return str(mark).lower() in {axis.lower() for axis in AXES}
+
+
+def _marked(
+    record: Record, marks: Mapping[str, str | list[str]], names: list[str], rated: list[str], where: str
+) -> Iterator[tuple[str, str, bool]]:
+    """Yield the same of fields for each axis, which hold a mark, or one for each of ``names``; of those who rated."""
+    for axis, fields in marks.items():
+        at, problem = f"{where}, {axis}", ""
+        value = record.get(fields) if isinstance(fields, str) else [record.get(field) for field in fields]
+        if isinstance(value, list) and len(value) == len(names):
+            value = dict(zip(names, value, strict=True))
+        elif isinstance(value, list):
+            raise SchemaError(f"{len(value)} marks", where=at, expected=f"{len(names)}, one a rating")
+        elif not isinstance(value, dict):
+            if len(rated) > 1 and not _is_missing(value):
+                problem = f"one mark, {_held(value)}, for {len(rated)} ratings"
+                raise SchemaError(problem, where=at, expected="one a rating")
+            value = dict.fromkeys(names, value)
+        for name in rated:
+            if not _is_mark(value.get(name)):
+                raise SchemaError(f"the mark {_held(value[name])}", where=at, expected=_FIELDS["marks"].expected)
+            yield name, axis, str(value.get(name)).strip().lower() in _MARKED
+
+
 # Files of records, and a map to paste if theirs does not fit
+
+C = TypeVar("C", bound=_Columns)
 
 
 @dataclass
-class _File:
+class _File(Generic[C]):
     """A file of rated records, the field that lists them, what is wrong with its map, and which names of it are."""
 
     path: Path
-    columns: _Columns
+    columns: C
     place: str | None
     records: list[Record]
     problem: str
@@ -364,8 +369,8 @@ class _File:
 
 
 def _rated(
-    files: Files, about: _About | None, options: Mapping[str, Any], turns: Mapping[str, int]
-) -> tuple[_Maps, _File, _File]:
+    files: Files, about: _About, options: Mapping[str, Any], turns: Mapping[str, int]
+) -> tuple[_File[_TurnColumns], _File[_DialogueColumns]]:
     """Read both files of records; ``turns`` says how many each dialogue has.
 
     Raises
@@ -373,44 +378,44 @@ def _rated(
     SchemaError
         One for both, when a field that a map names is in no record: what is missing, the fields there are, a map to paste.
     """
-    own = about.columns if about else None
-    maps = checked(_Maps, own or options.get("columns", {}), "params.yaml, comperdial.columns")
-    loaded = {"turn": _load(files["turn_level"], maps.turn), "dialogue": _load(files["dialogue_level"], maps.dialogue)}
-    wrong = [level for level, file in loaded.items() if file.problem]
+    maps = checked(_Maps, about.columns or options.get("columns", {}), "params.yaml, comperdial.columns")
+    loaded = _load(files["turn_level"], maps.turn), _load(files["dialogue_level"], maps.dialogue)
+    levels: dict[str, _File[Any]] = {"turn": loaded[0], "dialogue": loaded[1]}
+    wrong = {level: file for level, file in levels.items() if file.problem}
     if not wrong:
-        return maps, loaded["turn"], loaded["dialogue"]
-    text = ""
-    for file in (loaded[level] for level in wrong):
-        examples = file.examples()
-        lines = [f"  {name}: {_held(value)}" for name, value in list(examples.items())[:_SHOWN]] or ["  (none)"]
-        more = [f"  … and {len(examples) - _SHOWN} more"] if len(examples) > _SHOWN else []
-        text += "\n".join([f"{file.path.name}, each field with an example:", *lines, *more, ""])
-    counts = {"counts": dict(options["counts"])} if options.get("counts") else {}
-    block = {"comperdial": {"columns": {level: _proposal(file, turns) for level, file in loaded.items()}, **counts}}
-    problems = [f"{loaded[level].path}: {loaded[level].problem}" for level in wrong]
+        return loaded
+    fields = ""
+    for file in wrong.values():
+        examples = [f"  {name}: {_held(value)}\n" for name, value in file.examples().items()] or ["  (none)\n"]
+        more = f"  … and {len(examples) - _SHOWN} more\n" if len(examples) > _SHOWN else ""
+        fields += f"{file.path.name}, each field with an example:\n{''.join(examples[:_SHOWN])}{more}"
+    named = f"comperdial.columns.{'/'.join(wrong)} in params.yaml"
+    block: dict[str, Any] = {"columns": {level: _proposal(file, turns) for level, file in levels.items()}}
+    block |= {"counts": dict(options["counts"])} if options.get("counts") else {}
+    first, *others = wrong.values()
     raise SchemaError(
-        "; ".join([loaded[wrong[0]].problem, *problems[1:]]),
-        where=str(loaded[wrong[0]].path),
-        expected="the fields that "
-        + ("`columns` in the file of systems" if own else f"comperdial.columns.{'/'.join(wrong)} in params.yaml")
-        + " names",
-        hint=f"What there is:\n{text}"
+        "; ".join([first.problem, *(f"{file.path}: {file.problem}" for file in others)]),
+        where=str(first.path),
+        expected=f"the fields that {'`columns` in the file of systems' if about.columns else named} names",
+        hint=f"What there is:\n{fields}"
         "This map is made from names and values alone. Put it in place of `comperdial` in params.yaml, check it, "
-        f"and fill in each {_GAP}{', and take `columns` out of the file of systems' if own else ''}:\n"
-        + yaml.safe_dump(block, sort_keys=False, allow_unicode=True, width=10_000),
+        f"and fill in each {_GAP}{', and take `columns` out of the file of systems' if about.columns else ''}:\n"
+        + yaml.safe_dump({"comperdial": block}, sort_keys=False, allow_unicode=True, width=10_000),
     )
 
 
-def _load(path: Path, columns: _Columns) -> _File:
+def _load(path: Path, columns: C) -> _File[C]:
     """Return the records of a file; without a list where the map has it, those of the longest list."""
     content, place = read_json(path), columns.records
     inside = _flat(content) if isinstance(content, dict) else {}
     listed, problems = content if place is None else inside.get(place), []
     if not isinstance(listed, list):
         kind = "an object" if isinstance(content, dict) else _held(content)
-        problems = [f"{kind} and no list of records, and the map names no `records`"]
-        if place is not None:
-            problems = [f"no list of records in {place!r}"]
+        problems = [
+            f"no list of records in {place!r}"
+            if place
+            else f"{kind} and no list of records, and the map names no `records`"
+        ]
         lists = {name: value for name, value in inside.items() if _are_records(value)}
         place = max(lists, key=lambda name: len(lists[name]), default=None)
         listed = lists[place] if place else content if _are_records(content) else [content] if inside else []
@@ -444,61 +449,52 @@ def _flat(record: Mapping[str, Any], deep: int = _DEEP) -> Record:
     return result
 
 
-_HINTS = {
-    "dialogue_id": ("dialogue", "dialog", "conversation", "conv"),
-    "turn": ("turn",),
-    "system_id": ("system", "model", "agent", "submission", "bot"),
-    "response": ("response", "output", "prediction", "answer", "reply", "text", "utterance"),
-    "ratings": ("ratings", "rating", "score", "scores", "overall", "annotations", "annotation", "label"),
-    "marks": ("marks", "mark", "aspects", "axes", "criteria", "problems", "reasons"),
-}
-
-
-def _proposal(file: _File, turns: Mapping[str, int]) -> dict[str, Any]:
+def _proposal(file: _File[Any], turns: Mapping[str, int]) -> dict[str, Any]:
     """Return what fits of a file's map, and for the rest the fields whose names are nearest and whose values fit."""
-    given = file.columns.model_dump(exclude_none=True)
-    proposal: dict[str, Any] = {**dict.fromkeys(type(file.columns).model_fields), **given, "records": file.place}
+    proposal: dict[str, Any] = file.columns.model_dump() | {"records": file.place}
     if not file.missing:
         return _ordered(proposal)
-    sample = file.records[:_SAMPLE]
-    values = {field: [v for r in sample if not _is_missing(v := r.get(field))] for field in file.examples()}
-    values = {field: cells for field, cells in values.items() if cells}
+    values = {
+        field: cells
+        for field in file.examples()
+        if (cells := [cell for record in file.records[:_SAMPLE] if not _is_missing(cell := record.get(field))])
+    }
     taken = {field for name, fields in file.columns.fields().items() if name not in file.missing for field in fields}
+    proposal |= dict.fromkeys(file.missing, _GAP)
     near = [
-        (_nearness(name, field) + (name == "dialogue_id" and bool(turns)), -place, name, field)
+        (_rank(name, field, turns), place, name, field)
         for name in file.missing
         for place, (field, cells) in enumerate(values.items())
         if _fits(name, cells, turns)
     ]
-    proposal |= dict.fromkeys(file.missing, _GAP)
-    for score, _, name, field in sorted(near, reverse=True):
+    for rank, _, name, field in sorted(near):
         # What is inside a field that is taken is taken too.
         inside = any(f"{field}.".startswith(f"{other}.") or other.startswith(f"{field}.") for other in taken)
-        if score >= 0.7 and proposal[name] == _GAP and not inside:
+        if rank < math.inf and proposal[name] == _GAP and not inside:
             proposal[name] = field
             taken.add(field)
     if "ratings" in file.missing:
         # The fields of all annotators, such as score_1 and score_2.
-        form = re.sub(r"\d+", "0", proposal["ratings"])
-        alike = [f for f in values if re.sub(r"\d+", "0", f) == form and (f == proposal["ratings"] or f not in taken)]
+        chosen = proposal["ratings"]
+        alike = [
+            f for f in values if re.sub(r"\d+", "0", f) == re.sub(r"\d+", "0", chosen) and f not in taken - {chosen}
+        ]
         alike = [field for field in alike if _fits("ratings", values[field], turns)]
-        proposal["ratings"] = alike if len(alike) > 1 else proposal["ratings"]
+        proposal["ratings"] = alike if len(alike) > 1 else chosen
     if proposal.get("marks") == _GAP:
+        # A field for each axis, which is called after it and holds nothing but marks.
         axes = {
-            axis: next((field for field in values if _is_axis(axis, field, values[field], proposal["ratings"])), None)
+            axis: field
             for axis in AXES
+            for field, cells in reversed(values.items())
+            if _words(field)[-len(axis.split()) :] == axis.lower().split() and field != proposal["ratings"]
+            if all(_is_mark(mark) for cell in cells for mark in _inside(cell))
         }
-        proposal["marks"] = {axis: field for axis, field in axes.items() if field} or None
-    if "turn" in proposal and (
-        numbers := [n for cell in values.get(proposal["turn"], []) if (n := _whole(cell)) is not None]
-    ):
+        proposal["marks"] = axes or None
+    numbers = [_whole(cell) or 0 for cell in values.get(proposal.get("turn", ""), [])]
+    if "turn" in proposal and numbers:
         proposal["first_turn"] = int(min(numbers) >= 1 and max(numbers) >= max(turns.values(), default=0))
     return _ordered(proposal)
-
-
-def _ordered(columns: Mapping[str, Any]) -> dict[str, Any]:
-    order = ("records", "dialogue_id", "turn", "first_turn", "system_id", "response", "ratings", "marks")
-    return {name: columns[name] for name in order if columns.get(name) is not None}
 
 
 def _words(field: str) -> list[str]:
@@ -506,19 +502,12 @@ def _words(field: str) -> list[str]:
     return re.findall("[a-z]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", field.rsplit(".", 1)[-1]).lower())
 
 
-def _nearness(name: str, field: str) -> float:
-    words = [word for word in _words(field) if word not in ("id", "index", "idx", "number", "no", "name")] or ["id"]
-
-    def near(hint: str) -> float:
-        return (hint in words[-1:]) / 2 + (hint in words) / 4 + SequenceMatcher(None, "".join(words), hint).ratio()
-
-    return max(near(hint) - place / 1000 for place, hint in enumerate(_HINTS[name]))
-
-
-def _is_axis(axis: str, field: str, values: list[Any], ratings: object) -> bool:
-    marks = [mark for value in values for mark in _inside(value)]
-    words = axis.lower().split()
-    return _words(field)[-len(words) :] == words and field != ratings and all(map(_is_mark, marks))
+def _rank(name: str, field: str, turns: Mapping[str, int]) -> float:
+    """Return how well a field's name fits one of ours, 0 being best; infinite if it does not."""
+    words, hints = _words(field), _FIELDS[name].hints
+    rank = min((hints.index(word) for word in words if word in hints), default=math.inf)
+    # A field that holds the names of dialogues and nothing else names dialogues, whatever it is called.
+    return min(rank, 100) if name == "dialogue_id" and turns else rank
 
 
 def _inside(value: Any) -> list[Any]:  # noqa: ANN401
@@ -528,24 +517,13 @@ def _inside(value: Any) -> list[Any]:  # noqa: ANN401
 def _fits(name: str, values: list[Any], turns: Mapping[str, int]) -> bool:
     """Return whether all values of a field can be what one of our names is."""
     if name == "marks":
-        axes = {axis.lower() for axis in AXES}
-        given = [marks for value in values if isinstance(value, dict) for marks in value.values() if marks is not None]
-        lists = all(isinstance(marks, list) and {str(mark).lower() for mark in marks} <= axes for marks in given)
-        return lists and all(isinstance(value, dict) for value in values)
+        given = [marks for value in values for marks in (_inside(value) if isinstance(value, dict) else [value])]
+        return all(marks is None or (isinstance(marks, list) and all(map(_is_axis, marks))) for marks in given)
     if name == "ratings":
         values = [rating for value in values for rating in _inside(value) if not _is_missing(rating)]
-    parsed = [_PARSERS[name](value) for value in values]
+    parsed = [_FIELDS[name].parse(value) for value in values]
     if not parsed or None in parsed:
         return False
     if name == "turn":
         return min(parsed) >= 0 and max(parsed) <= max(turns.values(), default=1_000)
     return name != "dialogue_id" or not turns or {*parsed} <= turns.keys()
-
-
-_PARSERS: Mapping[str, Callable[[Any], Any]] = {
-    "dialogue_id": _name,
-    "turn": _whole,
-    "system_id": _name,
-    "response": _text,
-    "ratings": _rating,
-}

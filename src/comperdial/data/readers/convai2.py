@@ -6,9 +6,7 @@ message of the bot's. Times are those of the conversation, not of messages. User
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from comperdial.core.files import read_json
 from comperdial.data.continuations import Conversation, Message, conversation_tables, merged
@@ -26,7 +24,11 @@ def read(dataset: str, files: Files) -> Tables:
 
 def conversations(dataset: str, files: Files) -> list[Conversation]:
     """Return the conversations in which both sides wrote something, in the order of their beginning."""
-    records = [(_seconds(record), record) for path in files.values() for record in read_json(path)]
+    records = [
+        (datetime.fromisoformat(record["start_time"]).replace(tzinfo=UTC).timestamp(), record)
+        for path in files.values()
+        for record in read_json(path)
+    ]
     records.sort(key=lambda record: record[0])
     result: list[Conversation] = []
     numbers: dict[str, str] = {}
@@ -38,28 +40,15 @@ def conversations(dataset: str, files: Files) -> list[Conversation]:
         if {utterance.speaker for utterance in utterances} != set(_SENDERS):
             continue
         user, bot = sorted(_SENDERS, key=lambda side: record[f"{side}_id"]["class"] == "Bot")
-        name = record[f"{user}_id"]["user_id"]
-        result.append(
-            Conversation(
-                base.numbered(dataset, len(result) + 1),
-                began - records[0][0],
-                utterances,
-                users={user: numbers.setdefault(name, str(len(numbers) + 1))},
-                systems={bot: record[f"{bot}_id"]["user_id"], user: "person"},
-                profiles={
-                    user: tuple(filter(str.strip, record["user_profile"])),
-                    bot: tuple(filter(str.strip, record["bot_profile"])),
-                },
-                rating=_mark(record["eval_score"]),
-            )
-        )
+        name, number = record[f"{user}_id"]["user_id"], base.numbered(dataset, len(result) + 1)
+        users, systems = {user: numbers.setdefault(name, str(len(numbers) + 1))}, {bot: record[f"{bot}_id"]["user_id"]}
+        profiles = {user: tuple(filter(str.strip, record["user_profile"]))}
+        profiles[bot] = tuple(filter(str.strip, record["bot_profile"]))
+        began, rating = began - records[0][0], _mark(record["eval_score"])
+        result.append(Conversation(number, began, utterances, users, systems | {user: "person"}, profiles, rating))
     return result
 
 
-def _mark(value: Any) -> float | None:  # noqa: ANN401
+def _mark(value: str | float | None) -> float | None:
     """Return a mark as a number; None where the user gave none."""
     return None if value in (None, "") else float(value)
-
-
-def _seconds(record: Mapping[str, str]) -> float:
-    return datetime.fromisoformat(record["start_time"]).replace(tzinfo=UTC).timestamp()

@@ -6,8 +6,9 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,23 +118,24 @@ def rated(path: str | Path, options: Mapping[str, Any] | None = None) -> Rated:
 
     Parameters and errors of columns and options are those of :func:`read_content`.
     """
-    layout = _read(Path(path), options or {})
+    layout = _read_once(Path(path), options)
     frame = layout.frame
-    result = set()
+    level = frame["response"].map(lambda cell: "dialogue" if is_missing(cell) else "turn")
+    sources = frame.get("source", pd.Series("human", index=frame.index))
+    sources = sources.map(lambda cell: "human" if is_missing(cell) else str(cell).strip())
+    levels, dimensions, raters = set(), set(), set()
     for column, dimension in layout.dimensions.items():
-        named = frame["dimension"] if dimension is None else [dimension] * len(frame)
-        sources = frame.get("source", [None] * len(frame))
-        for response, what, source, cell in zip(frame["response"], named, sources, frame[column], strict=True):
-            if number(cell) is not None:
-                level = "dialogue" if is_missing(response) else "turn"
-                result.add((level, str(what).strip(), "human" if is_missing(source) else str(source).strip()))
-    levels, dimensions, raters = ({part[place] for part in result} for place in range(3))
+        given = frame[column].map(lambda cell: number(cell) is not None).astype(bool)
+        levels |= {*level[given]}
+        named = frame["dimension"] if dimension is None else pd.Series(dimension, index=frame.index)
+        dimensions |= {str(name).strip() for name in named[given]}
+        raters |= {*sources[given]}
     return Rated(tuple(level for level in RATED_LEVELS if level in levels), frozenset(dimensions), frozenset(raters))
 
 
 def texts(path: str | Path, options: Mapping[str, Any] | None = None) -> tuple[list[str], list[str]]:
     """Return the responses of a file, and their references, as :func:`rated`."""
-    frame = _read(Path(path), options or {}).frame
+    frame = _read_once(Path(path), options).frame
     cells = enumerate(frame.get("references", ()), start=1)
     references = [str(text) for row, cell in cells for text in entries(cell, f"{path}, record {row}")]
     return [str(cell) for cell in frame["response"] if not is_missing(cell)], references
@@ -170,10 +172,21 @@ def read_content(
         raise SchemaError("no records", where=str(path), expected="one record a rating, or one a response")
     # A column of ratings may have one of our names, such as "kind" for how kind a response is.
     ours = [name for name in COLUMNS if name in frame and name not in dimensions]
-    records = []
-    for place, row in enumerate(zip(*(frame[name] for name in [*ours, *dimensions]), strict=True), start=1):
-        cells, rated = dict(zip(ours, row, strict=False)), dict(zip(dimensions, row[len(ours) :], strict=True))
-        records.append(_record(place, _Cells(f"{path}, record {place}", cells), rated, dimensions))
+    rows = zip(
+        frame[ours].itertuples(index=False, name=None),
+        frame[[*dimensions]].itertuples(index=False, name=None),
+        strict=True,
+    )
+    records = [
+        _Record(
+            place,
+            f"{path}, record {place}",
+            dict(zip(ours, cells, strict=True)),
+            dict(zip(dimensions, ratings, strict=True)),
+            dimensions,
+        )
+        for place, (cells, ratings) in enumerate(rows, start=1)
+    ]
     kinds = _kinds(records)
     answers = _answers(records, kinds)
     if not answers:
@@ -209,33 +222,78 @@ def _read(path: Path, options: Mapping[str, Any], file: File | None = None) -> L
     return layout
 
 
+def _read_once(path: Path, options: Mapping[str, Any] | None) -> Layout:
+    """Return what :func:`_read` does; the file is read again when it or the options are others."""
+    state = path.stat() if path.is_file() else None
+    key = (state.st_mtime_ns, state.st_size) if state else None
+    return _cached(path.absolute(), path, key, json.dumps(options or {}, sort_keys=True, default=str))
+
+
+@lru_cache(maxsize=4)
+def _cached(_: Path, path: Path, __: object, options: str) -> Layout:
+    return _read(path, json.loads(options))
+
+
 # Records
 
 
-@dataclass
 class _Record:
     """What a record says; ``key`` tells its context from others, ``about`` is what it says of it."""
 
-    number: int
-    where: str
-    system: str
-    kind: str | None = None
-    level: str | None = None
-    item: str | None = None
-    response: str = ""
-    key: tuple[str, str] = ("", "")
-    about: dict[str, Any] = field(default_factory=dict)
-    annotator: str | None = None
-    source: str = "human"
-    ratings: list[tuple[str, float]] = field(default_factory=list)
-    scale: Scale | None = None
+    def __init__(
+        self, number: int, where: str, cells: Mapping[str, Any], rated: Mapping[str, Any],
+        dimensions: Mapping[str, str | None],
+    ) -> None:  # fmt: skip
+        self.number, self.where, self.cells = number, where, cells
+        self.level: str | None = None
+        self.item: str | None = None
+        self.annotator: str | None = None
+        self.key, self.about = ("", ""), dict[str, Any]()
+        system = self.name("system_id")
+        if system is None:
+            raise self.wrong("no system", "the name of who wrote the response")
+        self.system, self.kind, self.source = system, self.text("kind"), self.text("source") or "human"
+        if self.kind not in (None, *SYSTEM_KINDS):
+            raise self.wrong(repr(self.kind), f"one of {', '.join(SYSTEM_KINDS)}", "kind")
+        self.ratings: list[tuple[str, float]] = []
+        for column, cell in rated.items():
+            value = self.number_in(column, cell, "a number from -1e15 to 1e15, one rating a cell")
+            dimension = dimensions[column] or self.text("dimension")
+            if value is not None and dimension is None:
+                raise self.wrong("a rating, and no dimension", "what was rated")
+            self.ratings += [(str(dimension), value)] if value is not None else []
+        self.scale = self._scale() if self.ratings else None
+        self.response, dialogue = self.get("response"), self.name("dialogue_id")
+        of_turn = any(self.get(column) is not None for column in ("context_id", "turn", "history"))
+        if self.response is not None:
+            self._read_turn(dialogue)
+        elif dialogue and not (self.ratings and of_turn):
+            self.level, self.item = "dialogue", dialogue
+        elif self.ratings:
+            expected = "the response; or, where the whole dialogue is rated, a dialogue_id, and neither "
+            raise self.wrong("a rating, and no response", expected + "context_id, turn nor history")
+        if self.ratings:
+            self.annotator = self.name("annotator_id")
+            if self.annotator is None and "annotator_id" in cells:
+                raise self.wrong("no annotator", "the name of who rated")
 
+    def _read_turn(self, dialogue: str | None) -> None:
+        if not isinstance(self.response, str):
+            raise self.wrong(f"holds {shown(self.response)}", "a text", "response")
+        turn = self._turn()
+        lists = {"history": self._history(), "references": self.texts("references"), "facts": self.texts("facts")}
+        name = self.name("context_id")
+        self.level, self.about = "turn", {"dialogue_id": dialogue, "turn": turn, **lists}
+        # What tells the context from others: its name, what it holds, or else the response.
+        if name is not None:
+            self.key = "name", name
+        elif any(lists.values()) or (dialogue is not None and turn is not None):
+            self.key = "content", json.dumps([*self.about.values()], ensure_ascii=False)
+        else:
+            self.key = "response", json.dumps([dialogue, self.system, self.response], ensure_ascii=False)
 
-class _Cells(NamedTuple):
-    """The cells of one record, by our names for its columns."""
-
-    where: str
-    cells: Mapping[str, Any]
+    def wrong(self, problem: str, expected: str, column: str | None = None) -> SchemaError:
+        return SchemaError(problem, where=self.at(column) if column else self.where, expected=expected)
 
     def at(self, column: str) -> str:
         return f"{self.where}, column {column!r}"
@@ -244,9 +302,6 @@ class _Cells(NamedTuple):
         cell = self.cells.get(column)
         return None if is_missing(cell) else cell
 
-    def is_of_turn(self) -> bool:
-        return any(self.get(column) is not None for column in ("context_id", "turn", "history"))
-
     def name(self, column: str) -> str | None:
         return identifier(self.cells.get(column), self.at(column))
 
@@ -254,92 +309,43 @@ class _Cells(NamedTuple):
         cell = self.get(column)
         return None if cell is None else str(cell).strip()
 
-    def turn(self) -> int | None:
-        value = number(self.cells.get("turn"))
-        if isinstance(value, str) or (value is not None and not (0 <= value < 2**31 and value.is_integer())):
-            held = value if isinstance(value, str) else f"{value:g}"
-            raise SchemaError(f"holds {held}", where=self.at("turn"), expected="a whole number of 0 or more")
-        return None if value is None else int(value)
+    def number_in(self, column: str, cell: object, expected: str) -> float | None:
+        value = number(cell)
+        if isinstance(value, str):
+            raise self.wrong(f"holds {value}", expected, column)
+        return value
 
     def texts(self, column: str) -> list[str]:
         result = entries(self.cells.get(column), self.at(column))
         for entry in result:
             if not isinstance(entry, str) or not entry.strip():
-                problem = f"one entry is {shown(entry)}"
-                raise SchemaError(problem, where=self.at(column), expected="a text that is not empty")
+                raise self.wrong(f"one entry is {shown(entry)}", "a text that is not empty", column)
         return result
 
-    def history(self) -> list[dict[str, str]]:
+    def _turn(self) -> int | None:
+        expected = "a whole number of 0 or more"
+        value = self.number_in("turn", self.cells.get("turn"), expected)
+        if value is not None and not (0 <= value < 2**31 and value.is_integer()):
+            raise self.wrong(f"holds {value:g}", expected, "turn")
+        return None if value is None else int(value)
+
+    def _history(self) -> list[dict[str, str]]:
         result: list[Any] = []
         for entry in spoken(utterances(self.cells.get("history"), self.at("history"))):
             one = {name: entry.get(name) for name in ("speaker", "text")} if isinstance(entry, Mapping) else {}
             if not one or not all(isinstance(value, str) and value.strip() for value in one.values()):
                 expected = "a text that is not empty, or {speaker, text}"
-                raise SchemaError(f"one entry is {shown(entry)}", where=self.at("history"), expected=expected)
+                raise self.wrong(f"one entry is {shown(entry)}", expected, "history")
             result.append(one)
         return result
 
-    def scale(self) -> Scale | None:
+    def _scale(self) -> Scale | None:
         low, high = (number(self.cells.get(name)) for name in ("scale_min", "scale_max"))
         if low is None and high is None:
             return None
         if not isinstance(low, float) or not isinstance(high, float) or low > high:
-            expected = "scale_min and scale_max, numbers"
-            raise SchemaError(f"a scale from {low} to {high}", where=self.where, expected=expected)
+            raise self.wrong(f"a scale from {low} to {high}", "scale_min and scale_max, numbers")
         return low, high
-
-
-def _record(place: int, cells: _Cells, rated: Mapping[str, Any], dimensions: Mapping[str, str | None]) -> _Record:
-    system = cells.name("system_id")
-    if system is None:
-        raise SchemaError("no system", where=cells.where, expected="the name of who wrote the response")
-    record = _Record(place, cells.where, system, cells.text("kind"), source=cells.text("source") or "human")
-    if record.kind not in (None, *SYSTEM_KINDS):
-        raise SchemaError(repr(record.kind), where=cells.at("kind"), expected="one of " + ", ".join(SYSTEM_KINDS))
-    for column, cell in rated.items():
-        value = number(cell)
-        if isinstance(value, str):
-            expected = "a number from -1e15 to 1e15, one rating a cell"
-            raise SchemaError(f"holds {value}", where=cells.at(column), expected=expected)
-        if value is not None:
-            dimension = dimensions[column] or cells.text("dimension")
-            if dimension is None:
-                raise SchemaError("a rating, and no dimension", where=cells.where, expected="what was rated")
-            record.ratings.append((dimension, value))
-    record.scale = cells.scale() if record.ratings else None
-    response, dialogue = cells.get("response"), cells.name("dialogue_id")
-    if response is not None:
-        if not isinstance(response, str):
-            raise SchemaError(f"holds {shown(response)}", where=cells.at("response"), expected="a text")
-        record.level, record.response = "turn", response
-        record.about = {
-            "dialogue_id": dialogue,
-            "turn": cells.turn(),
-            "history": cells.history(),
-            "references": cells.texts("references"),
-            "facts": cells.texts("facts"),
-        }
-        record.key = _key(cells.name("context_id"), record)
-    elif dialogue and not (record.ratings and cells.is_of_turn()):
-        record.level, record.item = "dialogue", dialogue
-    elif record.ratings:
-        expected = "the response; or, where the whole dialogue is rated, a dialogue_id, and neither context_id, turn nor history"
-        raise SchemaError("a rating, and no response", where=cells.where, expected=expected)
-    if record.ratings:
-        record.annotator = cells.name("annotator_id")
-        if record.annotator is None and "annotator_id" in cells.cells:
-            raise SchemaError("no annotator", where=cells.where, expected="the name of who rated")
-    return record
-
-
-def _key(name: str | None, record: _Record) -> tuple[str, str]:
-    """Return what tells a record's context from others: its name, what it holds, or else the response."""
-    dialogue, turn, *lists = record.about.values()
-    if name is not None:
-        return "name", name
-    if any(lists) or (dialogue is not None and turn is not None):
-        return "content", json.dumps([dialogue, turn, *lists], ensure_ascii=False)
-    return "response", json.dumps([dialogue, record.system, record.response], ensure_ascii=False)
 
 
 def _kinds(records: Iterable[_Record]) -> dict[str, str | None]:
@@ -478,14 +484,12 @@ def _ratings(
 def _option_scales(option: Any, dimensions: Collection[str]) -> dict[str, Scale]:  # noqa: ANN401
     """Return the scale of each dimension that the option ``scale`` gives."""
     scales = {}
-    given = option if isinstance(option, Mapping) else dict.fromkeys(dimensions, option) if option is not None else {}
+    given = option if isinstance(option, Mapping) else dict.fromkeys(dimensions if option is not None else (), option)
     for name, ends in given.items():
         if name not in dimensions:
             raise UnknownNameError("dimension", str(name), dimensions, where="scale")
-        result = (
-            [value for end in ends if isinstance(value := number(end), float)] if isinstance(ends, list | tuple) else []
-        )
-        if len(result) != 2 or len(result) != len(ends) or not result[0] < result[1]:
+        low, high = map(number, ends) if isinstance(ends, list | tuple) and len(ends) == 2 else (None, None)
+        if not (isinstance(low, float) and isinstance(high, float) and low < high):
             raise ConfigError(f"{shown(ends)}", where="scale", expected="[lowest, highest], such as [1, 5]")
-        scales[str(name)] = (result[0], result[1])
+        scales[str(name)] = (low, high)
     return scales

@@ -26,14 +26,8 @@ def conversations(dataset: str, files: Files) -> list[Conversation]:
         messages = [Message(m["agent"], m["message"], rating=RATINGS[m["turn_rating"]]) for m in record["content"]]
         agents = sorted({message.speaker for message in messages})
         if len(agents) == 2:
-            number = len(result) + 1
-            result.append(
-                Conversation(
-                    base.numbered(dataset, number),
-                    float(number - 1),
-                    merged(messages),
-                    users={agent: f"{number}-{place}" for place, agent in enumerate(agents, start=1)},
-                    systems=dict.fromkeys(agents, "person"),
-                )
-            )
+            number, systems = len(result) + 1, dict.fromkeys(agents, "person")
+            users = {agent: f"{number}-{place}" for place, agent in enumerate(agents, start=1)}
+            name = base.numbered(dataset, number)
+            result.append(Conversation(name, float(number - 1), merged(messages), users, systems))
     return result

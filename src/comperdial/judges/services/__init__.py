@@ -62,13 +62,7 @@ def find(name: str) -> type[Service]:
 
 
 def address(url: str, *, where: str | None = None) -> str:
-    """Return a URL without user, password and query.
-
-    Raises
-    ------
-    ConfigError
-        When it is not a URL of a server. The message does not show it: it may hold a password.
-    """
+    """Return a URL without user, password and query; ConfigError, which does not show it, if it is no server's."""
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not re.search(r"\s", url)

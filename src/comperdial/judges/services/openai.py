@@ -1,4 +1,4 @@
-"""OpenAI, and every server that speaks its protocol: vLLM, Ollama, llama.cpp, ….
+"""OpenAI, and every server that speaks its protocol: Azure, vLLM, Ollama, llama.cpp, ….
 
 One call, one raw answer. Nothing is retried here, and nothing that leaves here holds the key.
 """
@@ -13,7 +13,7 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from comperdial.core.errors import ConfigError, shown
@@ -37,6 +37,27 @@ _GATEWAY = {408, 502, 504, 520, 522, 524}
 # What we set ourselves, and what would give answers that are not read.
 _OURS = ("model", "messages", "stream", "n")
 _SECRET = re.compile(r"\bsk-[\w*.…-]+|(?<=bearer )\S+", re.IGNORECASE)
+
+
+class Server(NamedTuple):
+    """A server that is known by its name: where it listens by default, and how it is asked."""
+
+    url: str  # may begin with the name of an environment variable that holds it
+    key: str  # the environment variable with the key
+    paid: bool = False  # it needs the key, and costs money
+    limit: str = "max_tokens"  # the parameter that limits an answer's length
+
+
+SERVERS = {
+    # Their models that think take `max_completion_tokens` alone; all others take both.
+    "openai": Server(OPENAI_URL, OPENAI_KEY, paid=True, limit="max_completion_tokens"),
+    "azure": Server(
+        "$AZURE_OPENAI_ENDPOINT/openai/v1", "AZURE_OPENAI_API_KEY", paid=True, limit="max_completion_tokens"
+    ),
+    "ollama": Server("http://localhost:11434/v1", "OLLAMA_API_KEY"),
+    "vllm": Server("http://localhost:8000/v1", "VLLM_API_KEY"),
+    "llama.cpp": Server("http://localhost:8080/v1", "LLAMA_API_KEY"),
+}
 
 
 class OpenAI(Service):
@@ -84,28 +105,27 @@ class OpenAI(Service):
         """Return the client, made late: only asking needs a key."""
         import openai
 
-        if self._client is not None:
-            return self._client
-        if why := self.unavailable():
-            raise JudgeError(f"{self.judge.name} cannot be asked: {why}")
-        key = self._key or "none"
-        if not re.fullmatch(r"[!-~]*", key):
-            raise JudgeError(f"what {self._variable} holds cannot be a key", expected="ASCII letters and marks")
-        # Read from the environment otherwise, and of no concern to another service.
-        names = ("OpenAI-Organization", "OpenAI-Project") if self.judge.base_url else ()
-        headers: dict[str, Any] = {"Authorization": f"Bearer {key}", **dict.fromkeys(names, openai.omit)}
-        self._client = openai.AsyncOpenAI(
-            base_url=self.url, api_key=key, max_retries=0, timeout=self._timeout, default_headers=headers
-        )
+        if self._client is None:
+            if why := self.unavailable():
+                raise JudgeError(f"{self.judge.name} cannot be asked: {why}")
+            key = self._key or "none"
+            if not re.fullmatch(r"[!-~]*", key):
+                raise JudgeError(f"what {self._variable} holds cannot be a key", expected="ASCII letters and marks")
+            # Read from the environment otherwise, and of no concern to another service.
+            names = ("OpenAI-Organization", "OpenAI-Project") if self.judge.base_url else ()
+            headers: dict[str, Any] = {"Authorization": f"Bearer {key}", **dict.fromkeys(names, openai.omit)}
+            self._client = openai.AsyncOpenAI(
+                base_url=self.url, api_key=key, max_retries=0, timeout=self._timeout, default_headers=headers
+            )
         return self._client
 
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
         """Send a request once."""
+        client = self._connected()
         import httpx2
         import openai
 
         body = {"model": self.judge.model, "messages": list(chat), **parameters}
-        client = self._connected()
         try:
             # The client's timeout is one of silence; a server that drips would never meet it.
             async with asyncio.timeout(self._timeout):
@@ -144,7 +164,7 @@ class OpenAI(Service):
             return TransientError(problem, retry_after=_wait(error.response.headers), charged=status in _GATEWAY)
         if status in _REFUSED:
             return RefusedError(problem)
-        hint = "Are the judge's base_url and model right? The base_url of most servers ends in /v1"
+        hint = "Are the model and the server's URL right? The URL of most servers ends in /v1"
         if status in (401, 403):
             hint = (
                 f"Is the key in {self._variable} right?" if self._variable else "Name the key's variable: `key`, --key"

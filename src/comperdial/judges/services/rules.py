@@ -89,12 +89,9 @@ def _overall(conversation: str, judged: str) -> float:
     return rate(read("\n".join(["### Conversation:", *lines, _FORM])))[0]["overall"]
 
 
-# --- what a prompt says ----------------------------------------------------------------------------------------------
-# A section starts with its header alone on a line. Texts under judgement cannot start one: they are one line each, and
-# what renders them keeps them from looking like a header. The first line that is not blank after the header of a response
-# or reference is that text; every line under the header of a history, of facts, of turn scores, of responses or of a
-# conversation is data (of the last, with its speaker). What the form asks for, on which scale, is read from the remaining
-# lines alone.
+# What a prompt says. A section starts with its header alone on a line; texts under judgement cannot start one, since each is
+# one line that does not look like a header. The first line that is not blank after the header of a response or reference is
+# that text; every line under the header of a section with a prefix is data. The rest says what is asked for, on which scale.
 
 _HEADERS = {
     "history": ("Context:", "Conversation History:"),
@@ -173,8 +170,8 @@ def read(prompt: str) -> Request:
     return Request(instructions, sections)
 
 
-@lru_cache(maxsize=64)
-def _instructions(text: str) -> Instructions:
+def form_of(text: str) -> list[str]:
+    """Return the names of the ratings in the form of a prompt or template, as it writes them."""
     form: list[str] = []
     inside = False
     for line in text.split("\n"):
@@ -182,16 +179,18 @@ def _instructions(text: str) -> Instructions:
             inside = _SECTIONS.get(line) == "form"
         elif inside and (match := _FORM_LINE.fullmatch(line.strip())) and match[1] != "Rationale":
             form.append(match[1])
+    return form
+
+
+@lru_cache(maxsize=64)
+def _instructions(text: str) -> Instructions:
+    form, scale = form_of(text), _SCALE.search(text)
     if not form:
         raise UnreadableError("it has no form that says which ratings to give")
-    scale = _SCALE.search(text)
     low, high = (int(scale[1]), int(scale[2])) if scale else (0, 0)
     if not low < high:
         raise UnreadableError("it does not say on which scale to rate")
     return Instructions(text, tuple(form), low, high, "Rationale:" in text)
-
-
-# --- rating ----------------------------------------------------------------------------------------------------------
 
 
 def rate(request: Request) -> Rated:
@@ -279,8 +278,8 @@ class Text:
 _text = lru_cache(maxsize=4096)(Text)
 
 
-def _clip(value: float) -> float:
-    return min(5.0, max(1.0, value))
+def _clip(value: float, low: float = 1.0, high: float = 5.0) -> float:
+    return min(high, max(low, value))
 
 
 def _round(value: float, steps: int) -> float:
@@ -302,7 +301,7 @@ def _variation(counts: Sequence[int]) -> float:
     return min(1.0, 2 * math.sqrt(_mean([(count - mean) ** 2 for count in counts])) / mean) if mean else 0.0
 
 
-# --- one response ----------------------------------------------------------------------------------------------------
+# One response
 
 # The dimensions of the original prompts that are others of ours by another name.
 _ORIGINAL = {"relevance": "coherency", "interestingness": "engagingness", "understandability": "fluency"}
@@ -325,7 +324,9 @@ def _rate_response(request: Request) -> Rated:
     ratings["overall"] = _mean([ratings[name] for name in _OVERALL["specificity" in asked.names]])
     effects: defaultdict[str, float] = defaultdict(float)
     if reference := sections.get("reference", ("",))[0]:
-        shift = _UNLIKE + (_ALIKE - _UNLIKE) * min(1.0, _f1(response.words, _text(reference).words) / _SAME)
+        words = _text(reference).words
+        f1 = 2 * (Counter(response.words) & Counter(words)).total() / (len(response.words) + len(words))
+        shift = _UNLIKE + (_ALIKE - _UNLIKE) * min(1.0, f1 / _SAME)
         effects["alike" if shift > 0 else "unlike"] = shift
         for name in ("overall", "humanness"):
             ratings[name] = _clip(ratings[name] + shift)
@@ -370,14 +371,10 @@ def _noise(text: str) -> float:
     letters = [*filter(str.isalpha, text)]
     if len(letters) > 10 and sum(map(str.isupper, letters)) > len(letters) / 2:
         return 1.0
-    return min(1.0, max(0.0, (len(_MARK.findall(text)) / len(text) - 0.1) / 0.4))
+    return _clip((len(_MARK.findall(text)) / len(text) - 0.1) / 0.4, 0.0, 1.0)
 
 
-def _f1(one: _Run, other: _Run) -> float:
-    return 2 * (Counter(one) & Counter(other)).total() / (len(one) + len(other))
-
-
-# --- a dialogue, by its turn scores and responses: the second step of CPDScore-Dialogue, its branches included --------
+# A dialogue, by its turn scores and responses: the second step of CPDScore-Dialogue, its branches included
 
 
 def _rate_dialogue(sections: Mapping[str, Sequence[str]]) -> Rated:
@@ -428,9 +425,8 @@ def _of_responses(responses: Sequence[Text]) -> dict[str, float]:
     }
 
 
-# --- a whole conversation, by what the last speaker says in it --------------------------------------------------------
-# A feature is counted for each of that speaker's utterances, and the mean is taken; those of diversity are counted over all
-# of them together.
+# A whole conversation, by what the last speaker says in it: features are means over that speaker's utterances, and those of
+# diversity are counted over all of them together
 
 _VOCABULARY = 40  # different words of content in a whole conversation that make a vocabulary full
 _WINDOW = 50  # words among which different ones are counted, so that a long conversation is not poor for its length
@@ -444,7 +440,15 @@ def _rate_conversation(request: Request) -> Rated:
     if not any(text.words for text in own):
         return dict.fromkeys((*_CONVERSATION.base, "overall"), 1.0), "The last speaker says nothing."
     each = _of_utterances(spoken)
-    features = {name: _mean([one[name] for one in each]) for name in each[0]} | _of_all(own)
+    words = [word for text in own for word in text.words]
+    pairs = [pair for text in own for pair in pairwise(text.words)]
+    features = {name: _mean([one[name] for one in each]) for name in each[0]} | {
+        # Shares of different ones at which they count for nothing and fully: nobody repeats none.
+        "words": _different(words, 0.4, 0.9),
+        "pairs": _different(pairs, 0.7, 1.0) if pairs else 0.0,
+        "vocabulary": min(1.0, len({stem for text in own for stem in text.content}) / _VOCABULARY),
+        "varied_length": _variation([len(text.words) for text in own]),
+    }
     ratings = {name: _CONVERSATION.rating(name, features) for name in _CONVERSATION.base}
     ratings["overall"] = _mean(list(ratings.values()))
     weights = _CONVERSATION.weights.values()
@@ -479,22 +483,9 @@ def _of_utterances(spoken: Sequence[tuple[bool, Text]]) -> list[dict[str, float]
     return features
 
 
-def _of_all(own: Sequence[Text]) -> dict[str, float]:
-    """Return the features of all of a speaker's utterances together."""
-    words = [word for text in own for word in text.words]
-    pairs = [pair for text in own for pair in pairwise(text.words)]
-    return {
-        # Shares of different ones at which they count for nothing and fully: nobody repeats none.
-        "words": _different(words, 0.4, 0.9),
-        "pairs": _different(pairs, 0.7, 1.0) if pairs else 0.0,
-        "vocabulary": min(1.0, len({stem for text in own for stem in text.content}) / _VOCABULARY),
-        "varied_length": _variation([len(text.words) for text in own]),
-    }
-
-
 def _different(units: Sequence[object], low: float, high: float) -> float:
     """Return from 0 (low) to 1 (high) the mean share of different ones in each window; the last is as long."""
     end = max(0, len(units) - _WINDOW)
     windows = [units[start : start + _WINDOW] for start in dict.fromkeys([*range(0, max(1, end), _WINDOW), end])]
     share = _mean([len(set(window)) / len(window) for window in windows])
-    return min(1.0, max(0.0, (share - low) / (high - low)))
+    return _clip((share - low) / (high - low), 0.0, 1.0)

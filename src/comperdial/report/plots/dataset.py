@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 Drawn = tuple["Figure", pd.DataFrame]
 Floats = npt.NDArray[np.float64]
 PEOPLE, CEILING = "people", ("ceiling", "annotators")
-_RATINGS = (PEOPLE, "ratings")
 _NAME = ["metric", "output"]
 
 
@@ -58,19 +56,6 @@ class Shown:
         result = schema.read(self.inputs[name][0], name)
         return result[result["target"] == self.dimension(result["target"])] if len(result) else result
 
-    def correlations(self) -> pd.DataFrame:
-        """Return the pooled correlations of the dimension that is drawn."""
-        result = pooled(self.read("correlations")).dropna(subset="value")
-        if result.empty:
-            raise NothingToShowError("there are no ratings that scores could be correlated with")
-        return result
-
-    def of_sample(self, sample: Sample, coefficient: str) -> pd.DataFrame:
-        """Return value, low, high and n of each output in table ``correlations``, by metric and output."""
-        result = pooled(self.read("correlations"))
-        key = {"level": sample.level, "against": sample.against, "target": sample.target, "coefficient": coefficient}
-        return result[(result[[*key]] == pd.Series(key)).all(axis=1)].set_index(_NAME)[["value", "low", "high", "n"]]
-
     def chosen(self, known: Iterable[Output]) -> list[Output]:
         """Return those of the figure's outputs that are known; all that are known if none of them is."""
         there = sorted(set(known))
@@ -78,41 +63,48 @@ class Shown:
             raise NothingToShowError("no output has numbers")
         return [name for name in self.outputs if name in there] or there
 
-    @cached_property
-    def human(self) -> set[str]:
-        """The systems that are people."""
-        systems = schema.read(self.inputs["systems"][0], "systems")
-        return set(systems.loc[systems["kind"] == "human", "system_id"])
-
     def tables(self, outputs: Iterable[Output]) -> Tables:
         """Return the tables, with the scores of the metrics of some outputs; all scores if none of them has a file."""
         metrics = {metric for metric, _ in outputs}
         paths = [path for path in self.inputs["scores"] if path.stem in metrics] or self.inputs["scores"]
         return Tables.read(self.inputs["ratings"][0].parent, paths, self.source)
 
-    def sample(self, level: str) -> Sample:
-        """Return the figure's outputs beside ratings at a level; systems by their dialogues if these were rated."""
+    def sample(self, level: str, coefficient: str) -> tuple[Sample, dict[Output, pd.DataFrame], pd.DataFrame]:
+        """Return scores beside ratings at a level (systems: by their dialogues if these were rated).
+
+        With them the figure's outputs, each with the units that it has scores of (system_id, score, rating), and its value, low,
+        high and n in table ``correlations``, by metric and output.
+        """
         tables = self.tables(self.outputs)
         rated = tables.ratings[tables.ratings["source"] == self.source]
         target = self.dimension(rated["dimension"])
-        found = [sample for sample in tables.samples([level], [target], allow_missing=True) if sample.names]
-        if not found:
-            why = f"at {level} level no score belongs to a rating of {target} by {self.source}"
+        known = [sample for sample in tables.samples([level], [target], allow_missing=True) if sample.names]
+        if not known:
             few = f", or there are fewer than {FEWEST_SYSTEMS} systems" if level == "system" else ""
-            raise NothingToShowError(why + few)
-        return min(found, key=lambda sample: sample.against)
+            raise NothingToShowError(f"at {level} level no score belongs to a rating of {target} by {self.source}{few}")
+        sample = min(known, key=lambda one: one.against)
+        systems = np.array(sample.systems, dtype=object)[sample.design.systems]
+        every = pd.DataFrame(sample.scores.T, columns=pd.MultiIndex.from_tuples(sample.names))
+        units = {
+            name: pd.DataFrame({"system_id": systems, "score": every[name], "rating": sample.ratings}).dropna(
+                subset="score"
+            )
+            for name in self.chosen(sample.names)
+        }
+        result = pooled(self.read("correlations"))
+        key = {"level": level, "against": sample.against, "target": target, "coefficient": coefficient}
+        values = result[(result[[*key]] == pd.Series(key)).all(axis=1)].set_index(_NAME)[["value", "low", "high", "n"]]
+        return sample, units, values
+
+    def human(self) -> list[str]:
+        """Return the systems that are people."""
+        systems = schema.read(self.inputs["systems"][0], "systems")
+        return list(systems.loc[systems["kind"] == "human", "system_id"])
 
     def titled(self, figure: Figure, handles: Sequence[Any] = (), **values: Any) -> None:  # noqa: ANN401
         """Put the heading and notes of the figure's entry around it."""
         notes, simulated = self.entry["notes"].format(**values).strip(), self.source == "simulated"
         style.titled(figure, self.entry["heading"], self.about["title"], notes, simulated=simulated, handles=handles)
-
-
-def units_of(sample: Sample, name: Output) -> pd.DataFrame:
-    """Return the units that an output has scores of: system_id, score, rating."""
-    systems = np.array(sample.systems, dtype=object)[sample.design.systems]
-    units = {"system_id": systems, "score": sample.scores[sample.names.index(name)], "rating": sample.ratings}
-    return pd.DataFrame(units).dropna(subset="score")
 
 
 def _names(frame: pd.DataFrame) -> list[Output]:
@@ -131,7 +123,9 @@ _MOST_COLUMNS = 9
 def heatmap(inputs: Inputs, study: Study) -> Drawn:
     """Draw how well each metric agrees with the ratings, at each level, best first after the mean human ceiling."""
     shown = Shown(inputs, study)
-    result = shown.correlations()
+    result = pooled(shown.read("correlations")).dropna(subset="value")
+    if result.empty:
+        raise NothingToShowError("there are no ratings that scores could be correlated with")
     target, columns = result["target"].iloc[0], _columns(result)
     by = next((column for column in _MAIN if column in columns), columns[0])
     first = result.set_index(_COLUMN).loc[[by]].set_index(_NAME)["value"]
@@ -161,15 +155,11 @@ def _columns(frame: pd.DataFrame) -> list[tuple[str, str, str]]:
 def _draw_heatmap(frame: pd.DataFrame, shown: Shown) -> Figure:
     if len(_columns(frame)) > _MOST_COLUMNS:
         frame = frame[frame["coefficient"] == "spearman"]
-    columns, groups = _columns(frame), frame[["level", "against"]].drop_duplicates()
+    columns, names = _columns(frame), _names(frame)
     # The ceiling and the groups of columns are set apart.
-    y: dict[Output, float] = {}
-    x: dict[tuple[str, str, str], float] = {}
-    for row, name in enumerate(_names(frame)):
-        y[name] = row + (0.35 if CEILING in y else 0.0)
-    for column in columns:
-        starts = bool(x) and [*x][-1][:2] != column[:2]
-        x[column] = max(x.values(), default=-1) + (1.25 if starts else 1.0)
+    starts = [False, *(one[:2] != other[:2] for one, other in pairwise(columns))]
+    x = dict(zip(columns, np.arange(len(columns)) + 0.25 * np.cumsum(starts), strict=True))
+    y = {name: row + 0.35 * (row > 0 and CEILING in names) for row, name in enumerate(names)}
     cells = {(at, down): (at, down, np.nan, "–", "") for down in y.values() for at in x.values()}
     for one in frame.to_dict("records"):
         at, down = x[one["level"], one["against"], one["coefficient"]], y[one["metric"], one["output"]]
@@ -185,12 +175,11 @@ def _draw_heatmap(frame: pd.DataFrame, shown: Shown) -> Figure:
         ax.tick_params(labeltop=True, labelbottom=False)
         if CEILING in y:
             ax.get_yticklabels()[0].set_fontweight("bold")
-        for level, against in groups.itertuples(index=False):
-            own = frame[(frame["level"] == level) & (frame["against"] == against) & (frame["metric"] != CEILING[0])]
+        for (level, against), own in frame[frame["metric"] != CEILING[0]].groupby(["level", "against"], observed=True):
             places = [place for column, place in x.items() if column[:2] == (level, against)]
             few = f" (n {own['n'].max():.0f})" if own["n"].max() <= FEW else ""
             of, size_of = ("\n", 7) if len(places) == 1 else (" ", 8)
-            text = f"{level.capitalize()}s{few},\nratings{of}of {against}s"
+            text = f"{str(level).capitalize()}s{few},\nratings{of}of {against}s"
             ax.text(np.mean(places), -1.22, text, ha="center", va="bottom", fontsize=size_of, fontweight="bold")
         style.colour_bar(figure, scale, "Correlation", ax=ax, fraction=0.02, pad=0.01, aspect=30)
     return figure
@@ -212,21 +201,27 @@ def scatter(inputs: Inputs, study: Study) -> Drawn:
     means for each system.
     """
     shown = Shown(inputs, study)
-    sample = shown.sample("turn")
-    values = shown.of_sample(sample, "spearman")[["value", "low", "high"]]
-    columns = {"score": ("score", "mean"), "rating": ("rating", "mean"), "n": ("score", "size")}
-    units, parts = {name: units_of(sample, name) for name in shown.chosen(sample.names)[:MOST_PANELS]}, {}
+    sample, units, values = shown.sample("turn", "spearman")
+    units, human, parts = dict([*units.items()][:MOST_PANELS]), shown.human(), {}
     for name, of in units.items():
-        whole = of.groupby(lambda _: "").agg(**columns).assign(kind="all")
-        whole[["value", "low", "high"]] = values.reindex([name]).to_numpy()
-        means = of.groupby("system_id").agg(**columns)
-        means["kind"] = np.where(means.index.isin([*shown.human]), "human", "agent")
+        whole, means = (
+            of.groupby(by).agg(score=("score", "mean"), rating=("rating", "mean"), n=("score", "size"))
+            for by in (lambda _: "", "system_id")
+        )
+        whole[["kind", "value", "low", "high"]] = ["all", *values.reindex([name]).iloc[0, :3]]
+        means["kind"] = np.where(means.index.isin(human), "human", "agent")
         parts[name] = pd.concat([whole, means]).rename_axis("system_id").reset_index()
     frame = pd.concat(parts, names=_NAME).reset_index(_NAME).reset_index(drop=True)
     frame = frame[[*_NAME, "system_id", "kind", "score", "rating", "n", "value", "low", "high"]]
     # As many rows as four columns need, and no more columns than fill them.
     across = -(-len(units) // -(-len(units) // 4))
-    titles = [_panel_title(shown.label(name), part.iloc[0]) for name, part in parts.items()]
+    titles = []
+    for name, part in parts.items():
+        value, low, high = map(float, part.loc[0, ["value", "low", "high"]])
+        ends = style.interval(low, high)
+        titles.append(
+            f"{textwrap.shorten(shown.label(name), 40)}\nρ = {style.short(value)}" + (f" [{ends}]" if ends else "")
+        )
     with style.drawing():
         figure, axes = style.panels(titles, across, max(2.3, 5.2 / across), 2.3, sharey=True)
         for place, (ax, name) in enumerate(zip(axes, units, strict=True)):
@@ -239,10 +234,9 @@ def scatter(inputs: Inputs, study: Study) -> Drawn:
             ax.locator_params(axis="x", nbins=4)
             ax.set_ylabel("" if place % across else f"Mean rating\n({sample.target})")
             ax.set_xlabel("Score (the metric's own scale)" if place + across >= len(units) else "")
+        there = {kind: of for kind, of in _MARKS.items() if kind in {*frame["kind"]}}
         handles = [
-            style.handle(text, ls="", marker=mark, **look | {"mew": 0.8}, ms=5)
-            for kind, (mark, look, text) in _MARKS.items()
-            if kind in {*frame["kind"]}
+            style.handle(text, ls="", marker=mark, **look | {"mew": 0.8}, ms=5) for mark, look, text in there.values()
         ]
         handles.append(style.handle("Responses", ls="", marker="s", color="#aaaaaa", ms=7))
         shown.titled(figure, handles, target=sample.target)
@@ -261,11 +255,6 @@ def _draw_responses(ax: Any, units: pd.DataFrame) -> None:  # noqa: ANN401
         norm=LogNorm(0.3, max(4.0, counts.max() * 8)), interpolation="none", zorder=1,
     )  # fmt: skip
     ax.set_xlim(x[0] - 0.03 * (x[-1] - x[0]), x[-1] + 0.03 * (x[-1] - x[0]))
-
-
-def _panel_title(name: str, whole: pd.Series) -> str:
-    ends = style.interval(whole["low"], whole["high"])
-    return f"{textwrap.shorten(name, 40)}\nρ = {style.short(whole['value'])}" + (f" [{ends}]" if ends else "")
 
 
 # Systems ranked by people and by a metric
@@ -287,13 +276,13 @@ def slope(inputs: Inputs, study: Study) -> Drawn:
     The frame's ranks are 1 for the best, ties share the mean rank; ``tau`` is Kendall's tau-b of both, of table ``correlations``.
     """
     shown = Shown(inputs, study)
-    sample = shown.sample("system")
-    taus, parts = shown.of_sample(sample, "kendall")["value"], {}
-    for name in shown.chosen(sample.names)[:_MOST_SLOPES]:
-        means = units_of(sample, name).groupby("system_id")[["rating", "score"]].mean()
+    sample, units, values = shown.sample("system", "kendall")
+    human, parts = shown.human(), {}
+    for name in [*units][:_MOST_SLOPES]:
+        means = units[name].groupby("system_id")[["rating", "score"]].mean()
         # Sums in another order differ in the last digits, and would part ties.
         ranks = means.round(12).rank(ascending=False).add_suffix("_rank")
-        part = means.join(ranks).assign(marked=marked(ranks, shown.human), tau=taus.get(name, np.nan))
+        part = means.join(ranks).assign(marked=marked(ranks, human), tau=values["value"].get(name, np.nan))
         parts[name] = part.reset_index().sort_values(["rating_rank", "system_id"])
     frame = pd.concat(parts, names=_NAME).reset_index(_NAME).reset_index(drop=True)
     systems = max(map(len, parts.values()))
@@ -307,18 +296,16 @@ def slope(inputs: Inputs, study: Study) -> Drawn:
         axes[0].set_ylim(systems + 0.6, 0.4)
         step = 10 if systems > 20 else 1
         axes[0].set_yticks(sorted({1, *range(max(2, step), systems, step), systems}))
-        there = {*frame["marked"]}
-        handles = [
-            style.handle(text, **{"ms": 4, "lw": 1.3, **look}) for k, (look, text) in _LINES.items() if k in there
-        ]
+        there = [_LINES[kind] for kind in _LINES if kind in {*frame["marked"]}]
+        handles = [style.handle(text, **{"ms": 4, "lw": 1.3, **look}) for look, text in there]
         shown.titled(figure, handles, rated=f"{sample.target}, ratings of {sample.against}s")
     return figure, frame
 
 
-def marked(ranks: pd.DataFrame, human: set[str], count: int = MARKED) -> list[str]:
+def marked(ranks: pd.DataFrame, human: Iterable[str], count: int = MARKED) -> list[str]:
     """Return how each system is marked: ``human``, or ``higher`` or ``lower`` if it moves furthest, else nothing."""
     moved = (ranks["rating_rank"] - ranks["score_rank"]).where(~ranks.index.isin([*human]), 0.0)
-    far = {*moved[moved != 0].abs().sort_values(ascending=False, kind="stable").index[:count]}
+    far = moved[moved != 0].abs().sort_values(ascending=False, kind="stable").index[:count]
     kinds = {name: "higher" if moved[name] > 0 else "lower" for name in far} | dict.fromkeys(human, "human")
     return [kinds.get(name, "") for name in ranks.index]
 
@@ -335,19 +322,16 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
 
 def _draw_slopes(ax: Any, rows: pd.DataFrame, systems: int, height: float) -> None:  # noqa: ANN401
     named = rows if systems <= 12 else rows[rows["marked"] != ""]
-    places = dict(
-        zip(named.index, spread(list(named["score_rank"]), systems / (height / 0.125), 1, systems), strict=True)
-    )
-    for at, one in zip(rows.index, rows.to_dict("records"), strict=True):
-        look, ends = _LINES[one["marked"]][0], [one["rating_rank"], one["score_rank"]]
-        if one["marked"]:
-            ax.plot([0, 1], ends, clip_on=False, zorder=3, ms=4, lw=1.3, **look)
-        else:
-            ax.plot([0, 1], ends, color=style.QUIET, lw=0.5, zorder=1)
-        if at in places:
-            ax.plot([1.04, 1.12], [ends[1], places[at]], color=look["color"], lw=0.5, clip_on=False)
-            text = f"{one['system_id']}  {ends[0]:g}→{ends[1]:g}"
-            ax.text(1.14, places[at], text, color=style.INK, va="center", fontsize=6.5)
+    apart = spread(list(named["score_rank"]), systems / (height / 0.125), 1, systems)
+    places = dict(zip(named["system_id"], apart, strict=True))
+    for name, mark, *ends in rows[["system_id", "marked", "rating_rank", "score_rank"]].itertuples(index=False):
+        look = _LINES[mark][0]
+        shape = {"clip_on": False, "zorder": 3, "ms": 4, "lw": 1.3} if mark else {"lw": 0.5, "zorder": 1}
+        ax.plot([0, 1], ends, **look | shape | ({} if mark else {"ms": 0}))
+        if name in places:
+            ax.plot([1.04, 1.12], [ends[1], places[name]], color=look["color"], lw=0.5, clip_on=False)
+            text = f"{name}  {ends[0]:g}→{ends[1]:g}"
+            ax.text(1.14, places[name], text, color=style.INK, va="center", fontsize=6.5)
     ax.set_xticks([0, 1], ["People", "Metric"])
     ax.set_xlim(-0.06, 1.06)
     ax.spines[["bottom", "left"]].set_visible(False)
@@ -357,7 +341,7 @@ def _draw_slopes(ax: Any, rows: pd.DataFrame, systems: int, height: float) -> No
 
 # Length bias
 
-# What is shown of each output: the panel, the mark in SERIES, how far it is from the middle of its line.
+# What is shown of each measure: the panel, the mark in SERIES, how far it is from the middle of its line, and its text.
 _MEASURES = {
     "length": (0, 0, 0.0, "Score and length"),
     "ratings": (1, 1, 0.17, "Score and rating"),
@@ -373,17 +357,18 @@ def length_bias(inputs: Inputs, study: Study) -> Drawn:
     the output that depends most on length. Those with ratings are of table ``correlations``.
     """
     shown = Shown(inputs, study)
-    sample = shown.sample("turn")
-    names = shown.chosen(sample.names)
+    sample, units, values = shown.sample("turn", "spearman")
     responses = schema.read(inputs["responses"][0], "responses").set_index(["context_id", "system_id"])["response"]
-    lengths = responses.reindex(list(sample.units)).map(lambda text: len(words(text)), na_action="ignore")
-    parts = [
-        length_correlations(sample, lengths.to_numpy(np.float64), names, shown.about["resamples"], shown.about["seed"])
-    ]
-    parts.append(shown.of_sample(sample, "spearman").reindex(names).reset_index().assign(measure="ratings"))
-    frame = pd.concat(parts, ignore_index=True)[[*_NAME, "measure", "value", "low", "high", "n"]]
-    of_length = frame[frame["measure"] == "length"].set_index(_NAME)["value"]
-    order = [_RATINGS, *sorted(names, key=lambda name: (-np.nan_to_num(of_length[name], nan=-2.0), name))]
+    lengths = (
+        responses.reindex(list(sample.units))
+        .map(lambda text: len(words(text)), na_action="ignore")
+        .to_numpy(np.float64)
+    )
+    of_length = _length_correlations(sample, lengths, [*units], shown.about["resamples"], shown.about["seed"])
+    with_ratings = values.reindex([*units]).reset_index().assign(measure="ratings")
+    frame = pd.concat([of_length, with_ratings], ignore_index=True)[[*_NAME, "measure", "value", "low", "high", "n"]]
+    first = of_length[of_length["measure"] == "length"].set_index(_NAME)["value"].fillna(-2.0)
+    order = [(PEOPLE, "ratings"), *sorted(units, key=lambda name: (-first[name], name))]
     at = pd.MultiIndex.from_tuples(order).get_indexer(pd.MultiIndex.from_frame(frame[_NAME]))
     # The measures are in alphabetical order.
     frame = frame.assign(at=at).sort_values(["at", "measure"], ignore_index=True)
@@ -399,12 +384,13 @@ def length_bias(inputs: Inputs, study: Study) -> Drawn:
             ax.set_title(heading, fontweight="bold")
             ax.set_xlabel("Spearman's ρ, over responses")
         axes[0].axvline(frame["value"].iloc[0], color="black", lw=0.8, ls=(0, (4, 2)), zorder=1)
-        series = [(text, *style.SERIES[mark][:2]) for _, mark, _, text in _MEASURES.values()]
-        shown.titled(figure, [style.handle(text, color=colour, marker=mark, ls="") for text, colour, mark in series])
+        shown.titled(
+            figure, [style.handle(text, **style.SERIES[n] | {"ls": ""}) for _, n, _, text in _MEASURES.values()]
+        )
     return figure, frame.drop(columns="at")
 
 
-def length_correlations(
+def _length_correlations(
     sample: Sample, length: Floats, names: Sequence[Output], resamples: int, seed: int
 ) -> pd.DataFrame:
     """Correlate ratings and scores with the length, and scores with ratings given the length: in no results table.
@@ -413,7 +399,7 @@ def length_correlations(
     ratings; its interval takes these lines as fixed.
     """
     rows = []
-    values = {_RATINGS: sample.ratings, **{name: sample.scores[sample.names.index(name)] for name in names}}
+    values = {(PEOPLE, "ratings"): sample.ratings} | {name: sample.scores[sample.names.index(name)] for name in names}
     for name, every in values.items():
         kept = ~np.isnan(every + length)
         systems, dialogues = (
@@ -421,7 +407,7 @@ def length_correlations(
         )
         own, rated, long = every[kept], sample.ratings[kept], length[kept]
         compared: dict[str, tuple[Coefficient, Floats, Floats]] = {"length": ("spearman", own, long)}
-        if name != _RATINGS:
+        if name[0] != PEOPLE:
             compared["ratings given length"] = ("pearson", _given(own, long), _given(rated, long))
         for measure, (coefficient, one, other) in compared.items():
             design = Design(systems, dialogues)
@@ -451,14 +437,18 @@ def judge_agreement(inputs: Inputs, study: Study) -> Drawn:
     shown = Shown(inputs, study)
     judges = list(dict.fromkeys(map(output_name, shown.about["judge_outputs"])))
     asked = {metric for metric, _ in judges} | {*shown.about["judged"]}
-    values = _columns_of(shown, judges, [name for name in shown.outputs if name[0] not in asked])
-    keys, frame = [*values], pair_correlations(values)
+    values = _rated_columns(shown, judges, [name for name in shown.outputs if name[0] not in asked])
+    keys, counts = [*values], values.notna().to_numpy().astype(int)
+    first, second = np.triu_indices(len(keys), 1)
+    pairs = [(*keys[a], *keys[b]) for a, b in zip(first, second, strict=True)]
+    frame = pd.DataFrame(pairs, columns=[f"{name}_{side}" for side in "ab" for name in _GROUPED])
+    frame["value"] = values.corr("spearman").to_numpy()[first, second]
+    frame["n"] = (counts.T @ counts)[first, second]
     # A gap between people, judges and metrics.
     gaps = 0.12 * np.cumsum([n > 0 and key[2] != keys[n - 1][2] for n, key in enumerate(keys)])
     at, written = np.arange(len(keys)) + gaps, len(keys) <= MOST_WRITTEN
     texts = [style.short(value) if written or np.isnan(value) else "" for value in frame["value"]]
-    columns, rows = (at[side] for side in np.triu_indices(len(keys), 1))
-    cells = zip(columns, rows, frame["value"], texts, [""] * len(frame), strict=True)
+    cells = zip(at[first], at[second], frame["value"], texts, [""] * len(frame), strict=True)
     names = [f"People: {key[1]}" if key[0] == PEOPLE else shown.label(key[:2]) for key in keys]
     side = max((0.255 if written else 0.2) * len(keys), 1.6)
     with style.drawing():
@@ -475,7 +465,7 @@ def judge_agreement(inputs: Inputs, study: Study) -> Drawn:
     return figure, frame
 
 
-def _columns_of(shown: Shown, judges: Sequence[Output], metrics: Sequence[Output]) -> pd.DataFrame:
+def _rated_columns(shown: Shown, judges: Sequence[Output], metrics: Sequence[Output]) -> pd.DataFrame:
     """Return a column for each rated dimension's mean rating, judge and metric, a row for each rated response."""
     named = dict.fromkeys(judges, "judge") | dict.fromkeys(metrics, "metric")
     tables = shown.tables(named)
@@ -490,16 +480,6 @@ def _columns_of(shown: Shown, judges: Sequence[Output], metrics: Sequence[Output
     if "judge" not in made.columns.get_level_values("group"):
         raise SchemaError("no judge has scores of rated turns", expected="scores of at least one judge")
     return made
-
-
-def pair_correlations(values: pd.DataFrame) -> pd.DataFrame:
-    """Return Spearman's correlation of each pair of columns over their common rows, which no results table has."""
-    keys, found = [*values], values.corr("spearman").to_numpy()
-    there = values.notna().to_numpy().astype(int)
-    counts = there.T @ there
-    pairs = zip(*np.triu_indices(len(keys), 1), strict=True)
-    rows = [(*keys[a], *keys[b], found[a, b], counts[a, b]) for a, b in pairs]
-    return pd.DataFrame(rows, columns=[*(f"{name}_{side}" for side in "ab" for name in _GROUPED), "value", "n"])
 
 
 # Learning curves
@@ -519,21 +499,19 @@ def curves(inputs: Inputs, study: Study) -> Drawn:
     """
     shown = Shown(inputs, study)
     coefficient, kept, power = shown.about["coefficient"], shown.read("curves"), shown.read("power")
-    kept = kept[kept["coefficient"] == coefficient].assign(
-        of=lambda rows: rows["level"] + "s against ratings of " + rows["against"] + "s"
-    )
+    kept = kept[kept["coefficient"] == coefficient]
+    kept = kept.assign(of=kept["level"] + "s against ratings of " + kept["against"] + "s", n=kept["repeats"])
     power = power[(power["grouping"] == "pooled") & (power["coefficient"] == coefficient) & power["power"].notna()]
     parts = []
     if len(kept):
         turns = (kept["level"] == "turn") & (kept["against"] == "turn")
         level = ["turn", "turn"] if turns.any() else kept[["level", "against"]].iloc[0].tolist()
-        of_level = kept[(kept[["level", "against"]] == level).all(axis=1)]
         here = (power[["level", "against"]] == level).all(axis=1)
         power = power[here] if here.any() else power
         agreement = kept.drop_duplicates(["of", "varied", "size"]).dropna(subset="agreement")
-        agreement = agreement.sort_values(["level", "against", "varied", "size"])
+        agreement = agreement.sort_values(["level", "against", "varied", "size"]).assign(low=np.nan, high=np.nan)
         agreement = agreement.assign(part="agreement", series=agreement["of"], value=agreement["agreement"])
-        parts = [_best(of_level, shown), agreement.assign(low=np.nan, high=np.nan, n=agreement["repeats"])]
+        parts = [_best(kept[(kept[["level", "against"]] == level).all(axis=1)], shown), agreement]
     frame = pd.concat([*parts, _power(power)], ignore_index=True)[_CURVES]
     of = {"coefficient": COEFFICIENTS[coefficient], "target": shown.dimension(kept["target"])}
     return _draw_curves(frame, shown, of), frame
@@ -545,9 +523,9 @@ def _best(of_level: pd.DataFrame, shown: Shown) -> pd.DataFrame:
     mean = whole.groupby(_NAME)["value"].mean()
     names = shown.chosen(_names(of_level.dropna(subset="value")))
     best = sorted(names, key=lambda name: (-mean.get(name, -np.inf), name))[:MOST_LINES]
-    order = {":".join(name): n for n, name in enumerate(best)}
-    rows = of_level.assign(part="value", series=of_level["metric"] + ":" + of_level["output"], n=of_level["repeats"])
-    rows = rows[rows["series"].isin(order)].assign(order=rows["series"].map(order))
+    order = [":".join(name) for name in best]
+    rows = of_level.assign(part="value", series=of_level["metric"] + ":" + of_level["output"])
+    rows = rows[rows["series"].isin(order)].assign(order=lambda of: of["series"].map(order.index))
     return rows.sort_values(["order", "varied", "size"], kind="stable")
 
 
@@ -565,21 +543,22 @@ def _draw_curves(frame: pd.DataFrame, shown: Shown, of: dict[str, str]) -> Figur
     columns = [name for name in titles if name in {*frame["varied"]}] or list(titles)
     parts = [part for part in headings if part in {*frame["part"]}] or ["value"]
     names = {part: list(dict.fromkeys(frame.loc[frame["part"] == part, "series"])) for part in parts}
+    texts = {"value": lambda name: shown.label(output_name(name)), "power": "Differences {}".format}
+    looks = [{**one, "lw": 1.2, "mec": "black", "mew": 0.4, "ms": 3.8} for one in style.SERIES]
     # Each row of panels below its legend of two columns.
     sizes = [size for part in parts for size in (0.17 * -(-len(names[part]) // 2) + 0.02, 1.8)]
-    width = 1.75 * max(len(columns), 3) + 0.7
+    size = (1.75 * max(len(columns), 3) + 0.7, sum(sizes) + 0.9)
     with style.drawing():
-        figure, axes = style.figure_and_axes(
-            len(sizes), len(columns), (width, sum(sizes) + 0.9), height_ratios=sizes, sharex="col", sharey="row"
-        )
+        options = {"height_ratios": sizes, "sharex": "col", "sharey": "row"}
+        figure, axes = style.figure_and_axes(len(sizes), len(columns), size, **options)
         for part, legend, panels in zip(parts, axes[::2], axes[1::2], strict=True):
             for above, ax, varied in zip(legend, panels, columns, strict=True):
                 above.axis("off")
                 own = frame[(frame["part"] == part) & (frame["varied"] == varied)]
-                _draw_lines(ax, own, names[part], apart=part != "agreement")
-            texts = {"value": lambda name: shown.label(output_name(name)), "power": "Differences {}".format}
+                _draw_lines(ax, own, dict(zip(names[part], looks, strict=False)), apart=part != "agreement")
             handles = [
-                style.handle(texts.get(part, str.capitalize)(name), **_look(n)) for n, name in enumerate(names[part])
+                style.handle(texts.get(part, str.capitalize)(name), **look)
+                for name, look in zip(names[part], looks, strict=False)
             ]
             # It may be wider than its axes.
             legend[0].legend(handles=handles, loc="upper left", ncols=2, labelspacing=0.25).set_in_layout(False)
@@ -587,34 +566,21 @@ def _draw_curves(frame: pd.DataFrame, shown: Shown, of: dict[str, str]) -> Figur
             panels[0].set_ylim(*((0.0, 1.04) if part == "power" else ()))
         for ax, varied in zip(axes[-1], columns, strict=True):
             if varied in {*frame["varied"]}:
-                _logarithmic(ax, frame.loc[frame["varied"] == varied, "size"])
+                sizes_of = frame.loc[frame["varied"] == varied, "size"]
+                style.logarithmic(ax, (1, 3) if sizes_of.max() > 30 * sizes_of.min() else (1, 2, 3, 5))
             ax.set_xlabel(titles[varied])
         shown.titled(figure)
     return figure
 
 
-def _look(n: int) -> dict[str, Any]:
-    colour, mark, line = style.SERIES[n % len(style.SERIES)]
-    return {"color": colour, "marker": mark, "ls": line, "lw": 1.2, "mec": "black", "mew": 0.4, "ms": 3.8}
-
-
-def _draw_lines(ax: Any, result: pd.DataFrame, series: Sequence[str], *, apart: bool) -> None:  # noqa: ANN401
+def _draw_lines(ax: Any, result: pd.DataFrame, looks: dict[str, dict[str, Any]], *, apart: bool) -> None:  # noqa: ANN401
     if result.empty:
         ax.text(0.5, 0.5, "not computed", ha="center", va="center", transform=ax.transAxes, color="#777777")
-    for n, name in enumerate(series):
+    for n, (name, look) in enumerate(looks.items()):
         rows = result[result["series"] == name]
         # So that intervals do not cover each other.
-        x = rows["size"] * (1.035 ** (n - (len(series) - 1) / 2) if apart else 1.0)
+        x = rows["size"] * (1.035 ** (n - (len(looks) - 1) / 2) if apart else 1.0)
         if rows["low"].notna().any():
-            ax.vlines(x, rows["low"], rows["high"], color=_look(n)["color"], lw=0.9, alpha=0.9)
-        ax.plot(x, rows["value"], **_look(n))
+            ax.vlines(x, rows["low"], rows["high"], color=look["color"], lw=0.9, alpha=0.9)
+        ax.plot(x, rows["value"], **look)
     ax.grid(axis="y")
-
-
-def _logarithmic(ax: Any, sizes: pd.Series) -> None:  # noqa: ANN401
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 3) if sizes.max() > 30 * sizes.min() else (1, 2, 3, 5)))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter(NullFormatter())

@@ -63,25 +63,19 @@ def significance_figure(curves: pd.DataFrame, heading: str, notes: str) -> Figur
 
     ``curves`` has columns ``panel``, ``line``, ``hours`` and ``probability``; ``notes`` say how to read the figure.
     """
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     names, lines = curves["panel"].unique(), dict(zip(curves["line"].unique(), style.SERIES, strict=False))
     columns = min(3, len(names))
     with style.drawing():
         height = 1.75 + 0.4 / -(-len(names) // columns)
         figure, axes = style.panels(names, 3, 7.4 / columns, height, sharey=True)
         for place, (ax, panel) in enumerate(zip(axes, names, strict=True)):
-            style.lines_behind(ax, "both")
+            ax.grid()
             for line, part in curves[curves["panel"] == panel].groupby("line", sort=False):
-                colour, mark, dash = lines[line]
-                ax.plot(part["hours"], part["probability"], color=colour, marker=mark, ms=3, ls=dash, lw=1.2)
-            ax.set_xscale("log")
-            ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
-            ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            ax.xaxis.set_minor_formatter(NullFormatter())
+                ax.plot(part["hours"], part["probability"], ms=3, lw=1.2, **lines[line])
+            style.logarithmic(ax, (1, 3))
             ax.set_ylim(-0.03, 1.03)
             ax.set_xlabel("Person-hours" if place + columns >= len(names) else "")
             ax.set_ylabel("" if place % columns else "P(significant)")
-        handles = [style.handle(str(line), color=c, marker=m, ls=d, ms=4) for line, (c, m, d) in lines.items()]
+        handles = [style.handle(str(line), ms=4, **look) for line, look in lines.items()]
         style.titled(figure, "Preferences", heading, notes, handles=handles if len(handles) > 1 else ())
     return figure

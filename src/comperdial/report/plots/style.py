@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, each with a mark and a line of its own: shapes differ where grey paper makes colours alike.
-SERIES = (
-    ("#0072b2", "o", "-"),
-    ("#d55e00", "s", "--"),
-    ("#009e73", "^", "-."),
-    ("#cc79a7", "D", ":"),
-    ("#e69f00", "v", (0, (5, 1, 1, 1, 1, 1))),
-    ("#56b4e9", "P", (0, (1, 2))),
-    ("#000000", "X", (0, (7, 3))),
-)
+SERIES: Sequence[dict[str, Any]] = [
+    {"color": "#0072b2", "marker": "o", "ls": "-"},
+    {"color": "#d55e00", "marker": "s", "ls": "--"},
+    {"color": "#009e73", "marker": "^", "ls": "-."},
+    {"color": "#cc79a7", "marker": "D", "ls": ":"},
+    {"color": "#e69f00", "marker": "v", "ls": (0, (5, 1, 1, 1, 1, 1))},
+    {"color": "#56b4e9", "marker": "P", "ls": (0, (1, 2))},
+    {"color": "#000000", "marker": "X", "ls": (0, (7, 3))},
+]
 INK, QUIET = "#1a1a1a", "#b4b4b4"
 # A palette makes a PNG a third as large.
 PALETTE = 64
@@ -122,12 +122,7 @@ def colour_bar(figure: Figure, scale: Any, label: str, **options: Any) -> None: 
     bar.outline.set_visible(False)
 
 
-# Parts of figures
-
-
-def lines_behind(ax: Axes, axis: str) -> None:
-    """Draw light lines behind the marks."""
-    ax.grid(axis=axis)  # type: ignore[arg-type]
+# Parts of figures: dots with intervals, rows of them, and heat maps
 
 
 def handle(label: str, **style: Any) -> Any:  # noqa: ANN401
@@ -137,35 +132,46 @@ def handle(label: str, **style: Any) -> Any:  # noqa: ANN401
     return Line2D([], [], label=label, **{"ms": 4.5, **style})
 
 
-def marks(ax: Axes, rows: pd.DataFrame, colour: str, mark: str, **style: Any) -> None:  # noqa: ANN401
-    """Draw ``value`` of each row at the height ``y`` with its interval, ``low`` to ``high``."""
-    ax.hlines(rows["y"], rows["low"], rows["high"], color=colour, lw=1.1, zorder=2)
-    look: dict[str, Any] = {"color": colour, "marker": mark, "ms": 4.5, "ls": "", "zorder": 3}
-    ax.plot(rows["value"], rows["y"], **look | style)
+def columns_of_marks(ax: Axes, x: Any, rows: pd.DataFrame, **style: Any) -> None:  # noqa: ANN401
+    """Draw ``value`` of each row at a place ``x`` with its interval, ``low`` to ``high``."""
+    ax.vlines(x, rows["low"], rows["high"], color=style["color"], lw=1.1, zorder=2)
+    ax.plot(x, rows["value"], **{"ms": 4.0, "ls": "", "zorder": 3, **style})
 
 
-def row_labels(ax: Axes, labels: Sequence[str]) -> None:
-    """Label the rows of :func:`marks`, the first at the top."""
+def marks(ax: Axes, rows: pd.DataFrame, y: pd.Series, **style: Any) -> None:  # noqa: ANN401
+    """Draw ``value`` of each row at a height with its interval, ``low`` to ``high``."""
+    ax.hlines(y, rows["low"], rows["high"], color=style["color"], lw=1.1, zorder=2)
+    ax.plot(rows["value"], y, **{"ms": 4.5, "zorder": 3, **style, "ls": ""})
+
+
+def rows_of(ax: Axes, names: pd.Series, labels: Sequence[str]) -> pd.Series:
+    """Label the rows of a figure, the first at the top, and return the height of each name."""
     ax.set_yticks(range(len(labels)), list(labels)[::-1])
     ax.set_ylim(-0.7, len(labels) - 0.3)
+    return len(labels) - 1 - names.map(list(labels).index)
 
 
-def heights(names: pd.Series, order: Sequence[Any]) -> pd.Series:
-    """Return the height of each row, given what it is called and the names from the top down."""
-    return len(order) - 1 - names.map(list(order).index)
-
-
-def forest(ax: Axes, rows: pd.DataFrame, order: Sequence[str], *, chance: float = 0.0) -> None:
-    """Draw values with their intervals, a line for each ``label``.
+def forest(ax: Axes, rows: pd.DataFrame, order: Sequence[str], *, chance: float = 0.0) -> pd.Series:
+    """Draw values with their intervals, a line for each ``label``; return the heights of the lines.
 
     ``style`` is the place of a row's mark in SERIES; ``shift``, if there is such a column, moves a mark up from its line.
     """
     ax.axvline(chance, color=QUIET, lw=0.8, zorder=1)
     ax.grid()
-    y = heights(rows["label"], order) + rows.get("shift", 0)
-    for style, own in rows.assign(y=y).groupby("style"):
-        marks(ax, own, *SERIES[int(str(style))][:2])
-    row_labels(ax, order)
+    y = rows_of(ax, rows["label"], order)
+    for style, own in rows.groupby("style"):
+        marks(ax, own, (y + rows.get("shift", 0))[own.index], **SERIES[int(str(style))])
+    return y
+
+
+def logarithmic(ax: Axes, steps: Sequence[float]) -> None:
+    """Make the x axis logarithmic, with plain numbers at some steps of each power of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=steps))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def tiles(
@@ -183,14 +189,14 @@ def tiles(
 
     xs, ys = [], []
     for x, y, value, text, below in cells:
+        xs.append(x)
+        ys.append(y)
         face: Any = "#ffffff" if np.isnan(value) else scale.to_rgba(value)
         style: dict[str, Any] = {"ha": "center", "va": "center"}
         style["color"] = "#777777" if np.isnan(value) else ink_on(face)
         ax.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor=face))
         ax.text(x, y - (0.16 if below else 0), text, fontsize=size, **style)
         ax.text(x, y + 0.24, below, fontsize=0.73 * size, **style)
-        xs.append(x)
-        ys.append(y)
     ax.set_xlim(min(xs) - 0.55, max(xs) + 0.55)
     ax.set_ylim(max(ys) + 0.55, min(ys) - 0.55)
     ax.tick_params(length=0)
@@ -220,9 +226,8 @@ def titled(
     figure.suptitle(textwrap.fill(heading, max(30, int(width / 6.2))), x=0.0, ha="left", fontsize=10, fontweight="bold")
     below = 6.0
     if handles:
-        figure.legend(
-            handles=list(handles), loc="upper left", bbox_to_anchor=(0.0, -3.6 / height), ncols=columns
-        )  # fmt: skip
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, -3.6 / height)}
+        figure.legend(handles=list(handles), ncols=columns, **place)
         below += 3.6 + 12.2 * -(-len(handles) // columns)
     wrapped = textwrap.fill(text, int(width / 4.24))
     figure.text(0.0, -below / height, wrapped, va="top", fontsize=8, color="#333333", linespacing=1.25)

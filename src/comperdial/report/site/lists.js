@@ -1,25 +1,47 @@
 // Systems, pairs of metrics, figures.
 
+// A mean rating with its interval, which a single dialogue has none of.
+function ratingColumns(rows) {
+  const ends = (row, key) => (Number.isNaN(row[`${key}_low`]) ? "" : ` [${fixed(row[`${key}_low`], 2)}, ${fixed(row[`${key}_high`], 2)}]`);
+  return ["turn", "dialogue"].map((level) => [`${level}_rating`, `of ${level}s`]).filter(([key]) => rows.some((row) => !Number.isNaN(row[key])))
+    .map(([key, label]) => ({ key, label, group: "Mean rating", order: (row) => row[key], cell: (row) => [fixed(row[key], 3), h("span", { class: "output" }, ends(row, key))] }));
+}
+
+const systemColumn = {
+  key: "system_id", label: "System", text: true, class: "name", order: (row) => row.system_id,
+  cell: (row) => h("a", { href: state.link({ view: "dialogues", system: [row.system_id], filter: "" }) }, row.system_id),
+};
+
+const RATED = 10;
+function ratedSystems() {
+  const rows = records(D.systems.rows), ratings = ratingColumns(rows);
+  if (!ratings.length) return h("p", {}, "No system was rated.");
+  return [
+    grid({ name: "rated", caption: rows.length > RATED ? `The best rated ${RATED} of ${rows.length} systems` : "Every system that is no reference",
+      columns: [systemColumn, ...ratings], rows, most: RATED, start: `-${ratings[0].key}` }),
+    h("p", { class: "hint" }, "In brackets the 95 % interval of the mean, which takes dialogues as sampled and the raters as given. ",
+      h("a", { href: state.link({ view: "systems", filter: "" }) }, "All systems, with their scores")),
+  ];
+}
+
 function systemsView() {
-  const rows = records(D.systems.rows), filter = state.get("filter"), fits = finder(filter);
+  const rows = records(D.systems.rows), filter = state.get("filter"), fits = finder(filter), ratings = ratingColumns(rows);
   const any = (key) => rows.some((row) => row[key] && !Number.isNaN(row[key]));
   const number = (key, label, group, digits = 3) => ({ key, label, group, order: (row) => row[key], cell: (row) => fixed(row[key], digits) });
   const text = (key, label, more) => ({ key, label, text: true, order: (row) => row[key], cell: (row) => row[key] || DASH, ...more });
-  const link = (row) => h("a", { href: state.link({ view: "dialogues", system: [row.system_id], filter: "" }) }, row.system_id);
   const columns = [
-    text("system_id", "System", { class: "name", cell: link }),
+    systemColumn,
     text("kind", "Kind"),
     any("track") && text("track", "Track"),
     number("responses", "Responses", "", 0),
-    any("turn_rating") && number("turn_rating", "of turns", "Mean rating"),
-    any("dialogue_rating") && number("dialogue_rating", "of dialogues", "Mean rating"),
+    ...ratings,
     ...D.systems.scores.map((name) => number(name, called(...name.split(":")), "Mean score")),
     any("description") && text("description", "What it is", { class: "wide" }),
   ].filter(Boolean);
   return section("systems", "Systems",
     h("p", {}, "Each system’s mean rating and mean scores over all turns that have one. Scores do not compare between columns."),
     controls(search("filter", "Systems with", filter, (v) => state.set({ filter: v }))),
-    grid({ name: "systems", caption: "Every system that is no reference", columns, start: any("turn_rating") ? "-turn_rating" : "system_id",
+    grid({ name: "systems", caption: "Every system that is no reference", columns, start: ratings.length ? `-${ratings[0].key}` : "system_id",
       rows: rows.filter((row) => fits(`${row.system_id} ${row.kind} ${row.track || ""} ${row.description || ""}`)) }));
 }
 

@@ -75,7 +75,8 @@ function correlationTable() {
   const coefficients = inOrder(COEFFICIENTS, grouped, "coefficient"), coefficient = state.pick("coefficient", [...coefficients, "all"], "spearman");
   const details = state.get("intervals", "1") === "1", filter = state.get("filter"), fits = finder(filter);
   const isMain = (row) => row.metric === "human" || D.main.includes(`${row.metric}:${row.output}`);
-  const everything = state.get("outputs") === "all" || !D.main.length || filter !== "";
+  // Who looks for a metric looks among all outputs, unless the box says otherwise.
+  const everything = state.get("outputs", filter ? "all" : "main") === "all" || !D.main.length;
   const shown = grouped.filter((row) => (level === "all" || row.level === level) && (coefficient === "all" || row.coefficient === coefficient));
   const rows = new Map(), ceiling = { ceiling: true, cells: {} };
   for (const row of shown.filter((one) => everything || isMain(one))) {
@@ -98,7 +99,7 @@ function correlationTable() {
       choice("pick-grouping", "Compared", groupings.map((g) => [g, GROUPINGS[g]]), grouping, (v) => state.set({ grouping: v })),
       search("filter", "Metrics with", filter, (v) => state.set({ filter: v })),
       box("pick-intervals", "intervals, ranks, leave one out", details, (v) => state.set({ intervals: v ? "" : "0" })),
-      D.main.length > 0 && !shown.every(isMain) && box("pick-outputs", "other outputs than the main ones", everything, (v) => state.set({ outputs: v ? "all" : "" }))),
+      D.main.length > 0 && !shown.every(isMain) && box("pick-outputs", "other outputs than the main ones", everything, (v) => state.set({ outputs: v ? "all" : "main" }))),
     grid({ name: "metrics", caption: `Agreement with the ratings (${ratingsLabel(against)})`, columns, rows: [...rows.values()].filter((row) => fits(`${row.label} ${row.name}`)),
       pinned: Object.keys(ceiling.cells).length ? [ceiling] : [], start: columns.length > 1 ? `-${columns[1].key}` : "metric", mark: (row) => (row.metric === "human" ? "human" : "") }),
     h("p", { class: "hint" }, "* p of 0.05 or more. † Part of the rated responses have a score. ‡ Falls by more than half when one of the systems is left out. Without one system: the lowest value that is left, and the system that was left out; with few systems there is none. Rank: the test finds no difference between metrics of one rank; 1 is best. Of 10 systems or fewer a value has two digits and says how many there are (n), with the exact p where there is one. acc_eq and SPA are shares of pairs (0 to 1)."),
@@ -109,9 +110,10 @@ function overview() {
   const list = (entries, cell) => h("dl", { class: "reasons" }, entries.map(([name, text]) => [h("dt", {}, named(name)), h("dd", {}, cell(text))]));
   const missing = Object.entries(D.not_run);
   return [
+    section("agreement", "Which metric agrees with the ratings", correlationTable(),
+      missing.length > 0 && h("details", { id: "not-run" }, h("summary", {}, D.not_run_line), list(missing, (why) => why))),
+    section("best", "How the systems are rated", ratedSystems()),
     section("about", "The data set", facts()),
-    section("agreement", "Which metric agrees with the ratings", correlationTable()),
-    missing.length > 0 && section("not-run", "Not run", list(missing, (why) => why)),
     D.signatures && h("details", { id: "signatures" }, h("summary", {}, "How each metric was made"), list(Object.entries(D.signatures), (made) => h("code", {}, made))),
   ];
 }
