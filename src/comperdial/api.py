@@ -48,7 +48,6 @@ Source = Data | str | Path | pd.DataFrame
 COSTS = Path(__file__).with_name("metrics") / "local_costs.csv"
 # Seconds of processor time that all metrics together may take without being named; a model takes some to be loaded.
 _MOST_SECONDS, _LOADING = 60, 3
-_NO_MODEL = "whose models are missing (`comperdial doctor`)"
 
 
 def read(
@@ -276,51 +275,39 @@ def compare(
     >>> found = comperdial.compare(frame, ["f1"])
     >>> found.headline
     """
-    form = {"caption": f"{resamples} resamples, seed {seed}.", "correction": correction}
     ready = schema.empty("scores") if scores is None else _scores(scores)
     data = _rated(data, ratings, contexts, ready)
     source = _source(data, source)
-    judged, apart = judge_scores(data, source)
-    judged = pd.concat([one for one in (data.scores, judged) if len(one)] or [judged], ignore_index=True)
-    judges = sorted(judged["metric"].unique())
-    entries, count = read_entries(params), len(data.responses)
+    judged, not_run = judge_scores(data, source)
+    judges = sorted({*data.scores["metric"], *judged["metric"]})
+    entries, slow = read_entries(params), dict[str, str]()
     texts = [metrics] if isinstance(metrics, str) else list(metrics or ())
-    not_run: dict[str, str] = {}
-    if not texts and scores is None:
-        texts, not_run = default_metrics(entries, count) if count else ([], {})
+    if not texts and scores is None and len(data.responses):
+        texts, apart, slow = default_metrics(entries, len(data.responses))
+        not_run |= apart
     choice = _Choice(data, ready, judges, entries)
     for text in [*([against] if against else []), *texts]:
         choice.add(text)
     contrasted = next(iter(choice.labels)) if against else None
-    if not {*choice.named} & {*ready["metric"]}:
-        for name in dict.fromkeys(ready["metric"]):
-            choice.add(str(name))
+    # Whoever names none of the scores that are ready, or of the judges, wants all of them.
+    for name in () if choice.named & {*ready["metric"]} else ready["metric"].unique():
+        choice.add(str(name))
     choice.labels |= {(name, "score"): name for name in judges}
     scored, more, unsuited = _score(choice.metrics, data, embeddings)
-    if metrics and not ready["metric"].size and not judges and not choice.columns:
-        name_not_run(more | unsuited, choice.metrics, quiet=True)
-    not_run |= {
-        name: _NO_MODEL if not metrics and choice.metrics[name].unavailable() else why for name, why in more.items()
-    }
-    not_run |= unsuited | apart
-    columns, lines = (
-        column_scores(data.attributes, choice.columns, "the file") if choice.columns else (ready.iloc[:0], [])
-    )
-    frames = [one for one in (_named(ready, data.ratings), columns, judged, scored) if len(one)]
+    not_run |= more | unsuited
+    columns, lines = column_scores(data.attributes, choice.columns, "the file")
+    frames = [one for one in (_named(ready, data.ratings), data.scores, judged, columns, scored) if len(one)]
     if not frames:
-        why = "; ".join(f"{name}: {why}" for name, why in not_run.items()) or "no metrics"
-        raise ConfigError(
-            f"nothing to compare: {why}", expected="a metric that can score the responses, a judge, or scores"
-        )
+        why = "; ".join(f"{name}: {why}" for name, why in not_run.items()) or "none was named"
+        raise ConfigError(f"no metric could be run: {why}", expected="metrics for these responses, a judge, or scores")
     tables = data.tables(pd.concat(frames, ignore_index=True), source)
     options = Options(parsed_subset(subset), missing, systems)
     samples, notes = _samples(tables, options, level, target, coefficient, judges, [*choice.labels])
     there = {name for sample in samples for name in sample.names}
-    for name, label in choice.labels.items():
-        if name not in there and name[0] not in not_run:
-            not_run[label] = "no rated response has a score"
+    without = {name: label for name, label in choice.labels.items() if name not in there and name[0] not in not_run}
+    not_run |= dict.fromkeys(without.values(), "no rated response has a score")
     if contrasted and (contrasted not in there or len(there) < 2):
-        why = not_run.get(str(against)) or not_run.get(contrasted[0]) or "no other metric has scores"
+        why = not_run.get(str(against)) or not_run.get(contrasted[0]) or f"no other metric than {against} has scores"
         raise ConfigError(f"{against}: {why}", where="--against", expected="a metric that has scores, and others")
     detail = evaluation.Detail.named(None, None, resamples, seed, only=list(coefficient))
     values, tests = evaluation.evaluate(samples, detail=detail)
@@ -331,11 +318,13 @@ def compare(
         {name: label for name, label in choice.labels.items() if name in there},
         list(coefficient),
         source=source,
+        correction=correction,
         contrasted=contrasted,
-        not_run=not_run,
+        reasons=not_run,
+        slow=slow,
         named=bool(metrics),
+        caption=f"{resamples} resamples, seed {seed}.",
         notes=[*data.notes, *lines, *notes],
-        **form,
     )
 
 
@@ -346,7 +335,7 @@ class _Choice:
         self.metrics: dict[str, Metric] = {}
         self.columns: list[str] = []
         self.labels: dict[Output, str] = {}
-        self.named: dict[str, str] = {}
+        self.named: set[str] = set()
         self._ready = {str(name): rows for name, rows in ready.groupby("metric")}
         self._judges = {plain(name): name for name in judges}
         own = [] if data.attributes is None else [str(name) for name in data.attributes.columns.drop(UNIT)]
@@ -356,7 +345,7 @@ class _Choice:
     def add(self, text: str) -> None:
         """Add what a text names: scores that are ready, a judge, a metric or a column."""
         name, output = (text, "") if text in self._ready else output_name(text, "")
-        self.named[name] = text
+        self.named.add(name)
         if name in self._ready:
             outputs = _outputs(self._ready[name], is_named=bool(output))
         elif judge := self._judges.get(plain(name)):
@@ -401,35 +390,38 @@ def _outputs(scores: pd.DataFrame, *, is_named: bool) -> list[str]:
     return main
 
 
-def default_metrics(entries: Entries, responses: int) -> tuple[list[str], dict[str, str]]:
+def default_metrics(entries: Entries, responses: int) -> tuple[list[str], dict[str, str], dict[str, str]]:
     """Choose metrics for so many responses: main outputs of what can run here, the cheapest first, within a minute in all.
 
-    Returns METRIC or METRIC:OUTPUT of each, and why others are left out. Metrics of single data sets do not count.
+    Returns METRIC or METRIC:OUTPUT of each; why others cannot run; and how long the rest would take. Metrics of single data
+    sets do not count.
     """
     costs = pd.read_csv(COSTS).dropna(subset=["seconds"])
-    each = dict(zip(costs["metric"], costs["seconds"] / 1000, strict=True))
-    timed: list[tuple[float, str, Mapping[str, Any], Metric]] = []
-    left_out = {}
+    known = dict(zip(costs["metric"], costs["seconds"] / 1000, strict=True))
+    able: dict[str, Metric] = {}
+    lacking, slow = {}, {}
     for name, entry in entries.items():
         if not entry.get("main") or entry.get("datasets") or entry.get("apart"):
             continue
-        metric = metric_named(name, entries)
-        if metric.unavailable():
-            left_out[name] = _NO_MODEL
-        elif name not in each and metric.runs_model:
-            left_out[name] = "nobody has measured how long it takes"
-        else:
-            seconds = each.get(name, 0.0) * responses + _LOADING * (metric.runs_model or metric.keeps_vectors)
-            timed.append((seconds, name, entry, metric))
+        able[name] = metric_named(name, entries)
+        if why := able[name].unavailable():
+            lacking[name] = why
+            del able[name]
+        elif name not in known and able[name].runs_model:
+            slow[name] = "not measured"
+            del able[name]
+    uses_model = {name: metric.runs_model or metric.keeps_vectors for name, metric in able.items()}
+    seconds = {name: known.get(name, 0.0) * responses + _LOADING * uses_model[name] for name in able}
     names, total = [], 0.0
-    for seconds, name, entry, metric in sorted(timed, key=lambda one: one[0]):
-        total += seconds
+    for name in sorted(able, key=lambda name: seconds[name]):
+        total += seconds[name]
         if total > _MOST_SECONDS:
-            left_out[name] = f"about {max(1, seconds / 60):,.0f} min"
+            slow[name] = f"about {max(1, seconds[name] / 60):,.0f} min"
             continue
-        main = [entry["main"]] if isinstance(entry["main"], str) else entry["main"]
-        names += [name if output == metric.outputs[0] else f"{name}:{output}" for output in main]
-    return names, left_out
+        main = entries[name]["main"]
+        outputs = [main] if isinstance(main, str) else main
+        names += [name if output == able[name].outputs[0] else f"{name}:{output}" for output in outputs]
+    return names, lacking, slow
 
 
 def _score(
@@ -444,12 +436,12 @@ def _score(
     return *score_many(suited, [(data.responses, data.batch)]), unsuited
 
 
-def name_not_run(not_run: Mapping[str, str], chosen: Collection[str] = (), *, quiet: bool = False) -> None:
-    """Log which metrics were not run (unless ``quiet``); an error if those are all that were chosen."""
+def name_not_run(not_run: Mapping[str, str], chosen: Collection[str] = ()) -> None:
+    """Log which metrics were not run; an error if those are all that were chosen."""
     if not_run and len(not_run) == len(chosen):
         problem = "; ".join(f"{name}: {why}" for name, why in not_run.items())
         raise MissingResourceError(f"no metric could be run: {problem}")
-    for name, why in () if quiet else not_run.items():
+    for name, why in not_run.items():
         log.warning("%s: not run: %s", name, why)
 
 

@@ -154,7 +154,7 @@ def _columns(layout: Layout, units: pd.DataFrame, path: Path) -> tuple[pd.DataFr
 
 
 def column_scores(
-    attributes: pd.DataFrame, names: Sequence[str], where: str, dimension: pd.Series | None = None
+    attributes: pd.DataFrame | None, names: Sequence[str], where: str, dimension: pd.Series | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the scores, such as a judge's, that some columns of a file hold, and notes.
 
@@ -162,7 +162,7 @@ def column_scores(
     and the column differs between them, the dimension. Otherwise the mean counts. SchemaError: a cell is no number.
     """
     parts, lines = [], []
-    for name in names:
+    for name in names if attributes is not None else ():
         value = aggregate.numbers(attributes[name], where, name)
         rows = attributes[UNIT].assign(value=value, metric=name, output="score")
         if dimension is not None and (rows.dropna().groupby(UNIT)["value"].nunique() > 1).any():

@@ -30,6 +30,7 @@ from comperdial.report.correlations import (
     lowest,
     over_tests,
 )
+from comperdial.report.headline import headline, not_run
 from comperdial.report.ranking import Correction, against, corrected, with_ranks
 from comperdial.report.render import (
     NOTES,
@@ -60,7 +61,6 @@ _COLUMNS = [
 _CORRECTED = {"holm": "Holm", "fdr": "FDR"}
 # What a screen holds: systems, metrics whose means stand beside them, and all pairs of how many metrics.
 _MOST_SYSTEMS, _MOST_MEANS, _MOST_PAIRED = 20, 4, 4
-_MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,8 @@ def comparison(
     source: str = "human",
     correction: Correction = "holm",
     contrasted: Output | None = None,
-    not_run: Mapping[str, str] | None = None,
+    reasons: Mapping[str, str] | None = None,
+    slow: Mapping[str, str] | None = None,
     named: bool = True,
     caption: str = "",
     notes: Sequence[str] = (),
@@ -140,8 +141,8 @@ def comparison(
         What to call each (metric, output); and the coefficients, the first of which decides the order.
     source, correction, contrasted
         Who rated; how p-values are corrected; and the output that the others are compared with, if there is one.
-    not_run, named
-        Why metrics were not run; and whether a person named them.
+    reasons, slow, named
+        Why metrics were not run; how long others would take; and whether a person named them.
     caption, notes
         Resamples and seed; and how the data were read.
     """
@@ -173,7 +174,7 @@ def comparison(
     systems = _systems(samples, names)
     systems = systems.sort_values(["dataset", "rating"], ascending=[True, False], kind="stable", ignore_index=True)
     against_label = labels[contrasted] if contrasted else None
-    sentence_ = headline(metrics, pairs, names, source=source, correction=correction, against=against_label)
+    answer = _answer(metrics, pairs, names, str(coefficients[0]), source, correction)
     # Of systems given, what is claimed is of these.
     over = {*metrics["over"].dropna(), *(pairs["over"].dropna() if len(pairs) else ())}
     reading = [NOTES["given"]] if OVER[1] in over else []
@@ -191,13 +192,13 @@ def comparison(
     of_metrics = [
         f"{label}: {name.split(':')[-1]}, {signatures[name]}" for name, label in names.items() if name in signatures
     ]
-    every = [*_folded(not_run or {}, named), *notes, *reading, *left_out_notes(metrics), *of_metrics]
+    every = [*_missing(reasons or {}, slow or {}, named=named), *notes, *reading, *left_out_notes(metrics), *of_metrics]
     whose = "mean human rating" if source == "human" else f"mean rating ({source})"
     caption = " ".join([f"Correlations with the {whose}.", caption, *([SIMULATED] if source == "simulated" else [])])
     caption += f" {LEGEND}" if metrics["loso_halved"].fillna(False).any() else ""
     tidy = [metrics, pairs.assign(value=pairs["difference"])]
     document = Table(
-        title=sentence_,
+        title=answer,
         caption=caption,
         sections=_sections(metrics, pairs, systems, ceilings(samples), names, correction, against_label),
         frame=pd.concat([one.reindex(columns=_COLUMNS[:-1]) for one in tidy if len(one)], ignore_index=True).drop(
@@ -207,99 +208,7 @@ def comparison(
     )
     shown = [name for name in pairs if name not in {"metric_a", "metric_b", "output_a", "output_b", "grouping"}]
     table = metrics.reindex(columns=[name for name in _COLUMNS if name not in {"minus", "p_adjusted", "correction"}])
-    return Comparison(sentence_, table, systems, pairs[shown], tuple(every), document)
-
-
-# The headline
-
-
-def headline(
-    metrics: pd.DataFrame,
-    pairs: pd.DataFrame,
-    names: Mapping[str, str],
-    *,
-    source: str = "human",
-    correction: str = "holm",
-    against: str | None = None,
-) -> str:
-    """Say which metric agrees best, by the first block of rows, and what the tests allow to claim of it."""
-    key = metrics.iloc[0][[*_SAMPLE, "coefficient"]]
-    rows, tests = (frame[(frame[key.index] == key).all(axis=1)] for frame in (metrics, pairs))
-    rows = rows[rows["value"].notna()]
-    people = {"human": "people", "simulated": "simulated raters"}.get(source, source)
-    who = people if metrics["target"].nunique() == 1 else f"{people} on {key['target']}"
-    if rows.empty:
-        return f"No metric has a correlation with {who}: all ratings, or all of its scores, are the same."
-    best = rows.iloc[0]
-    noun = {"turn": "response", "dialogue": "dialogue", "system": "system"}[str(key["level"])]
-    what = f"{MEASURES[key['coefficient']]} {number(best['value'], digits=2)}{interval(best['low'], best['high'])}"
-    what += f", {count(best['n'], noun)}{' of these systems' if best['over'] == OVER[1] else ''}"
-    label, others = str(best["label"]), list(rows["label"].iloc[1:])
-    if not best["value"] > 0:
-        return f"No metric agrees with {who}: the highest correlation is that of {label} ({what})."
-    tied = [str(one["label"]) for one in rows.iloc[1:].to_dict("records") if best["value"] - one["value"] < 1e-9]
-    subject, verb = _listed([label, *tied]), "agree" if tied else "agrees"
-    if best["low"] <= 0:
-        claim = f"No agreement with {who} is sure: it is highest for {subject} ({what}), and the interval includes 0"
-    elif pd.isna(best["low"]):
-        why = f": fewer than {FEWEST_DIALOGUES} dialogues or contexts" if tests["p"].isna().all() and len(tests) else ""
-        claim = f"{subject} {verb} {'best ' if others else ''}with {who} in this sample ({what}); no metric has an interval{why}"
-    else:
-        claim = f"{subject} {verb} {'best ' if others else ''}with {who} ({what})"
-    return f"{claim}{_compared(best, rows, tests, names, correction, against)}."
-
-
-def _compared(
-    best: pd.Series,
-    rows: pd.DataFrame,
-    tests: pd.DataFrame,
-    names: Mapping[str, str],
-    correction: str,
-    against: str | None,
-) -> str:
-    """Say from which others the best metric differs significantly, or those that are compared with one."""
-    if len(rows) < 2:
-        return ""
-    over = int(tests["p"].notna().sum())
-    if not over:
-        return "; no difference between metrics could be tested"
-    corrected_ = (
-        f"{_CORRECTED[correction]} over {over} tests" if correction in _CORRECTED else f"{over} tests, not corrected"
-    )
-    ending = f", {corrected_}" if over > 1 else ""
-    significant = (tests["p"] < ALPHA) & (tests["p_adjusted"] < ALPHA)
-    if against:
-        better, worse = (int((significant & (tests[side].map(names) != against)).sum()) for side in ("metric", "minus"))
-        return (
-            f"; of {len(tests)} compared with {against}, {better} significantly better and {worse} worse ({corrected_})"
-        )
-    own = (tests["metric"] == best["metric"]) | (tests["minus"] == best["metric"])
-    other = tests["minus"].where(tests["metric"] == best["metric"], tests["metric"]).map(names)
-    apart = [name for name in rows["label"].iloc[1:] if name in {*other[own & significant]}]
-    same = [name for name in rows["label"].iloc[1:] if name not in apart]
-    p = tests["p_adjusted"].where(own)
-
-    def with_p(of: Sequence[str], which: str) -> str:
-        of_them = p[other.isin(of)].dropna()
-        if of_them.empty:
-            return "not tested"
-        value = p_value(of_them.max() if which == "largest" else of_them.min())
-        return f"{f'{which} ' if len(of_them) > 1 else ''}p {value if value.startswith('<') else f'= {value}'}"
-
-    if not same:
-        than = apart[0] if len(apart) == 1 else f"each of the {len(apart)} others"
-        return f"; it is significantly better than {than} ({with_p(apart, 'largest')}{ending})"
-    than = _listed(same, "or") if len(same) <= _MOST_NAMES else f"{len(same)} of the {len(rows) - 1} others"
-    than = f"any of the {len(same)} others" if not apart and len(same) > 1 else than
-    text_ = f"; it is not significantly better than {than} ({with_p(same, 'smallest')}{ending})"
-    if apart:
-        text_ += f", but than {_listed(apart) if len(apart) <= _MOST_NAMES else f'the {len(apart)} others'}"
-        text_ += f" ({with_p(apart, 'largest')})"
-    return text_
-
-
-def _listed(names: Sequence[str], word: str = "and") -> str:
-    return f"{', '.join(names[:-1])} {word} {names[-1]}" if len(names) > 1 else names[0]
+    return Comparison(answer, table, systems, pairs[shown], tuple(every), document)
 
 
 def sentence(pair: Mapping[Any, Any], a: str, b: str, tests: int, correction: str = "holm") -> str:
@@ -348,7 +257,8 @@ def _sections(
             best, which = result.iloc[0], "pairs"
             if len(names) > _MOST_PAIRED and not against:
                 which = f"pairs with {best['label']} (all: --format csv)"
-                tests = tests[(tests[["metric", "minus"]] == best["metric"]).any(axis=1)]
+                own = (tests[["metric", "minus"]] == best["metric"]).any(axis=1)
+                tests = tests[own & (tests["coefficient"] == best["coefficient"])]
             rows = [
                 [
                     MEASURES[one["coefficient"]],
@@ -436,23 +346,31 @@ def _mean(cell: Record) -> str:
     return number(cell["rating"], digits=2)
 
 
-def _folded(not_run: Mapping[str, str], named: bool) -> list[str]:
-    """Return the line on what was not run: each metric that a person named, or how many for which reason."""
-    if not not_run:
-        return []
-    if named:
-        return [f"Not run: {'; '.join(f'{name}: {why}' for name, why in not_run.items())}"]
-    by: dict[str, list[str]] = {}
-    for name, why in not_run.items():
-        by.setdefault(why, []).append(name)
-    slow = [f"{of[0]} {why}" for why, of in by.items() if why.startswith("about ")]
-    parts = [
-        f"{count(len(of), 'metric')} {why if why.startswith('whose') else f'({why})'}: {', '.join(of)}"
-        for why, of in by.items()
-        if not why.startswith("about ")
-    ]
-    parts += [f"{', '.join(slow)} (over a minute in all; `--metrics NAME` runs one)"] if slow else []
-    return [f"Not run: {'; '.join(parts)}"]
+def _answer(
+    metrics: pd.DataFrame,
+    pairs: pd.DataFrame,
+    names: Mapping[str, str],
+    coefficient: str,
+    source: str,
+    correction: Correction,
+) -> str:
+    """Return the headline: of the first data set and dimension, which it names if there are several."""
+    first = metrics.iloc[0][["dataset", "target"]]
+    rows, tests = (frame[(frame[first.index] == first).all(axis=1)] for frame in (metrics, pairs))
+    rows = rows.assign(metric=rows["metric"].str.rpartition(":")[0])
+    return headline(rows, tests, names, source=source, coefficient=coefficient, correction=correction)
+
+
+def _missing(reasons: Mapping[str, str], slow: Mapping[str, str], *, named: bool) -> list[str]:
+    """Return the line on what was not run: each metric that a person named, or else how many for which reason."""
+    parts = []
+    if reasons:
+        each = f"Not run: {'; '.join(f'{name}: {why}' for name, why in reasons.items())}"
+        parts.append(each if named else f"{not_run(reasons)}; `comperdial doctor` lists what is missing")
+    if slow:
+        of_each = ", ".join(f"{name} ({time})" for name, time in slow.items())
+        parts.append(f"Left out, since all would take over a minute: {of_each}; `--metrics NAME` includes one")
+    return [". ".join(parts)] if parts else []
 
 
 def _corrected(correction: str, pairs: pd.DataFrame, against: str | None) -> str:
