@@ -286,11 +286,12 @@ def compare(
         texts, apart, slow = default_metrics(entries, len(data.responses))
         not_run |= apart
     choice = _Choice(data, ready, judges, entries)
-    for text in [*([against] if against else []), *texts]:
-        choice.add(text)
-    contrasted = next(iter(choice.labels)) if against else None
-    # Whoever names none of the scores that are ready, or of the judges, wants all of them.
-    for name in () if choice.named & {*ready["metric"]} else ready["metric"].unique():
+    if against:
+        choice.add(against)
+    contrasted = next(iter(choice.labels), None)
+    named = {choice.add(text) for text in texts}
+    # Whoever names none of the scores that are ready wants all of them.
+    for name in () if named & {*ready["metric"]} else ready["metric"].unique():
         choice.add(str(name))
     choice.labels |= {(name, "score"): name for name in judges}
     scored, more, unsuited = _score(choice.metrics, data, embeddings)
@@ -335,17 +336,15 @@ class _Choice:
         self.metrics: dict[str, Metric] = {}
         self.columns: list[str] = []
         self.labels: dict[Output, str] = {}
-        self.named: set[str] = set()
         self._ready = {str(name): rows for name, rows in ready.groupby("metric")}
         self._judges = {plain(name): name for name in judges}
         own = [] if data.attributes is None else [str(name) for name in data.attributes.columns.drop(UNIT)]
         self._own = {plain(name): name for name in own}
         self._entries, self._can_score = entries, len(data.responses) > 0
 
-    def add(self, text: str) -> None:
-        """Add what a text names: scores that are ready, a judge, a metric or a column."""
+    def add(self, text: str) -> str:
+        """Add what a text names: scores that are ready, a judge, a metric or a column; returns its name without the output."""
         name, output = (text, "") if text in self._ready else output_name(text, "")
-        self.named.add(name)
         if name in self._ready:
             outputs = _outputs(self._ready[name], is_named=bool(output))
         elif judge := self._judges.get(plain(name)):
@@ -375,6 +374,7 @@ class _Choice:
         if output and output not in outputs:
             raise UnknownNameError(f"output of metric {name!r}:", output, outputs)
         self.labels.setdefault((name, output or outputs[0]), text)
+        return name
 
 
 def _outputs(scores: pd.DataFrame, *, is_named: bool) -> list[str]:

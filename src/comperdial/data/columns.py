@@ -482,7 +482,7 @@ def _rated(
     elif people:
         result.named = people[0] if len(people) == 1 else people
         result.problems.append("which columns are ratings by people is not sure: " + ", ".join(people))
-    elif not empty and (categories := _categories(frame, free)):
+    elif not empty and (categories := _categories(frame, [name for name in free if not _is_machine(name)])):
         result.named = categories[0] if len(categories) == 1 else categories
         result.problems.append("no column of numbers; these hold labels, which need numbers: " + ", ".join(categories))
         _check_labels(frame, result, categories, None)
