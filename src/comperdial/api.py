@@ -17,7 +17,7 @@ import pandas as pd
 from comperdial import evaluation, schema
 from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
 from comperdial.core.names import LEVELS, Output, output_name, plain_name
-from comperdial.data.columns import plain
+from comperdial.data.columns import JUDGES, plain
 from comperdial.evaluation import aggregate, results
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
 from comperdial.evaluation.options import Options, analysed, parsed_subset
@@ -36,6 +36,7 @@ from comperdial.metrics.named import Entries, metric_named, read_entries, suited
 from comperdial.metrics.scoring import score_many
 from comperdial.models.encoder import STORE_VARIABLE
 from comperdial.report.compared import Comparison, comparison
+from comperdial.report.headline import not_run as folded
 from comperdial.report.ranking import Correction
 from comperdial.stats import OF_SYSTEMS, Measure
 from comperdial.stats.design import FEWEST_SAMPLED
@@ -137,12 +138,10 @@ def score(
     --------
     >>> import comperdial, pandas as pd
     >>> frame = pd.DataFrame({"response": ["i like green tea", "no"], "reference": ["i like tea", "yes"]})
-    >>> comperdial.score(frame, ["f1", "chrf"])[["item_id", "metric", "value"]].round(2)
-      item_id metric  value
-    0       1     f1   0.86
-    1       2     f1   0.00
-    2       1   chrf   0.68
-    3       2   chrf   0.00
+    >>> comperdial.score(frame, "chrf")[["item_id", "output", "value"]].round(2)
+      item_id output  value
+    0       1   chrf   0.46
+    1       2   chrf   0.00
     """
     entries = read_entries(params)
     chosen = {name: metric_named(name, entries) for name in ([metrics] if isinstance(metrics, str) else metrics)}
@@ -189,15 +188,15 @@ def correlate(
     Examples
     --------
     >>> import comperdial, pandas as pd
-    >>> frame = pd.DataFrame({"system": list("abc"), "response": ["tea", "green tea", "a tea"], "reference": "a tea",
-    ...                       "rating": [2, 3, 5]})
-    >>> data = comperdial.read(frame)
-    >>> found = comperdial.correlate(comperdial.score(data, "chrf"), data, level=["turn"])
-    >>> found.query("grouping == 'pooled'")[["coefficient", "value", "n"]].round(2)
-      coefficient  value  n
-    0     pearson   0.98  3
-    1    spearman   1.00  3
-    2     kendall   1.00  3
+    >>> names = {"context_id": [1, 1, 2, 2], "system_id": ["a", "b"] * 2}
+    >>> scores = pd.DataFrame({**names, "value": [0.9, 0.2, 0.8, 0.4]})
+    >>> ratings = pd.DataFrame({**names, "rating": [5, 1, 4, 3]})
+    >>> found = comperdial.correlate(scores, ratings)
+    >>> found.query("grouping == 'pooled'")[["level", "coefficient", "value", "n"]].round(2)
+      level coefficient  value  n
+    0  turn     pearson   0.96  4
+    1  turn    spearman   1.00  4
+    2  turn     kendall   1.00  4
     """
     made = _scores(scores)
     data = _rated(ratings if isinstance(ratings, Data) else None, ratings, contexts, made)
@@ -272,8 +271,13 @@ def compare(
     ...     "reference": "i like tea",
     ...     "rating": [5, 3, 1, 4, 2, 2, 5, 4, 1, 4, 3, 2] * 2,
     ... })
-    >>> found = comperdial.compare(frame, ["f1"])
-    >>> found.headline
+    >>> found = comperdial.compare(frame, ["f1", "chrf"])
+    >>> print(found.headline.partition(":")[0])
+    Over 24 responses, chrf has the highest correlation with people's ratings of turns (rating)
+    >>> found.table.query("coefficient == 'spearman'")[["metric", "value", "low", "high"]].round(2)
+          metric  value   low  high
+    0  chrf:chrf    0.9  0.78  0.96
+    1      f1:f1    0.9  0.78  0.96
     """
     ready = schema.empty("scores") if scores is None else _scores(scores)
     data = _rated(data, ratings, contexts, ready)
@@ -299,7 +303,8 @@ def compare(
     columns, lines = column_scores(data.attributes, choice.columns, "the file")
     frames = [one for one in (_named(ready, data.ratings), data.scores, judged, columns, scored) if len(one)]
     if not frames:
-        why = "; ".join(f"{name}: {why}" for name, why in not_run.items()) or "none was named"
+        each = "; ".join(f"{name}: {why}" for name, why in not_run.items())
+        why = (each if metrics else folded(not_run).removeprefix("Not run: ")) or "none was named"
         raise ConfigError(f"no metric could be run: {why}", expected="metrics for these responses, a judge, or scores")
     tables = data.tables(pd.concat(frames, ignore_index=True), source)
     options = Options(parsed_subset(subset), missing, systems)
@@ -505,9 +510,16 @@ def _rated(data: Source | None, ratings: Any, contexts: str | Path | None, score
 
 
 def _source(data: Data, source: str | None) -> str:
-    if source:
-        return source
-    return data.sources[0] if len(data.sources) == 1 else "human"
+    """Return whose ratings count: those that are asked for, people's, or those of the only source that is no judge."""
+    known = data.sources
+    if source and source not in known:
+        raise UnknownNameError("source of ratings", source, known, where="--source")
+    if source or "human" in known:
+        return source or "human"
+    people = [name for name in known if not JUDGES.search(plain(name))] if len(known) > 1 else known
+    if len(people) != 1:
+        raise ConfigError(f"ratings by {', '.join(known)}", where="--source", expected="whose count")
+    return people[0]
 
 
 def _scores(scores: pd.DataFrame | Paths) -> pd.DataFrame:

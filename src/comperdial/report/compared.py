@@ -24,7 +24,6 @@ from comperdial.report.correlations import (
     halved,
     is_few,
     is_halved,
-    left_out_notes,
     level_pairs,
     level_title,
     lowest,
@@ -58,6 +57,7 @@ _COLUMNS = [
     "loso_halved", "p", "p_adjusted", "correction", "tests", "rank", "n", "coverage", "signature",
 ]  # fmt: skip
 # How a corrected p is called; Holm's is the default.
+_LEFT_OUT = "Without one system: the correlation nearest to 0 (or beyond it) when one system is left out, and which system it is"
 _CORRECTED = {"holm": "Holm", "fdr": "FDR"}
 # What a screen holds: systems, metrics whose means stand beside them, and all pairs of how many metrics.
 _MOST_SYSTEMS, _MOST_MEANS, _MOST_PAIRED = 20, 4, 4
@@ -155,10 +155,12 @@ def comparison(
             "target": frame["target"] != first,
             "level": [levels.index(pair) for pair in zip(frame["level"], frame["against"], strict=True)],
             "coefficient": frame["coefficient"].map(list(coefficients).index),
+            # What differs by rounding only is in the order of names.
+            "value": -frame[by].round(12),
         }
-        keys = ["dataset", "_target", "target", "_level", "_coefficient", by]
+        keys = ["dataset", "_target", "target", "_level", "_coefficient", "_value", "metric"]
         frame = frame.assign(**{f"_{name}": order for name, order in orders.items()})
-        frame = frame.sort_values(keys, ascending=[True] * 5 + [False], kind="stable", ignore_index=True)
+        frame = frame.sort_values(keys, kind="stable", ignore_index=True)
         return frame.drop(columns=[f"_{name}" for name in orders])
 
     metrics = with_ranks(values, tests.iloc[:0] if contrasted else tests, correction)
@@ -182,17 +184,24 @@ def comparison(
         reading.append(f"The interval of a difference leaves out 0 just where its p is below {ALPHA}")
         reading.append(_corrected(correction, pairs, against_label))
     reading += ["A pair is compared over what both metrics have scored"] if (metrics["coverage"] < 1).any() else []
+    constant = metrics.loc[metrics["value"].isna() & (metrics["coverage"] > 0), "label"].unique()
+    reading += (
+        [f"No correlation, since all scores or all ratings are the same: {', '.join(constant)}"]
+        if len(constant)
+        else []
+    )
     inverse = metrics[(metrics["high"] < 0) & (metrics["coefficient"] == coefficients[0])]["label"].unique()
     reading += (
         [f"Correlates negatively, so that its low scores are the good ones: {', '.join(inverse)}"]
         if len(inverse)
         else []
     )
+    left_out = [_LEFT_OUT] if metrics["loso_system"].notna().any() else []
     signatures = dict(zip(metrics["metric"], metrics["signature"], strict=True))
     of_metrics = [
         f"{label}: {name.split(':')[-1]}, {signatures[name]}" for name, label in names.items() if name in signatures
     ]
-    every = [*_missing(reasons or {}, slow or {}, named=named), *notes, *reading, *left_out_notes(metrics), *of_metrics]
+    every = [*_missing(reasons or {}, slow or {}, named=named), *notes, *reading, *left_out, *of_metrics]
     whose = "mean human rating" if source == "human" else f"mean rating ({source})"
     caption = " ".join([f"Correlations with the {whose}.", caption, *([SIMULATED] if source == "simulated" else [])])
     caption += f" {LEGEND}" if metrics["loso_halved"].fillna(False).any() else ""
@@ -357,7 +366,7 @@ def _answer(
     """Return the headline: of the first data set and dimension, which it names if there are several."""
     first = metrics.iloc[0][["dataset", "target"]]
     rows, tests = (frame[(frame[first.index] == first).all(axis=1)] for frame in (metrics, pairs))
-    rows = rows.assign(metric=rows["metric"].str.rpartition(":")[0])
+    rows = rows.assign(metric=rows["metric"].str.rpartition(":")[0], value=rows["value"].round(12))
     return headline(rows, tests, names, source=source, coefficient=coefficient, correction=correction)
 
 
