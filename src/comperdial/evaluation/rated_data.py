@@ -213,3 +213,14 @@ def of_judge(sample: Sample, judge: str) -> Output | None:
             if (judge, output + ending) in sample.names:
                 return judge, output + ending
     return None
+
+
+def read_rated(
+    _: None, *, ratings: Sequence[str | Path], contexts: str | Path | None, dataset: str | None
+) -> tuple[Tables, list[Any]]:
+    """Return tables of ratings in files of their own, without scores: what ``comperdial correlate`` reads."""
+    rated = aggregate.read_ratings_of(ratings, dataset=dataset) if ratings else schema.empty("ratings")
+    if rated.empty:
+        raise ConfigError("no ratings", expected="a column `rating` beside the responses, or --ratings")
+    known = aggregate.read_contexts(contexts, dataset=dataset) if contexts else None
+    return Tables(schema.empty("scores"), rated, known), []
