@@ -329,6 +329,10 @@ def compare(
         reasons=not_run,
         slow=slow,
         named=bool(metrics),
+        scales={
+            (str(dataset), str(dimension)): (of["scale_min"].min(), of["scale_max"].max())
+            for (dataset, dimension), of in data.ratings.groupby(["dataset", "dimension"], observed=True)
+        },
         caption=f"{resamples} resamples, seed {seed}.",
         notes=[*data.notes, *lines, *notes],
     )

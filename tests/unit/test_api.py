@@ -134,7 +134,9 @@ def test_the_table_is_sorted_and_systems_have_intervals():
     a = mine().loc[lambda frame: frame["system"] == "a", "rating"]
     assert systems.loc["a", "rating"] == pytest.approx(a.mean())
     # One response a context: the interval is Student's t.
-    assert systems.loc["a", "high"] - a.mean() == pytest.approx(2.5706 * a.std() / 6**0.5, rel=1e-4)
+    assert a.mean() - systems.loc["a", "low"] == pytest.approx(2.5706 * a.std() / 6**0.5, rel=1e-4)
+    # It ends where the scale does.
+    assert systems.loc["a", "high"] == 5
     assert systems.loc["a", "gpt4_score"] == pytest.approx(a.mean())
     assert set(found.pairs["tests"]) == {3}
 

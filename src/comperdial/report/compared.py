@@ -128,6 +128,7 @@ def comparison(
     reasons: Mapping[str, str] | None = None,
     slow: Mapping[str, str] | None = None,
     named: bool = True,
+    scales: Mapping[tuple[str, str], tuple[float, float]] | None = None,
     caption: str = "",
     notes: Sequence[str] = (),
 ) -> Comparison:
@@ -143,6 +144,8 @@ def comparison(
         Who rated; how p-values are corrected; and the output that the others are compared with, if there is one.
     reasons, slow, named
         Why metrics were not run; how long others would take; and whether a person named them.
+    scales
+        By data set and dimension, the lowest and the highest rating possible, where intervals of mean ratings end.
     caption, notes
         Resamples and seed; and how the data were read.
     """
@@ -173,7 +176,7 @@ def comparison(
     }
     pairs = ordered(pairs.assign(**sides, correction=correction), "difference")
     pairs["tests"] = pairs.groupby([*_SAMPLE, "coefficient"])["p"].transform("count")
-    systems = _systems(samples, names)
+    systems = _systems(samples, names, scales or {})
     systems = systems.sort_values(["dataset", "rating"], ascending=[True, False], kind="stable", ignore_index=True)
     against_label = labels[contrasted] if contrasted else None
     answer = _answer(metrics, pairs, names, str(coefficients[0]), source, correction)
@@ -303,7 +306,9 @@ def _interval(cell: Record) -> str:
     return interval(cell["low"], cell["high"]).strip() or "–"
 
 
-def _systems(samples: Sequence[Sample], names: Mapping[str, str]) -> pd.DataFrame:
+def _systems(
+    samples: Sequence[Sample], names: Mapping[str, str], scales: Mapping[tuple[str, str], tuple[float, float]]
+) -> pd.DataFrame:
     """Return the mean rating of each system with its interval, at the finest rated level, and its mean scores.
 
     The interval takes dialogues (or contexts) as sampled: those of a system have a common deviation from its mean.
@@ -325,6 +330,7 @@ def _systems(samples: Sequence[Sample], names: Mapping[str, str]) -> pd.DataFram
             if len(apart) >= FEWEST_DIALOGUES:
                 error = np.sqrt(len(apart) / (len(apart) - 1) * (apart**2).sum()) / of.sum()
                 ends[system] = means[0, system] + stats.t.ppf([0.025, 0.975], len(apart) - 1) * error
+        ends = np.clip(ends, *scales.get((dataset, target), (-np.inf, np.inf)))
         columns = {"n": np.bincount(codes), "rating": means[0], "low": ends[:, 0], "high": ends[:, 1]}
         columns |= {names[":".join(name)]: row for name, row in zip(sample.names, means[1:], strict=True)}
         frames.append(pd.DataFrame({"dataset": dataset, "target": target, "system_id": sample.systems, **columns}))
