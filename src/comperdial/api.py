@@ -281,8 +281,8 @@ def compare(
     """
     ready = schema.empty("scores") if scores is None else _scores(scores)
     data = _rated(data, ratings, contexts, ready)
-    source = _source(data, source)
-    judged, not_run = judge_scores(data, source)
+    whose = _source(data, source)
+    judged, not_run = judge_scores(data, whose)
     judges = sorted({*data.scores["metric"], *judged["metric"]})
     entries, slow = read_entries(params), dict[str, str]()
     texts = [metrics] if isinstance(metrics, str) else list(metrics or ())
@@ -306,7 +306,7 @@ def compare(
         each = "; ".join(f"{name}: {why}" for name, why in not_run.items())
         why = (each if metrics else folded(not_run).removeprefix("Not run: ")) or "none was named"
         raise ConfigError(f"no metric could be run: {why}", expected="metrics for these responses, a judge, or scores")
-    tables = data.tables(pd.concat(frames, ignore_index=True), source)
+    tables = data.tables(pd.concat(frames, ignore_index=True), whose)
     options = Options(parsed_subset(subset), missing, systems)
     samples, notes = _samples(tables, options, level, target, coefficient, judges, [*choice.labels])
     there = {name for sample in samples for name in sample.names}
@@ -323,7 +323,7 @@ def compare(
         samples,
         {name: label for name, label in choice.labels.items() if name in there},
         list(coefficient),
-        source=source,
+        source=whose,
         correction=correction,
         contrasted=contrasted,
         reasons=not_run,
@@ -333,7 +333,7 @@ def compare(
             (str(dataset), str(dimension)): (of["scale_min"].min(), of["scale_max"].max())
             for (dataset, dimension), of in data.ratings.groupby(["dataset", "dimension"], observed=True)
         },
-        caption=f"{resamples} resamples, seed {seed}.",
+        caption="".join(f"Only {text}. " for text in subset) + f"{resamples} resamples, seed {seed}.",
         notes=[*data.notes, *lines, *notes],
     )
 
@@ -537,7 +537,7 @@ def _completed(frame: pd.DataFrame, name: str, defaults: Mapping[str, Any]) -> p
     """Return a frame of a few columns as one of our tables."""
     level = "dialogue" if "dialogue_id" in frame and "context_id" not in frame else "turn"
     frame = frame.rename(columns={"dialogue_id" if level == "dialogue" else "context_id": "item_id"})
-    missing = {column: value for column, value in (defaults | {"level": level}).items() if column not in frame}
+    missing = {column: value for column, value in {**defaults, "level": level}.items() if column not in frame}
     frame = frame.assign(**missing).reindex(columns=schema.table(name).columns)
     names = [column for column in ("dataset", "item_id", "system_id", "annotator_id") if column in frame]
     frame[names] = frame[names].map(plain_name)

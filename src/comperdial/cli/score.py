@@ -102,6 +102,8 @@ def score(
     if parts:
         if not isinstance(made, Local):
             raise ConfigError(f"{called} is made of no other metrics", where="--parts", expected="--metric local")
+        if not output:
+            raise ConfigError("no file to write", where="--output", expected="one, with --parts")
         files = {one: Path(path) for one, _, path in (text.partition("=") for text in parts)}
         return score_from(made, called, input, files, output)
     if output and output.suffix == ".parquet":

@@ -162,7 +162,9 @@ def column_scores(
     and the column differs between them, the dimension. Otherwise the mean counts. SchemaError: a cell is no number.
     """
     parts, lines = [], []
-    for name in names if attributes is not None else ():
+    for name in names:
+        if attributes is None:
+            break
         value = aggregate.numbers(attributes[name], where, name)
         rows = attributes[UNIT].assign(value=value, metric=name, output="score")
         if dimension is not None and (rows.dropna().groupby(UNIT)["value"].nunique() > 1).any():

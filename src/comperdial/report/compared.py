@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import stats
 
 from comperdial.core.names import Output
-from comperdial.evaluation import ceilings
+from comperdial.evaluation.ceilings import ceilings
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES
 from comperdial.evaluation.samples import Sample
 from comperdial.report.correlations import (
@@ -36,6 +36,7 @@ from comperdial.report.render import (
     SIMULATED,
     Section,
     Table,
+    as_number,
     count,
     interval,
     markdown,
@@ -154,7 +155,7 @@ def comparison(
     levels = level_pairs(values)
 
     def ordered(frame: pd.DataFrame, by: str) -> pd.DataFrame:
-        orders = {
+        orders: dict[str, Any] = {
             "target": frame["target"] != first,
             "level": [levels.index(pair) for pair in zip(frame["level"], frame["against"], strict=True)],
             "coefficient": frame["coefficient"].map(list(coefficients).index),
@@ -341,10 +342,10 @@ def _of_systems(systems: pd.DataFrame, labels: Sequence[str]) -> list[Section]:
     """Return the systems, the best first, by each dimension; and the means of some metrics, if there is one dimension."""
     made = []
     for (dataset,), frame in groups(systems, "dataset"):
-        cells = {"mean rating": _mean, "95 % interval": _interval}
+        cells: dict[str, Callable[[Record], str]] = {"mean rating": _mean, "95 % interval": _interval}
         one = frame["target"].nunique() == 1
         shown = [label for label in labels if label in frame][:_MOST_MEANS] if one else []
-        cells |= {f"mean {label}": lambda cell, label=label: number(cell[label]) for label in shown}
+        cells |= {f"mean {label}": as_number(label) for label in shown}
         order = list(dict.fromkeys(frame["system_id"]))
         table = spread(frame, {"system_id": "System"}, "target", cells)
         table = table.loc[order[:_MOST_SYSTEMS], ~table.isin(["–"]).all()]
