@@ -17,7 +17,7 @@ import pandas as pd
 from comperdial import evaluation, schema
 from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
 from comperdial.core.names import LEVELS, Output, output_name, plain_name
-from comperdial.data.columns import plain
+from comperdial.data.columns import JUDGES, plain
 from comperdial.evaluation import aggregate, results
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
 from comperdial.evaluation.options import Options, analysed, parsed_subset
@@ -36,6 +36,7 @@ from comperdial.metrics.named import Entries, metric_named, read_entries, suited
 from comperdial.metrics.scoring import score_many
 from comperdial.models.encoder import STORE_VARIABLE
 from comperdial.report.compared import Comparison, comparison
+from comperdial.report.headline import not_run as folded
 from comperdial.report.ranking import Correction
 from comperdial.stats import OF_SYSTEMS, Measure
 from comperdial.stats.design import FEWEST_SAMPLED
@@ -48,7 +49,6 @@ Source = Data | str | Path | pd.DataFrame
 COSTS = Path(__file__).with_name("metrics") / "local_costs.csv"
 # Seconds of processor time that all metrics together may take without being named; a model takes some to be loaded.
 _MOST_SECONDS, _LOADING = 60, 3
-_NO_MODEL = "whose models are missing (`comperdial doctor`)"
 
 
 def read(
@@ -138,12 +138,10 @@ def score(
     --------
     >>> import comperdial, pandas as pd
     >>> frame = pd.DataFrame({"response": ["i like green tea", "no"], "reference": ["i like tea", "yes"]})
-    >>> comperdial.score(frame, ["f1", "chrf"])[["item_id", "metric", "value"]].round(2)
-      item_id metric  value
-    0       1     f1   0.86
-    1       2     f1   0.00
-    2       1   chrf   0.68
-    3       2   chrf   0.00
+    >>> comperdial.score(frame, "chrf")[["item_id", "output", "value"]].round(2)
+      item_id output  value
+    0       1   chrf   0.46
+    1       2   chrf   0.00
     """
     entries = read_entries(params)
     chosen = {name: metric_named(name, entries) for name in ([metrics] if isinstance(metrics, str) else metrics)}
@@ -190,15 +188,15 @@ def correlate(
     Examples
     --------
     >>> import comperdial, pandas as pd
-    >>> frame = pd.DataFrame({"system": list("abc"), "response": ["tea", "green tea", "a tea"], "reference": "a tea",
-    ...                       "rating": [2, 3, 5]})
-    >>> data = comperdial.read(frame)
-    >>> found = comperdial.correlate(comperdial.score(data, "chrf"), data, level=["turn"])
-    >>> found.query("grouping == 'pooled'")[["coefficient", "value", "n"]].round(2)
-      coefficient  value  n
-    0     pearson   0.98  3
-    1    spearman   1.00  3
-    2     kendall   1.00  3
+    >>> names = {"context_id": [1, 1, 2, 2], "system_id": ["a", "b"] * 2}
+    >>> scores = pd.DataFrame({**names, "value": [0.9, 0.2, 0.8, 0.4]})
+    >>> ratings = pd.DataFrame({**names, "rating": [5, 1, 4, 3]})
+    >>> found = comperdial.correlate(scores, ratings)
+    >>> found.query("grouping == 'pooled'")[["level", "coefficient", "value", "n"]].round(2)
+      level coefficient  value  n
+    0  turn     pearson   0.96  4
+    1  turn    spearman   1.00  4
+    2  turn     kendall   1.00  4
     """
     made = _scores(scores)
     data = _rated(ratings if isinstance(ratings, Data) else None, ratings, contexts, made)
@@ -273,54 +271,49 @@ def compare(
     ...     "reference": "i like tea",
     ...     "rating": [5, 3, 1, 4, 2, 2, 5, 4, 1, 4, 3, 2] * 2,
     ... })
-    >>> found = comperdial.compare(frame, ["f1"])
-    >>> found.headline
+    >>> found = comperdial.compare(frame, ["f1", "chrf"])
+    >>> print(found.headline.partition(":")[0])
+    Over 24 responses, chrf has the highest correlation with people's ratings of turns (rating)
+    >>> found.table.query("coefficient == 'spearman'")[["metric", "value", "low", "high"]].round(2)
+          metric  value   low  high
+    0  chrf:chrf    0.9  0.78  0.96
+    1      f1:f1    0.9  0.78  0.96
     """
-    form = {"caption": f"{resamples} resamples, seed {seed}.", "correction": correction}
     ready = schema.empty("scores") if scores is None else _scores(scores)
     data = _rated(data, ratings, contexts, ready)
-    source = _source(data, source)
-    judged, apart = judge_scores(data, source)
-    judged = pd.concat([one for one in (data.scores, judged) if len(one)] or [judged], ignore_index=True)
-    judges = sorted(judged["metric"].unique())
-    entries, count = read_entries(params), len(data.responses)
+    whose = _source(data, source)
+    judged, not_run = judge_scores(data, whose)
+    judges = sorted({*data.scores["metric"], *judged["metric"]})
+    entries, slow = read_entries(params), dict[str, str]()
     texts = [metrics] if isinstance(metrics, str) else list(metrics or ())
-    not_run: dict[str, str] = {}
-    if not texts and scores is None:
-        texts, not_run = default_metrics(entries, count) if count else ([], {})
+    if not texts and scores is None and len(data.responses):
+        texts, apart, slow = default_metrics(entries, len(data.responses))
+        not_run |= apart
     choice = _Choice(data, ready, judges, entries)
-    for text in [*([against] if against else []), *texts]:
-        choice.add(text)
-    contrasted = next(iter(choice.labels)) if against else None
-    if not {*choice.named} & {*ready["metric"]}:
-        for name in dict.fromkeys(ready["metric"]):
-            choice.add(str(name))
+    if against:
+        choice.add(against)
+    contrasted = next(iter(choice.labels), None)
+    named = {choice.add(text) for text in texts}
+    # Whoever names none of the scores that are ready wants all of them.
+    for name in () if named & {*ready["metric"]} else ready["metric"].unique():
+        choice.add(str(name))
     choice.labels |= {(name, "score"): name for name in judges}
     scored, more, unsuited = _score(choice.metrics, data, embeddings)
-    if metrics and not ready["metric"].size and not judges and not choice.columns:
-        name_not_run(more | unsuited, choice.metrics, quiet=True)
-    not_run |= {
-        name: _NO_MODEL if not metrics and choice.metrics[name].unavailable() else why for name, why in more.items()
-    }
-    not_run |= unsuited | apart
-    columns, lines = (
-        column_scores(data.attributes, choice.columns, "the file") if choice.columns else (ready.iloc[:0], [])
-    )
-    frames = [one for one in (_named(ready, data.ratings), columns, judged, scored) if len(one)]
+    not_run |= more | unsuited
+    columns, lines = column_scores(data.attributes, choice.columns, "the file")
+    frames = [one for one in (_named(ready, data.ratings), data.scores, judged, columns, scored) if len(one)]
     if not frames:
-        why = "; ".join(f"{name}: {why}" for name, why in not_run.items()) or "no metrics"
-        raise ConfigError(
-            f"nothing to compare: {why}", expected="a metric that can score the responses, a judge, or scores"
-        )
-    tables = data.tables(pd.concat(frames, ignore_index=True), source)
+        each = "; ".join(f"{name}: {why}" for name, why in not_run.items())
+        why = (each if metrics else folded(not_run).removeprefix("Not run: ")) or "none was named"
+        raise ConfigError(f"no metric could be run: {why}", expected="metrics for these responses, a judge, or scores")
+    tables = data.tables(pd.concat(frames, ignore_index=True), whose)
     options = Options(parsed_subset(subset), missing, systems)
     samples, notes = _samples(tables, options, level, target, coefficient, judges, [*choice.labels])
     there = {name for sample in samples for name in sample.names}
-    for name, label in choice.labels.items():
-        if name not in there and name[0] not in not_run:
-            not_run[label] = "no rated response has a score"
+    without = {name: label for name, label in choice.labels.items() if name not in there and name[0] not in not_run}
+    not_run |= dict.fromkeys(without.values(), "no rated response has a score")
     if contrasted and (contrasted not in there or len(there) < 2):
-        why = not_run.get(str(against)) or not_run.get(contrasted[0]) or "no other metric has scores"
+        why = not_run.get(str(against)) or not_run.get(contrasted[0]) or f"no other metric than {against} has scores"
         raise ConfigError(f"{against}: {why}", where="--against", expected="a metric that has scores, and others")
     detail = evaluation.Detail.named(None, None, resamples, seed, only=list(coefficient))
     values, tests = evaluation.evaluate(samples, detail=detail)
@@ -330,12 +323,18 @@ def compare(
         samples,
         {name: label for name, label in choice.labels.items() if name in there},
         list(coefficient),
-        source=source,
+        source=whose,
+        correction=correction,
         contrasted=contrasted,
-        not_run=not_run,
+        reasons=not_run,
+        slow=slow,
         named=bool(metrics),
+        scales={
+            (str(dataset), str(dimension)): (of["scale_min"].min(), of["scale_max"].max())
+            for (dataset, dimension), of in data.ratings.groupby(["dataset", "dimension"], observed=True)
+        },
+        caption="".join(f"Only {text}. " for text in subset) + f"{resamples} resamples, seed {seed}.",
         notes=[*data.notes, *lines, *notes],
-        **form,
     )
 
 
@@ -346,17 +345,15 @@ class _Choice:
         self.metrics: dict[str, Metric] = {}
         self.columns: list[str] = []
         self.labels: dict[Output, str] = {}
-        self.named: dict[str, str] = {}
         self._ready = {str(name): rows for name, rows in ready.groupby("metric")}
         self._judges = {plain(name): name for name in judges}
         own = [] if data.attributes is None else [str(name) for name in data.attributes.columns.drop(UNIT)]
         self._own = {plain(name): name for name in own}
         self._entries, self._can_score = entries, len(data.responses) > 0
 
-    def add(self, text: str) -> None:
-        """Add what a text names: scores that are ready, a judge, a metric or a column."""
+    def add(self, text: str) -> str:
+        """Add what a text names: scores that are ready, a judge, a metric or a column; returns its name without the output."""
         name, output = (text, "") if text in self._ready else output_name(text, "")
-        self.named[name] = text
         if name in self._ready:
             outputs = _outputs(self._ready[name], is_named=bool(output))
         elif judge := self._judges.get(plain(name)):
@@ -386,6 +383,7 @@ class _Choice:
         if output and output not in outputs:
             raise UnknownNameError(f"output of metric {name!r}:", output, outputs)
         self.labels.setdefault((name, output or outputs[0]), text)
+        return name
 
 
 def _outputs(scores: pd.DataFrame, *, is_named: bool) -> list[str]:
@@ -401,35 +399,38 @@ def _outputs(scores: pd.DataFrame, *, is_named: bool) -> list[str]:
     return main
 
 
-def default_metrics(entries: Entries, responses: int) -> tuple[list[str], dict[str, str]]:
+def default_metrics(entries: Entries, responses: int) -> tuple[list[str], dict[str, str], dict[str, str]]:
     """Choose metrics for so many responses: main outputs of what can run here, the cheapest first, within a minute in all.
 
-    Returns METRIC or METRIC:OUTPUT of each, and why others are left out. Metrics of single data sets do not count.
+    Returns METRIC or METRIC:OUTPUT of each; why others cannot run; and how long the rest would take. Metrics of single data
+    sets do not count.
     """
     costs = pd.read_csv(COSTS).dropna(subset=["seconds"])
-    each = dict(zip(costs["metric"], costs["seconds"] / 1000, strict=True))
-    timed: list[tuple[float, str, Mapping[str, Any], Metric]] = []
-    left_out = {}
+    known = dict(zip(costs["metric"], costs["seconds"] / 1000, strict=True))
+    able: dict[str, Metric] = {}
+    lacking, slow = {}, {}
     for name, entry in entries.items():
         if not entry.get("main") or entry.get("datasets") or entry.get("apart"):
             continue
-        metric = metric_named(name, entries)
-        if metric.unavailable():
-            left_out[name] = _NO_MODEL
-        elif name not in each and metric.runs_model:
-            left_out[name] = "nobody has measured how long it takes"
-        else:
-            seconds = each.get(name, 0.0) * responses + _LOADING * (metric.runs_model or metric.keeps_vectors)
-            timed.append((seconds, name, entry, metric))
+        able[name] = metric_named(name, entries)
+        if why := able[name].unavailable():
+            lacking[name] = why
+            del able[name]
+        elif name not in known and able[name].runs_model:
+            slow[name] = "not measured"
+            del able[name]
+    uses_model = {name: metric.runs_model or metric.keeps_vectors for name, metric in able.items()}
+    seconds = {name: known.get(name, 0.0) * responses + _LOADING * uses_model[name] for name in able}
     names, total = [], 0.0
-    for seconds, name, entry, metric in sorted(timed, key=lambda one: one[0]):
-        total += seconds
+    for name in sorted(able, key=lambda name: seconds[name]):
+        total += seconds[name]
         if total > _MOST_SECONDS:
-            left_out[name] = f"about {max(1, seconds / 60):,.0f} min"
+            slow[name] = f"about {max(1, seconds[name] / 60):,.0f} min"
             continue
-        main = [entry["main"]] if isinstance(entry["main"], str) else entry["main"]
-        names += [name if output == metric.outputs[0] else f"{name}:{output}" for output in main]
-    return names, left_out
+        main = entries[name]["main"]
+        outputs = [main] if isinstance(main, str) else main
+        names += [name if output == able[name].outputs[0] else f"{name}:{output}" for output in outputs]
+    return names, lacking, slow
 
 
 def _score(
@@ -444,12 +445,12 @@ def _score(
     return *score_many(suited, [(data.responses, data.batch)]), unsuited
 
 
-def name_not_run(not_run: Mapping[str, str], chosen: Collection[str] = (), *, quiet: bool = False) -> None:
-    """Log which metrics were not run (unless ``quiet``); an error if those are all that were chosen."""
+def name_not_run(not_run: Mapping[str, str], chosen: Collection[str] = ()) -> None:
+    """Log which metrics were not run; an error if those are all that were chosen."""
     if not_run and len(not_run) == len(chosen):
         problem = "; ".join(f"{name}: {why}" for name, why in not_run.items())
         raise MissingResourceError(f"no metric could be run: {problem}")
-    for name, why in () if quiet else not_run.items():
+    for name, why in not_run.items():
         log.warning("%s: not run: %s", name, why)
 
 
@@ -513,9 +514,16 @@ def _rated(data: Source | None, ratings: Any, contexts: str | Path | None, score
 
 
 def _source(data: Data, source: str | None) -> str:
-    if source:
-        return source
-    return data.sources[0] if len(data.sources) == 1 else "human"
+    """Return whose ratings count: those that are asked for, people's, or those of the only source that is no judge."""
+    known = data.sources
+    if source and source not in known:
+        raise UnknownNameError("source of ratings", source, known, where="--source")
+    if source or "human" in known:
+        return source or "human"
+    people = [name for name in known if not JUDGES.search(plain(name))] if len(known) > 1 else known
+    if len(people) != 1:
+        raise ConfigError(f"ratings by {', '.join(known)}", where="--source", expected="whose count")
+    return people[0]
 
 
 def _scores(scores: pd.DataFrame | Paths) -> pd.DataFrame:
@@ -529,7 +537,7 @@ def _completed(frame: pd.DataFrame, name: str, defaults: Mapping[str, Any]) -> p
     """Return a frame of a few columns as one of our tables."""
     level = "dialogue" if "dialogue_id" in frame and "context_id" not in frame else "turn"
     frame = frame.rename(columns={"dialogue_id" if level == "dialogue" else "context_id": "item_id"})
-    missing = {column: value for column, value in (defaults | {"level": level}).items() if column not in frame}
+    missing = {column: value for column, value in {**defaults, "level": level}.items() if column not in frame}
     frame = frame.assign(**missing).reindex(columns=schema.table(name).columns)
     names = [column for column in ("dataset", "item_id", "system_id", "annotator_id") if column in frame]
     frame[names] = frame[names].map(plain_name)

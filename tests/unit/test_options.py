@@ -206,7 +206,7 @@ def run(capsys, arguments):
 
 def test_compare_takes_a_column_of_the_file_and_says_it(mine, capsys):
     text = run(capsys, [*mine, "--subset", "topic=tea"])
-    assert "on mine.csv, topic=tea. 50 resamples" in text and "36 of 72 rated responses" in text
+    assert "Only topic=tea. 50 resamples" in text and "36 of 72 rated responses" in text
     everything = run(capsys, [*mine, "--subset", "topic=tea", "--subset", "topic=sea", "--format", "csv"])
     assert pd.read_csv(io.StringIO(everything)).equals(
         pd.read_csv(io.StringIO(run(capsys, [*mine, "--format", "csv"])))

@@ -139,7 +139,15 @@ def test_planned_contrasts_are_signed_and_corrected_over_themselves(found):
 
 
 def test_the_command_writes_the_three_tables_of_a_folder(found, folder, tmp_path):
-    command = ["correlate", folder, "--scores", folder.parent / "scores.parquet", "--outputs", "good:score", "fair:score"]
+    command = [
+        "correlate",
+        folder,
+        "--scores",
+        folder.parent / "scores.parquet",
+        "--outputs",
+        "good:score",
+        "fair:score",
+    ]
     command += ["--compared", "shown:score", "--resamples", "200"]
     for name in ("output", "pairs", "ceilings"):
         command += [f"--{name}", tmp_path / f"{name}.parquet"]

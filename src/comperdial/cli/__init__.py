@@ -16,7 +16,6 @@ from types import FrameType
 
 import typer
 
-from comperdial.cli import legacy
 from comperdial.cli.doctor import how_to_install
 from comperdial.cli.options import app
 from comperdial.core.errors import ComperdialError, shown
@@ -25,7 +24,8 @@ from comperdial.core.terminal import HarmlessFormatter
 
 # Their commands are added in the order of the help.
 for _module in (
-    "doctor", "preferences", "correlate", "judge", "data", "models", "perturb", "studies", "challenge", "continuity",
+    "doctor", "compare", "score", "validate", "preferences", "correlate", "judge", "data", "models", "perturb", "studies",
+    "challenge", "continuity",
 ):  # fmt: skip
     import_module(f"comperdial.cli.{_module}")
 
@@ -77,12 +77,9 @@ def _run(arguments: list[str]) -> int:
         if re.fullmatch("(--[a-z-]+=)?", argument):
             print(f"comperdial: error: {argument.strip('=') or 'an argument'}: is empty", file=sys.stderr)
             return 2
-    program = typer.main.get_command(app)
-    if arguments and arguments[0] not in (*program.commands, "--help", "-h", "--version"):
-        options = legacy.make_parser().parse_args(arguments)
-        return options.run(options) or 0
     try:
         # Not `main`, which ends the interpreter.
+        program = typer.main.get_command(app)
         with program.make_context("comperdial", arguments) as context:
             return program.invoke(context) or 0
     except typer.Exit as end:

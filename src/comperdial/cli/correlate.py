@@ -26,7 +26,6 @@ from comperdial.cli.options import (
     Subset,
     command,
     one_of,
-    output_file,
     written,
 )  # fmt: skip
 from comperdial.core.errors import ConfigError
@@ -123,8 +122,7 @@ def _read(
     """Return the tables of a folder or of files, and what params.yaml has on the folder."""
     from comperdial import schema
     from comperdial.config.studies import params_file
-    from comperdial.evaluation.aggregate import read_scores
-    from comperdial.evaluation.rated_data import read_rated
+    from comperdial.evaluation import aggregate
     from comperdial.evaluation.samples import Tables
     from comperdial.selection import Selection, describe
 
@@ -133,12 +131,15 @@ def _read(
         if scores:
             problem, expected = "--scores beside files of scores", "a folder of tables, or files of scores alone"
             raise ConfigError(problem, where=str(first), expected=expected)
-        table = read_scores(files)
+        if not ratings:
+            raise ConfigError("no ratings", where=str(first), expected="--ratings FILE")
+        table = aggregate.read_scores(files)
         names = table["dataset"].unique()
         dataset = names[0] if len(names) == 1 else None
-        tables, _ = read_rated(None, ratings=ratings or [], contexts=contexts, dataset=dataset)
+        rated = aggregate.read_ratings_of(ratings, dataset=dataset)
+        places = aggregate.read_contexts(contexts, dataset=dataset) if contexts else None
         kinds = schema.read(systems, "systems") if systems else None
-        return replace(tables, scores=table, systems=kinds, source=source or "human"), {}
+        return Tables(table, rated, places, kinds, source or "human"), {}
     others = {"a further input": more, "--ratings": ratings, "--contexts": contexts, "--systems": systems}
     if given := [name for name, value in others.items() if value]:
         expected = "the folder alone, with its own tables, and --scores FILE …"
@@ -189,19 +190,6 @@ def robustness(
     made = evaluation.curves(samples, detail=detail, subsampling=subsampling, judgements=single)
     schema.write(curves, made, "curves")
     schema.write(power, evaluation.power(samples, detail=detail, subsampling=subsampling), "power")
-
-
-@command()
-def merge(
-    parts: Annotated[list[Path], Argument(help="All of them, .parquet files in any order.")],
-    output: Annotated[Path, written("A .parquet file.", output_file)],
-) -> None:
-    """Append the tables of `score --part`."""
-    from comperdial import schema
-
-    if output.suffix != ".parquet":
-        raise ConfigError(f"{output}: unknown kind of file", where="--output", expected=".parquet")
-    schema.merge(parts, output)
 
 
 @command()

@@ -79,7 +79,7 @@ def score_sample(
     import numpy as np
 
     from comperdial import schema
-    from comperdial.cli.score import name_not_run
+    from comperdial.api import name_not_run
     from comperdial.evaluation import ratios as counting
     from comperdial.metrics import scoring
     from comperdial.metrics.named import metric_named, read_entries

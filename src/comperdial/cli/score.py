@@ -2,137 +2,146 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import pandas as pd
+from typer import Argument, BadParameter, Option
 
-from comperdial import schema
-from comperdial.config.studies import params_file
-from comperdial.core.errors import ConfigError, MissingResourceError
-from comperdial.metrics import Batch, Metric, create, kinds, score_files, scoring
-from comperdial.metrics.local import Local, score_from
-from comperdial.metrics.named import metric_named, option, read_entries, suited_to
-from comperdial.models.encoder import STORE_VARIABLE
+from comperdial.cli.options import Embeddings, OutputTable, Params, command, json_object, output_file, part_of
+from comperdial.core.errors import ConfigError
 
-# A folder of tables, or what a file holds.
-Responses = Path | list[tuple[pd.DataFrame, Batch]]
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from comperdial.metrics import Metric
 
 
-def metrics(options: argparse.Namespace) -> None:
-    """List the kinds of metrics and the names of params.yaml."""
-    entries = read_entries(options.params)
+@command()
+def metrics(params: Params = None) -> None:
+    """List the metrics, and whether they can run here."""
+    from comperdial.config.studies import params_file
+    from comperdial.metrics import create, kinds
+    from comperdial.metrics.named import metric_named, read_entries
+
+    def show(metric: Metric, text: str) -> None:
+        print(text)
+        if reason := metric.unavailable():
+            print(f"    cannot run here: {reason}")
+
+    entries = read_entries(params)
     for kind in kinds():
         metric = create(kind)
-        _show(metric, f"{kind}: {', '.join(metric.outputs)}\n    {metric.signature()}")
+        show(metric, f"{kind}: {', '.join(metric.outputs)}\n    {metric.signature()}")
     if entries:
-        print(f"\nnames of {params_file(options.params)}:")
+        print(f"\nnames of {params_file(params)}:")
     for name in entries:
         metric = metric_named(name, entries)
-        _show(metric, f"{name}: {metric.signature()}")
+        show(metric, f"{name}: {metric.signature()}")
 
 
-def _show(metric: Metric, text: str) -> None:
-    print(text)
-    if reason := metric.unavailable():
-        print(f"    cannot run here: {reason}")
+@command()
+def score(
+    input: Annotated[Path, Argument(help="A file with `response`, `references`, …; or a folder of tables.")],
+    metric: Annotated[
+        str | None,
+        Option(
+            metavar="NAME", help="A kind of metric or a name of params.yaml: `comperdial metrics`.", show_default=False
+        ),
+    ] = None,
+    metrics: Annotated[
+        list[str] | None, Option(metavar="NAME", help="Several; options follow, as in bleu,text=raw.")
+    ] = None,
+    params: Params = None,
+    option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="An option of --metric, or several.")] = None,
+    options: Annotated[
+        dict | None,
+        Option(parser=json_object, metavar="JSON", help="All options of --metric, which names a kind then."),
+    ] = None,
+    name: Annotated[
+        str | None, Option(help="What to call --metric in the table; default: NAME.", show_default=False)
+    ] = None,
+    part: Annotated[
+        tuple | None,
+        Option(parser=part_of, metavar="I-of-N", help="Only this part, such as 3-of-16 (docs/metrics.md)."),
+    ] = None,
+    parts: Annotated[
+        list[str] | None, Option(metavar="NAME=FILE", help="Scores of metrics that --metric is made of.")
+    ] = None,
+    embeddings: Embeddings = None,
+    output: OutputTable = None,
+) -> None:
+    """Score a file of responses or a folder of tables."""
+    from comperdial import api, schema
+    from comperdial.metrics import score_files, scoring
+    from comperdial.metrics.local import Local, score_from
+    from comperdial.metrics.named import suited_to
+    from comperdial.models.encoder import STORE_VARIABLE
 
-
-def score(options: argparse.Namespace) -> None:
-    """Score a file or a folder of tables with one or several metrics."""
-    folder, output = options.input if options.input.is_dir() else None, options.output
-    if options.part and not folder:
-        raise ConfigError(f"{options.input} is no folder", where="--part", expected="a folder of tables")
-    keep_embeddings(options.embeddings)
-    if options.metrics:
-        return _write(_score_several(options), output)
-    metric, name = _metric(options), options.name or options.metric
-    if not folder:
-        return _write(score_files.score_file(metric, name, options.input), output)
-    suited, unsuited = suited_to({name: metric}, (batch for _, batch in scoring.batches(folder)))
+    if bool(metric) == bool(metrics):
+        raise BadParameter("expected one of --metric and --metrics")
+    if part and not input.is_dir():
+        raise ConfigError(f"{input} is no folder", where="--part", expected="a folder of tables")
+    if embeddings:
+        os.environ[STORE_VARIABLE] = str(embeddings)
+    if metrics:
+        for_one = {"option": option, "options": options, "name": name, "part": part, "parts": parts}
+        if wrong := next((text for text, value in for_one.items() if value), None):
+            expected = "--metric, or options as in bleu,text=raw"
+            raise ConfigError(f"--{wrong} is for one metric", where="--metrics", expected=expected)
+        return _write(api.score(input, metrics, params=params), output)
+    made, called = _metric(str(metric), params, option or [], options), name or str(metric)
+    if not input.is_dir():
+        return _write(score_files.score_file(made, called, input), output)
+    suited, unsuited = suited_to({called: made}, (batch for _, batch in scoring.batches(input)))
     if unsuited:
-        name_not_run(unsuited)
+        api.name_not_run(unsuited)
         return _write(schema.empty("scores"), output)
-    metric, part = suited[name], options.part or schema.WHOLE
-    if options.parts:
-        if not isinstance(metric, Local):
-            raise ConfigError(f"{name} is made of no other metrics", where="--parts", expected="--metric local")
-        files = {one: Path(path) for one, _, path in (text.partition("=") for text in options.parts)}
-        return score_from(metric, name, folder, files, output)
+    made = suited[called]
+    if parts:
+        if not isinstance(made, Local):
+            raise ConfigError(f"{called} is made of no other metrics", where="--parts", expected="--metric local")
+        if not output:
+            raise ConfigError("no file to write", where="--output", expected="one, with --parts")
+        files = {one: Path(path) for one, _, path in (text.partition("=") for text in parts)}
+        return score_from(made, called, input, files, output)
     if output and output.suffix == ".parquet":
-        return scoring.write_scores(metric, name, folder, output, part)
-    return _write(scoring.score_tables(metric, name, folder, part), output)
+        return scoring.write_scores(made, called, input, output, part or schema.WHOLE)
+    return _write(scoring.score_tables(made, called, input, part or schema.WHOLE), output)
 
 
-def _metric(options: argparse.Namespace) -> Metric:
+def _metric(text: str, params: Path | None, option: list[str], options: dict | None) -> Metric:
     """Return the metric that ``--metric`` names, with its options."""
+    from comperdial.metrics import create
+    from comperdial.metrics.named import metric_named, read_entries
+    from comperdial.metrics.named import option as pair
+
     try:
-        more = dict(map(option, options.option))
+        more = dict(map(pair, option))
     except ConfigError as error:
         raise ConfigError(error.problem, where="--option", expected=error.expected) from None
-    if options.options is not None:
-        return create(options.metric, **options.options | more)
-    return metric_named(options.metric, read_entries(options.params), more)
-
-
-def _score_several(options: argparse.Namespace) -> pd.DataFrame:
-    """Score with each of ``--metrics`` that can run here."""
-    for name in ("option", "options", "name", "part", "parts"):
-        if getattr(options, name):
-            expected = "--metric, or options as in bleu,text=raw"
-            raise ConfigError(f"--{name} is for one metric", where="--metrics", expected=expected)
-    entries = read_entries(options.params)
-    chosen = {name: metric_named(name, entries) for name in options.metrics}
-    responses: Responses = options.input
-    if not options.input.is_dir():
-        records = score_files.read_records(options.input)
-        responses = [(records.responses, records.batch())]
-    scores, not_run, unsuited = score_with(chosen, responses)
-    name_not_run(not_run, chosen.keys() - unsuited, options.input)
-    name_not_run(unsuited)
-    return scores
-
-
-def score_with(
-    chosen: Mapping[str, Metric], responses: Responses
-) -> tuple[pd.DataFrame, dict[str, str], dict[str, str]]:
-    """Score with the metrics that suit the responses and can run here.
-
-    Returns table ``scores``; why metrics that suit them were not run; and why others do not suit them.
-    """
-    first, again = (scoring.batches(responses) if isinstance(responses, Path) else responses for _ in range(2))
-    suited, unsuited = suited_to(chosen, (batch for _, batch in first))
-    return *scoring.score_many(suited, again), unsuited
-
-
-def name_not_run(not_run: Mapping[str, str], chosen: Collection[str] = (), where: Path | None = None) -> None:
-    """Name on standard error the metrics that were not run; an error if those are all that were chosen."""
-    if not_run and len(not_run) == len(chosen):
-        problem = "; ".join(f"{name}: {why}" for name, why in not_run.items())
-        raise MissingResourceError(f"no metric could be run: {problem}", where=str(where))
-    for name, why in not_run.items():
-        print(f"{name}: not run: {why}", file=sys.stderr)
-
-
-def keep_embeddings(folder: Path | None) -> None:
-    """Have vectors kept in a folder, if one is given."""
-    if folder:
-        os.environ[STORE_VARIABLE] = str(folder)
+    return metric_named(text, read_entries(params), more) if options is None else create(text, **options | more)
 
 
 def _write(scores: pd.DataFrame, output: Path | None) -> None:
     """Write scores to a file, or as CSV to standard output."""
+    from comperdial import schema
+
     if output:
         schema.write(output, scores, "scores")
     else:
         scores.to_csv(sys.stdout, index=False, lineterminator="\n")
 
 
-def merge(options: argparse.Namespace) -> None:
-    """Append the tables of all parts."""
-    if options.output.suffix != ".parquet":
-        raise ConfigError(f"{options.output}: unknown kind of file", where="--output", expected=".parquet")
-    schema.merge(options.parts, options.output)
+@command()
+def merge(
+    parts: Annotated[list[Path], Argument(metavar="PART...", help="All of them, .parquet files in any order.")],
+    output: Annotated[Path, Option(parser=output_file, metavar="FILE", help="A .parquet file.")],
+) -> None:
+    """Append the tables of `score --part`."""
+    from comperdial import schema
+
+    if output.suffix != ".parquet":
+        raise ConfigError(f"{output}: unknown kind of file", where="--output", expected=".parquet")
+    schema.merge(parts, output)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from comperdial.cli import common
+from typer import Argument, Option
+
+from comperdial.cli.options import Columns, Labels, LowerIsBetter, Scale, Sheet, StripMarkup, command, given
 from comperdial.core.scripts import Writing
 
 if TYPE_CHECKING:
@@ -25,35 +26,38 @@ _ORIGINS = {
 _SHOWN = 10
 
 
-def add_commands(commands: common.Commands) -> None:
-    """Add this module's command."""
-    about = "check tables, or say what is understood of a file of ratings"
-    command = common.add_command(commands, "validate", _validate, about)
-    add = command.add_argument
-    add("files", type=Path, nargs="+", help="tables by their names, or files of rated responses")
-    add("--table", help="the table's name; default: the file's name without its suffix")
-    common.add_rated_file(command)
-    what = "with the metrics that may lack something (default: params.yaml)"
-    add("--params", type=Path, default=Path("params.yaml"), help=what)
-
-
-def _validate(options: Namespace) -> None:
+@command()
+def validate(
+    files: Annotated[list[Path], Argument(help="Tables by their names, or files of rated responses.")],
+    table: Annotated[str | None, Option(help="The table's name; default: the file's name without its suffix.")] = None,
+    columns: Columns = None,
+    scale: Scale = None,
+    labels: Labels = None,
+    lower_is_better: LowerIsBetter = None,
+    sheet: Sheet = None,
+    strip_markup: StripMarkup = False,
+    params: Annotated[Path, Option(metavar="FILE", help="The metrics that may lack something.")] = Path("params.yaml"),
+) -> None:
+    """Check tables, or say what is understood of a file of ratings."""
     from comperdial import schema
     from comperdial.data.readers.table import read_content
     from comperdial.metrics import kinds
     from comperdial.metrics.named import metric_named, read_entries
 
-    for path in options.files:
-        name = options.table or path.stem
-        if options.table or name in schema.TABLES:
+    how = given(
+        columns=columns, scale=scale, labels=labels, lower_is_better=lower_is_better, sheet=sheet, strip_markup=strip_markup
+    )  # fmt: skip
+    for path in files:
+        name = table or path.stem
+        if table or name in schema.TABLES:
             frame = schema.validate(schema.read(path, name), name, where=str(path))
             print(f"{path}: {len(frame)} records of table {name!r}, all valid")
             continue
-        file = _File(read_content(name, path, common.rated_file_options(options)))
+        file = _File(read_content(name, path, how))
         print(f"{path}: a file of rated responses")
         for about, text in file.understood():
             print(fill(text, 100, initial_indent=f"  {about:<12}", subsequent_indent=" " * 14, break_on_hyphens=False))
-        entries = read_entries(options.params) if options.params.is_file() else {}
+        entries = read_entries(params) if params.is_file() else {}
         if missing := list(file.missing({name: metric_named(name, entries) for name in entries or kinds()})):
             print("What there will not be:")
         for line in missing:

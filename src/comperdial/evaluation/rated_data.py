@@ -154,7 +154,7 @@ def _columns(layout: Layout, units: pd.DataFrame, path: Path) -> tuple[pd.DataFr
 
 
 def column_scores(
-    attributes: pd.DataFrame, names: Sequence[str], where: str, dimension: pd.Series | None = None
+    attributes: pd.DataFrame | None, names: Sequence[str], where: str, dimension: pd.Series | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the scores, such as a judge's, that some columns of a file hold, and notes.
 
@@ -163,6 +163,8 @@ def column_scores(
     """
     parts, lines = [], []
     for name in names:
+        if attributes is None:
+            break
         value = aggregate.numbers(attributes[name], where, name)
         rows = attributes[UNIT].assign(value=value, metric=name, output="score")
         if dimension is not None and (rows.dropna().groupby(UNIT)["value"].nunique() > 1).any():
@@ -213,3 +215,14 @@ def of_judge(sample: Sample, judge: str) -> Output | None:
             if (judge, output + ending) in sample.names:
                 return judge, output + ending
     return None
+
+
+def read_rated(
+    _: None, *, ratings: Sequence[str | Path], contexts: str | Path | None, dataset: str | None
+) -> tuple[Tables, list[Any]]:
+    """Return tables of ratings in files of their own, without scores: what ``comperdial correlate`` reads."""
+    rated = aggregate.read_ratings_of(ratings, dataset=dataset) if ratings else schema.empty("ratings")
+    if rated.empty:
+        raise ConfigError("no ratings", expected="a column `rating` beside the responses, or --ratings")
+    known = aggregate.read_contexts(contexts, dataset=dataset) if contexts else None
+    return Tables(schema.empty("scores"), rated, known), []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import stats
 
 from comperdial.core.names import Output
-from comperdial.evaluation import ceilings
+from comperdial.evaluation.ceilings import ceilings
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES
 from comperdial.evaluation.samples import Sample
 from comperdial.report.correlations import (
@@ -24,18 +24,19 @@ from comperdial.report.correlations import (
     halved,
     is_few,
     is_halved,
-    left_out_notes,
     level_pairs,
     level_title,
     lowest,
     over_tests,
 )
+from comperdial.report.headline import headline, not_run
 from comperdial.report.ranking import Correction, against, corrected, with_ranks
 from comperdial.report.render import (
     NOTES,
     SIMULATED,
     Section,
     Table,
+    as_number,
     count,
     interval,
     markdown,
@@ -57,10 +58,10 @@ _COLUMNS = [
     "loso_halved", "p", "p_adjusted", "correction", "tests", "rank", "n", "coverage", "signature",
 ]  # fmt: skip
 # How a corrected p is called; Holm's is the default.
+_LEFT_OUT = "Without one system: the correlation nearest to 0 (or beyond it) when one system is left out, and which system it is"
 _CORRECTED = {"holm": "Holm", "fdr": "FDR"}
 # What a screen holds: systems, metrics whose means stand beside them, and all pairs of how many metrics.
 _MOST_SYSTEMS, _MOST_MEANS, _MOST_PAIRED = 20, 4, 4
-_MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,10 @@ def comparison(
     source: str = "human",
     correction: Correction = "holm",
     contrasted: Output | None = None,
-    not_run: Mapping[str, str] | None = None,
+    reasons: Mapping[str, str] | None = None,
+    slow: Mapping[str, str] | None = None,
     named: bool = True,
+    scales: Mapping[tuple[str, str], tuple[float, float]] | None = None,
     caption: str = "",
     notes: Sequence[str] = (),
 ) -> Comparison:
@@ -140,8 +143,10 @@ def comparison(
         What to call each (metric, output); and the coefficients, the first of which decides the order.
     source, correction, contrasted
         Who rated; how p-values are corrected; and the output that the others are compared with, if there is one.
-    not_run, named
-        Why metrics were not run; and whether a person named them.
+    reasons, slow, named
+        Why metrics were not run; how long others would take; and whether a person named them.
+    scales
+        By data set and dimension, the lowest and the highest rating possible, where intervals of mean ratings end.
     caption, notes
         Resamples and seed; and how the data were read.
     """
@@ -150,14 +155,16 @@ def comparison(
     levels = level_pairs(values)
 
     def ordered(frame: pd.DataFrame, by: str) -> pd.DataFrame:
-        orders = {
+        orders: dict[str, Any] = {
             "target": frame["target"] != first,
             "level": [levels.index(pair) for pair in zip(frame["level"], frame["against"], strict=True)],
             "coefficient": frame["coefficient"].map(list(coefficients).index),
+            # What differs by rounding only is in the order of names.
+            "value": -frame[by].round(12),
         }
-        keys = ["dataset", "_target", "target", "_level", "_coefficient", by]
+        keys = ["dataset", "_target", "target", "_level", "_coefficient", "_value", "metric"]
         frame = frame.assign(**{f"_{name}": order for name, order in orders.items()})
-        frame = frame.sort_values(keys, ascending=[True] * 5 + [False], kind="stable", ignore_index=True)
+        frame = frame.sort_values(keys, kind="stable", ignore_index=True)
         return frame.drop(columns=[f"_{name}" for name in orders])
 
     metrics = with_ranks(values, tests.iloc[:0] if contrasted else tests, correction)
@@ -170,10 +177,10 @@ def comparison(
     }
     pairs = ordered(pairs.assign(**sides, correction=correction), "difference")
     pairs["tests"] = pairs.groupby([*_SAMPLE, "coefficient"])["p"].transform("count")
-    systems = _systems(samples, names)
+    systems = _systems(samples, names, scales or {})
     systems = systems.sort_values(["dataset", "rating"], ascending=[True, False], kind="stable", ignore_index=True)
     against_label = labels[contrasted] if contrasted else None
-    sentence_ = headline(metrics, pairs, names, source=source, correction=correction, against=against_label)
+    answer = _answer(metrics, pairs, names, str(coefficients[0]), source, correction)
     # Of systems given, what is claimed is of these.
     over = {*metrics["over"].dropna(), *(pairs["over"].dropna() if len(pairs) else ())}
     reading = [NOTES["given"]] if OVER[1] in over else []
@@ -181,23 +188,30 @@ def comparison(
         reading.append(f"The interval of a difference leaves out 0 just where its p is below {ALPHA}")
         reading.append(_corrected(correction, pairs, against_label))
     reading += ["A pair is compared over what both metrics have scored"] if (metrics["coverage"] < 1).any() else []
+    constant = metrics.loc[metrics["value"].isna() & (metrics["coverage"] > 0), "label"].unique()
+    reading += (
+        [f"No correlation, since all scores or all ratings are the same: {', '.join(constant)}"]
+        if len(constant)
+        else []
+    )
     inverse = metrics[(metrics["high"] < 0) & (metrics["coefficient"] == coefficients[0])]["label"].unique()
     reading += (
         [f"Correlates negatively, so that its low scores are the good ones: {', '.join(inverse)}"]
         if len(inverse)
         else []
     )
+    left_out = [_LEFT_OUT] if metrics["loso_system"].notna().any() else []
     signatures = dict(zip(metrics["metric"], metrics["signature"], strict=True))
     of_metrics = [
         f"{label}: {name.split(':')[-1]}, {signatures[name]}" for name, label in names.items() if name in signatures
     ]
-    every = [*_folded(not_run or {}, named), *notes, *reading, *left_out_notes(metrics), *of_metrics]
+    every = [*_missing(reasons or {}, slow or {}, named=named), *notes, *reading, *left_out, *of_metrics]
     whose = "mean human rating" if source == "human" else f"mean rating ({source})"
     caption = " ".join([f"Correlations with the {whose}.", caption, *([SIMULATED] if source == "simulated" else [])])
     caption += f" {LEGEND}" if metrics["loso_halved"].fillna(False).any() else ""
     tidy = [metrics, pairs.assign(value=pairs["difference"])]
     document = Table(
-        title=sentence_,
+        title=answer,
         caption=caption,
         sections=_sections(metrics, pairs, systems, ceilings(samples), names, correction, against_label),
         frame=pd.concat([one.reindex(columns=_COLUMNS[:-1]) for one in tidy if len(one)], ignore_index=True).drop(
@@ -207,99 +221,7 @@ def comparison(
     )
     shown = [name for name in pairs if name not in {"metric_a", "metric_b", "output_a", "output_b", "grouping"}]
     table = metrics.reindex(columns=[name for name in _COLUMNS if name not in {"minus", "p_adjusted", "correction"}])
-    return Comparison(sentence_, table, systems, pairs[shown], tuple(every), document)
-
-
-# The headline
-
-
-def headline(
-    metrics: pd.DataFrame,
-    pairs: pd.DataFrame,
-    names: Mapping[str, str],
-    *,
-    source: str = "human",
-    correction: str = "holm",
-    against: str | None = None,
-) -> str:
-    """Say which metric agrees best, by the first block of rows, and what the tests allow to claim of it."""
-    key = metrics.iloc[0][[*_SAMPLE, "coefficient"]]
-    rows, tests = (frame[(frame[key.index] == key).all(axis=1)] for frame in (metrics, pairs))
-    rows = rows[rows["value"].notna()]
-    people = {"human": "people", "simulated": "simulated raters"}.get(source, source)
-    who = people if metrics["target"].nunique() == 1 else f"{people} on {key['target']}"
-    if rows.empty:
-        return f"No metric has a correlation with {who}: all ratings, or all of its scores, are the same."
-    best = rows.iloc[0]
-    noun = {"turn": "response", "dialogue": "dialogue", "system": "system"}[str(key["level"])]
-    what = f"{MEASURES[key['coefficient']]} {number(best['value'], digits=2)}{interval(best['low'], best['high'])}"
-    what += f", {count(best['n'], noun)}{' of these systems' if best['over'] == OVER[1] else ''}"
-    label, others = str(best["label"]), list(rows["label"].iloc[1:])
-    if not best["value"] > 0:
-        return f"No metric agrees with {who}: the highest correlation is that of {label} ({what})."
-    tied = [str(one["label"]) for one in rows.iloc[1:].to_dict("records") if best["value"] - one["value"] < 1e-9]
-    subject, verb = _listed([label, *tied]), "agree" if tied else "agrees"
-    if best["low"] <= 0:
-        claim = f"No agreement with {who} is sure: it is highest for {subject} ({what}), and the interval includes 0"
-    elif pd.isna(best["low"]):
-        why = f": fewer than {FEWEST_DIALOGUES} dialogues or contexts" if tests["p"].isna().all() and len(tests) else ""
-        claim = f"{subject} {verb} {'best ' if others else ''}with {who} in this sample ({what}); no metric has an interval{why}"
-    else:
-        claim = f"{subject} {verb} {'best ' if others else ''}with {who} ({what})"
-    return f"{claim}{_compared(best, rows, tests, names, correction, against)}."
-
-
-def _compared(
-    best: pd.Series,
-    rows: pd.DataFrame,
-    tests: pd.DataFrame,
-    names: Mapping[str, str],
-    correction: str,
-    against: str | None,
-) -> str:
-    """Say from which others the best metric differs significantly, or those that are compared with one."""
-    if len(rows) < 2:
-        return ""
-    over = int(tests["p"].notna().sum())
-    if not over:
-        return "; no difference between metrics could be tested"
-    corrected_ = (
-        f"{_CORRECTED[correction]} over {over} tests" if correction in _CORRECTED else f"{over} tests, not corrected"
-    )
-    ending = f", {corrected_}" if over > 1 else ""
-    significant = (tests["p"] < ALPHA) & (tests["p_adjusted"] < ALPHA)
-    if against:
-        better, worse = (int((significant & (tests[side].map(names) != against)).sum()) for side in ("metric", "minus"))
-        return (
-            f"; of {len(tests)} compared with {against}, {better} significantly better and {worse} worse ({corrected_})"
-        )
-    own = (tests["metric"] == best["metric"]) | (tests["minus"] == best["metric"])
-    other = tests["minus"].where(tests["metric"] == best["metric"], tests["metric"]).map(names)
-    apart = [name for name in rows["label"].iloc[1:] if name in {*other[own & significant]}]
-    same = [name for name in rows["label"].iloc[1:] if name not in apart]
-    p = tests["p_adjusted"].where(own)
-
-    def with_p(of: Sequence[str], which: str) -> str:
-        of_them = p[other.isin(of)].dropna()
-        if of_them.empty:
-            return "not tested"
-        value = p_value(of_them.max() if which == "largest" else of_them.min())
-        return f"{f'{which} ' if len(of_them) > 1 else ''}p {value if value.startswith('<') else f'= {value}'}"
-
-    if not same:
-        than = apart[0] if len(apart) == 1 else f"each of the {len(apart)} others"
-        return f"; it is significantly better than {than} ({with_p(apart, 'largest')}{ending})"
-    than = _listed(same, "or") if len(same) <= _MOST_NAMES else f"{len(same)} of the {len(rows) - 1} others"
-    than = f"any of the {len(same)} others" if not apart and len(same) > 1 else than
-    text_ = f"; it is not significantly better than {than} ({with_p(same, 'smallest')}{ending})"
-    if apart:
-        text_ += f", but than {_listed(apart) if len(apart) <= _MOST_NAMES else f'the {len(apart)} others'}"
-        text_ += f" ({with_p(apart, 'largest')})"
-    return text_
-
-
-def _listed(names: Sequence[str], word: str = "and") -> str:
-    return f"{', '.join(names[:-1])} {word} {names[-1]}" if len(names) > 1 else names[0]
+    return Comparison(answer, table, systems, pairs[shown], tuple(every), document)
 
 
 def sentence(pair: Mapping[Any, Any], a: str, b: str, tests: int, correction: str = "holm") -> str:
@@ -348,7 +270,8 @@ def _sections(
             best, which = result.iloc[0], "pairs"
             if len(names) > _MOST_PAIRED and not against:
                 which = f"pairs with {best['label']} (all: --format csv)"
-                tests = tests[(tests[["metric", "minus"]] == best["metric"]).any(axis=1)]
+                own = (tests[["metric", "minus"]] == best["metric"]).any(axis=1)
+                tests = tests[own & (tests["coefficient"] == best["coefficient"])]
             rows = [
                 [
                     MEASURES[one["coefficient"]],
@@ -384,7 +307,9 @@ def _interval(cell: Record) -> str:
     return interval(cell["low"], cell["high"]).strip() or "–"
 
 
-def _systems(samples: Sequence[Sample], names: Mapping[str, str]) -> pd.DataFrame:
+def _systems(
+    samples: Sequence[Sample], names: Mapping[str, str], scales: Mapping[tuple[str, str], tuple[float, float]]
+) -> pd.DataFrame:
     """Return the mean rating of each system with its interval, at the finest rated level, and its mean scores.
 
     The interval takes dialogues (or contexts) as sampled: those of a system have a common deviation from its mean.
@@ -406,6 +331,7 @@ def _systems(samples: Sequence[Sample], names: Mapping[str, str]) -> pd.DataFram
             if len(apart) >= FEWEST_DIALOGUES:
                 error = np.sqrt(len(apart) / (len(apart) - 1) * (apart**2).sum()) / of.sum()
                 ends[system] = means[0, system] + stats.t.ppf([0.025, 0.975], len(apart) - 1) * error
+        ends = np.clip(ends, *scales.get((dataset, target), (-np.inf, np.inf)))
         columns = {"n": np.bincount(codes), "rating": means[0], "low": ends[:, 0], "high": ends[:, 1]}
         columns |= {names[":".join(name)]: row for name, row in zip(sample.names, means[1:], strict=True)}
         frames.append(pd.DataFrame({"dataset": dataset, "target": target, "system_id": sample.systems, **columns}))
@@ -416,10 +342,10 @@ def _of_systems(systems: pd.DataFrame, labels: Sequence[str]) -> list[Section]:
     """Return the systems, the best first, by each dimension; and the means of some metrics, if there is one dimension."""
     made = []
     for (dataset,), frame in groups(systems, "dataset"):
-        cells = {"mean rating": _mean, "95 % interval": _interval}
+        cells: dict[str, Callable[[Record], str]] = {"mean rating": _mean, "95 % interval": _interval}
         one = frame["target"].nunique() == 1
         shown = [label for label in labels if label in frame][:_MOST_MEANS] if one else []
-        cells |= {f"mean {label}": lambda cell, label=label: number(cell[label]) for label in shown}
+        cells |= {f"mean {label}": as_number(label) for label in shown}
         order = list(dict.fromkeys(frame["system_id"]))
         table = spread(frame, {"system_id": "System"}, "target", cells)
         table = table.loc[order[:_MOST_SYSTEMS], ~table.isin(["–"]).all()]
@@ -436,23 +362,31 @@ def _mean(cell: Record) -> str:
     return number(cell["rating"], digits=2)
 
 
-def _folded(not_run: Mapping[str, str], named: bool) -> list[str]:
-    """Return the line on what was not run: each metric that a person named, or how many for which reason."""
-    if not not_run:
-        return []
-    if named:
-        return [f"Not run: {'; '.join(f'{name}: {why}' for name, why in not_run.items())}"]
-    by: dict[str, list[str]] = {}
-    for name, why in not_run.items():
-        by.setdefault(why, []).append(name)
-    slow = [f"{of[0]} {why}" for why, of in by.items() if why.startswith("about ")]
-    parts = [
-        f"{count(len(of), 'metric')} {why if why.startswith('whose') else f'({why})'}: {', '.join(of)}"
-        for why, of in by.items()
-        if not why.startswith("about ")
-    ]
-    parts += [f"{', '.join(slow)} (over a minute in all; `--metrics NAME` runs one)"] if slow else []
-    return [f"Not run: {'; '.join(parts)}"]
+def _answer(
+    metrics: pd.DataFrame,
+    pairs: pd.DataFrame,
+    names: Mapping[str, str],
+    coefficient: str,
+    source: str,
+    correction: Correction,
+) -> str:
+    """Return the headline: of the first data set and dimension, which it names if there are several."""
+    first = metrics.iloc[0][["dataset", "target"]]
+    rows, tests = (frame[(frame[first.index] == first).all(axis=1)] for frame in (metrics, pairs))
+    rows = rows.assign(metric=rows["metric"].str.rpartition(":")[0], value=rows["value"].round(12))
+    return headline(rows, tests, names, source=source, coefficient=coefficient, correction=correction)
+
+
+def _missing(reasons: Mapping[str, str], slow: Mapping[str, str], *, named: bool) -> list[str]:
+    """Return the line on what was not run: each metric that a person named, or else how many for which reason."""
+    parts = []
+    if reasons:
+        each = f"Not run: {'; '.join(f'{name}: {why}' for name, why in reasons.items())}"
+        parts.append(each if named else f"{not_run(reasons)}; `comperdial doctor` lists what is missing")
+    if slow:
+        of_each = ", ".join(f"{name} ({time})" for name, time in slow.items())
+        parts.append(f"Left out, since all would take over a minute: {of_each}; `--metrics NAME` includes one")
+    return [". ".join(parts)] if parts else []
 
 
 def _corrected(correction: str, pairs: pd.DataFrame, against: str | None) -> str:

@@ -462,7 +462,9 @@ def _ratings(
             problem = f"rating {value:g} of {dimension!r} is outside its scale"
             raise SchemaError(problem, where=record.where, expected=f"{low:g} to {high:g}")
         item = (str(record.level), str(record.item), record.system)
-        key = (*item, record.annotator, dimension)
+        # One who is not named rates once, as does each judge.
+        annotator = record.annotator or ("1" if record.source == "human" else record.source)
+        key = (*item, annotator, dimension)
         if key in before:
             what = "a dialogue" if record.level == "dialogue" else "a response"
             by = f" by annotator {record.annotator!r}" if record.annotator else ""
@@ -474,7 +476,7 @@ def _ratings(
             )
         before[key] = record.number
         value = low + high - value if dimension in lower else value
-        rows.append(base.rating(item, record.annotator or "1", dimension, value, (low, high), source=record.source))
+        rows.append(base.rating(item, annotator, dimension, value, (low, high), source=record.source))
     return rows, {
         name: "option" if name in chosen else "columns" if name in stated or name in by_name else "data"
         for name in values
