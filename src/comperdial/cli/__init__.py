@@ -14,7 +14,7 @@ from types import FrameType
 
 import typer
 
-from comperdial.cli import doctor, judge, legacy, preferences  # noqa: F401 - they add their commands
+from comperdial.cli import doctor, judge, legacy, preferences, validate  # noqa: F401 - they add their commands
 from comperdial.cli.options import app
 from comperdial.core.errors import ComperdialError, shown
 from comperdial.core.files import printable

@@ -14,7 +14,7 @@ from comperdial.core.errors import UnknownNameError, shown
 from comperdial.core.files import printable
 
 _MODULES = (
-    "evaluate", "continuity", "steps", "dimensions", "challenge", "annotate", "validate",
+    "evaluate", "continuity", "steps", "dimensions", "challenge", "annotate",
 )  # fmt: skip
 
 

@@ -55,7 +55,9 @@ _RATERS = (
     "evaluator", "evaluator_id", "voter", "user_id",
 )  # fmt: skip
 _ASKED = ("dimension", "criterion", "aspect")
-_JUDGE = re.compile(r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|alpaca_eval|automatic|[a-z]lm(?:_|$)|(?:^|_)\d+b$")
+_JUDGE = re.compile(
+    r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|alpaca_eval|automatic|[a-z]lm(?:_|$)|(?:^|_)\d+b$"
+)
 _SHARES = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _PERSON = re.compile(r"(?:(?:annotator|rater|worker|evaluator|expert|human|person|coder|voter|judge)_?)?(?:\d+|[a-h])")
 _PEOPLE = frozenset({
