@@ -113,10 +113,6 @@ class NoRatingsError(SchemaError):
     """No column of a file holds ratings by people."""
 
 
-class NoRatingsError(SchemaError):
-    """No column of a file holds ratings by people."""
-
-
 @dataclass
 class Layout:
     """A file's records under our names.
