@@ -185,7 +185,10 @@ def test_a_message_names_the_line(config, tmp_path, setting, value, wrong, messa
     [
         ("results/demon/report.html", "results/demon/report.html: unknown dataset 'demon'.*Did you mean 'demo'"),
         ("data/tables/x/ratings.parquet", "unknown dataset 'x'; expected one of comperdial, conture_dial"),
-        ("results/ieval/report.html", "ieval is not selected.*Run `snakemake --config 'datasets=.ieval.' -- results/ie"),
+        (
+            "results/ieval/report.html",
+            "ieval is not selected.*Run `snakemake --config 'datasets=.ieval.' -- results/ie",
+        ),
         ("demo", "demo: a data set is no target.*Run `snakemake --config 'datasets=.demo.'` for"),
     ],
 )
