@@ -481,3 +481,35 @@ def test_an_export_of_label_studio(tmp_path):
     path = written(tmp_path, "export.json", tasks)
     frame, _ = read_votes(read_file(path), path)
     assert frame[["annotator_id", "choice"]].to_numpy().tolist() == [["7", "second"], ["7", "tie"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "systems", "ratings"),
+    [
+        # Systems and what each answered; the parts of a data set are no systems.
+        (
+            {
+                "A": [{"response": "hello there", "score": 4}, {"response": "what a day", "score": 5}],
+                "B": [{"response": "no idea", "score": 2}],
+            },
+            {"A", "B"},
+            [("1", 4), ("1", 5), ("1", 2)],
+        ),
+        (
+            {"train": [{"model": "A", "response": "hello there", "score": 4}], "test": [{"model": "B", "response": "no idea", "score": 2}]},
+            {"A", "B"},
+            [("1", 4), ("1", 2)],
+        ),
+        # Each number of a list is a rater's.
+        (
+            [{"model": "A", "response": "hello there", "fluency": [4, 5]}, {"model": "B", "response": "no idea", "fluency": [1, None]}],
+            {"A", "B"},
+            [("1", 4), ("2", 5), ("1", 1)],
+        ),
+    ],
+)  # fmt: skip
+def test_objects_of_lists_and_lists_of_numbers(tmp_path, content, systems, ratings):
+    tables = readers.read("table", "mine", {"table": written(tmp_path, "mine.json", content)}, None)
+    assert {*tables["systems"]["system_id"]} == systems
+    found = tables["ratings"].sort_values(["system_id", "item_id", "annotator_id"])
+    assert sorted(zip(found["annotator_id"], found["rating"], strict=True)) == sorted(ratings)

@@ -28,12 +28,12 @@ _IN_USE = {
     "passage_id article_id doc_id id item",
     "dialogue_id": "dialogue_id",
     "system_id": "system_id system system_name model model_name model_id model_type generator bot agent engine "
-    "architecture llm provider_id provider",
+    "architecture llm provider_id provider systeme modele sistema modelo modell",
     "annotator_id": "annotator_id annotator rater_id rater worker_id workerid worker evaluator_id evaluator coder "
-    f"judge_id {SHEET}",
+    f"judge_id evaluateur annotateur evaluador bewerter {SHEET}",
     "response": "response model_response model_answer model_output system_response system_output bot_response "
     "generated_answer generated_response generated_text generated_summary answer output completion generation "
-    "prediction hypothesis summary reply translation candidate",
+    "prediction hypothesis summary reply translation candidate reponse respuesta antwort risposta",
     "references": "references reference gold gold_answer gold_response reference_answer reference_response "
     "reference_summary target_summary human_reference ground_truth ground_truth_solution expected_output expected "
     "target ref",
@@ -317,8 +317,12 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
     if "system_id" not in known and keys and "response" in roles:
         # The names of a map of answers are who gave them.
         roles["system_id"] = keys[-1]
-    if "annotator_id" not in known and lists:
-        roles["annotator_id"] = lists[-1]
+    response = roles.get("response") or given.get("response")
+    if "annotator_id" not in known and lists and isinstance(response, str) and response in frame:
+        # The places in a list are raters if they rated one response, and not if each is a response of its own.
+        again = (frame[lists[-1]].map(str) != "1").to_numpy()
+        if (frame[response].map(str) == frame[response].map(str).shift())[again].mean() > 0.5:
+            roles["annotator_id"] = lists[-1]
     if "response" not in known and "system_id" in roles and (name := roles.get("references")):
         # What differs between systems is no reference.
         context = [frame[roles[ours]].map(str) for ours in ("context_id", "history") if ours in roles]

@@ -28,6 +28,11 @@ _GENERIC = frozenset({"*", "id", "name", "text", "value", "type", "label", "scor
 _ALIKE = 0.6
 
 
+_SPLITS = frozenset({"train", "training", "dev", "development", "valid", "validation", "val", "test", "eval"})
+# A longer list of numbers is a vector, and no ratings.
+_MOST_RATERS = 20
+
+
 @dataclass
 class File:
     """The records of a file.
@@ -275,7 +280,11 @@ def _json(path: Path, text: str) -> File:
     if tool := tool_of(value):
         return _of_log(tool, [value] if by_line else value, path)
     notes = ["one JSON document, not one object a line"] if by_line and len(lines) > 1 else []
-    if isinstance(value, Mapping) and (len(lines) > 1 or path.suffix.lower() == ".json"):
+    if isinstance(value, Mapping) and _is_map_of_lists(value):
+        # Systems, as a rule, and what each answered; or the parts of a data set.
+        key = "split" if {*map(str.lower, value)} <= _SPLITS else "object.*"
+        value = [{key: name, **record} for name, several in value.items() for record in several]
+    elif isinstance(value, Mapping) and (len(lines) > 1 or path.suffix.lower() == ".json"):
         place, value = _records_in(value)
         notes += [f"the records are the list {place!r}"] if place else []
     records = [value] if isinstance(value, Mapping) else value
@@ -336,6 +345,24 @@ def _is_map(node: Mapping[str, Any]) -> bool:
     return len(set.intersection(*keys)) >= _ALIKE * len(set.union(*keys))
 
 
+def _is_map_of_lists(node: Mapping[str, Any]) -> bool:
+    """Return whether an object maps two names or more to lists of records, all of one shape."""
+    lists = [*node.values()]
+    if len(lists) < 2 or not all(isinstance(one, list) and _is_nested(one) for one in lists):
+        return False
+    keys = [set(record) for several in lists for record in several]
+    return len(set.intersection(*keys)) >= _ALIKE * len(set.union(*keys))
+
+
+def _is_ratings(cell: Any) -> bool:  # noqa: ANN401
+    """Return whether a cell is a list of a few numbers, such as the ratings by each of several raters."""
+    return (
+        isinstance(cell, list)
+        and 2 <= len(cell) <= _MOST_RATERS
+        and all(one is None or (isinstance(one, (int, float)) and not isinstance(one, bool)) for one in cell)
+    )
+
+
 def _is_utterances(cell: list[dict[str, Any]]) -> bool:
     """Return whether a list of objects is a conversation: one cell, not as many records."""
     return all(
@@ -379,7 +406,13 @@ def _rows(node: Mapping[str, Any], place: str, left: Counter[str]) -> Iterator[d
         else:
             own[key] = cell
     if not inner:
-        yield own
+        ratings = {key: cell for key, cell in own.items() if _is_ratings(cell)}
+        if not ratings or len({*map(len, ratings.values())}) > 1:
+            yield own
+            return
+        rest = {key: cell for key, cell in own.items() if key not in ratings}
+        for place_in_list, cells in enumerate(zip(*ratings.values(), strict=True), start=1):
+            yield {**rest, f"{next(iter(ratings))}[]": place_in_list, **dict(zip(ratings, cells, strict=True))}
         return
     inner.sort(key=lambda one: -one[0])
     for _, key, _ in inner[1:]:
