@@ -483,31 +483,28 @@ def test_an_export_of_label_studio(tmp_path):
     assert frame[["annotator_id", "choice"]].to_numpy().tolist() == [["7", "second"], ["7", "tie"]]
 
 
+def answer(name, score, **more):
+    return {**more, "response": f"the text {name}", "score": score}
+
+
 @pytest.mark.parametrize(
     ("content", "systems", "ratings"),
     [
         # Systems and what each answered; the parts of a data set are no systems.
+        ({"A": [answer("A1", 4), answer("A2", 5)], "B": [answer("B1", 2)]}, {"A", "B"}, [("1", 4), ("1", 5), ("1", 2)]),
         (
-            {
-                "A": [{"response": "hello there", "score": 4}, {"response": "what a day", "score": 5}],
-                "B": [{"response": "no idea", "score": 2}],
-            },
-            {"A", "B"},
-            [("1", 4), ("1", 5), ("1", 2)],
-        ),
-        (
-            {"train": [{"model": "A", "response": "hello there", "score": 4}], "test": [{"model": "B", "response": "no idea", "score": 2}]},
+            {"train": [answer("A1", 4, model="A")], "test": [answer("B1", 2, model="B")]},
             {"A", "B"},
             [("1", 4), ("1", 2)],
         ),
         # Each number of a list is a rater's.
         (
-            [{"model": "A", "response": "hello there", "fluency": [4, 5]}, {"model": "B", "response": "no idea", "fluency": [1, None]}],
+            [answer("A1", [4, 5], model="A"), answer("B1", [1, None], model="B")],
             {"A", "B"},
             [("1", 4), ("2", 5), ("1", 1)],
         ),
     ],
-)  # fmt: skip
+)
 def test_objects_of_lists_and_lists_of_numbers(tmp_path, content, systems, ratings):
     tables = readers.read("table", "mine", {"table": written(tmp_path, "mine.json", content)}, None)
     assert {*tables["systems"]["system_id"]} == systems
