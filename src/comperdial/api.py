@@ -377,7 +377,7 @@ class _Choice:
                     hint = f"{error.hint or ''} {more}".strip() or None
                     raise ConfigError(error.problem, expected=error.expected, hint=hint) from None
                 # A column may be named with the output that notes call it by: gpt4_score:score.
-                name = text = self._own[plain(name)]
+                name = text = str(self._own[plain(name)])
                 outputs = ["score"]
                 self.columns += [] if name in self.columns else [name]
         if output and output not in outputs:
