@@ -374,10 +374,10 @@ class _Choice:
                         "columns of the file that may be compared": self._own.values(),
                     }
                     more = "; ".join(f"{what}: {', '.join(names)}" for what, names in there.items() if names)
-                    hint = f"{error.hint or ''} {more}".strip() or None
-                    raise ConfigError(error.problem, expected=error.expected, hint=hint) from None
+                    advice = f"{error.hint or ''} {more}".strip() or None
+                    raise ConfigError(error.problem, expected=error.expected, hint=advice) from None
                 # A column may be named with the output that notes call it by: gpt4_score:score.
-                name = text = str(self._own[plain(name)])
+                name = text = self._own[plain(name)]
                 outputs = ["score"]
                 self.columns += [] if name in self.columns else [name]
         if output and output not in outputs:
