@@ -6,11 +6,9 @@ import os
 import platform
 import re
 from collections import defaultdict
-from importlib.metadata import requires
 
 from comperdial import __version__
 from comperdial.cli.options import command
-from comperdial.core.versions import installed
 
 # What users install by name; the others are for us.
 _EXTRAS = {
@@ -23,6 +21,8 @@ _REQUIREMENT = re.compile(r"^([\w.-]+)")
 
 def packages_of(extra: str) -> list[str]:
     """Return the packages that an extra of this package installs."""
+    from importlib.metadata import requires
+
     wanted = [text for text in requires("comperdial") or () if f'extra == "{extra}"' in text.replace("'", '"')]
     return [match[1] for text in wanted if (match := _REQUIREMENT.match(text))]
 
@@ -37,6 +37,7 @@ def how_to_install(module: str) -> str:
 @command()
 def doctor() -> None:
     """List what is installed, which metrics can run here, and how to get the rest."""
+    from comperdial.core.versions import installed
     from comperdial.data import sources
     from comperdial.metrics.named import metric_named, read_entries
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 import typer.core
@@ -75,7 +75,13 @@ def _program(
 
 def command(name: str | None = None, *, of: typer.Typer = app) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add a function as a command: its parameters are the arguments, its docstring is the help."""
-    return of.command(name, cls=Command)
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        # Typer would evaluate the text of each annotation four times, which takes a third of the time of `--help`.
+        function.__annotations__ = get_type_hints(function, include_extras=True)
+        return of.command(name, cls=Command)(function)
+
+    return add
 
 
 # Types of arguments: a ValueError is bad usage. An output that cannot be written raises FileError before any work.

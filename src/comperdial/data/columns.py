@@ -450,7 +450,7 @@ def _rated(
         result.add(sure, has_dimension)
     elif people:
         result.doubt(people, "which columns are ratings by people is not sure: ")
-    elif not empty and (categories := _categories(frame, free)):
+    elif not empty and (categories := _categories(frame, [name for name in free if not _is_machine(name)])):
         result.doubt(categories, "no column of numbers; these hold labels, which need numbers: ")
         _check_labels(frame, result, categories, None)
     else:
