@@ -6,6 +6,7 @@ import shlex
 import pandas as pd
 import pytest
 
+from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, FileError, SchemaError
 from comperdial.data import readers
 from comperdial.data.columns import lay_out, markup, strip_markup
@@ -275,12 +276,96 @@ def test_markup_is_counted_and_removed_on_request(tmp_path):
     content = 'system,response,rating\na,"<p>Tom &amp; Ann</p>",1\nb,"one <v>mark</v>",2\nc,"itâ€™s",3\nd,plain < text > 2,4\n'
     layout = understood(written(tmp_path, "mine.csv", content))
     assert markup(layout) == [
-        "2 texts with HTML tags; --strip-markup removes them",
+        "1 texts with HTML tags; --strip-markup removes them",
+        "1 texts with error marks; --strip-markup removes them",
         "1 texts with HTML entities; --strip-markup removes them",
         "1 texts with wrongly decoded characters; --strip-markup removes them",
     ]
     strip_markup(layout)
     assert layout.frame["response"].tolist() == ["Tom & Ann", "one mark", "it’s", "plain < text > 2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "lines"),
+    [
+        (
+            "mine.csv",
+            "model,answer,question,gold,quality (1-5),gpt4_score,tone\na,<b>hi</b> you,hello ?,hey,4,3,\n"
+            "b,no and no,hello ?,hey,2,1,\n",
+            [
+                "mine.csv: a file of rated responses",
+                "columns of ratings that are empty: tone",
+                "columns system_id is 'model', response is 'answer'",
+                "dimension quality: 1 to 5 (as the file says)",
+                "markup 1 texts with HTML tags; --strip-markup removes them",
+                "judges columns of scores that are not people's: gpt4_score",
+                "system a context 1 (dialogue 1, turn 0) history A: hello ? response <b>hi</b> you reference hey",
+                "rated quality 4 by 1",
+                "Next: comperdial compare mine.csv",
+            ],
+        ),
+        (
+            "votes.csv",
+            "question_id,model_a,model_b,winner,gpt4_choice\n1,x,y,A,B\n2,v,w,tie,tie\n",
+            [
+                "votes.csv: votes between two",
+                "votes 4 on 2 pairs",
+                "votes by human 2, gpt4 2",
+                "first x second y vote x by 1 (human) vote y by gpt4 (gpt4)",
+                "Next: comperdial preferences votes.csv",
+            ],
+        ),
+        (
+            "empty.csv",
+            "system,response,quality\na,one text,\nb,two texts,\n",
+            [
+                "empty.csv: responses without ratings",
+                "empty, so not rated yet: quality",
+                "Next: comperdial score empty.csv --metrics NAME",
+            ],
+        ),
+        (
+            "scores.csv",
+            "id,model,bleu,f1\n1,a,.5,.25\n1,b,.2,.1\n",
+            [
+                "scores.csv: scores of responses",
+                "metric bleu: score, 2 scores from 0.2 to 0.5",
+                "compare RATINGS --scores scores.csv",
+            ],
+        ),
+        (
+            "log.json",
+            {
+                "testCases": [
+                    {
+                        "name": "c",
+                        "input": "why ?",
+                        "actualOutput": "so",
+                        "metricsData": [{"name": "fit", "score": 1, "evaluationModel": "j"}],
+                    }
+                ]
+            },
+            [
+                "log.json: a log of DeepEval",
+                "score fit: 1 from 1 to 1, by j",
+                "history why ? response so",
+                "compare RATINGS --scores log.json",
+            ],
+        ),
+        (
+            "ratings.csv",
+            "system,response,rating\na,one text,4\nb,two texts,3\n",
+            ["ratings.csv: a file of rated responses"],
+        ),
+    ],
+)
+def test_validate_shows_what_a_file_is(tmp_path, monkeypatch, capsys, name, content, lines):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, name, content)
+    assert main(["validate", name]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for line in lines:
+        assert line in printed
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_nothing_of_the_file_is_dropped_silently():
         (mine()[:3], "Over 3 responses"),
         (mine().drop(columns="system"), "Over 18 responses"),
         (mine(rating=3), "No metric has a correlation"),
-        (mine(rating=[6 - value for value in RATINGS]), "no metric correlates positively"),
+        (mine(rating=[6 - value for value in RATINGS]), "none correlates positively"),
         (mine(source="gpt-4"), "gpt-4's (no person's) ratings"),
         (mine(source="simulated"), "SIMULATED ratings"),
     ],

@@ -414,9 +414,8 @@ def test_a_judge_s_column_is_compared_and_is_no_rating(tmp_path, capsys, monkeyp
     others.to_csv("others.csv", index=False)
     assert '"rating": "stars"' in fails(capsys, "validate", "others.csv")
     others.drop(columns="stars").to_csv("others.csv", index=False)
-    assert "no column holds ratings by people; scores by judges or metrics: gpt4_score" in fails(
-        capsys, "validate", "others.csv"
-    )
+    text = " ".join(run(capsys, "validate", "others.csv").out.split())
+    assert "no column holds ratings by people; scores by judges or metrics: gpt4_score" in text
     chosen = json.dumps({"rating": "llm_judge"})
     assert main(["validate", "others.csv", "--columns", chosen, "--scale", "1", "5"]) == 0
 

@@ -6,7 +6,7 @@ from comperdial.cli import main
 
 
 def test_doctor_lists_what_is_installed_and_how_to_get_the_rest(capsys, monkeypatch):
-    monkeypatch.setattr("comperdial.cli.doctor.installed", lambda package: "absent" if package == "torch" else "1.0")
+    monkeypatch.setattr("comperdial.core.versions.installed", lambda package: "absent" if package == "torch" else "1.0")
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     assert main(["doctor"]) == 0
     shown = capsys.readouterr().out

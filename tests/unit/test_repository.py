@@ -144,7 +144,7 @@ def test_the_rows_of_the_usr_table_find_their_reported_values(root):
 def test_every_number_of_the_finding_is_in_the_published_table_that_it_names(root):
     import dvc.api
 
-    finding = (root / "README.md").read_text().split("## What was found")[1].split("![")[0]
+    finding = (root / "README.md").read_text().split("## Findings")[1].split("![")[0]
     points = finding.split("\n- ")[1:]
     assert len(points) == 3
     for point in points:

@@ -6,6 +6,7 @@ import logging
 import math
 import sys
 from enum import StrEnum
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,9 @@ def preferences_(
     input: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="Votes, in any common form, or table `preferences`.")
     ] = None,
+    example: Annotated[
+        bool, typer.Option("--example", help="The example that ships: PandaLM's votes, with two judges.")
+    ] = False,
     data: Annotated[str | None, typer.Option(help="A data set of the catalogue instead of a file.")] = None,
     question: Annotated[str | None, typer.Option(help="Which question's votes, if there are several.")] = None,
     source: Annotated[str | None, typer.Option(help="Whose votes; default: human, or the one that there is.")] = None,
@@ -57,8 +61,10 @@ def preferences_(
     from comperdial.report import render
     from comperdial.report.preferences import preferences_table
 
-    if (input is None) == (data is None):
-        raise ConfigError("no preferences" if data is None else "a file and --data", expected="a file, or --data NAME")
+    if (input is not None) + (data is not None) + example != 1:
+        raise ConfigError("no preferences, or several", expected="one of: a file, --data NAME, --example")
+    if example:
+        input = Path(str(files("comperdial") / "examples/pandalm.csv"))
     if contexts and not scores:
         raise ConfigError("given without scores", where="--contexts", expected="--scores FILE, too")
     if input:

@@ -1,21 +1,27 @@
-"""The command that checks tables, and says what is understood of a file of rated responses."""
+"""The command that checks tables, and shows how a file is read: what it is, its first item, and what comes next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+import typer
 
 from comperdial.cli.options import Columns, Labels, LowerIsBetter, Scale, Sheet, StripMarkup, command, given
 from comperdial.core.scripts import Writing
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from comperdial.data.columns import Layout
+    from comperdial.data.files import File
     from comperdial.data.readers.table import Content
     from comperdial.metrics import Metric
 
+Lines = Iterable[tuple[str, str]]
 # Fields of a context, and what metrics call them.
 _FIELDS = {"references": "references", "history": "histories", "facts": ""}
 _ORIGINS = {
@@ -23,49 +29,207 @@ _ORIGINS = {
     "columns": "as the file says",
     "data": "found in the data; say --scale LOW HIGH if it is another",
 }
-_SHOWN = 10
+_SHOWN, _WIDTH, _LONGEST = 10, 100, 300
 
 
 @command()
 def validate(
-    files: Annotated[list[Path], Argument(help="Tables by their names, or files of rated responses.")],
-    table: Annotated[str | None, Option(help="The table's name; default: the file's name without its suffix.")] = None,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of any kind.")],
+    table: Annotated[str | None, typer.Option(help="Check a file as this table; default: by its name.")] = None,
     columns: Columns = None,
     scale: Scale = None,
     labels: Labels = None,
     lower_is_better: LowerIsBetter = None,
     sheet: Sheet = None,
     strip_markup: StripMarkup = False,
-    params: Annotated[Path, Option(metavar="FILE", help="The metrics that may lack something.")] = Path("params.yaml"),
+    params: Annotated[Path, typer.Option(help="With the metrics that may lack something.")] = Path("params.yaml"),
 ) -> None:
-    """Check tables, or say what is understood of a file of ratings."""
+    """Show how files of ratings, votes, responses or scores are read, and what to run next; check tables."""
     from comperdial import schema
+    from comperdial.data.columns import NoRatingsError
+    from comperdial.data.files import read_file
     from comperdial.data.readers.table import read_content
-    from comperdial.metrics import kinds
-    from comperdial.metrics.named import metric_named, read_entries
+    from comperdial.data.votes import are_votes
 
-    how = given(
+    options = given(
         columns=columns, scale=scale, labels=labels, lower_is_better=lower_is_better, sheet=sheet, strip_markup=strip_markup
     )  # fmt: skip
     for path in files:
         name = table or path.stem
-        if table or name in schema.TABLES:
+        if table or (name in schema.TABLES and _is_table(path, name)):
             frame = schema.validate(schema.read(path, name), name, where=str(path))
             print(f"{path}: {len(frame)} records of table {name!r}, all valid")
             continue
-        file = _File(read_content(name, path, how))
-        print(f"{path}: a file of rated responses")
-        for about, text in file.understood():
-            print(fill(text, 100, initial_indent=f"  {about:<12}", subsequent_indent=" " * 14, break_on_hyphens=False))
-        entries = read_entries(params) if params.is_file() else {}
-        if missing := list(file.missing({name: metric_named(name, entries) for name in entries or kinds()})):
-            print("What there will not be:")
-        for line in missing:
-            print(fill(line, 100, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False))
+        file = read_file(path, sheet)
+        voted = are_votes(file.frame) and "rating" not in (columns or {})
+        if file.log is not None:
+            _show_log(path, file)
+        elif voted or {"first_system_id", "choice"} & {*(columns or {})}:
+            _show_votes(path, file, options)
+        elif not columns and _are_scores(file.frame):
+            _show_scores(path)
+        else:
+            try:
+                content = read_content(name, path, options)
+            except NoRatingsError as error:
+                _show_responses(path, file, options, error)
+            else:
+                _show_ratings(path, content, options, params)
 
 
-class _File:
-    """What is understood of a file's content."""
+def _is_table(path: Path, name: str) -> bool:
+    """Return whether a file that is named like a table has its columns."""
+    from comperdial import schema
+    from comperdial.data.files import read_file
+
+    needed = {field.name for field in schema.table(name).fields if not field.nullable and field.default is None}
+    return needed <= {*(schema.column_names(path) if path.suffix == ".parquet" else read_file(path).frame.columns)}
+
+
+def _are_scores(frame: pd.DataFrame) -> bool:
+    """Return whether a file has names of items and systems, and numbers, and no texts: scores of responses elsewhere."""
+    from comperdial.data.columns import NAMES, plain
+
+    names = {plain(str(name)) for name in frame.columns}
+    texts = {*NAMES["response"], *NAMES["history"]} - {"source", "output"}
+    return bool(
+        names & {"item_id", "dialogue_id", *NAMES["context_id"]}
+        and names & {*NAMES["system_id"]}
+        and not names & {*texts, "rating", *NAMES["annotator_id"]}
+    )
+
+
+# What is shown of each kind
+
+
+def _print(path: Path, what: str, about: Lines, first: Lines, missing: Iterable[str], following: Sequence[str]) -> None:
+    print(f"{path}: {what}")
+    for heading, lines in (("", about), ("First item:", first)):
+        lines = list(lines)
+        if heading and lines:
+            print(heading)
+        for name, text in lines:
+            print(
+                fill(text, _WIDTH, initial_indent=f"  {name:<12}", subsequent_indent=" " * 14, break_on_hyphens=False)
+            )
+    missing = list(missing)
+    if missing:
+        print("What there will not be:")
+    for line in missing:
+        print(fill(line, _WIDTH, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False))
+    print("Next: " + "\n      ".join(following))
+
+
+def _show_ratings(path: Path, content: Content, options: Mapping[str, Any], params: Path) -> None:
+    from comperdial.metrics import kinds
+    from comperdial.metrics.named import metric_named, read_entries
+
+    rated = _Rated(content)
+    entries = read_entries(params) if params.is_file() else {}
+    missing = rated.missing({name: metric_named(name, entries) for name in entries or kinds()})
+    following = [f"comperdial compare {path}{_repeated(options)}"]
+    _print(path, "a file of rated responses", rated.understood(), rated.first(), missing, following)
+
+
+def _show_votes(path: Path, file: File, options: Mapping[str, Any]) -> None:
+    from comperdial.data.votes import read_votes
+    from comperdial.evaluation.preferences import linked_groups, votes_of
+
+    table, notes = read_votes(file, path, options.get("labels"), options.get("columns"))
+    systems = sorted({*table["first_system_id"], *table["second_system_id"]})
+    sources = table["source"].value_counts()
+    about = [("read as", note) for note in notes]
+    about += [
+        ("votes", f"{len(table)} on {table['pair_id'].nunique()} pairs: {_listed(_counts(table['choice']))}"),
+        ("systems", f"{len(systems)}: {_listed(systems)}"),
+        ("annotators", f"{table['annotator_id'].nunique()} ({_listed(sorted(set(table['annotator_id'])))})"),
+        ("questions", _listed(_counts(table["question"]))),
+        ("votes by", _listed([f"{name} {n}" for name, n in sources.items()])),
+    ]
+    one = table.iloc[0]
+    of_pair = table[table["pair_id"] == one["pair_id"]].to_dict("records")
+    names = {"first": one["first_system_id"], "second": one["second_system_id"], "tie": "tie"}
+    first = [("pair", _short(one["pair_id"])), ("first", names["first"]), ("second", names["second"])]
+    first += [("vote", f"{names[row['choice']]} by {row['annotator_id']} ({row['source']})") for row in of_pair]
+    missing = []
+    if "human" not in sources:
+        missing.append("no votes of people: no agreement of judges with people")
+    elif not table[table["source"] == "human"].duplicated("pair_id").any():
+        missing.append("no pair with votes of two people: no agreement between people")
+    if len(sources) == 1 and table["question"].nunique() == 1 and (table["choice"] != "tie").any():
+        groups = linked_groups(votes_of(table))
+        missing += [f"no vote links {len(groups)} groups of systems: ranks within each only"] if len(groups) > 1 else []
+    _print(path, "votes between two", about, first, missing, [f"comperdial preferences {path}{_repeated(options)}"])
+
+
+def _show_scores(path: Path) -> None:
+    from comperdial.evaluation.aggregate import read_scores
+
+    scores = read_scores([path], unnamed=True)
+    about = [("rows", f"{len(scores)} scores"), ("systems", _listed(_counts(scores["system_id"])))]
+    about += [
+        ("metric", f"{metric}: {output}, {len(part)} scores from {part['value'].min():g} to {part['value'].max():g}")
+        for (metric, output), part in scores.groupby(["metric", "output"], sort=False)
+    ]
+    one = scores.iloc[0]
+    first = [(name, str(one[name])) for name in ("item_id", "system_id", "metric")] + [("value", f"{one['value']:g}")]
+    missing = ["no responses, and no ratings: give these in a file of their own"]
+    _print(path, "scores of responses", about, first, missing, [f"comperdial compare RATINGS --scores {path}"])
+
+
+def _show_log(path: Path, file: File) -> None:
+    from comperdial.data.own_files import is_missing
+
+    log, frame = file.log, file.frame
+    assert log is not None  # noqa: S101
+    texts = int((~frame["response"].map(is_missing)).sum())
+    about = [("read as", note) for note in file.notes]
+    about += [("samples", f"{len(frame)}, {texts} with a response"), ("systems", _listed(_counts(frame["system_id"])))]
+    for name in log.scores:
+        values = [record["scores"][name] for record in log.records if name in record["scores"]]
+        judge = f", by {log.judges[name]}" if name in log.judges else ""
+        about.append(("score", f"{name}: {len(values)} from {min(values):g} to {max(values):g}{judge}"))
+    one = log.records[0]
+    first = [("system", one["system_id"]), ("context", one["context_id"]), *_spoken(one["history"])]
+    first += [("response", _short(one["response"]))] + [("reference", _short(text)) for text in one["references"]]
+    first += [("score", f"{name} {value:g}") for name, value in one["scores"].items()]
+    missing = ["no ratings by people: scores of judges and metrics are none"]
+    following = [f"comperdial compare RATINGS --scores {path}"]
+    following += [f"comperdial score {path} --metrics NAME"] if texts else []
+    _print(path, f"a log of {log.tool}", about, first, missing, following)
+
+
+def _show_responses(path: Path, file: File, options: Mapping[str, Any], error: Exception) -> None:
+    """Show a file without ratings as responses to score; raise the error of ratings if it has no responses either."""
+    from comperdial.core.errors import SchemaError
+    from comperdial.data.columns import lay_out, markup
+    from comperdial.data.own_files import is_missing
+
+    columns = {ours: theirs for ours, theirs in options.get("columns", {}).items() if ours != "rating"}
+    try:
+        layout = lay_out(file, path, columns, ratings=False)
+    except SchemaError:
+        raise error from None
+    frame = layout.frame
+    about = [("read as", note) for note in layout.notes] + _roles(layout)
+    about.append(("rows", str(len(frame))))
+    if "system_id" in frame:
+        about.append(("systems", _listed(_counts(frame["system_id"]))))
+    about += [("with", f"{ours} {int((~frame[ours].map(is_missing)).sum())}") for ours in _FIELDS if ours in frame]
+    about.append(("scripts", f"of responses: {Writing.of(frame['response'].map(str), set())}"))
+    about += [("markup", line) for line in markup(layout)]
+    one = frame.iloc[0]
+    first = [
+        ({"system_id": "system", "context_id": "context"}.get(ours, ours), _short(one[ours]))
+        for ours in ("system_id", "context_id", "history", "response", "references", "facts")
+        if ours in frame
+    ]
+    missing = [str(getattr(error, "problem", error)), "no correlations; responses can be scored, judged and annotated"]
+    _print(path, "responses without ratings", about, first, missing, [f"comperdial score {path} --metrics NAME"])
+
+
+class _Rated:
+    """What is understood of a file of rated responses."""
 
     def __init__(self, content: Content) -> None:
         tables = self.tables = content.tables
@@ -90,6 +254,7 @@ class _File:
 
     def understood(self) -> Iterator[tuple[str, str]]:
         """Yield what is understood: a name and a text each."""
+        from comperdial.data.columns import markup
         from comperdial.data.readers.table import with_hint
 
         content, contexts, ratings = self.content, self.contexts, self.ratings
@@ -100,6 +265,8 @@ class _File:
         split = "; metrics of words split scripts without spaces into characters" if self.writing.without_spaces else ""
         levels, raters = ratings["level"].value_counts(), sorted({*ratings["annotator_id"]})
         of_raters = _listed(raters) if "annotator_id" in content.named else "no column annotator_id"
+        yield from (("read as", note) for note in content.layout.notes)
+        yield from _roles(content.layout)
         yield "rows", str(len(content.units))
         yield "systems", f"{len(systems)}, with responses each: {_listed(systems)}"
         yield "contexts", f"{len(contexts)} in {contexts['dialogue_id'].nunique()} dialogues{by}"
@@ -114,8 +281,32 @@ class _File:
         yield "levels", ", ".join(self.levels) or "none"
         if sources := sorted({*ratings["source"]} - {"human"}):
             yield "sources", f"ratings that are not people's: {_listed(sources)}"
+        yield from (("markup", line) for line in markup(content.layout))
+        if content.layout.judges:
+            yield "judges", f"columns of scores that are not people's: {_listed(content.layout.judges)}"
         if content.ignored:
             yield "not used", f"columns {_listed([with_hint(name) for name in content.ignored])}"
+
+    def first(self) -> Iterator[tuple[str, str]]:
+        """Yield the parts of the first response that is rated."""
+        responses = self.tables["responses"]
+        rated = set(self.ratings[["item_id", "system_id"]].itertuples(index=False, name=None))
+        units = self.content.units
+        turns = units.loc[units["level"] == "turn", ["item_id", "system_id"]]
+        keys = list(turns.itertuples(index=False, name=None))
+        item, system = next((key for key in keys if key in rated), keys[0])
+        context = self.contexts[self.contexts["context_id"] == item].iloc[0]
+        is_it = (responses["context_id"] == item) & (responses["system_id"] == system)
+        yield "system", system
+        yield "context", f"{item} (dialogue {context['dialogue_id']}, turn {context['turn']})"
+        yield from _spoken(context["history"])
+        yield "response", _short(responses.loc[is_it, "response"].iloc[0])
+        yield from (("reference", _short(text)) for text in list(context["references"])[:3])
+        yield from (("fact", _short(text)) for text in list(context["facts"])[:3])
+        ratings = self.ratings[(self.ratings["item_id"] == item) & (self.ratings["system_id"] == system)]
+        for (rater, source), part in ratings.groupby(["annotator_id", "source"], sort=False):
+            values = [f"{name} {value:g}" for name, value in zip(part["dimension"], part["rating"], strict=True)]
+            yield "rated", f"{', '.join(values)} by {rater}" + ("" if source == "human" else f" ({source})")
 
     def missing(self, metrics: Mapping[str, Metric]) -> Iterator[str]:
         """Yield what an evaluation will lack, and why."""
@@ -147,6 +338,41 @@ class _File:
             yield "no item with ratings by two annotators: no agreement, and no ceiling"
 
 
+def _roles(layout: Layout) -> list[tuple[str, str]]:
+    """Return which column of the file each of ours is, if any has another name."""
+    names = {ours: theirs for ours, theirs in layout.columns.items() if isinstance(theirs, str) and ours != theirs}
+    return [("columns", _listed([f"{ours} is {theirs!r}" for ours, theirs in names.items()]))] if names else []
+
+
+def _spoken(history: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """Yield the last utterances before a response."""
+    for turn in list(history)[-3:]:
+        yield "history", _short(turn if isinstance(turn, str) else f"{turn['speaker']}: {turn['text']}")
+
+
+def _short(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _counts(cells: pd.Series) -> list[str]:
+    return [f"{name} {n}" for name, n in cells.value_counts(sort=False).items()]
+
+
 def _listed(names: Sequence[object]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(map(str, names[:_SHOWN])) + more
+
+
+def _repeated(options: Mapping[str, Any]) -> str:
+    """Return options as they are typed."""
+    import json
+
+    words: list[str] = []
+    for name, value in options.items():
+        words.append(f"--{name.replace('_', '-')}")
+        if isinstance(value, Mapping):
+            words.append(json.dumps(value, ensure_ascii=False))
+        elif value is not True:
+            words += [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
+    return "".join(f" {shlex.quote(word)}" for word in words)

@@ -305,8 +305,8 @@ class JudgingSections(Strict):
                 raise unknown("role", judge.role, asked, "judges", name)
         for name, variant in variants.items():
             at = ("judging", "variants", name)
-            if played and None not in played and (missing := {*variant.roles} - played):
-                raise unknown("role", min(missing), filter(None, played), *at)
+            if played and None not in played and (unplayed := {*variant.roles} - played):
+                raise unknown("role", min(unplayed), filter(None, played), *at)
             turns = variants.get(variant.turns or "")
             if variant.turns and not turns:
                 raise unknown("variant", variant.turns, variants, *at, "turns")

@@ -55,9 +55,12 @@ def plain_name(value: object) -> object:
     if isinstance(value, str):
         text = value.strip() or value
         return text.partition(".")[0] if re.fullmatch(r"-?\d+\.0+", text) else text
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return value
+    # First, since a whole number may be too large for a float.
     if isinstance(value, Integral):
         return str(int(value))
+    if not math.isfinite(value):
+        return value
     real = float(value)
     return str(int(real)) if real.is_integer() else repr(real)

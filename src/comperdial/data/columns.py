@@ -650,7 +650,8 @@ def _proposal(
 # Markup
 
 _MARKS = {
-    "HTML tags": re.compile(r"</?(?:[a-z][a-z0-9]{0,10})(?:\s[^<>]*)?/?>", re.IGNORECASE),
+    "HTML tags": re.compile(r"</?(?!v>)(?:[a-z][a-z0-9]{0,10})(?:\s[^<>]*)?/?>", re.IGNORECASE),
+    "error marks": re.compile(r"</?v>"),
     "HTML entities": re.compile(r"&(?:[a-z]{2,8}|#\d{1,5}|#x[0-9a-f]{1,4});", re.IGNORECASE),
     "wrongly decoded characters": re.compile(r"[Ãâ][\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹Œ‘’“”•–—˜™š›œžŸ]"),
     "control characters": re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"),
@@ -658,8 +659,9 @@ _MARKS = {
 
 
 def markup(layout: Layout) -> list[str]:
-    """Return a sentence for each kind of markup in a file's responses and references: nothing is removed silently."""
-    cells = [str(cell) for name in ("response", "references") if name in layout.frame for cell in layout.frame[name]]
+    """Return a sentence for each kind of markup in a file's texts: nothing is removed silently."""
+    names = [name for name in ("response", "references", "history") if name in layout.frame]
+    cells = {str(cell) for name in names for cell in layout.frame[name] if not is_missing(cell)}
     counts = {kind: sum(bool(mark.search(cell)) for cell in cells) for kind, mark in _MARKS.items()}
     return [f"{count} texts with {kind}; --strip-markup removes them" for kind, count in counts.items() if count]
 
@@ -675,5 +677,5 @@ def _stripped(text: str) -> str:
     if _MARKS["wrongly decoded characters"].search(text):
         with suppress(UnicodeError):
             text = text.encode("cp1252").decode("utf-8")
-    text = html.unescape(_MARKS["HTML tags"].sub(" ", text))
+    text = html.unescape(_MARKS["HTML tags"].sub(" ", _MARKS["error marks"].sub("", text)))
     return re.sub(r"[ \t]{2,}", " ", _MARKS["control characters"].sub("", text)).strip()

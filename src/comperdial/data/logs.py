@@ -93,7 +93,7 @@ def read_log(tool: str, value: Any, path: Path) -> Log:  # noqa: ANN401
 
 def _record(item: object, system: object, response: Any, history: Any, references: Any = None) -> dict[str, Any]:  # noqa: ANN401
     """Return a sample; its ``scores`` are added by its reader."""
-    record = {"context_id": str(item), "system_id": str(system), "response": _text(response)}
+    record: dict[str, Any] = {"context_id": str(item), "system_id": str(system), "response": _text(response)}
     record |= {"history": _history(history), "references": [_text(one) for one in _listed(references) if _text(one)]}
     return record | {"scores": {}}
 

@@ -152,7 +152,7 @@ def _choices(frame: pd.DataFrame, free: Sequence[str]) -> tuple[pd.DataFrame, di
             for side, name in ones.items()
         }
         cells = [next((side for side in flags if flags[side][place]), None) for place in range(len(frame))]
-        return frame.assign(choice=cells), {"choice": _Column()} | choices
+        return frame.assign(choice=pd.Series(cells, dtype=object, index=frame.index)), {"choice": _Column()} | choices
     return frame, choices
 
 
@@ -318,7 +318,7 @@ def _renamed(frame: pd.DataFrame, columns: Mapping[str, Any], path: Path) -> pd.
             raise UnknownNameError("column", ours, COLUMNS, where="--columns")
         for name in _listed(theirs) if ours == "choice" else [theirs]:
             if name not in frame:
-                expected = f"a column of the file: {', '.join(frame)}"
+                expected = f"a column of the file: {', '.join(map(str, frame))}"
                 raise SchemaError(f"no column {name!r}, which --columns names", where=str(path), expected=expected)
     names = {theirs: ours for ours, theirs in columns.items() if ours != "choice"}
     return frame.rename(columns=names)

@@ -170,7 +170,7 @@ def _named(frame: pd.DataFrame, known: Sequence[str]) -> pd.DataFrame:
         if ours in frame or (ours in _ITEMS and has_item and ours not in written.values()):
             continue
         aliases = [ours, *_ALIASES.get(ours, NAMES.get(ours, ()))]
-        there = [name for alias in aliases for name in frame if written[name] == alias and name not in names]
+        there = [name for alias in aliases for name in written if written[name] == alias and name not in names]
         if there and there[0] not in known:
             names[there[0]] = ours
     return frame.rename(columns=names)

@@ -337,9 +337,9 @@ def agreement_with_people(
 
 
 def _confusion(
-    pairs: npt.NDArray[np.generic],
-    truth: npt.NDArray[np.generic],
-    given: npt.NDArray[np.generic],
+    pairs: npt.NDArray[np.intp],
+    truth: npt.NDArray[np.intp],
+    given: npt.NDArray[np.intp],
     resamples: int,
     seed: int,
 ) -> dict[str, float]:

@@ -51,11 +51,6 @@ class AnswerFile:
         The SQLite file, or the folder of one called ``answers.sqlite``.
     dataset
         Which data set new answers are about.
-
-    Attributes
-    ----------
-    spent
-        US dollars: of all answers, and of calls that were or may have been billed without one.
     """
 
     def __init__(self, path: Path, dataset: str = "") -> None:
@@ -69,14 +64,17 @@ class AnswerFile:
         try:
             self._database = sqlite3.connect(name, timeout=60)
             self._database.executescript(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; {_SCHEMA}")
-            self._count_spent()
+            self.__dict__.pop("spent", None)
         except sqlite3.Error as error:
             problem = f"cannot be used ({error})"
             raise FileError(problem, where=name, expected="an SQLite file of answers") from error
 
-    def _count_spent(self) -> None:
+    @cached_property
+    def spent(self) -> float:
+        """US dollars: of all answers, and of calls that were or may have been billed without one."""
+        # Counted when it is first asked for: a plan opens the file hundreds of times.
         query = "SELECT (SELECT TOTAL(cost) FROM answers) + (SELECT TOTAL(amount) FROM charges)"
-        self.spent = float(self._database.execute(query).fetchone()[0])
+        return float(self._database.execute(query).fetchone()[0])
 
     def __enter__(self) -> Self:
         return self
@@ -199,7 +197,7 @@ class AnswerFile:
         with self.asking():
             before = len(self)
             self._database.executemany(f"INSERT OR IGNORE {_INSERT}", rows)
-            self._count_spent()
+            self.__dict__.pop("spent", None)
             return len(self) - before
 
 

@@ -15,6 +15,8 @@ from comperdial.stats.correlation import ALPHA
 
 __all__ = ["headline", "not_run"]
 _SAMPLE = ["level", "against", "coefficient"]
+# Coefficients that differ by rounding are equal.
+_SAME = 1e-9
 _NAME = ["metric", "output"]
 _SYMBOLS = {"pearson": "Pearson's r", "spearman": "Spearman's ρ", "kendall": "Kendall's τ"}
 _CORRECTED = {
@@ -72,6 +74,9 @@ def headline(
     best, others = ranked[compared[ranked.index]].iloc[0], int(compared.sum()) - 1
     higher = ranked[~compared[ranked.index] & (ranked["value"] > best["value"])]
     called = label(best["name"], labels or {})
+    level_with = ranked[compared[ranked.index] & ((ranked["value"] - best["value"]).abs() < _SAME)]["name"]
+    if same := [label(name, labels or {}) for name in level_with if name != best["name"]]:
+        called += f" (like {', '.join(same)})"
     rated = f"{who} ratings of {against}s ({best['target']})"
     over = f"Over {count(best['n'], NOUNS[level])}"
     over += f" ({100 * best['coverage']:.0f} % of those rated)" if best["coverage"] < 0.995 else ""

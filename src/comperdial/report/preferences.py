@@ -69,7 +69,29 @@ def preferences_table(
         f"{title}: question {first['question']!r}, source {first['source']}; {count(len(whole.votes), 'vote')} of "
         f"{count(whole.votes['annotator_id'].nunique(), 'annotator')} on {count(systems, 'system')}."
     )
-    return Table(f"Preferences: {title}", caption, matrix, sections, notes)
+    return Table(f"Preferences: {title}", caption, matrix, sections, notes, headline=_headline(whole, judges))
+
+
+def _headline(whole: Analysis, judges: pd.DataFrame | None) -> str:
+    """Return the answer in a sentence or two: who leads, how many pairs differ, and how judges compare with people."""
+    ranks, of = whole.strengths, whole.summary
+    leading = ranks.loc[ranks["rank"] == 1, "system"]
+    differ = (
+        f"{of['p_dialogue_holm']} of {count(of['pairs'], 'pair')} of systems differ significantly (by dialogue, Holm)"
+    )
+    who = f"No system leads: {len(leading)} of {len(ranks)} share the first rank"
+    if len(leading) == 1 and "group" not in ranks:
+        who = f"{leading.iloc[0]} is preferred, significantly, to each of the others"
+    elif "group" in ranks:
+        who = "Systems that no vote links have no common rank"
+    sentences = [f"{who}; {differ}."]
+    if judges is not None and len(judges):
+        texts = [
+            f"{_NAMES.get(row['source'], row['source'])} {estimate(row, 'accuracy_ties')}"
+            for row in judges.to_dict("records")
+        ]
+        sentences.append(f"Share of votes that agree with most people's, ties included: {'; '.join(texts)}.")
+    return " ".join(sentences)
 
 
 def _matrix(analysis: Analysis) -> Section:

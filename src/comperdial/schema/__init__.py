@@ -108,7 +108,8 @@ def merge(paths: Sequence[str | Path], output: str | Path) -> None:
     if not parts or sorted(parts) != [(parts[0][0], len(parts), number) for number in range(1, len(parts) + 1)]:
         there = ", ".join(sorted(f"part {number} of {of} of table {name}" for name, of, number in parts)) or "none"
         raise SchemaError(f"these parts cannot be merged: {there}", expected="all parts of one table, each once")
-    write(output, _to_frame(pa.concat_tables(contents), table(name)), name)
+    whole = parts[0][0]
+    write(output, _to_frame(pa.concat_tables(contents), table(whole)), whole)
 
 
 def ratings_in(folder: str | Path) -> pd.DataFrame:
