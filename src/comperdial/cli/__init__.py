@@ -87,7 +87,7 @@ def _run(arguments: list[str]) -> int:
     except typer.TyperException as error:
         lines = error.message.removeprefix("Value error, ").split("\n")
         error.message = "\n".join(shown(line, at_most=3000) for line in lines)
-        error.show()
+        error.show()  # type: ignore[attr-defined]  # of its errors of usage
         return error.exit_code
 
 

@@ -100,7 +100,7 @@ def correlate(
         expected=Expected.of(expected, schema.read(folder / "contexts.parquet", "contexts")) if expected else None,
         options=Options(parsed_subset(subset or ()), missing, "fixed" if systems_given else "sampled"),
         allow_missing=folder.is_dir(),
-        tests=tests or (),
+        tests=tests or (),  # type: ignore[arg-type]  # typer takes no lists of literals
         resamples=resamples,
         seed=seed,
     )

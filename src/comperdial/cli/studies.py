@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -137,7 +138,7 @@ def leaderboard(
     from comperdial.report import render
     from comperdial.studies.leaderboard import Leaderboard
 
-    forms = {
+    forms: dict[str, Callable[..., str]] = {
         ".html": render.page,
         ".md": render.markdown,
         ".csv": render.csv,
