@@ -273,7 +273,7 @@ def compare(
     ... })
     >>> found = comperdial.compare(frame, ["f1", "chrf"])
     >>> print(found.headline.partition(":")[0])
-    Over 24 responses, chrf has the highest correlation with people's ratings of turns (rating)
+    Over 24 responses, chrf (like f1) has the highest correlation with people's ratings of turns (rating)
     >>> found.table.query("coefficient == 'spearman'")[["metric", "value", "low", "high"]].round(2)
           metric  value   low  high
     0  chrf:chrf    0.9  0.78  0.96

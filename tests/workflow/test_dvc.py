@@ -71,7 +71,7 @@ def test_clone_own_data_pull_and_nothing_to_do(published, tmp_path):
     assert not (clone.path / "data/raw").exists(), "what is not ours to pass on stays out of the remote"
     assert "Nothing to be done" in clone.snakemake("-n")
     assert "Nothing to be done" in clone.snakemake("-n", *OWN_TARGETS, *own)
-    assert git(clone, "status", "--porcelain").stdout == "?? mine.csv\n"
+    assert git(clone, "status", "--porcelain").stdout == "", "a user's own file is not offered for a commit"
 
     summary = "results/usr_persona/summary/metrics.json"
     clone.edit(summary, '"bleu-4"', '"bleu-5"')
