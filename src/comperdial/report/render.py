@@ -48,6 +48,7 @@ _REASONS = (
     (r"^there are recorded scores of", "recorded for another data set"),
     (r" has no .* where ", "the data lack what they need"),
     (r"^no rated response", "no rated response has a score"),
+    (r"^English only", "they are for English only"),
 )
 # A longer reason does not belong in a line of all.
 _LONG_REASON = 80
