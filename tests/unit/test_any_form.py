@@ -401,6 +401,15 @@ def test_votes(tmp_path, content, choices):
         understood(path)
 
 
+def test_a_judge_s_vote_in_the_row_of_each_person_counts_once(tmp_path):
+    rows = "q,x,y,ann,model_a,model_b\nq,x,y,bob,tie,model_b\nr,x,y,ann,model_a,tie\nr,x,y,bob,model_a,tie\n"
+    path = written(tmp_path, "votes.csv", f"question,model_a,model_b,rater,winner,gpt4_winner\n{rows}")
+    frame, notes = read_votes(read_file(path), path)
+    assert frame[frame["source"] == "gpt4"].set_index("pair_id")["choice"].tolist() == ["second", "tie"]
+    assert len(frame) == 6 and frame["pair_id"].nunique() == 2
+    assert "votes of gpt4 repeat in the rows of one pair, always the same: each counts once" in notes
+
+
 def test_votes_that_are_not_clear(tmp_path):
     path = written(tmp_path, "votes.csv", "model_a,model_b,label,judge\nx,y,0,gpt-4\nx,y,1,gpt-4\n")
     with pytest.raises(SchemaError, match=r"not clear: 0, 1.*--labels"):

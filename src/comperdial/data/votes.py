@@ -298,9 +298,16 @@ def _checked(made: pd.DataFrame, notes: list[str], left_out: int) -> tuple[pd.Da
         made = made.drop(columns=SHARE)
     judges = sorted({*made["source"]} - {"human"})
     notes += [f"votes of judges, not of people: {', '.join(judges)}"] if judges else []
-    if both := int(made.duplicated(["pair_id", "annotator_id", "question"]).sum()):
+    key = ["pair_id", "annotator_id", "question"]
+    for judge in judges if "human" in {*made["source"]} else []:
+        # A column with a judge's vote has it again in the row of each person who voted on the pair.
+        votes = made[made["source"] == judge]
+        if votes.duplicated(key).any() and (votes.groupby(key)["choice"].nunique() == 1).all():
+            notes.append(f"votes of {judge} repeat in the rows of one pair, always the same: each counts once")
+            made = made.drop(votes.index[votes.duplicated(key)])
+    if both := int(made.duplicated(key).sum()):
         notes.append(f"{both} votes repeat a pair and rater: each counts as a pair of its own")
-        number_of = made.groupby(["pair_id", "annotator_id", "question"]).cumcount()
+        number_of = made.groupby(key).cumcount()
         made["pair_id"] += number_of.map(lambda place: f"|{place + 1}" if place else "")
     return made.reindex(columns=[*schema.table("preferences").columns, *({SHARE} & {*made})]), notes
 
