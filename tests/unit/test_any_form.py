@@ -450,7 +450,7 @@ def test_whose_votes_columns_hold(tmp_path, header, cells, votes):
     ("content", "columns", "message"),
     [
         ("chosen,rejected\nsome text,other text\n", {}, "chosen and rejected, without their systems"),
-        ("model_a,model_b,label\nx,y,1\nx,y,-2\n", {}, "record 3: .*not clear: -2, 1;"),
+        ("model_a,model_b,label\nx,y,1\nx,y,-2\n", {}, "record 2: .*not clear: -2, 1;"),
         ("one,two,best of both\nx,y,1\n", {}, r"no votes between two.*one, two, best of both.*--columns"),
         ("one,two,vote\nx,y,1\n", {"winner": "vote"}, "unknown column 'winner'"),
         ("one,two,vote\nx,y,1\n", {"choice": "votes"}, "no column 'votes'"),

@@ -263,7 +263,7 @@ def read_votes(
                 left_out += 1
                 continue
             if (vote := read(str(cell), one, other)) is None:
-                raise _unreadable(path, file.rows[place], name, frame[name], systems, read)
+                raise _unreadable(path, place + 1, name, frame[name], systems, read)
             who = judge or rater or raters[place] or "1"
             if not (whose := source[place]):
                 whose = who if judge or (not rater and _JUDGE.search(_plain(who))) else "human"
