@@ -11,6 +11,7 @@ from comperdial.core.errors import ComperdialError, FileError, SchemaError
 from comperdial.data import readers
 from comperdial.data.columns import lay_out, markup, strip_markup
 from comperdial.data.files import read_file
+from comperdial.data.readers.table import read_content
 from comperdial.data.votes import read_votes
 
 
@@ -519,3 +520,97 @@ def test_objects_of_lists_and_lists_of_numbers(tmp_path, content, systems, ratin
     assert {*tables["systems"]["system_id"]} == systems
     found = tables["ratings"].sort_values(["system_id", "item_id", "annotator_id"])
     assert sorted(zip(found["annotator_id"], found["rating"], strict=True)) == sorted(ratings)
+
+
+def test_lists_of_ratings_written_as_text_and_reasons_for_none(tmp_path):
+    path = written(tmp_path, "mine.csv", 'system,response,Scores\nx,a,"[3, 5]"\ny,b,"[1, ""N/A (no errors)""]"\n')
+    ratings = readers.read("table", "mine", {"table": path}, None)["ratings"]
+    assert sorted(zip(ratings["system_id"], ratings["annotator_id"], ratings["rating"], strict=True)) == [
+        ("x", "1", 3),
+        ("x", "2", 5),
+        ("y", "1", 1),
+    ]
+
+
+def test_a_fact_beside_the_dialogue_and_a_metric_s_predictions(tmp_path):
+    """The form of UniEval's files: `source` is the dialogue, `context` a fact, `predict_scores` are not people's."""
+    rows = [
+        {"source": f"hi there \n how are you {n} ?", "context": f"a fact of {n}", "system_output": f"i am fine {n}",
+         "system_id": "xy"[n % 2], "scores": {"natural": n}, "predict_scores": {"natural": n / 10}}
+        for n in range(6)
+    ]  # fmt: skip
+    path = written(tmp_path, "mine.json", rows)
+    content = read_content("mine", path)
+    assert content.layout.judges == ["predict_scores.natural"] and content.layout.dimensions == {
+        "scores.natural": "natural"
+    }
+    context = content.tables["contexts"].iloc[0]
+    assert list(context["facts"]) == ["a fact of 0"] and len(context["history"]) == 2
+
+
+def test_turns_of_user_and_chatbot(tmp_path):
+    turns = [{"user": f"what is {n} ?", "chatbot": f"it is {n} , i think", "overall": n % 3} for n in range(4)]
+    path = written(tmp_path, "mine.json", [{"dialog_id": 0, "turns": turns}, {"dialog_id": 1, "turns": turns}])
+    contexts = readers.read("table", "mine", {"table": path}, None)["contexts"]
+    assert contexts["dialogue_id"].nunique() == 2 and sorted(contexts["turn"]) == [1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_what_is_never_proposed_as_a_rating_or_a_response(tmp_path):
+    rows = [
+        {"prompt": n, "model_x": n, "judge_reason": f"because of {n}", "turn_ind": n, "quiet": n % 3} for n in range(9)
+    ]
+    with pytest.raises(SchemaError) as error:
+        readers.read("table", "mine", {"table": written(tmp_path, "mine.json", rows)}, None)
+    assert '{"response": "FILL_IN", "rating": "quiet"' in str(error.value)
+
+
+def test_labels_by_rater_and_item(tmp_path):
+    path = written(tmp_path, "labels.json", {who: {f"item {n}": n % 3 for n in range(30)} for who in ("ann", "bob")})
+    frame = read_file(path).frame
+    assert list(frame) == ["annotator", "item", "rating"] and len(frame) == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "votes", "note"),
+    [
+        # Raters as columns, the two systems in one, 0 a tie.
+        (
+            "votes.json",
+            [
+                {
+                    "idx": n,
+                    "cmp_key": key,
+                    "response1": f"one {n}",
+                    "response2": f"two {n}",
+                    "annotator1": vote,
+                    "annotator2": 2,
+                }
+                for n, (key, vote) in enumerate([("x-1_y", 0), ("y_x-1", 1), ("x-1_y", 2), ("y_x-1", 1)])
+            ],
+            [("x-1", "y", "annotator1", "tie"), ("x-1", "y", "annotator2", "second")],
+            None,
+        ),
+        (
+            "gpt4-votes.csv",
+            "id,left,right,winner\n1,x,y,left\n2,y,x,tie\n",
+            [("x", "y", "gpt4-votes", "first")],
+            "votes of a judge, as the file's name says",
+        ),
+    ],
+)
+def test_votes_whose_systems_or_rater_are_elsewhere(tmp_path, name, content, votes, note):
+    path = written(tmp_path, name, content)
+    frame, notes = read_votes(read_file(path), path)
+    columns = ["first_system_id", "second_system_id", "annotator_id", "choice"]
+    assert list(frame[columns].itertuples(index=False, name=None))[: len(votes)] == votes
+    assert note is None or any(line.startswith(note) for line in notes)
+
+
+def test_two_columns_of_votes_that_name_nobody(tmp_path):
+    nested = {"results": {"swap = False": {"winner": "1"}, "swap = True": {"winner": "2"}}}
+    rows = [{"input": f"p {n}", "output_1": f"a {n}", "output_2": f"b {n}", "label": 1, **nested} for n in range(3)]
+    path = written(tmp_path, "votes.json", rows)
+    with pytest.raises(SchemaError, match="several columns hold votes, and it is not sure whose: label, winner"):
+        read_votes(read_file(path), path)
+    frame, _ = read_votes(read_file(path), path, columns={"choice": "label"})
+    assert list(frame["choice"]) == ["first"] * 3

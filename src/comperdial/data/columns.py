@@ -18,30 +18,29 @@ import pandas as pd
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.data.files import SHEET, File
 from comperdial.data.own_files import is_missing, number, shown
-from comperdial.data.votes import VOTES, are_votes
+from comperdial.data.votes import FILL_IN, VOTES, are_votes
 
-FILL_IN = "FILL_IN"
 # Names in use for each of our columns, the likeliest first. A name is compared in small letters, with underscores.
 _IN_USE = {
     "source": "source",
     "context_id": "context_id question_id prompt_id item_id example_id sample_id segment_id seg_id conversation_id "
     "passage_id article_id doc_id id item",
-    "dialogue_id": "dialogue_id",
+    "dialogue_id": "dialogue_id dialog_id conv_id",
     "system_id": "system_id system system_name model model_name model_id model_type generator bot agent engine "
-    "architecture llm provider_id provider systeme modele sistema modelo modell",
+    "architecture dialog_model dialogue_model llm provider_id provider systeme modele sistema modelo modell",
     "annotator_id": "annotator_id annotator rater_id rater worker_id workerid worker evaluator_id evaluator coder "
     f"judge_id evaluateur annotateur evaluador bewerter {SHEET}",
     "response": "response model_response model_answer model_output system_response system_output bot_response "
     "generated_answer generated_response generated_text generated_summary answer output completion generation "
-    "prediction hypothesis summary reply translation candidate reponse respuesta antwort risposta",
+    "prediction hypothesis summary reply translation candidate chatbot assistant reponse respuesta antwort risposta",
     "references": "references reference gold gold_answer gold_response reference_answer reference_response "
     "reference_summary target_summary human_reference ground_truth ground_truth_solution expected_output expected "
     "target ref",
     "history": "history context conversation_history dialogue_history messages dialogue dialog conversation prompt "
     "question query user_message user_query instruction input source_document document article passage source_text "
-    "source",
+    "source user",
     "facts": "facts fact knowledge persona",
-    "turn": "turn turn_id",
+    "turn": "turn turn_id turn_ind turn_index",
     "dimension": "dimension criterion aspect",
     "kind": "kind",
     "scale_min": "scale_min",
@@ -61,7 +60,8 @@ _RATED = re.compile(
 )
 # What is no rating by a person: names and numbers of things, times, counts, metrics, judges, ranks.
 _IDS = re.compile(
-    r"(?:^|_)(?:ids?|idx|index|number|no|row|seed|fold|split|epoch|page|order|position|hit|line)(?:_|$)|^unnamed|\*|\[\]"
+    r"(?:^|_)(?:ids?|idx|ind|index|number|no|row|seed|fold|split|epoch|page|order|position|hit|line)(?:_|$)|^unnamed|\*|\[\]"
+    r"|(?:^|_)(?:prompt|model|system|question|item|task)(?:_[a-z0-9])?$"
 )
 _TIMES_AND_COUNTS = re.compile(
     r"time|second|duration|date|latency|created|updated|lifetime|expir|delay|(?:^|_)(?:count|counts|length|len|tokens?|words"
@@ -74,8 +74,10 @@ _METRICS = re.compile(
 )
 JUDGES = re.compile(
     r"grading|gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|(?<![a-z])judge|g_?eval|chatgpt"
-    r"|o[134]_mini"
+    r"|o[134]_mini|(?:^|[_.])pred(?:ict(?:ed|ion|ions)?)?(?:_|$)|(?<![a-z])[a-z]+lm_(?!$)"
 )
+# Texts that explain a rating are no responses.
+_REASONS = re.compile(r"reason|rationale|comment|explanation|feedback|justification|note")
 # A scale in a column's name: "(1-5)", "_1_5", "out_of_5".
 _SCALE = re.compile(
     r"(?:^|[_\s(\[])+(\d{1,3})\s*(?:-|–|to|_)\s*(\d{1,3})[)\]]*$|[_\s(\[]*out[_\s]?of[_\s]?(\d{1,3})[)\]]?"
@@ -312,6 +314,11 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
             free.remove(best)
     if "context_id" in roles and not _is_context(frame, roles):
         del roles["context_id"]
+    source = [name for name in free if plain(name) == "source" and _is_text(frame[name])]
+    if source and "facts" not in roles and plain(roles.get("history", "")) == "context":
+        # In files like UniEval's `source` is the dialogue, and `context` a fact for it.
+        roles["facts"], roles["history"] = roles["history"], source[0]
+        free.remove(source[0])
     known = {*roles, *given}
     keys, lists = ([name for name in free if name.endswith(end)] for end in (".*", "[]"))
     if "system_id" not in known and keys and "response" in roles:
@@ -323,6 +330,8 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
         again = (frame[lists[-1]].map(str) != "1").to_numpy()
         if (frame[response].map(str) == frame[response].map(str).shift())[again].mean() > 0.5:
             roles["annotator_id"] = lists[-1]
+    if "turn" not in known and "dialogue_id" in known and (places := [name for name in lists if "turn" in plain(name)]):
+        roles["turn"] = places[0]
     if "response" not in known and "system_id" in roles and (name := roles.get("references")):
         # What differs between systems is no reference.
         context = [frame[roles[ours]].map(str) for ours in ("context_id", "history") if ours in roles]
@@ -416,7 +425,12 @@ class _Rated:
         if len(by_rater) == len(names):
             self.raters, self.dimensions = by_rater, {name: dimension for name, (dimension, _) in by_rater.items()}
         else:
-            self.dimensions = {name: None if has_dimension else _dimension(name) for name in names}
+            short = [_dimension(name) for name in names]
+            whole = {name for name, dimension in zip(names, short, strict=True) if short.count(dimension) > 1}
+            self.dimensions = {
+                name: None if has_dimension else name if name in whole else dimension
+                for name, dimension in zip(names, short, strict=True)
+            }
 
     def doubt(self, names: Sequence[str], problem: str) -> None:
         """Take columns as those to propose, and say why."""
@@ -441,7 +455,7 @@ def _rated(
         return result
     numeric = [name for name in free if _is_number(frame[name])]
     result.judges = [name for name in numeric if _is_judge(name)]
-    people = [name for name in numeric if not _is_machine(name)]
+    people = [name for name in numeric if not _is_machine(name) and name not in result.judges]
     constant = _conditions(frame, roles, people)
     if constant and len(constant) < len(people):
         result.notes.append(f"the same for all raters of a response, so no ratings: {', '.join(constant)}")
@@ -627,7 +641,11 @@ def _proposal(
     if "response" not in roles:
         problems.insert(0, "no column is surely the response")
         used = {*roles.values(), *rated.dimensions, *_listed(rated.named)}
-        texts = [name for name in frame.columns if name not in used and _is_text(frame[name])]
+        no_response = (_IDS, JUDGES, _REASONS)
+        texts = [
+            name for name in frame.columns
+            if name not in used and _is_text(frame[name]) and not any(one.search(plain(name)) for one in no_response)
+        ]  # fmt: skip
         if len(texts) == 1:
             roles["response"] = texts[0]
             # What is a rating shows better once the response is known.

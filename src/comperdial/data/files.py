@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ _ALIKE = 0.6
 _SPLITS = frozenset({"train", "training", "dev", "development", "valid", "validation", "val", "test", "eval"})
 # A longer list of numbers is a vector, and no ratings.
 _MOST_RATERS = 20
+_PLACES = "raters[]"
 
 
 @dataclass
@@ -70,7 +73,11 @@ def read_file(path: str | Path, sheet: str | None = None) -> File:
     FileError
         When the file cannot be read: names the line, and what was expected.
     """
-    path = Path(path)
+    result = _read(Path(path), sheet)
+    return result if result.log else _by_place(result)
+
+
+def _read(path: Path, sheet: str | None) -> File:
     suffix = path.suffix.lower()
     if suffix == ".eval":
         hint = f"Write it as JSON: inspect log dump {path} > {path.stem}.json"
@@ -252,7 +259,7 @@ def _parquet(path: Path) -> File:
 
 def _plain(cell: Any) -> Any:  # noqa: ANN401
     if isinstance(cell, np.ndarray):
-        return [_plain(one) for one in cell]
+        return [_plain(one) for one in cell.tolist()]
     return {key: _plain(one) for key, one in cell.items()} if isinstance(cell, dict) else cell
 
 
@@ -280,6 +287,15 @@ def _json(path: Path, text: str) -> File:
     if tool := tool_of(value):
         return _of_log(tool, [value] if by_line else value, path)
     notes = ["one JSON document, not one object a line"] if by_line and len(lines) > 1 else []
+    if isinstance(value, Mapping) and _is_map_of_labels(value):
+        return _flat(
+            [
+                {"annotator": who, "item": item, "rating": label}
+                for who, one in value.items()
+                for item, label in one.items()
+            ],
+            range(1, 1 + sum(map(len, value.values()))),
+        )
     if isinstance(value, Mapping) and _is_map_of_lists(value):
         # Systems, as a rule, and what each answered; or the parts of a data set.
         key = "split" if {*map(str.lower, value)} <= _SPLITS else "object.*"
@@ -354,13 +370,52 @@ def _is_map_of_lists(node: Mapping[str, Any]) -> bool:
     return len(set.intersection(*keys)) >= _ALIKE * len(set.union(*keys))
 
 
-def _is_ratings(cell: Any) -> bool:  # noqa: ANN401
-    """Return whether a cell is a list of a few numbers, such as the ratings by each of several raters."""
-    return (
-        isinstance(cell, list)
-        and 2 <= len(cell) <= _MOST_RATERS
-        and all(one is None or (isinstance(one, (int, float)) and not isinstance(one, bool)) for one in cell)
+def _is_map_of_labels(node: Mapping[str, Any]) -> bool:
+    """Return whether an object maps raters to the label that each gave to each of many items."""
+    if len(node) < 2 or not all(isinstance(one, dict) and one for one in node.values()):
+        return False
+    items = {item for one in node.values() for item in one}
+    return len(items) > max(20, 2 * len(node)) and all(
+        isinstance(label, str | int | float) for one in node.values() for label in one.values()
     )
+
+
+def _by_place(file: File) -> File:
+    """Make one row a place of lists of a few numbers, also written as text: the ratings by each of several raters."""
+    lists = {
+        name: [_ratings(cell) for cell in file.frame[name]] for name in file.frame if _are_ratings(file.frame[name])
+    }
+    counts = [{len(cells[row]) for cells in lists.values() if cells[row]} for row in range(len(file.frame))]
+    if not lists or max(map(len, counts)) > 1:
+        return file
+    rows, numbers = [], []
+    for row, (number, record) in enumerate(zip(file.rows, file.frame.to_dict("records"), strict=True)):
+        for place in range(max(counts[row], default=1)):
+            cells = {name: cells[row][place] if cells[row] else None for name, cells in lists.items()}
+            rows.append({**record, **cells, _PLACES: place + 1 if counts[row] else None})
+            numbers.append(number)
+    frame = pd.DataFrame(rows, columns=[*file.frame.columns, _PLACES], dtype=object)
+    note = f"{len(file.frame)} records hold {len(rows)} rows, one a place of the lists in {', '.join(map(str, lists))}"
+    return File(frame, numbers, [*file.notes, note])
+
+
+def _are_ratings(cells: pd.Series) -> bool:
+    filled = [cell for cell in map(_plain, cells) if not (cell is None or cell != cell or cell in ("", []))]
+    return bool(filled) and all(_ratings(cell) for cell in filled)
+
+
+def _ratings(cell: Any) -> list[Any]:  # noqa: ANN401
+    """Return the ratings by each of several raters, a missing one as None; empty if a cell is no list of a few numbers."""
+    cell = _plain(cell)
+    if isinstance(cell, str) and cell.startswith("[") and cell.endswith("]"):
+        with suppress(ValueError):
+            cell = json.loads(cell)
+    if not isinstance(cell, list) or not 2 <= len(cell) <= _MOST_RATERS:
+        return []
+    # People write why there is no rating: "N/A (no errors)".
+    numbers = [None if isinstance(one, str) and re.match(r"n/?a\b", one, re.IGNORECASE) else one for one in cell]
+    known = [isinstance(one, int | float) and not isinstance(one, bool) for one in numbers if one is not None]
+    return numbers if all(known) and (known or numbers != cell) else []
 
 
 def _is_utterances(cell: list[dict[str, Any]]) -> bool:
@@ -406,13 +461,7 @@ def _rows(node: Mapping[str, Any], place: str, left: Counter[str]) -> Iterator[d
         else:
             own[key] = cell
     if not inner:
-        ratings = {key: cell for key, cell in own.items() if _is_ratings(cell)}
-        if not ratings or len({*map(len, ratings.values())}) > 1:
-            yield own
-            return
-        rest = {key: cell for key, cell in own.items() if key not in ratings}
-        for place_in_list, cells in enumerate(zip(*ratings.values(), strict=True), start=1):
-            yield {**rest, f"{next(iter(ratings))}[]": place_in_list, **dict(zip(ratings, cells, strict=True))}
+        yield own
         return
     inner.sort(key=lambda one: -one[0])
     for _, key, _ in inner[1:]:

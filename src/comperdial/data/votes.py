@@ -20,6 +20,8 @@ from comperdial.data.files import File
 from comperdial.data.own_files import is_missing, number
 
 VOTES = "votes between two, no ratings"
+FILL_IN = "FILL_IN"
+_ROW = "row"
 SHARE = "first_share"
 """A column beside those of table ``preferences``: how much of a weighted vote is for the first of the two, 0 to 1."""
 COLUMNS = (
@@ -46,9 +48,10 @@ _TIES = frozenset({
     "both_good", "both_bad", "both_are_good", "both_are_bad", "no_preference", "about_the_same", "similar",
     "unentschieden", "egalite", "égalité", "empate", "pareggio", "平局", "引き分け",
 })  # fmt: skip
+_SIDE_LABELS = _TIES | {*"0 1 2 a b first second left right".split()}  # noqa: SIM905
 _ITEM = (
     "pair_id", "question_id", "item_id", "prompt_id", "context_id", "example_id", "instance_id", "task_id", "id",
-    "question", "prompt", "instruction", "input", "query", "context", "history",
+    "idx", "question", "prompt", "instruction", "input", "query", "context", "history",
 )  # fmt: skip
 _RATERS = (
     "annotator_id", "annotator", "rater", "rater_id", "worker", "worker_id", "workerid", "judge", "judge_id", "judge_name",
@@ -107,6 +110,8 @@ class _Form(NamedTuple):
 def _form(frame: pd.DataFrame, columns: Mapping[str, Any]) -> _Form:
     names = list(map(str, frame.columns))
     systems, answers = _pair(names, _SYSTEM), _pair(names, _ANSWER)
+    if systems is None and answers and (key := _key_of_two(frame)):
+        frame, systems = key
     if "choice" in columns:
         listed = _listed(columns["choice"])
         choices = {name: _named(_plain(name)) if len(listed) > 1 else _Column() for name in listed}
@@ -122,7 +127,19 @@ def _form(frame: pd.DataFrame, columns: Mapping[str, Any]) -> _Form:
     return _Form(frame, systems or answers, systems is not None, choices)
 
 
-def _are_names(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
+def _key_of_two(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, str, tuple[str, str]]] | None:
+    """Return the two systems that one column names together, as ``bloom-7b_llama-7b`` or ``bloom-7b vs llama-7b``."""
+    for name in (one for one in frame.columns if re.search("pair|cmp|models|systems|match", _plain(one))):
+        for mark in (r"\s+vs\.?\s+", r"_vs_", r"\|", "_"):
+            parts = [re.split(mark, str(cell)) for cell in frame[name]]
+            both = pd.DataFrame(parts) if {*map(len, parts)} == {2} else None
+            if both is not None and _are_names(both, [0, 1]) and not (both[0] == both[1]).any():
+                made = frame.assign(first_system=list(both[0]), second_system=list(both[1]))
+                return made, ("first_system", "second_system", ("first", "second"))
+    return None
+
+
+def _are_names(frame: pd.DataFrame, columns: Sequence[Any]) -> bool:
     """Return whether columns name things that occur again and again, as systems do and texts do not."""
     cells = [str(cell) for name in columns for cell in frame[name] if not is_missing(cell)]
     return (
@@ -138,6 +155,13 @@ def _choices(frame: pd.DataFrame, free: Sequence[str]) -> tuple[pd.DataFrame, di
     ones: dict[str, str] = {}
     for name in free:
         if (match := _CHOICE.match(_plain(name))) is None:
+            # A column called like a rater holds votes if that is what is in it.
+            values = {str(cell).strip().lower() for cell in frame[name] if not is_missing(cell)}
+            if (
+                re.fullmatch(r"(?:annotator|rater|worker|evaluator|coder|voter)_?\d+", _plain(name))
+                and values <= _SIDE_LABELS
+            ):
+                choices[name] = _Column(rater=str(name))
             continue
         before, after = match[1] or "", match[2] or ""
         side = "tie" if after in _TIES else _side_of(after)
@@ -226,6 +250,9 @@ def read_votes(
     if sides is None or not choices:
         raise _no_votes(frame, path, sides is not None)
     given = _given(labels)
+    numbers = {str(cell).strip() for name in choices for cell in frame[name] if not is_missing(cell)}
+    if numbers == {"0", "1", "2"}:
+        given.setdefault("0", "tie")
 
     @cache
     def read(text: str, one: str, other: str) -> tuple[str, float] | None:
@@ -254,6 +281,22 @@ def read_votes(
     rows: list[dict[str, Any]] = []
     left_out = 0
     voted = _readable(frame, choices, systems, read)
+    if len(unnamed := [name for name, column in voted.items() if not any(column)]) > 1 and "choice" not in columns:
+        line = f"--columns {shlex.quote(json.dumps({'choice': FILL_IN}))}"
+        raise SchemaError(
+            f"several columns hold votes, and it is not sure whose: {', '.join(unnamed)}",
+            where=str(path),
+            expected="one column of votes, or names that say whose each is (winner_ann, gpt4_winner)",
+            hint=f"Name the one that counts in place of {FILL_IN}, or a list of raters' columns: {line}",
+        )
+    # A file that names no rater may name the judge itself: gpt4-votes.csv.
+    judge_file = (
+        path.stem if _JUDGE.search(_plain(path.stem)) and not any([*raters, *source, *map(any, voted.values())]) else ""
+    )
+    if judge_file:
+        notes.append(
+            f"votes of a judge, as the file's name says: {judge_file}; --columns '{{\"source\": …}}' says otherwise"
+        )
     for place, row in enumerate(frame[[*voted]].itertuples(index=False, name=None)):
         one, other = systems[0][place], systems[1][place]
         for (name, (rater, question, judge)), cell in zip(voted.items(), row, strict=True):
@@ -264,9 +307,9 @@ def read_votes(
                 continue
             if (vote := read(str(cell), one, other)) is None:
                 raise _unreadable(path, place + 1, name, frame[name], systems, read)
-            who = judge or rater or raters[place] or "1"
+            who = judge or rater or raters[place] or judge_file or "1"
             if not (whose := source[place]):
-                whose = who if judge or (not rater and _JUDGE.search(_plain(who))) else "human"
+                whose = who if judge or judge_file or (not rater and _JUDGE.search(_plain(who))) else "human"
             if dialogues:
                 both = [_name(frame[dialogues[side]].iloc[place]) for side in (0, 1)]
             else:
@@ -275,7 +318,7 @@ def read_votes(
                 {
                     "dataset": path.stem, "pair_id": f"{item[place]}|{one}|{other}", "annotator_id": who,
                     "question": question or asked[place] or "overall", "first_dialogue_id": both[0], "first_system_id": one,
-                    "second_dialogue_id": both[1], "second_system_id": other, "choice": vote[0],
+                    "second_dialogue_id": both[1], "second_system_id": other, "choice": vote[0], _ROW: file.rows[place],
                     "source": "human" if whose.lower() in _PEOPLE else whose, SHARE: vote[1],
                 }
             )  # fmt: skip
@@ -299,6 +342,8 @@ def _checked(made: pd.DataFrame, notes: list[str], left_out: int) -> tuple[pd.Da
     judges = sorted({*made["source"]} - {"human"})
     notes += [f"votes of judges, not of people: {', '.join(judges)}"] if judges else []
     key = ["pair_id", "annotator_id", "question"]
+    # A vote that nested records repeat is one vote.
+    made = made.drop_duplicates([*key, "choice", _ROW], ignore_index=True)
     for judge in judges if "human" in {*made["source"]} else []:
         # A column with a judge's vote has it again in the row of each person who voted on the pair.
         votes = made[made["source"] == judge]
@@ -409,7 +454,7 @@ def _unreadable(
     if any(isinstance(number(value), float) for value in values):
         # A number means nothing by itself if others of its column are no weights.
         values.update(value for value in known if isinstance(number(value), float))
-    labels = dict.fromkeys(sorted(values)[:12], "FILL_IN")
+    labels = dict.fromkeys(sorted(values)[:12], FILL_IN)
     return SchemaError(
         f"column {column!r} holds votes that are not clear: {', '.join(labels)}",
         where=f"{path}, record {row}",
