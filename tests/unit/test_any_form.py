@@ -614,3 +614,33 @@ def test_two_columns_of_votes_that_name_nobody(tmp_path):
         read_votes(read_file(path), path)
     frame, _ = read_votes(read_file(path), path, columns={"choice": "label"})
     assert list(frame["choice"]) == ["first"] * 3
+
+
+@pytest.mark.parametrize(
+    ("cells", "values", "scale"),
+    [
+        (["4/5", "2/5"], [4, 2], (1, 5)),
+        (["7 out of 10", "2 out of 10"], [7, 2], (1, 10)),
+        (["80%", "10 %"], [80, 10], (0, 100)),
+        (["★★★★☆", "★☆☆☆☆"], [4, 1], (1, 5)),
+        (["⭐⭐⭐", "⭐"], [3, 1], (1, 3)),
+        (["4 - agree", "1 - strongly disagree"], [4, 1], (1, 4)),
+        (["5 (great)", "2 (poor)"], [5, 2], (2, 5)),
+    ],
+)
+def test_ratings_written_otherwise_than_as_a_number(tmp_path, cells, values, scale):
+    rows = "".join(f'{system},some text,"{cell}"\n' for system, cell in zip("xy", cells, strict=True))
+    path = written(tmp_path, "mine.csv", f"system,response,rating\n{rows}")
+    ratings = readers.read("table", "mine", {"table": path}, None)["ratings"]
+    assert list(ratings["rating"]) == values and (*ratings.loc[0, ["scale_min", "scale_max"]],) == scale
+
+
+def test_an_export_of_qualtrics(tmp_path):
+    rows = [
+        "system,response,rating",
+        "System,The text,How good?",
+        *['"{""ImportId"":""Q1""}"' + ",,", "x,a,4", "y,b,2"],
+    ]
+    file = read_file(written(tmp_path, "mine.csv", "\n".join(rows) + "\n"))
+    assert file.frame["rating"].tolist() == ["4", "2"] and list(file.rows) == [4, 5]
+    assert file.notes == ["an export of Qualtrics: the questions' texts and import ids below the header are no records"]

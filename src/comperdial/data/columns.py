@@ -90,6 +90,14 @@ _NUMBERED = re.compile(r"^(rating|score|label|annotation)[\s_-]?(\d+)$", re.IGNO
 # Parts of names that say what a column is, and so are no names of systems.
 _WORDS = {*"model generated system bot gold reference target expected human user my the raw final".split()}  # noqa: SIM905
 _FEW_LABELS, _LONG, _SHORT = 12, 40, 25
+# Ratings that are written otherwise than as a number.
+_WRITTEN = (
+    re.compile(r"(?P<value>\d+(?:\.\d+)?)\s*(?:/|out of)\s*(?P<top>\d+)"),
+    re.compile(r"(?P<value>\d+(?:\.\d+)?)\s*(?P<percent>%|percent)"),
+    re.compile(r"(?P<stars>[★⭐]+)☆*"),
+    re.compile(r"(?P<value>\d{1,2})\s*(?:[-–—:=]\s*|\()\s*[^\W\d].*"),
+)
+_MOST_WRITTEN = 101
 # Labels in common use, from the best to the worst.
 _ORDERS = tuple(
     tuple(order.split(", "))
@@ -190,6 +198,7 @@ def lay_out(
         frame = wide[0]
         notes.append(wide[1])
     _check_given(given, list(frame.columns), path)
+    frame, ends_written = _numbers(frame, notes)
     roles = _roles(frame, given, path)
     rated = _rated(frame, roles, given, labels) if ratings else _Rated()
     if "system_id" not in roles and ratings and (column := _maybe_system(frame, roles, rated)):
@@ -203,7 +212,11 @@ def lay_out(
     others = {name for name in frame.columns if name in NAMES} - {*names, *rated.dimensions}
     frame = frame.rename(columns={name: f"{name} (not as mapped)" for name in others} | names)
     dimensions = {names.get(name, name): dimension for name, dimension in rated.dimensions.items()}
-    scales = {dimension or name: ends for name, dimension in dimensions.items() if (ends := _scale(name, frame[name]))}
+    scales = {
+        dimension or name: ends
+        for name, dimension in dimensions.items()
+        if (ends := _scale(name, frame[name]) or ends_written.get(name))
+    }
     by_label = {label.strip().lower(): value for label, value in (labels or {}).items()}
     for name in dimensions if labels else ():
         frame[name] = [
@@ -214,6 +227,41 @@ def lay_out(
     known = {*roles, *dimensions, *rated.judges, "annotator_id", "system_id"}
     unused = [name for name in frame.columns if name not in known]
     return Layout(frame, dimensions, scales, rated.judges, unused, roles | {"rating": rated.named}, notes + rated.notes)
+
+
+def _numbers(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, dict[str, tuple[float, float]]]:
+    """Turn columns of ratings such as ``4/5``, ``80 %``, ``★★★☆☆`` or ``2 - disagree`` into numbers, with their scales."""
+    scales: dict[str, tuple[float, float]] = {}
+    for name in frame.columns:
+        texts = {cell.strip() for cell in frame[name] if isinstance(cell, str) and cell.strip()}
+        filled = [cell for cell in frame[name] if not is_missing(cell)]
+        if not 0 < len(texts) <= _MOST_WRITTEN or not all(isinstance(cell, str) for cell in filled):
+            continue
+        for pattern in _WRITTEN:
+            parts = {text: pattern.fullmatch(text) for text in texts}
+            if not all(parts.values()):
+                continue
+            read = {text: match.groupdict() for text, match in parts.items() if match}
+            values = {
+                text: len(part["stars"]) if "stars" in part else float(part["value"]) for text, part in read.items()
+            }
+            all_stars = "☆" in "".join(texts)
+            tops = {
+                len(text) * all_stars if "stars" in part else 100 if "percent" in part else float(part.get("top") or 0)
+                for text, part in read.items()
+            }
+            labels = {values[text]: text for text in texts}
+            if len(tops) == 1 and len(labels) == len(texts):
+                if top := tops.pop():
+                    low = 0.0 if top == 100 or min(values.values()) < 1 else 1.0
+                    scales[name] = (low, float(top))
+                frame = frame.assign(
+                    **{name: frame[name].map(lambda cell, of=values: cell if is_missing(cell) else of[cell.strip()])}
+                )
+                example = min(texts)
+                notes.append(f"{name}: {example!r} and the like are read as numbers, such as {values[example]:g}")
+                break
+    return frame, scales
 
 
 def _check_holds_ratings(file: File, path: Path) -> None:

@@ -173,8 +173,15 @@ def _csv(path: Path, text: str, delimiter: str | None) -> File:
         header, rows = header[:-1], [row[:-1] for row in rows]
     if twice := [name for name, count in Counter(header).items() if count > 1]:
         raise FileError(f"two columns are called {twice[0]!r}", where=f"{path}, line 1", expected="each name once")
-    note = f"{short} of {len(rows)} rows are shorter than the header: the cells that they lack count as empty"
-    return File(pd.DataFrame(rows, columns=header, dtype="str"), lines, [note] if short else [])
+    notes = (
+        [f"{short} of {len(rows)} rows are shorter than the header: the cells that they lack count as empty"]
+        if short
+        else []
+    )
+    if len(rows) > 1 and any(cell.startswith('{"ImportId"') for cell in rows[1]):
+        notes.append("an export of Qualtrics: the questions' texts and import ids below the header are no records")
+        rows, lines = rows[2:], lines[2:]
+    return File(pd.DataFrame(rows, columns=header, dtype="str"), lines, notes)
 
 
 def _delimiter(text: str) -> str:
