@@ -48,7 +48,7 @@ def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | 
         A row for each vote: ``question``, ``source``, ``pair_id``, ``annotator_id``, ``seconds``, ``a`` and ``b`` (systems, in
         alphabetical order), ``a_dialogue_id``, ``b_dialogue_id``, ``won`` (1 where a is preferred, 0.5 for a tie, 0 where b
         is), ``share`` (``won``, or how much of a weighted vote is for a), ``left`` (1 where a was shown left, 0 where b was,
-        NaN where that is not known) and ``cluster``: votes on the same two systems that share a dialogue, however
+        NaN where that is not known), ``swapped`` (whether b is listed first) and ``cluster``: votes on the same two systems that share a dialogue, however
         indirectly.
     """
     table = _chosen(_chosen(table, "question", question), "source", source, default="human")
@@ -87,7 +87,14 @@ def _oriented(table: pd.DataFrame) -> pd.DataFrame:
     codes["share"] = kept["first_share"] if "first_share" in kept else codes["won"]
     for name, code in codes.items():
         frame[name] = code.astype(float).where(~swap, 1 - code.astype(float))
+    frame["swapped"] = swap
     return frame
+
+
+def _as_listed(frame: pd.DataFrame, pair: str) -> pd.Series:
+    """Return ``won`` for the system that the first vote on a pair lists first: no measure may depend on systems' names."""
+    swapped = frame.groupby(pair)["swapped"].transform("first")
+    return frame["won"].where(~swapped, 1 - frame["won"])
 
 
 def _systems(votes: pd.DataFrame) -> list[str]:
@@ -271,8 +278,8 @@ def analyses(votes: pd.DataFrame, *, resamples: int = 1000, seed: int = 2024) ->
 def _agreement(frame: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
     """Return how far annotators of the same pair agree, with intervals over groups of votes that share dialogues."""
     # Who voted does not matter: a column for the first vote on a pair, one for the second and so on.
-    numbered = frame.assign(number=frame.groupby("pair_id").cumcount())
-    table = numbered.pivot(index="pair_id", columns="number", values="won")
+    numbered = frame.assign(number=frame.groupby("pair_id").cumcount(), choice=_as_listed(frame, "pair_id"))
+    table = numbered.pivot(index="pair_id", columns="number", values="choice")
     table = table[table.notna().sum(axis=1) >= 2]
     names = [name + end for name in ("agreement", "alpha") for end in ("", "_low", "_high")]
     if table.empty:
@@ -317,7 +324,7 @@ def agreement_with_people(
     """
     votes = _oriented(_chosen(table, "question", question))
     votes["pair"] = pd.factorize(pd.MultiIndex.from_frame(votes[["a", "a_dialogue_id", "b", "b_dialogue_id"]]))[0]
-    votes["code"] = votes["won"].map({1.0: 0, 0.5: 1, 0.0: 2})
+    votes["code"] = _as_listed(votes, "pair").map({1.0: 0, 0.5: 1, 0.0: 2})
     people = votes[votes["source"] == "human"]
     judges = sorted({*votes["source"]} - {"human"})
     counts = np.zeros((votes["pair"].max() + 1 if len(votes) else 0, 3))
