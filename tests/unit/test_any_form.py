@@ -644,3 +644,73 @@ def test_an_export_of_qualtrics(tmp_path):
     file = read_file(written(tmp_path, "mine.csv", "\n".join(rows) + "\n"))
     assert file.frame["rating"].tolist() == ["4", "2"] and list(file.rows) == [4, 5]
     assert file.notes == ["an export of Qualtrics: the questions' texts and import ids below the header are no records"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["R1 R2", "Anna_A1 Anna_A2", "rater_1_score rater_2_score", "Annotator_1_(1-5) Annotator_2_(1-5)", "score1 score2",
+     "Worker_A_rating Worker_B_rating", "quality_1 quality_2", "labeler_1 labeler_2"],
+)  # fmt: skip
+def test_columns_that_are_raters(tmp_path, names):
+    rows = "x,some text,4,5\ny,more text,2,1\nx,other text,5,4\n"
+    path = written(tmp_path, "mine.csv", f"system,response,{','.join(names.split())}\n{rows}")
+    ratings = readers.read("table", "mine", {"table": path}, None)["ratings"]
+    assert ratings["annotator_id"].nunique() == 2 and ratings["dimension"].nunique() == 1 and len(ratings) == 6
+
+
+def test_raters_that_only_the_user_knows(tmp_path):
+    path = written(tmp_path, "mine.csv", "system,response,Anna,Bob\nx,some text,4,5\ny,more text,2,1\n")
+    with pytest.raises(SchemaError, match='If these are raters.*"annotator_id" in place of "rating"'):
+        readers.read("table", "mine", {"table": path}, None)
+    options = {"columns": {"annotator_id": ["Anna", "Bob"]}}
+    ratings = readers.read("table", "mine", {"table": path}, options)["ratings"]
+    assert {*ratings["annotator_id"]} == {"Anna", "Bob"} and {*ratings["dimension"]} == {"rating"}
+
+
+def test_codes_for_no_rating_and_scales_that_are_upside_down(tmp_path):
+    path = written(tmp_path, "mine.csv", "system,response,rating\nx,a,-1\nx,b,4\ny,c,2\n")
+    with pytest.raises(SchemaError, match=r'look like codes for none: -1 \(1 times\).*--labels \'{"-1": null}'):
+        readers.read("table", "mine", {"table": path}, None)
+    assert len(readers.read("table", "mine", {"table": path}, {"labels": {"-1": None}})["ratings"]) == 2
+    path = written(tmp_path, "mine.csv", "system,response,rating (1 = best)\nx,a,1\nx,b,4\ny,c,5\n")
+    assert list(readers.read("table", "mine", {"table": path}, None)["ratings"]["rating"]) == [5, 2, 1]
+
+
+def test_sources_with_texts_of_their_own_are_systems(tmp_path):
+    rows = "".join(f"{q},{who},{who} says {q},{n}\n" for q in "abc" for n, who in enumerate(("gpt-4", "human"), 1))
+    path = written(tmp_path, "mine.csv", f"prompt,source,response,rating\n{rows}")
+    tables = readers.read("table", "mine", {"table": path}, None)
+    assert {*tables["systems"]["system_id"]} == {"gpt-4", "human"} and {*tables["ratings"]["source"]} == {"human"}
+
+
+@pytest.mark.parametrize(
+    "people", [("Anna", "Bob"), ("rater_A", "rater_B"), ("A1", "A2"), ("annotator1_vote", "annotator2_vote")]
+)
+@pytest.mark.parametrize("judge", ["gpt-4o", "judge_gpt4o", "gpt4o_vote"])
+def test_votes_in_columns_of_people_and_judges(tmp_path, people, judge):
+    rows = "1,x,y,model_a,tie,model_b\n2,y,x,model_b,model_b,tie\n"
+    path = written(tmp_path, "votes.csv", f"id,model_a,model_b,{','.join(people)},{judge}\n{rows}")
+    frame, _ = read_votes(read_file(path), path)
+    assert frame.groupby("source").size()["human"] == 4 and len(frame) == 6 and frame["annotator_id"].nunique() == 3
+
+
+def test_votes_nested_beside_the_two_answers(tmp_path):
+    rows = [
+        {"responses": {"a": {"model": "x", "text": "hi"}, "b": {"model": "y", "text": "ho"}}, "id": n,
+         "annotations": [{"annotator": "ann", "winner": "model_a"}], "judges": [{"judge": "gpt-4", "winner": "tie"}]}
+        for n in range(3)
+    ]  # fmt: skip
+    path = written(tmp_path, "votes.jsonl", "\n".join(map(json.dumps, rows)))
+    frame, _ = read_votes(read_file(path), path)
+    assert frame.groupby(["source", "choice"]).size().to_dict() == {("gpt-4", "tie"): 3, ("human", "first"): 3}
+
+
+def test_ratings_of_experts_and_of_the_crowd(tmp_path):
+    rows = [
+        {"id": str(n), "model_id": m, "decoded": f"a text of {m} {n}", "expert_annotations": [{"fluency": 4}, {"fluency": 5}],
+         "turker_annotations": [{"fluency": 1}]}
+        for n in range(3) for m in "xy"
+    ]  # fmt: skip
+    path = written(tmp_path, "mine.jsonl", "\n".join(map(json.dumps, rows)))
+    ratings = readers.read("table", "mine", {"table": path}, None)["ratings"]
+    assert {*ratings["annotator_id"]} == {"expert_annotations 1", "expert_annotations 2", "turker_annotations 1"}

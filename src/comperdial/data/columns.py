@@ -18,27 +18,29 @@ import pandas as pd
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.data.files import SHEET, File
 from comperdial.data.own_files import is_missing, number, shown
-from comperdial.data.votes import FILL_IN, VOTES, are_votes
+from comperdial.data.votes import FILL_IN, RATED, VOTES, are_votes
 
 # Names in use for each of our columns, the likeliest first. A name is compared in small letters, with underscores.
 _IN_USE = {
     "source": "source",
     "context_id": "context_id question_id prompt_id item_id example_id sample_id segment_id seg_id conversation_id "
     "passage_id article_id doc_id id item",
-    "dialogue_id": "dialogue_id dialog_id conv_id",
+    "dialogue_id": "dialogue_id dialog_id conv_id conv dialog_nr dialogue_nr dialog_no dialogue_no conv_no",
     "system_id": "system_id system system_name model model_name model_id model_type generator bot agent engine "
-    "architecture dialog_model dialogue_model llm provider_id provider systeme modele sistema modelo modell",
+    "architecture chatbot_name which_bot which_model which_system dialog_model dialogue_model llm provider_id provider "
+    "système systeme modele sistema modelo modell",
     "annotator_id": "annotator_id annotator rater_id rater worker_id workerid worker evaluator_id evaluator coder "
     f"judge_id evaluateur annotateur evaluador bewerter {SHEET}",
     "response": "response model_response model_answer model_output system_response system_output bot_response "
     "generated_answer generated_response generated_text generated_summary answer output completion generation "
-    "prediction hypothesis summary reply translation candidate chatbot assistant reponse respuesta antwort risposta",
+    "prediction hypothesis decoded summary reply translation candidate chatbot assistant "
+    "bots_reply bot_said bot_utterance bot_turn system_turn reponse réponse respuesta antwort risposta",
     "references": "references reference gold gold_answer gold_response reference_answer reference_response "
     "reference_summary target_summary human_reference ground_truth ground_truth_solution expected_output expected "
     "target ref",
     "history": "history context conversation_history dialogue_history messages dialogue dialog conversation prompt "
     "question query user_message user_query instruction input source_document document article passage source_text "
-    "source user",
+    "source user user_said user_utterance user_turn",
     "facts": "facts fact knowledge persona",
     "turn": "turn turn_id turn_ind turn_index",
     "dimension": "dimension criterion aspect",
@@ -53,11 +55,6 @@ _EXACT = {
     *("turn", "dimension", "kind", "scale_min", "scale_max", "dialogue_id"),
     *("source", "context_id", "annotator_id", "system_id"),
 }
-_RATED = re.compile(
-    r"rating|score|severity|label|grade|quality|overall|likert|fluen|coher|relevan|consisten|informat|faithful|factual"
-    r"|helpful|harmless|safety|empath|engag|human_?like|natural|correct|ground|adequa|appropriate|interest|specific"
-    r"|sensib|understand|succinct|maintain|uses_knowledge|preference|satisf|warmth|humou?r|tone|accura|complet|concis"
-)
 # What is no rating by a person: names and numbers of things, times, counts, metrics, judges, ranks.
 _IDS = re.compile(
     r"(?:^|_)(?:ids?|idx|ind|index|number|no|row|seed|fold|split|epoch|page|order|position|hit|line)(?:_|$)|^unnamed|\*|\[\]"
@@ -65,7 +62,8 @@ _IDS = re.compile(
 )
 _TIMES_AND_COUNTS = re.compile(
     r"time|second|duration|date|latency|created|updated|lifetime|expir|delay|(?:^|_)(?:count|counts|length|len|tokens?|words"
-    r"|chars|size|n|num|reward|price|cost|rate|assignments|rank|ranking|temperature|top_p)(?:_|$)"
+    r"|chars|size|n|num|reward|price|cost|rate|assignments|rank|ranking|temperature|top_p|age|std|sd|stdev|mean|average|avg|median|variance|attention|check|consent|nr|tstamp|birth|year)(?:_|$)"
+    r"|tstamp|ident|attention"
 )
 _METRICS = re.compile(
     r"bleu|rouge|meteor|chrf|bert|bart_?score|mover_?score|comet|unieval|simcse|perplexity|cosine|similarity|embedding"
@@ -82,11 +80,18 @@ _REASONS = re.compile(r"reason|rationale|comment|explanation|feedback|justificat
 _SCALE = re.compile(
     r"(?:^|[_\s(\[])+(\d{1,3})\s*(?:-|–|to|_)\s*(\d{1,3})[)\]]*$|[_\s(\[]*out[_\s]?of[_\s]?(\d{1,3})[)\]]?"
 )
-_RATER = re.compile(
-    r"^(.*?)[\s_.(\[-]*((?:annotator|rater|worker|evaluator|coder|expert|human|ann|anno)[\s_-]?(?:\d+|[a-h]))[)\]]*$",
-    re.IGNORECASE,
+_WHO = (
+    r"annotator|annot|rater|worker|evaluator|coder|expert|human|ann|anno|labell?er|student|user|participant|subject|reviewer"
+    r"|assessor|crowd|eval|person|bewerter|annotateur|evaluador"
 )
-_NUMBERED = re.compile(r"^(rating|score|label|annotation)[\s_-]?(\d+)$", re.IGNORECASE)
+_RATER = re.compile(rf"^(?P<what>.*?)[\s_.(\[-]*(?P<who>(?:{_WHO})[\s_.-]*(?:\d+|[a-h]))[)\]]*$", re.IGNORECASE)
+_RATER_FIRST = re.compile(
+    rf"^(?P<who>(?:{_WHO})[\s_.-]*(?:\d+|[a-h]))(?![a-z\d])[\s_.:)\]-]+(?P<what>.+)$", re.IGNORECASE
+)
+# One letter or what is rated, and a number: raters if there are several of a stem, with the same numbers in them.
+_SERIES = re.compile(
+    r"^(?:(?P<what>.+?)[\s_.-]+)?(?P<who>[A-PR-Za-pr-z]\d{1,3}|[A-H])$|^(?P<stem>.*?)[\s_.-]*(?P<no>\d{1,3})$"
+)
 # Parts of names that say what a column is, and so are no names of systems.
 _WORDS = {*"model generated system bot gold reference target expected human user my the raw final".split()}  # noqa: SIM905
 _FEW_LABELS, _LONG, _SHORT = 12, 40, 25
@@ -107,7 +112,7 @@ _ORDERS = tuple(
         "yes, maybe, no",
         "true, false",
         "pass, fail",
-        "excellent, good, fair, poor, bad",
+        "excellent, very good, good, fair, poor, very poor, bad, very bad",
         "high, medium, low",
         "good, neutral, bad",
         "correct, partially correct, incorrect",
@@ -117,6 +122,14 @@ _ORDERS = tuple(
         "good, ok, bad",
     )
 )
+
+
+_LOW_IS_GOOD = re.compile(
+    r"\b1\s*(?:=|is)\s*(?:the\s*)?(?:best|very good|excellent)|low(?:er)?\s*(?:=|is)\s*(?:better|good)|=\s*worst|^rank(?:ing)?$",
+    re.IGNORECASE,
+)
+# What people write for "not rated", and the largest rating beside which it is no rating.
+_CODES = {-1: 0, -9: 0, -99: 0, -999: 0, 9: 6, 99: 20, 98: 20, 999: 100, 9999: 1000}
 
 
 class NoRatingsError(SchemaError):
@@ -141,6 +154,8 @@ class Layout:
         Which column of the file each of ours is.
     notes
         What was concluded, in sentences for the user.
+    lower
+        Dimensions of which low ratings are good, as their columns' names say.
     """
 
     frame: pd.DataFrame
@@ -150,6 +165,7 @@ class Layout:
     unused: list[str] = field(default_factory=list)
     columns: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    lower: list[str] = field(default_factory=list)
 
 
 def plain(name: str) -> str:
@@ -157,7 +173,7 @@ def plain(name: str) -> str:
     path = r"^(?:input|answer|data|vars|annotation|annotations|reviews)\."
     text = re.sub(path, "", str(name).strip(), flags=re.IGNORECASE)
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", text)
-    return re.sub(r"[\s_.-]+", "_", _SCALE.sub("", text).lower()).strip("_")
+    return re.sub(r"[\s_.#:-]+", "_", _SCALE.sub("", text).lower()).strip("_")
 
 
 def lay_out(
@@ -219,14 +235,16 @@ def lay_out(
     }
     by_label = {label.strip().lower(): value for label, value in (labels or {}).items()}
     for name in dimensions if labels else ():
-        frame[name] = [
-            cell if is_missing(cell) else by_label.get(str(cell).strip().lower(), cell) for cell in frame[name]
-        ]
+        frame[name] = [cell if is_missing(cell) else by_label.get(_label(cell), cell) for cell in frame[name]]
+    lower = [dimension or name for name, dimension in dimensions.items() if _LOW_IS_GOOD.search(name)]
+    notes += [f"{name}: low is good, as its name says" for name in lower]
     if rated.raters:
         frame, dimensions = _by_rater(frame, rated.raters)
     known = {*roles, *dimensions, *rated.judges, "annotator_id", "system_id"}
     unused = [name for name in frame.columns if name not in known]
-    return Layout(frame, dimensions, scales, rated.judges, unused, roles | {"rating": rated.named}, notes + rated.notes)
+    return Layout(
+        frame, dimensions, scales, rated.judges, unused, roles | {"rating": rated.named}, notes + rated.notes, lower
+    )
 
 
 def _numbers(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, dict[str, tuple[float, float]]]:
@@ -279,7 +297,9 @@ def _check_given(given: Mapping[str, Any], written: Sequence[str], path: Path) -
     for ours, theirs in given.items():
         if ours != "rating" and ours not in NAMES:
             raise UnknownNameError("column", str(ours), [*NAMES, "rating"], where=f"{path}, `columns`")
-        if not (isinstance(theirs, str) or (ours == "rating" and isinstance(theirs, list) and theirs)):
+        if not (
+            isinstance(theirs, str) or (ours in ("rating", "annotator_id") and isinstance(theirs, list) and theirs)
+        ):
             expected = "our name -> the file's, such as {response: reply, rating: [warmth, humour]}"
             raise ConfigError(f"columns is {shown(dict(given))}", where=f"options of {path}", expected=expected)
         for name in _listed(theirs):
@@ -362,6 +382,8 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
             free.remove(best)
     if "context_id" in roles and not _is_context(frame, roles):
         del roles["context_id"]
+    if "source" in roles and "system_id" not in {*roles, *given} and _has_own_texts(frame, roles):
+        roles["system_id"] = roles.pop("source")
     source = [name for name in free if plain(name) == "source" and _is_text(frame[name])]
     if source and "facts" not in roles and plain(roles.get("history", "")) == "context":
         # In files like UniEval's `source` is the dialogue, and `context` a fact for it.
@@ -386,6 +408,14 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
         if context and (frame[name].map(str).groupby(context).nunique() > 1).any():
             roles["response"] = roles.pop("references")
     return roles | {ours: theirs for ours, theirs in given.items() if isinstance(theirs, str)}
+
+
+def _has_own_texts(frame: pd.DataFrame, roles: Mapping[str, str]) -> bool:
+    """Return whether each source has responses of its own: then it is who wrote them, and not who rated them."""
+    if "response" not in roles:
+        return False
+    texts, sources = (frame[roles[ours]].map(str) for ours in ("response", "source"))
+    return bool((sources.groupby(texts).nunique() == 1).mean() > 0.8)
 
 
 def _rank(name: str, ours: str) -> int | None:
@@ -466,9 +496,9 @@ class _Rated:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def add(self, names: Sequence[str], has_dimension: bool) -> None:
-        """Take columns as those of ratings."""
-        by_rater = {name: one for name in names if (one := _rater_of(name))}
+    def add(self, names: Sequence[str], has_dimension: bool, raters: Mapping[str, tuple[str, str]]) -> None:
+        """Take columns as those of ratings; ``raters``: those that are one rater's each, with dimension and rater."""
+        by_rater = {name: one for name, one in raters.items() if name in names}
         self.named = names[0] if len(names) == 1 else list(names)
         if len(by_rater) == len(names):
             self.raters, self.dimensions = by_rater, {name: dimension for name, (dimension, _) in by_rater.items()}
@@ -490,6 +520,9 @@ def _rated(
     frame: pd.DataFrame, roles: Mapping[str, str], given: Mapping[str, Any], labels: Mapping[str, float] | None
 ) -> _Rated:
     result, has_dimension = _Rated(), "dimension" in roles
+    if isinstance(listed := given.get("annotator_id"), list) and "rating" not in given:
+        result.add(listed, has_dimension, {name: ("rating", name) for name in listed})
+        return result
     free = [name for name in frame.columns if name not in {*roles.values()}]
     if "rating" in given:
         names = _listed(given["rating"])
@@ -497,10 +530,18 @@ def _rated(
             columns = ", ".join(map(repr, names))
             result.problems.append(f"a column {roles['dimension']!r} beside the columns {columns} of ratings")
         result.judges = [name for name in free if name not in names and _is_number(frame[name]) and _is_judge(name)]
-        result.add(names, has_dimension)
+        result.add(names, has_dimension, _raters(frame, names))
         result.named = given["rating"]
         _check_labels(frame, result, names, labels)
+        _check_codes(frame, result, names, labels)
         return result
+    if labels:
+        # A column whose labels have numbers is one of ratings.
+        known = {label.strip().lower() for label in labels}
+        cells = {name: {str(cell).strip().lower() for cell in frame[name] if not is_missing(cell)} for name in free}
+        if labelled := [name for name in free if cells[name] and cells[name] <= known]:
+            result.add(labelled, has_dimension, _raters(frame, labelled))
+            return result
     numeric = [name for name in free if _is_number(frame[name])]
     result.judges = [name for name in numeric if _is_judge(name)]
     people = [name for name in numeric if not _is_machine(name) and name not in result.judges]
@@ -508,12 +549,13 @@ def _rated(
     if constant and len(constant) < len(people):
         result.notes.append(f"the same for all raters of a response, so no ratings: {', '.join(constant)}")
         people = [name for name in people if name not in constant]
+    raters = _raters(frame, people)
     exact = [name for name in free if plain(name) == "rating" and name not in _categories(frame, [name])]
-    sure = exact or [name for name in people if _RATED.search(plain(name)) or _scale(name) or _rater_of(name)]
-    named = [name for name in free if _RATED.search(plain(name)) or _rater_of(name)]
+    sure = exact or [name for name in people if RATED.search(plain(name)) or _scale(name) or name in raters]
+    named = [name for name in free if RATED.search(plain(name)) or _rater_of(name)]
     empty = [name for name in named if frame[name].map(is_missing).all()]
     if sure and (exact or not set(people) - set(sure)):
-        result.add(sure, has_dimension)
+        result.add(sure, has_dimension, raters)
     elif people:
         result.doubt(people, "which columns are ratings by people is not sure: ")
     elif not empty and (categories := _categories(frame, [name for name in free if not _is_machine(name)])):
@@ -525,9 +567,39 @@ def _rated(
         more += f"; scores by judges or metrics: {', '.join(result.judges)}" if result.judges else ""
         result.problems.append("no column holds ratings by people" + more)
         return result
+    _check_codes(frame, result, _listed(result.named), labels)
     if empty:
         result.notes.append(f"columns of ratings that are empty: {', '.join(empty)}")
     return result
+
+
+def _check_codes(frame: pd.DataFrame, result: _Rated, names: Sequence[str], labels: Mapping[str, Any] | None) -> None:
+    """Note numbers among the ratings that look like codes for "not rated"."""
+    codes = Counter[str]()
+    for name in names:
+        codes.update(_codes(frame[name]))
+    if unknown := {
+        code: count for code, count in codes.items() if code not in {label.strip() for label in labels or ()}
+    }:
+        counts = ", ".join(f"{code} ({count} times)" for code, count in unknown.items())
+        result.problems.append(f"among the ratings are numbers that look like codes for none: {counts}")
+        result.labels = {**(labels or {}), **result.labels, **dict.fromkeys(unknown)}
+
+
+def _label(cell: Any) -> str:  # noqa: ANN401
+    return f"{value:g}" if isinstance(value := number(cell), float) else str(cell).strip().lower()
+
+
+def _codes(cells: pd.Series) -> dict[str, int]:
+    """Return the numbers among ratings that look like codes for "not rated", with how many there are."""
+    values = Counter(value for cell in cells if isinstance(value := number(cell), float))
+    codes = {}
+    for code, bound in _CODES.items():
+        others = [value for value in values if value not in _CODES]
+        apart = others and (min(others) > bound if code < 0 else max(others) < bound)
+        if code in values and apart and len(values) <= 2 * _FEW_LABELS:
+            codes[f"{code:g}"] = values[code]
+    return codes
 
 
 def _dimension(name: str) -> str:
@@ -536,12 +608,33 @@ def _dimension(name: str) -> str:
 
 
 def _rater_of(name: str) -> tuple[str, str] | None:
-    """Return the dimension and the rater of a column such as ``annotator1`` or ``fluency_rater2``."""
-    if numbered := _NUMBERED.match(name.strip()):
-        return numbered[1], numbered[2]
-    if (match := _RATER.match(name.strip())) is None:
+    """Return the dimension and the rater of a column such as ``annotator1``, ``fluency_rater2`` or ``Worker A rating (1-5)``."""
+    text = (
+        _SCALE.sub("", name.strip()).strip() if _SCALE.search(name) and not _RATER.match(name.strip()) else name.strip()
+    )
+    if (match := _RATER.match(text) or _RATER_FIRST.match(text)) is None:
         return None
-    return _dimension(match[1]) if match[1].strip(" _-.(") else "rating", match[2]
+    what = match["what"].strip(" _-.(")
+    return ("rating" if not what or plain(what) in ("rating", "score", "value") else _dimension(what)), match[
+        "who"
+    ].strip()
+
+
+def _raters(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return the dimension and the rater of columns that are raters, by their names or as a series such as ``R1, R2, R3``."""
+    raters = {name: one for name in names if (one := _rater_of(name))}
+    series: dict[str, dict[str, str]] = {}
+    for name in names:
+        if name not in raters and (match := _SERIES.match(_SCALE.sub("", name).strip())):
+            stem, who = plain(match["what"] or match["stem"] or ""), match["who"] or match["no"]
+            if not stem or RATED.fullmatch(stem) or stem in ("rating", "score", "label", "annotation", "value"):
+                series.setdefault(stem, {})[name] = who
+    for stem, columns in series.items():
+        cells = [{value for cell in frame[name] if isinstance(value := number(cell), float)} for name in columns]
+        if len(columns) > 1 and all(one & other for one in cells for other in cells):
+            what = "rating" if stem in ("", "rating", "score", "value") else stem
+            raters |= {name: (what, who) for name, who in columns.items()}
+    return raters
 
 
 def _scale(name: str, cells: Iterable[Any] = ()) -> tuple[float, float] | None:
@@ -597,7 +690,7 @@ def _categories(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
         if few and len(texts) >= len(frame) / 2 and not _IDS.search(plain(name)):
             result[name] = values
     usual = [name for name, values in result.items() if any(values <= set(order) for order in _ORDERS)]
-    return usual or [name for name in result if _RATED.search(plain(name))]
+    return usual or [name for name in result if RATED.search(plain(name))]
 
 
 def _check_labels(
@@ -610,7 +703,8 @@ def _check_labels(
     if not cells or max(map(len, cells)) > _LONG or len(cells) > 3 * _FEW_LABELS:
         return
     order = max(_ORDERS, key=lambda one: (len(set(one) & {label.lower() for label in cells}), -len(one)))
-    place = {label: len(order) - 1 - order.index(label) for label in order}
+    there = [label for label in order if label in {cell.lower() for cell in cells}]
+    place = {label: len(there) - 1 - rank for rank, label in enumerate(there)}
     result.labels = {**(labels or {}), **{label: place.get(label.lower(), FILL_IN) for label in cells}}
     if labels is not None or not result.problems:
         result.problems.append(f"labels without a number: {', '.join(map(repr, cells))}")
@@ -708,6 +802,13 @@ def _proposal(
         line += f" --labels {shlex.quote(json.dumps(rated.labels, ensure_ascii=False))}"
     fill = f", with a column in place of {FILL_IN}" if FILL_IN in line else ""
     expected = "columns of the response, of the system (if there are several) and of ratings"
+    if (
+        isinstance(rated.named, list)
+        and not rated.raters
+        and "annotator_id" not in roles
+        and not any(RATED.search(plain(name)) for name in rated.named)
+    ):
+        line += '. If these are raters, not what is rated: "annotator_id" in place of "rating"'
     error = NoRatingsError if rated.named == FILL_IN else SchemaError
     return error(
         "; ".join(problems),

@@ -33,7 +33,9 @@ _ALIKE = 0.6
 _SPLITS = frozenset({"train", "training", "dev", "development", "valid", "validation", "val", "test", "eval"})
 # A longer list of numbers is a vector, and no ratings.
 _MOST_RATERS = 20
-_PLACES = "raters[]"
+_PLACES, _LISTS = "raters[]", "lists[]"
+_VOTED = re.compile(r"'(?:winner|choice|vote|preference|preferred|verdict)'", re.IGNORECASE)
+_TWO = {("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"), ("x", "y")}
 
 
 @dataclass
@@ -314,7 +316,8 @@ def _json(path: Path, text: str) -> File:
     if not isinstance(records, list) or not records or not all(isinstance(record, dict) for record in records):
         expected = "a list of records, or an object that holds one"
         raise FileError("no list of JSON objects", where=str(path), expected=expected)
-    result = _flat(_label_studio(records) or records, range(1, len(records) + 1))
+    records = _label_studio(records) or records
+    result = _flat(records, range(1, len(records) + 1))
     result.notes[:0] = notes
     return result
 
@@ -467,16 +470,62 @@ def _rows(node: Mapping[str, Any], place: str, left: Counter[str]) -> Iterator[d
             inner.append((len(str(cell)), f"{key}[]", list(enumerate(cell, start=1))))
         else:
             own[key] = cell
+    if _VOTED.search(" ".join(map(repr, _keys(node)))):
+        # The two that a vote is on are columns side by side.
+        for one in list(inner):
+            if sides := _two_sides(one):
+                inner.remove(one)
+                own |= sides
     if not inner:
         yield own
         return
     inner.sort(key=lambda one: -one[0])
+    if alike := [one for one in inner[1:] if one[1].endswith("[]") and _are_alike(inner[0][2], one[2])]:
+        # Lists of one shape, such as the ratings of experts and those of the crowd, are one list.
+        parts = [inner[0], *alike]
+        items = [(f"{key.removesuffix('[]')} {number}", one) for _, key, several in parts for number, one in several]
+        inner = [(0, _LISTS, items), *(one for one in inner if one not in parts)]
     for _, key, _ in inner[1:]:
         left[key] += 1
     _, key, items = inner[0]
     for name, one in items:
         for row in _rows(one, key, left):
             yield {**own, key: name, **row}
+
+
+def _keys(node: Any) -> Iterator[str]:  # noqa: ANN401
+    """Yield the names in an object and all that it holds."""
+    if isinstance(node, Mapping):
+        for key, cell in node.items():
+            yield str(key)
+            yield from _keys(cell)
+    elif isinstance(node, list):
+        for one in node[:2]:
+            yield from _keys(one)
+
+
+def _two_sides(inner: tuple[int, str, list[tuple[Any, Any]]]) -> dict[str, Any]:
+    """Return the cells of ``{"a": {…}, "b": {…}}`` or of a list of two, by name and side; else nothing."""
+    _, key, items = inner
+    names = [str(name).lower() for name, _ in items]
+    if (
+        len(items) != 2
+        or not all(isinstance(one, dict) for _, one in items)
+        or _VOTED.search(" ".join(map(repr, _keys(items[0][1]))))
+    ):
+        return {}
+    if key.endswith("[]"):
+        names = ["0", "1"]
+    elif tuple(names) not in _TWO:
+        return {}
+    return {f"{name}_{side}": cell for side, (_, one) in zip(names, items, strict=True) for name, cell in one.items()}
+
+
+def _are_alike(one: Sequence[tuple[Any, Any]], other: Sequence[tuple[Any, Any]]) -> bool:
+    """Return whether two lists of records share a vote, or most of their names."""
+    first, second = set(_keys([item for _, item in one])), set(_keys([item for _, item in other]))
+    voted = [name for name in first & second if _VOTED.search(repr(name))]
+    return bool(voted) or len(first & second) >= _ALIKE * len(first | second)
 
 
 def _inline(node: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
@@ -513,7 +562,9 @@ def _label_studio(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] 
             answers = {}
             for one in annotation.get("result", []):
                 kind, value = one.get("type"), one.get("value", {})
-                if kind in value:
+                if kind == "pairwise":
+                    answers["winner"] = value.get("selected")
+                elif kind in value:
                     cell = value[kind]
                     is_one = kind == "choices" and len(cell) == 1
                     answers[str(one.get("from_name"))] = cell[0] if is_one else cell

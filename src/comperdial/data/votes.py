@@ -29,12 +29,18 @@ COLUMNS = (
     "annotator_id", "question", "source",
 )  # fmt: skip
 """Our names of columns that a user may map."""
+# Names of what is rated.
+RATED = re.compile(
+    r"rating|score|severity|label|grade|quality|overall|likert|fluen|coher|relevan|consisten|informat|faithful|factual"
+    r"|helpful|harmless|safety|empath|engag|human_?like|natural|correct|ground|adequa|appropriate|interest|specific"
+    r"|sensib|understand|succinct|maintain|uses_knowledge|preference|satisf|warmth|humou?r|tone|accura|complet|concis"
+)
 _SIDES = (("first", "second"), ("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"))
 # Sides whose names say which was preferred.
 _DECIDED = (("chosen", "rejected"), ("winner", "loser"), ("winning", "losing"), ("better", "worse"))
 _SYSTEM = (
     "system_id", "system", "system_name", "model", "model_name", "model_id", "generator", "bot", "agent", "player",
-    "llm", "provider",
+    "llm", "provider", "policy",
 )  # fmt: skip
 _ANSWER = (
     "response", "answer", "output", "completion", "reply", "conversation", "dialogue", "text", "summary", "translation",
@@ -48,7 +54,10 @@ _TIES = frozenset({
     "both_good", "both_bad", "both_are_good", "both_are_bad", "no_preference", "about_the_same", "similar",
     "unentschieden", "egalite", "égalité", "empate", "pareggio", "平局", "引き分け",
 })  # fmt: skip
-_SIDE_LABELS = _TIES | {*"0 1 2 a b first second left right".split()}  # noqa: SIM905
+# Columns of sides that are no votes: how things were shown.
+_NO_VOTES = re.compile(
+    r"order|position|swap|variant|condition|group|side|turn|lang|shown|source|split|set$|type|version|better_is|^(?:a|b|left|right)$"
+)
 _ITEM = (
     "pair_id", "question_id", "item_id", "prompt_id", "context_id", "example_id", "instance_id", "task_id", "id",
     "idx", "question", "prompt", "instruction", "input", "query", "context", "history",
@@ -155,13 +164,8 @@ def _choices(frame: pd.DataFrame, free: Sequence[str]) -> tuple[pd.DataFrame, di
     ones: dict[str, str] = {}
     for name in free:
         if (match := _CHOICE.match(_plain(name))) is None:
-            # A column called like a rater holds votes if that is what is in it.
-            values = {str(cell).strip().lower() for cell in frame[name] if not is_missing(cell)}
-            if (
-                re.fullmatch(r"(?:annotator|rater|worker|evaluator|coder|voter)_?\d+", _plain(name))
-                and values <= _SIDE_LABELS
-            ):
-                choices[name] = _Column(rater=str(name))
+            if column := _by_content(frame, str(name)):
+                choices[name] = column
             continue
         before, after = match[1] or "", match[2] or ""
         side = "tie" if after in _TIES else _side_of(after)
@@ -178,6 +182,19 @@ def _choices(frame: pd.DataFrame, free: Sequence[str]) -> tuple[pd.DataFrame, di
         cells = [next((side for side in flags if flags[side][place]), None) for place in range(len(frame))]
         return frame.assign(choice=pd.Series(cells, dtype=object, index=frame.index)), {"choice": _Column()} | choices
     return frame, choices
+
+
+def _by_content(frame: pd.DataFrame, name: str) -> _Column | None:
+    """Return whose votes a column holds that is not named like one, if each of its cells is a side or a tie."""
+    word = _plain(name)
+    values = {_plain(re.sub(r"[\[\](){}]", "", str(cell))) for cell in frame[name] if not is_missing(cell)}
+    is_rater = bool(_PERSON.fullmatch(word) or re.fullmatch(r"[a-z]\d{1,3}", word))
+    digits = values <= {"0", "1", "2"} and is_rater
+    sides = all(value in _TIES or (_side_of(value) and not value.isdigit()) for value in values)
+    if not values or _NO_VOTES.search(word) or not (digits or sides):
+        return None
+    named = _named(word)
+    return named if named.rater or named.judge or RATED.search(word) else _Column(rater=name)
 
 
 def _side_of(word: str) -> str:
@@ -276,6 +293,10 @@ def read_votes(
         return [""] * len(frame) if name is None else [_name(cell) for cell in frame[name]]
 
     raters, asked = column("annotator_id", _RATERS), column("question", _ASKED)
+    if "annotator_id" not in columns:
+        # Lists of people and of judges may have names of their own.
+        columns_of = [[_name(cell) for cell in frame[plain[one]]] for one in _RATERS if one in plain]
+        raters = [next((name for name in names if name), "") for names in zip(*columns_of, strict=True)] or raters
     source = column("source", ("source",) if "source" in plain and _are_sources(frame[plain["source"]]) else ())
     dialogues = _pair(list(frame.columns), ("dialogue_id", "conversation_id"))
     rows: list[dict[str, Any]] = []

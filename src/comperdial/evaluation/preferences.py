@@ -48,8 +48,8 @@ def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | 
         A row for each vote: ``question``, ``source``, ``pair_id``, ``annotator_id``, ``seconds``, ``a`` and ``b`` (systems, in
         alphabetical order), ``a_dialogue_id``, ``b_dialogue_id``, ``won`` (1 where a is preferred, 0.5 for a tie, 0 where b
         is), ``share`` (``won``, or how much of a weighted vote is for a), ``left`` (1 where a was shown left, 0 where b was,
-        NaN where that is not known), ``swapped`` (whether b is listed first) and ``cluster``: votes on the same two systems that share a dialogue, however
-        indirectly.
+        NaN where that is not known), ``swapped`` (whether b is listed first) and ``cluster``: votes on
+        the same two systems that share a dialogue, however indirectly.
     """
     table = _chosen(_chosen(table, "question", question), "source", source, default="human")
     if table["dataset"].nunique() > 1:

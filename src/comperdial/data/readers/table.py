@@ -191,7 +191,7 @@ def read_content(
     answers = _answers(records, kinds)
     if not answers:
         raise SchemaError("no responses", where=str(path), expected="responses, which metrics can score")
-    ratings, origins = _ratings(records, options, layout.scales)
+    ratings, origins = _ratings(records, options, layout)
     systems = [base.system(name, kind or "agent") for name, kind in kinds.items()]
     units = [(record.level, record.item, record.system) for record in records]
     return Content(
@@ -432,7 +432,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _ratings(
-    records: Iterable[_Record], options: Mapping[str, Any], by_name: Mapping[str, Scale]
+    records: Iterable[_Record], options: Mapping[str, Any], layout: Layout
 ) -> tuple[list[Row], dict[str, str]]:
     """Return the rows of ``ratings``, and where the scale of each dimension is from."""
     rated = [(record, dimension, value) for record in records for dimension, value in record.ratings]
@@ -444,10 +444,10 @@ def _ratings(
             stated.setdefault(dimension, set()).add(record.scale)
     spans = {dimension: (min(given), max(given)) for dimension, given in values.items()}
     chosen = _option_scales(options.get("scale"), values)
-    lower = options.get("lower_is_better") or ()
-    for name in lower:
-        if name not in values:
-            raise UnknownNameError("dimension", name, values, where="--lower-is-better")
+    lower = {*(options.get("lower_is_better") or ())}
+    for name in lower - {*values}:
+        raise UnknownNameError("dimension", name, values, where="--lower-is-better")
+    lower |= {*layout.lower}
     rows = []
     before: dict[tuple[str | None, ...], int] = {}
     for record, dimension, value in rated:
@@ -457,7 +457,7 @@ def _ratings(
                 problem = f"no scale, and other ratings of {dimension!r} have several"
                 raise SchemaError(problem, where=record.where, expected="scale_min and scale_max")
             (scale,) = stated[dimension]
-        low, high = scale or by_name.get(dimension) or spans[dimension]
+        low, high = scale or layout.scales.get(dimension) or spans[dimension]
         if not low <= value <= high:
             problem = f"rating {value:g} of {dimension!r} is outside its scale"
             raise SchemaError(problem, where=record.where, expected=f"{low:g} to {high:g}")
@@ -478,7 +478,7 @@ def _ratings(
         value = low + high - value if dimension in lower else value
         rows.append(base.rating(item, annotator, dimension, value, (low, high), source=record.source))
     return rows, {
-        name: "option" if name in chosen else "columns" if name in stated or name in by_name else "data"
+        name: "option" if name in chosen else "columns" if name in stated or name in layout.scales else "data"
         for name in values
     }
 

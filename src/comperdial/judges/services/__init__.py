@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ NAMES = {"openai": "OpenAI", "rules": "Rules", "transformers": "Transformers"}
 """The services that an entry of ``judges`` can name, with their classes."""
 
 
-class Service:
+class Service(ABC):
     """Answers chats."""
 
     deterministic = False  # the same prompt always has the same answer: there is one sample only
@@ -41,6 +42,7 @@ class Service:
         """Return why the service cannot answer here, or None. Starts nothing and asks nobody."""
         return None
 
+    @abstractmethod
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
         """Answer a chat once.
 
@@ -49,9 +51,8 @@ class Service:
         TransientError, RefusedError, ComperdialError
             When another attempt may succeed; when this request is refused; when no request can be answered.
         """
-        raise NotImplementedError
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - most services hold nothing
         """Release what the service holds."""
 
 

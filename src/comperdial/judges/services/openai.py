@@ -13,6 +13,7 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -99,15 +100,17 @@ class OpenAI(Service):
             return "no model is named"
         if self._variable and not self._key:
             return f"the environment variable {self._variable} is not set"
+        if find_spec("openai") is None:
+            return "the package openai is not installed: pip install 'comperdial[judge]'"
         return None
 
     def _connected(self) -> openai.AsyncOpenAI:
         """Return the client, made late: only asking needs a key."""
-        import openai
-
         if self._client is None:
             if why := self.unavailable():
                 raise JudgeError(f"{self.judge.name} cannot be asked: {why}")
+            import openai
+
             key = self._key or "none"
             if not re.fullmatch(r"[!-~]*", key):
                 raise JudgeError(f"what {self._variable} holds cannot be a key", expected="ASCII letters and marks")
