@@ -18,6 +18,7 @@ from comperdial import evaluation, schema
 from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
 from comperdial.core.names import LEVELS, Output, output_name, plain_name
 from comperdial.data.columns import JUDGES, plain
+from comperdial.data.files import File
 from comperdial.evaluation import aggregate, results
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
 from comperdial.evaluation.options import Options, analysed, parsed_subset
@@ -106,7 +107,7 @@ def read(
 
 def score(
     data: Source,
-    metrics: str | Sequence[str],
+    metrics: str | Sequence[str] | Mapping[str, Metric],
     *,
     params: str | Path | None = None,
     embeddings: str | Path | None = None,
@@ -119,7 +120,8 @@ def score(
         What :func:`read` returns, or a file or frame with the column ``response`` and what the metrics need of ``references``,
         ``history`` and ``facts``.
     metrics
-        Kinds of metrics or names of ``params.yaml``; options may follow, as in ``bleu,text=raw``.
+        Kinds of metrics or names of ``params.yaml``; options may follow, as in ``bleu,text=raw``. Or metrics of your own, by
+        name.
     params, embeddings
         Another file of names; and a folder in which vectors are kept.
 
@@ -143,8 +145,11 @@ def score(
     0       1   chrf   0.46
     1       2   chrf   0.00
     """
-    entries = read_entries(params)
-    chosen = {name: metric_named(name, entries) for name in ([metrics] if isinstance(metrics, str) else metrics)}
+    if isinstance(metrics, Mapping):
+        chosen = dict(metrics)
+    else:
+        entries = read_entries(params)
+        chosen = {name: metric_named(name, entries) for name in ([metrics] if isinstance(metrics, str) else metrics)}
     data = data if isinstance(data, Data) else read_data(data, rated=False)
     scores, not_run, unsuited = _score(chosen, data, embeddings)
     name_not_run(not_run, chosen.keys() - unsuited)
@@ -527,10 +532,11 @@ def _source(data: Data, source: str | None) -> str:
 
 
 def _scores(scores: pd.DataFrame | Paths) -> pd.DataFrame:
-    if not isinstance(scores, pd.DataFrame):
-        return aggregate.read_scores(_paths(scores), unnamed=True)
-    defaults = {"dataset": aggregate.UNNAMED, "metric": "score", "output": "score", "cut": 0}
-    return _completed(scores, "scores", defaults | {"signature": "computed elsewhere"})
+    if isinstance(scores, pd.DataFrame):
+        return aggregate.scores_in(
+            File(scores.reset_index(drop=True), range(1, len(scores) + 1)), Path("score"), unnamed=True
+        )
+    return aggregate.read_scores(_paths(scores), unnamed=True)
 
 
 def _completed(frame: pd.DataFrame, name: str, defaults: Mapping[str, Any]) -> pd.DataFrame:

@@ -223,7 +223,7 @@ def test_an_error_that_no_check_foresaw_is_one_line_too(responses, monkeypatch, 
     def broken(*arguments, **options):
         raise KeyError("nobody\nknew")
 
-    monkeypatch.setattr("comperdial.metrics.score_files.score_file", broken)
+    monkeypatch.setattr("comperdial.api.score", broken)
     error = fails(capsys, "score", responses, "--metric", "f1")
     assert "unexpected KeyError" in error
     assert "--debug" in error

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import comperdial
 from comperdial import schema
 from comperdial.core.errors import FileError, SchemaError
-from comperdial.metrics import Batch, Metric, Scores, score_files, scoring
+from comperdial.metrics import Batch, Metric, Scores, scoring
 
 ROOM = 3
 
@@ -272,7 +273,7 @@ def test_an_error_of_the_metric_s_own_leaves_nothing(tables, tmp_path):
 def test_a_file_of_responses_carries_its_cuts(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("response\na b c d e\na b\nno\n")
-    found = score_files.score_file(Length(), "mine", path).set_index(["output", "item_id"])["cut"]
+    found = comperdial.score(path, {"mine": Length()}).set_index(["output", "item_id"])["cut"]
     assert found["words"].to_dict() == {"1": 2, "2": 0}
     assert found["context"].to_dict() == {"1": 2, "2": 0, "3": 0}
 
@@ -280,5 +281,5 @@ def test_a_file_of_responses_carries_its_cuts(tmp_path):
 def test_a_file_of_which_one_output_has_no_score_is_not_said_to_have_none(tmp_path, caplog):
     path = tmp_path / "mine.csv"
     path.write_text("response\na b\nno\n")
-    score_files.score_file(Length(), "mine", path)
+    comperdial.score(path, {"mine": Length()})
     assert caplog.messages == ["mine: 1 of 2 responses have no score of words"]

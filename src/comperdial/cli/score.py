@@ -74,7 +74,7 @@ def score(
 ) -> None:
     """Score a file of responses or a folder of tables."""
     from comperdial import api, schema
-    from comperdial.metrics import score_files, scoring
+    from comperdial.metrics import scoring
     from comperdial.metrics.local import Local, score_from
     from comperdial.metrics.named import suited_to
     from comperdial.models.encoder import STORE_VARIABLE
@@ -93,7 +93,7 @@ def score(
         return _write(api.score(input, metrics, params=params), output)
     made, called = _metric(str(metric), params, option or [], options), name or str(metric)
     if not input.is_dir():
-        return _write(score_files.score_file(made, called, input), output)
+        return _write(api.score(input, {called: made}), output)
     suited, unsuited = suited_to({called: made}, (batch for _, batch in scoring.batches(input)))
     if unsuited:
         api.name_not_run(unsuited)

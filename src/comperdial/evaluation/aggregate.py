@@ -106,8 +106,12 @@ def _read_scores(path: Path, *, unnamed: bool) -> pd.DataFrame:
         and {*schema.table("scores").columns} <= {*schema.column_names(path)}
     ):
         return schema.read(path, "scores")
+    return scores_in(read_file(path), path, unnamed=unnamed)
+
+
+def scores_in(file: File, path: Path, *, unnamed: bool = False) -> pd.DataFrame:
+    """Return the scores that a file holds, as :func:`read_scores`; ``path`` is its name in messages and as a metric."""
     defaults = {"dataset": UNNAMED, "metric": path.stem, "output": "score", "cut": 0, "signature": _ELSEWHERE}
-    file = read_file(path)
     if file.log is not None:
         frame = _of_log(file, file.log)
         if not unnamed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def read_data(
     options
         How a file is read: ``columns``, ``scale``, ``labels``, ``lower_is_better``, ``sheet``, ``strip_markup``.
     rated
-        False: a file of responses (:func:`comperdial.metrics.score_files.read_records`), of which no ratings are read.
+        False: responses are enough. Of a rated file contexts have the same names as with its ratings.
 
     Raises
     ------
@@ -109,6 +110,8 @@ def read_data(
     if path.is_dir() and file is None:
         return _folder(path)
     if not rated:
+        with suppress(SchemaError):
+            return read_data(source)
         records = read_records(path, file)
         units = records.responses.rename(columns={"context_id": "item_id"}).assign(level="turn")
         attributes, scores, lines = _columns(records.layout, units, path)

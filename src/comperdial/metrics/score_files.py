@@ -1,8 +1,7 @@
-"""Score a user's own file of responses with a metric."""
+"""Read a user's own file of responses, rated or not, as what metrics score."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,12 @@ from typing import Any
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import ItemError, MissingResourceError, SchemaError
+from comperdial.core.errors import ItemError, SchemaError
 from comperdial.core.files import check_columns
 from comperdial.data.columns import NAMES, Layout, lay_out
 from comperdial.data.files import File, read_file
 from comperdial.data.own_files import entries, utterances
-from comperdial.metrics import Batch, Metric
-from comperdial.metrics.named import suited_to
-from comperdial.metrics.scoring import score_many
-
-log = logging.getLogger(__name__)
+from comperdial.metrics import Batch
 
 
 @dataclass(frozen=True)
@@ -86,37 +81,6 @@ def read_records(path: str | Path, file: File | None = None, columns: Mapping[st
         path,
         layout,
     )
-
-
-def score_file(metric: Metric, name: str, path: str | Path) -> pd.DataFrame:
-    """Score a file of responses, which is read by :func:`read_records`.
-
-    Returns
-    -------
-    DataFrame
-        Table ``scores``; responses that lack what the metric needs are absent, and counted in the log. It is empty where
-        the metric is for English alone and the responses are in other scripts, as the log says.
-
-    Raises
-    ------
-    SchemaError
-        When ``response`` is missing, no record has what the metric needs, or two records have the same names.
-    MissingResourceError
-        When the metric needs something that this machine lacks.
-    """
-    if problem := metric.unavailable():
-        raise MissingResourceError(problem, where=f"metric {name!r}")
-    records = read_records(path)
-    batch = records.batch()
-    metrics, unsuited = suited_to({name: metric}, [batch])
-    for why in unsuited.values():
-        log.warning("%s: not run: %s", name, why)
-        return schema.empty("scores")
-    scores, not_run = score_many(metrics, [(records.responses, batch)])
-    for problem in not_run.values():
-        needs = " and ".join(metric.needs)
-        raise SchemaError(f"metric {name!r} needs {needs}: {problem}", where=str(path), expected=f"{needs} of a record")
-    return scores
 
 
 def _lists(
