@@ -127,7 +127,7 @@ def test_preferences_go_to_a_folder(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ('{"response": "x"}\n', [], "metric 'f1' needs references"),
+        ('{"response": "x"}\n', [], "f1: no response has references"),
         ('{"text": 1}\n', [], "no column is surely the response"),
         ('{"response": "", "reference": "x"}\n', [], "record 1 (context_id=1, system_id=mine): column 'response'"),
         (
@@ -155,7 +155,7 @@ def test_bad_input_to_score(tmp_path, capsys, content, options, message):
         ("response,reference,references\nx,a,b\n", "columns 'reference' and 'references'; expected one of the two"),
         (
             "response,reference\nx,  \n",
-            "metric 'f1' needs references: no response has references; expected references of a record",
+            "no metric could be run: f1: no response has references",
         ),
         ('response,references\nx,"[1, 2]"\n', "record 1: one of its references is 1; expected a text"),
         ("response,refernce\nx,y\n", "unknown column 'refernce'"),

@@ -66,7 +66,7 @@ def validate(
             _show_log(path, file)
         elif voted or {"first_system_id", "choice"} & {*(columns or {})}:
             _show_votes(path, file, options)
-        elif not columns and _are_scores(file.frame):
+        elif not columns and _are_scores(file.frame.set_axis(file.frame.columns.map(str), axis=1)):
             _show_scores(path)
         else:
             try:
@@ -88,8 +88,11 @@ def _is_table(path: Path, name: str) -> bool:
 
 def _are_scores(frame: pd.DataFrame) -> bool:
     """Return whether a file has names of items and systems, and numbers, and no texts: scores of responses elsewhere."""
-    from comperdial.data.columns import NAMES, plain
+    from comperdial.data.columns import NAMES, REASONS, is_text, plain, rater_of
 
+    for name in map(str, frame.columns):
+        if rater_of(name) or (is_text(frame[name]) and not REASONS.search(plain(name)) and "prompt" not in plain(name)):
+            return False
     names = {plain(str(name)) for name in frame.columns}
     texts = {*NAMES["response"], *NAMES["history"]} - {"source", "output"}
     return bool(

@@ -75,7 +75,7 @@ JUDGES = re.compile(
     r"|o[134]_mini|(?:^|[_.])pred(?:ict(?:ed|ion|ions)?)?(?:_|$)|(?<![a-z])[a-z]+lm_(?!$)"
 )
 # Texts that explain a rating are no responses.
-_REASONS = re.compile(r"reason|rationale|comment|explanation|feedback|justification|note")
+REASONS = re.compile(r"judg|reason|rationale|comment|explanation|feedback|justification|note")
 # A scale in a column's name: "(1-5)", "_1_5", "out_of_5".
 _SCALE = re.compile(
     r"(?:^|[_\s(\[])+(\d{1,3})\s*(?:-|–|to|_)\s*(\d{1,3})[)\]]*$|[_\s(\[]*out[_\s]?of[_\s]?(\d{1,3})[)\]]?"
@@ -374,7 +374,7 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
             # A name that only holds one in use needs content that fits.
             fits = [
                 one for one in sorted(ranks)
-                if _fits(frame[one[2]], ours) and (one[0] < len(NAMES[ours]) or _is_text(frame[one[2]]))
+                if _fits(frame[one[2]], ours) and (one[0] < len(NAMES[ours]) or is_text(frame[one[2]]))
             ]  # fmt: skip
             best = fits[0][2] if fits else None
         if best is not None:
@@ -384,7 +384,7 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
         del roles["context_id"]
     if "source" in roles and "system_id" not in {*roles, *given} and _has_own_texts(frame, roles):
         roles["system_id"] = roles.pop("source")
-    source = [name for name in free if plain(name) == "source" and _is_text(frame[name])]
+    source = [name for name in free if plain(name) == "source" and is_text(frame[name])]
     if source and "facts" not in roles and plain(roles.get("history", "")) == "context":
         # In files like UniEval's `source` is the dialogue, and `context` a fact for it.
         roles["facts"], roles["history"] = roles["history"], source[0]
@@ -395,6 +395,14 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
         # The names of a map of answers are who gave them.
         roles["system_id"] = keys[-1]
     response = roles.get("response") or given.get("response")
+    if (
+        "dimension" not in known
+        and keys
+        and keys[-1] != roles.get("system_id")
+        and all(RATED.search(plain(str(cell))) for cell in frame[keys[-1]])
+    ):
+        # The names of a map of ratings are what was rated.
+        roles["dimension"] = keys[-1]
     if "annotator_id" not in known and lists and isinstance(response, str) and response in frame:
         # The places in a list are raters if they rated one response, and not if each is a response of its own.
         again = (frame[lists[-1]].map(str) != "1").to_numpy()
@@ -463,7 +471,7 @@ def _maybe_system(frame: pd.DataFrame, roles: Mapping[str, str], rated: _Rated) 
     return None
 
 
-def _is_text(cells: pd.Series) -> bool:
+def is_text(cells: pd.Series) -> bool:
     """Return whether a column holds texts of several words."""
     texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
     if any(isinstance(cell, list) and cell for cell in cells):
@@ -552,7 +560,7 @@ def _rated(
     raters = _raters(frame, people)
     exact = [name for name in free if plain(name) == "rating" and name not in _categories(frame, [name])]
     sure = exact or [name for name in people if RATED.search(plain(name)) or _scale(name) or name in raters]
-    named = [name for name in free if RATED.search(plain(name)) or _rater_of(name)]
+    named = [name for name in free if RATED.search(plain(name)) or rater_of(name)]
     empty = [name for name in named if frame[name].map(is_missing).all()]
     if sure and (exact or not set(people) - set(sure)):
         result.add(sure, has_dimension, raters)
@@ -607,7 +615,7 @@ def _dimension(name: str) -> str:
     return "rating" if plain(name) == "rating" else _SCALE.sub("", name.rpartition(".")[2]).strip(" _-.(") or name
 
 
-def _rater_of(name: str) -> tuple[str, str] | None:
+def rater_of(name: str) -> tuple[str, str] | None:
     """Return the dimension and the rater of a column such as ``annotator1``, ``fluency_rater2`` or ``Worker A rating (1-5)``."""
     text = (
         _SCALE.sub("", name.strip()).strip() if _SCALE.search(name) and not _RATER.match(name.strip()) else name.strip()
@@ -622,7 +630,7 @@ def _rater_of(name: str) -> tuple[str, str] | None:
 
 def _raters(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return the dimension and the rater of columns that are raters, by their names or as a series such as ``R1, R2, R3``."""
-    raters = {name: one for name in names if (one := _rater_of(name))}
+    raters = {name: one for name in names if (one := rater_of(name))}
     series: dict[str, dict[str, str]] = {}
     for name in names:
         if name not in raters and (match := _SERIES.match(_SCALE.sub("", name).strip())):
@@ -783,10 +791,10 @@ def _proposal(
     if "response" not in roles:
         problems.insert(0, "no column is surely the response")
         used = {*roles.values(), *rated.dimensions, *_listed(rated.named)}
-        no_response = (_IDS, JUDGES, _REASONS)
+        no_response = (_IDS, JUDGES, REASONS)
         texts = [
             name for name in frame.columns
-            if name not in used and _is_text(frame[name]) and not any(one.search(plain(name)) for one in no_response)
+            if name not in used and is_text(frame[name]) and not any(one.search(plain(name)) for one in no_response)
         ]  # fmt: skip
         if len(texts) == 1:
             roles["response"] = texts[0]

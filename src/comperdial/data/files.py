@@ -392,9 +392,11 @@ def _is_map_of_labels(node: Mapping[str, Any]) -> bool:
 
 def _by_place(file: File) -> File:
     """Make one row a place of lists of a few numbers, also written as text: the ratings by each of several raters."""
-    lists = {
-        name: [_ratings(cell) for cell in file.frame[name]] for name in file.frame if _are_ratings(file.frame[name])
-    }
+    texts = ("references", "reference", "history", "facts")
+    rated = [name for name in file.frame if str(name) not in texts and _are_ratings(file.frame[name])]
+    texts = ("references", "reference", "history", "facts")
+    rated = [name for name in file.frame if str(name) not in texts and _are_ratings(file.frame[name])]
+    lists = {name: [_ratings(cell) for cell in file.frame[name]] for name in rated}
     counts = [{len(cells[row]) for cells in lists.values() if cells[row]} for row in range(len(file.frame))]
     if not lists or max(map(len, counts)) > 1:
         return file

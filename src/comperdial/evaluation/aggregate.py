@@ -153,7 +153,9 @@ def _wide_to_long(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     return frame.melt([name for name in frame.columns if name in _KNOWN["scores"]], names, "metric")
 
 
-_NO_SCORE = re.compile(r"^$|^unnamed|(?:^|_)(?:ids?|idx|index|turn|row|seed|epoch|fold|time|seconds|timestamp)(?:_|$)")
+_NO_SCORE = re.compile(
+    r"^$|^unnamed|(?:^|_)(?:ids?|idx|index|turn|row|seed|epoch|fold|time|seconds|timestamp|tstamp)(?:_|$)"
+)
 
 
 def _are_numbers(cells: pd.Series) -> bool:
