@@ -714,3 +714,12 @@ def test_ratings_of_experts_and_of_the_crowd(tmp_path):
     path = written(tmp_path, "mine.jsonl", "\n".join(map(json.dumps, rows)))
     ratings = readers.read("table", "mine", {"table": path}, None)["ratings"]
     assert {*ratings["annotator_id"]} == {"expert_annotations 1", "expert_annotations 2", "turker_annotations 1"}
+
+
+def test_dimensions_with_names_near_those_of_no_ratings(tmp_path):
+    path = written(
+        tmp_path, "mine.csv", "system,response,attention_score,Mistake_Identification,age\nx,a b,1,2,30\ny,c d,2,1,40\n"
+    )
+    with pytest.raises(SchemaError) as error:
+        readers.read("table", "mine", {"table": path}, None)
+    assert '"rating": ["attention_score", "Mistake_Identification"]' in str(error.value)

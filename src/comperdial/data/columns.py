@@ -62,8 +62,8 @@ _IDS = re.compile(
 )
 _TIMES_AND_COUNTS = re.compile(
     r"time|second|duration|date|latency|created|updated|lifetime|expir|delay|(?:^|_)(?:count|counts|length|len|tokens?|words"
-    r"|chars|size|n|num|reward|price|cost|rate|assignments|rank|ranking|temperature|top_p|age|std|sd|stdev|mean|average|avg|median|variance|attention|check|consent|nr|tstamp|birth|year)(?:_|$)"
-    r"|tstamp|ident|attention"
+    r"|chars|size|n|num|reward|price|cost|rate|assignments|rank|ranking|temperature|top_p|age|std|sd|stdev|mean|average|avg|median|variance|consent|nr|tstamp|birth|year)(?:_|$)"
+    r"|tstamp|identifiant|attention_check"
 )
 _METRICS = re.compile(
     r"bleu|rouge|meteor|chrf|bert|bart_?score|mover_?score|comet|unieval|simcse|perplexity|cosine|similarity|embedding"
