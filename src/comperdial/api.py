@@ -196,8 +196,8 @@ def correlate(
     >>> names = {"context_id": [1, 1, 2, 2], "system_id": ["a", "b"] * 2}
     >>> scores = pd.DataFrame({**names, "value": [0.9, 0.2, 0.8, 0.4]})
     >>> ratings = pd.DataFrame({**names, "rating": [5, 1, 4, 3]})
-    >>> found = comperdial.correlate(scores, ratings)
-    >>> found.query("grouping == 'pooled'")[["level", "coefficient", "value", "n"]].round(2)
+    >>> result = comperdial.correlate(scores, ratings)
+    >>> result.query("grouping == 'pooled'")[["level", "coefficient", "value", "n"]].round(2)
       level coefficient  value  n
     0  turn     pearson   0.96  4
     1  turn    spearman   1.00  4
@@ -276,10 +276,10 @@ def compare(
     ...     "reference": "i like tea",
     ...     "rating": [5, 3, 1, 4, 2, 2, 5, 4, 1, 4, 3, 2] * 2,
     ... })
-    >>> found = comperdial.compare(frame, ["f1", "chrf"])
-    >>> print(found.headline.partition(":")[0])
+    >>> result = comperdial.compare(frame, ["f1", "chrf"])
+    >>> print(result.headline.partition(":")[0])
     Over 24 responses, chrf (like f1) has the highest correlation with people's ratings of turns (rating)
-    >>> found.table.query("coefficient == 'spearman'")[["metric", "value", "low", "high"]].round(2)
+    >>> result.table.query("coefficient == 'spearman'")[["metric", "value", "low", "high"]].round(2)
           metric  value   low  high
     0  chrf:chrf    0.9  0.78  0.96
     1      f1:f1    0.9  0.78  0.96
