@@ -141,7 +141,15 @@ def test_the_table_is_sorted_and_systems_have_intervals():
     assert set(found.pairs["tests"]) == {3}
 
 
+def test_systems_of_several_dimensions_are_in_the_order_of_the_first():
+    frame = mine().rename(columns={"rating": "helpfulness"}).assign(fluency=RATINGS[::-1])
+    text = str(comperdial.compare(frame, "f1", resamples=20))
+    table = text.partition("Systems, the best by fluency first")[2].splitlines()
+    assert [line[0] for line in table if line[:2] in ("a ", "b ", "c ")] == ["c", "b", "a"]
+
+
 def test_scores_and_ratings_may_be_frames_or_files(tmp_path):
+    (tmp_path / "data").mkdir()  # a folder's name is not taken for the frame's
     data = comperdial.read(mine(), scale=[1, 5])
     assert data.ratings["scale_max"].unique().tolist() == [5.0]
     scores = comperdial.score(mine().drop(columns="rating"), ["f1"])

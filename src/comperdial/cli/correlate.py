@@ -129,10 +129,11 @@ def _read(
     first, *more = files
     if not first.is_dir():
         if scores:
-            problem, expected = "--scores beside files of scores", "a folder of tables, or files of scores alone"
-            raise ConfigError(problem, where=str(first), expected=expected)
+            expected = f"a folder of tables; for a file with ratings: comperdial compare {first} --scores {scores[0]}"
+            raise ConfigError("--scores beside a file", where=str(first), expected=expected)
         if not ratings:
-            raise ConfigError("no ratings", where=str(first), expected="--ratings FILE")
+            expected = f"--ratings FILE; for a file with ratings: comperdial compare {first}"
+            raise ConfigError("no ratings", where=str(first), expected=expected)
         table = aggregate.read_scores(files)
         names = table["dataset"].unique()
         dataset = names[0] if len(names) == 1 else None

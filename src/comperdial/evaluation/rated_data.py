@@ -101,13 +101,14 @@ def read_data(
     frame = source if isinstance(source, pd.DataFrame) else None
     file = None if frame is None else File(frame.reset_index(drop=True), range(1, len(frame) + 1))
     path = Path("data") if isinstance(source, pd.DataFrame) else Path(source)
-    if options and (path.is_dir() or not rated):
+    folder = file is None and path.is_dir()
+    if options and (folder or not rated):
         raise ConfigError(
             "options say how a file with its own ratings is read",
             where=", ".join("--" + name.replace("_", "-") for name in options),
             expected="none of them, with a folder or with ratings in a file of their own",
         )
-    if path.is_dir() and file is None:
+    if folder:
         return _folder(path)
     if not rated:
         with suppress(SchemaError):

@@ -216,7 +216,7 @@ def _samples(
     """Pair the scores and ratings of one data set."""
     where = f"dataset {dataset!r}"
     if tables.ratings.empty:
-        expected = "the same dataset, item_id and system_id in scores and ratings"
+        expected = "scores and ratings with the same dataset, item_id and system_id; scores of a file are named after that file"
         raise SchemaError("scores, and no ratings", where=where, expected=expected)
     if tables.source not in tables.sources:
         raise UnknownNameError("source of ratings", tables.source, tables.sources, where=where)

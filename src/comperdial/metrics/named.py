@@ -117,5 +117,5 @@ def option(text: str) -> tuple[str, str]:
     """Split ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ConfigError(f"option {text!r}", expected="NAME=VALUE")
+        raise ConfigError(f"option {text!r}", expected="NAME=VALUE; several metrics are separated by blanks")
     return name, value

@@ -346,15 +346,15 @@ def _of_systems(systems: pd.DataFrame, labels: Sequence[str]) -> list[Section]:
         one = frame["target"].nunique() == 1
         shown = [label for label in labels if label in frame][:_MOST_MEANS] if one else []
         cells |= {f"mean {label}": as_number(label) for label in shown}
-        order = list(dict.fromkeys(frame["system_id"]))
         table = spread(frame, {"system_id": "System"}, "target", cells)
+        leading = frame["target"].min() if one else table.columns[0][0]
+        order = list(dict.fromkeys([*frame.loc[frame["target"] == leading, "system_id"], *frame["system_id"]]))
         table = table.loc[order[:_MOST_SYSTEMS], ~table.isin(["–"]).all()]
         table["", "n"] = frame.groupby("system_id")["n"].max().reindex(table.index).map(count)
         title = "Systems" if systems["dataset"].nunique() == 1 else f"{dataset}: systems"
         more = len(order) - len(table)
-        made.append(
-            Section(f"{title}, the best first" + (f" ({more} more: in Python, `.systems`)" if more > 0 else ""), table)
-        )
+        title += ", the best first" if one else f", the best by {leading} first"
+        made.append(Section(title + (f" ({more} more: in Python, `.systems`)" if more > 0 else ""), table))
     return made
 
 
