@@ -1,0 +1,135 @@
+"""The alternative annotator test: may a judge stand in for one of the annotators? (Calderon, Reichart and Dror 2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+Floats = npt.NDArray[np.float64]
+Scoring = Literal["accuracy", "rmse"]
+EPSILONS = {"experts": 0.2, "trained": 0.15, "crowd": 0.1}
+"""How much worse than a person a judge may be and still pay off, by who the annotators are (the authors' advice)."""
+FEWEST_ITEMS = 30
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class AlternativeTest:
+    """The result of the test.
+
+    Attributes
+    ----------
+    annotators
+        Who was tested: those with ``FEWEST_ITEMS`` items or more; ``left_out`` are the others.
+    advantage
+        For each, the share of items on which the judge agrees with the others at least as well as the annotator does.
+    annotator_advantage
+        The share on which the annotator does so; a tie counts on both sides.
+    p
+        Of the one-sided test that the judge is worse than the annotator by epsilon or more.
+    rejected
+        Which of these tests are significant after Benjamini and Yekutieli's correction.
+    n
+        Items for each.
+    winning_rate
+        Share of annotators that the judge wins against; NaN if nobody was tested. The judge passes from .5 on.
+    average_advantage
+        Mean of ``advantage``, by which judges can be ranked; NaN if nobody was tested.
+    """
+
+    annotators: tuple[str, ...]
+    left_out: tuple[str, ...]
+    advantage: Floats
+    annotator_advantage: Floats
+    p: Floats
+    rejected: npt.NDArray[np.bool_]
+    n: npt.NDArray[np.intp]
+    epsilon: float
+
+    @property
+    def winning_rate(self) -> float:
+        """Return the share of tested annotators that the judge wins against."""
+        return float(self.rejected.mean()) if len(self.annotators) else float("nan")
+
+    @property
+    def average_advantage(self) -> float:
+        """Return the mean advantage probability."""
+        return float(self.advantage.mean()) if len(self.annotators) else float("nan")
+
+    @property
+    def passed(self) -> bool:
+        """Return whether the judge wins against half of the annotators or more."""
+        return bool(self.winning_rate >= 0.5)
+
+
+def alternative_test(
+    judge: npt.ArrayLike,
+    annotators: Mapping[str, npt.ArrayLike],
+    *,
+    epsilon: float = 0.1,
+    scoring: Scoring = "accuracy",
+    clusters: npt.ArrayLike | None = None,
+) -> AlternativeTest:
+    """Compare a judge with each annotator by how well both agree with the other annotators.
+
+    Parameters
+    ----------
+    judge
+        Shape (items,): the judge's labels as numbers, NaN where it gave none.
+    annotators
+        Each one's labels, shape (items,), NaN where they gave none.
+    epsilon
+        See ``EPSILONS``.
+    scoring
+        ``accuracy`` for categories, ``rmse`` for ordered labels and numbers.
+    clusters
+        Shape (items,): items of one dialogue or text. With it the test is over the means of clusters, since items of a
+        cluster are not independent; the published procedure takes no clusters.
+    """
+    own = np.asarray(judge, dtype=np.float64)
+    names, table = list(annotators), np.array([np.asarray(one, dtype=np.float64) for one in annotators.values()])
+    kept = ~np.isnan(own) & ((~np.isnan(table)).sum(axis=0) >= 2)
+    groups = None if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1].reshape(-1)
+    result: list[tuple[str, float, float, float, int]] = []
+    left_out = []
+    for place, name in enumerate(names):
+        items = kept & ~np.isnan(table[place])
+        if items.sum() < FEWEST_ITEMS:
+            left_out.append(name)
+            continue
+        others = np.delete(table, place, axis=0)[:, items]
+        of_judge, of_annotator = (_score(labels[items], others, scoring) for labels in (own, table[place]))
+        better, worse = of_judge >= of_annotator, of_annotator >= of_judge
+        apart = worse.astype(np.float64) - better
+        if groups is not None:
+            codes = np.unique(groups[items], return_inverse=True)[1].reshape(-1)
+            apart = np.bincount(codes, apart) / np.bincount(codes)
+        result.append((name, float(better.mean()), float(worse.mean()), _p_below(apart, epsilon), int(items.sum())))
+    columns = list(zip(*result, strict=True)) or [(), (), (), (), ()]
+    p = np.array(columns[3], dtype=np.float64)
+    rejected = stats.false_discovery_control(p, method="by") <= _LEVEL if len(p) else np.zeros(0, dtype=np.bool_)
+    return AlternativeTest(
+        tuple(columns[0]), tuple(left_out), np.array(columns[1], dtype=np.float64), np.array(columns[2], dtype=np.float64),
+        p, rejected, np.array(columns[4], dtype=np.intp), epsilon,
+    )  # fmt: skip
+
+
+def _score(labels: Floats, others: Floats, scoring: Scoring) -> Floats:
+    """Return how well labels, (items,), agree with those of others, (annotators, items)."""
+    if scoring == "accuracy":
+        there = ~np.isnan(others)
+        return np.asarray(((labels == others) & there).sum(axis=0) / there.sum(axis=0))
+    return np.asarray(-np.sqrt(np.nanmean((labels - others) ** 2, axis=0)))
+
+
+def _p_below(apart: Floats, epsilon: float) -> float:
+    """Return the p of the one-sided t-test that the mean is below epsilon."""
+    error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.nan
+    if not error > 0:
+        return 0.0 if apart.mean() < epsilon else 1.0
+    return float(stats.t.cdf((apart.mean() - epsilon) / error, len(apart) - 1))

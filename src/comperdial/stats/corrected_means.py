@@ -1,0 +1,193 @@
+"""A mean from many judgements and few labels by people: what the labels alone, the judge alone and both together say.
+
+Prediction-powered inference with a fitted weight: PPI++ (Angelopoulos, Duchi and Zrnic 2023), with intervals that hold their
+coverage for few labels and for items in clusters (docs/validation.md); for two classes also Rogan and Gladen (1978).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its standard error and interval; ``weight`` is how far the judge was used, 0 to 1; ``freedom`` of the t."""
+
+    value: float
+    error: float
+    low: float
+    high: float
+    weight: float = 0.0
+    freedom: float = np.inf
+
+    @property
+    def width(self) -> float:
+        """Return the width of the interval."""
+        return self.high - self.low
+
+
+def _estimate(value: float, error: float, freedom: float, confidence: float, weight: float = 0.0) -> Estimate:
+    reach = (stats.t.ppf((1 + confidence) / 2, freedom) if freedom >= 1 else np.nan) * error
+    return Estimate(
+        float(value), float(error), float(value - reach), float(value + reach), float(weight), float(freedom)
+    )
+
+
+def classical(labels: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *, confidence: float = 0.95) -> Estimate:
+    """Return the mean of the labels alone, shape (n,); ``clusters`` as in :func:`corrected_mean`."""
+    y = np.asarray(labels, dtype=np.float64)
+    return corrected_mean(y, np.zeros_like(y), np.zeros(1), clusters, None, weight=0.0, confidence=confidence)
+
+
+def fitted_weight(labels: Floats, judged: Floats, others: Floats) -> float:
+    """Return the weight of the judge with the smallest variance of the estimate, between 0 and 1 (PPI++)."""
+    n, total = len(labels), len(judged) + len(others)
+    spread = np.var(np.concatenate([judged, others]), ddof=1) if total > 1 else 0.0
+    if not spread > 0 or not len(others):
+        return 0.0
+    together = np.mean((labels - labels.mean()) * (judged - judged.mean()))
+    return float(np.clip(together / ((1 + n / len(others)) * spread), 0.0, 1.0))
+
+
+def corrected_mean(
+    labels: npt.ArrayLike,
+    judged: npt.ArrayLike,
+    others: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    other_clusters: npt.ArrayLike | None = None,
+    *,
+    weight: float | None = None,
+    confidence: float = 0.95,
+    normal: bool = False,
+) -> Estimate:
+    """Return the mean that people would give, from a random sample of labels and a judge of everything.
+
+    Parameters
+    ----------
+    labels, judged
+        Shape (n,): people's labels of the labelled items, and the judge's.
+    others
+        Shape (N,): the judge's labels of all other items.
+    clusters, other_clusters
+        Shapes (n,) and (N,): the dialogue, instruction or system of each item. With them the interval is that of a jackknife
+        over whole clusters with Student's t; a cluster with items in both parts is left out of both at once.
+    weight
+        Of the judge; default: fitted. 0 is the classical mean, 1 plain prediction-powered inference.
+    normal
+        True: normal quantiles and variances divided by n, as the package ppi-python computes them; its intervals are too
+        narrow below about 100 labels. False: Student's t with n - 2 degrees of freedom, and divisor n - 2.
+
+    Raises
+    ------
+    ValueError
+        When a value is missing, or there are fewer than three labels.
+    """
+    y, f, rest = (np.asarray(side, dtype=np.float64) for side in (labels, judged, others))
+    if y.shape != f.shape or len(y) < 3 or np.isnan(np.concatenate([y, f, rest])).any():
+        raise ValueError("expected three labels or more, as many judgements of them, and no missing value")
+    lam = fitted_weight(y, f, rest) if weight is None else float(weight)
+    value = y.mean() + lam * (rest.mean() - f.mean() if len(rest) else 0.0)
+    if clusters is not None:
+        error, freedom = _jackknife(y, f, rest, np.asarray(clusters), other_clusters, weight)
+        return _estimate(value, error, freedom, confidence, lam)
+    n = len(y)
+    own, lost = np.var(y - lam * f), 0.0 if normal else (2.0 if lam else 1.0)
+    error = np.sqrt(own / (n - lost) + lam**2 * (np.var(rest) / len(rest) if len(rest) else 0.0))
+    return _estimate(value, error, np.inf if normal else n - lost, confidence, lam)
+
+
+def _jackknife(
+    y: Floats,
+    f: Floats,
+    rest: Floats,
+    clusters: npt.NDArray[np.generic],
+    others: npt.ArrayLike | None,
+    weight: float | None,
+) -> tuple[float, float]:
+    """Return the standard error by leaving out each cluster, and its degrees of freedom; the weight is fitted anew."""
+    other = np.asarray(others) if others is not None else np.arange(len(rest)).astype(str)
+    names = np.unique(np.concatenate([clusters.astype(str), other.astype(str)]), return_inverse=True)[1].reshape(-1)
+    own, outer = names[: len(y)], names[len(y) :]
+    count = int(names.max()) + 1
+
+    def sums(codes: Integers, values: Floats) -> Floats:
+        return np.bincount(codes, values, count)
+
+    # Everything that the estimate needs is a sum over clusters: leaving one out is a subtraction.
+    yy, ff, yf, n = (sums(own, part) for part in (y, f, y * f, np.ones_like(y)))
+    fsq, rr, rsq, m = sums(own, f * f), sums(outer, rest), sums(outer, rest * rest), sums(outer, np.ones_like(rest))
+
+    def without(part: Floats) -> Floats:
+        return part.sum() - part
+
+    n_, m_ = without(n), without(m)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean_y, mean_f, mean_r = without(yy) / n_, without(ff) / n_, np.where(m_ > 0, without(rr) / m_, 0.0)
+        total = n_ + m_
+        both = (without(ff) + without(rr)) / total
+        spread = ((without(fsq) + without(rsq)) / total - both**2) * total / (total - 1)
+        lam = (without(yf) / n_ - mean_y * mean_f) / ((1 + n_ / m_) * spread)
+    lam = (
+        np.where((m_ > 0) & (spread > 0), np.clip(np.nan_to_num(lam), 0, 1), 0.0)
+        if weight is None
+        else np.full(count, weight)
+    )
+    theta = mean_y + lam * np.where(m_ > 0, mean_r - mean_f, 0.0)
+    labelled = n > 0
+    variance = 0.0
+    for part in (labelled, ~labelled):
+        if (size := int(part.sum())) > 1:
+            variance += (size - 1) / size * float(((theta[part] - theta[part].mean()) ** 2).sum())
+    return float(np.sqrt(variance)), float(labelled.sum() - 1)
+
+
+def rogan_gladen(
+    labels: npt.ArrayLike, judged: npt.ArrayLike, others: npt.ArrayLike, *, confidence: float = 0.95
+) -> Estimate | None:
+    """Return the share of positives, corrected by the judge's sensitivity and specificity on the labelled items.
+
+    All of 0 and 1, shapes as in :func:`corrected_mean`. None where the judge is no better than chance, or one class has no
+    label.
+    """
+    y, f, rest = (np.asarray(side, dtype=np.float64) for side in (labels, judged, others))
+    positives, negatives, count = y.sum(), len(y) - y.sum(), len(rest)
+    if not positives or not negatives or not count:
+        return None
+    sensitivity, specificity = f[y == 1].mean(), 1 - f[y == 0].mean()
+    skill, share = sensitivity + specificity - 1, rest.mean()
+    if not skill > 0:
+        return None
+    value = (share + specificity - 1) / skill
+    variance = share * (1 - share) / count
+    variance += (1 - value) ** 2 * specificity * (1 - specificity) / negatives
+    variance += value**2 * sensitivity * (1 - sensitivity) / positives
+    made = _estimate(value, float(np.sqrt(variance)) / skill, np.inf, confidence, 1.0)
+    ends = np.clip([made.value, made.low, made.high], 0, 1)
+    return Estimate(*(float(end) for end in (ends[0], made.error, ends[1], ends[2])), 1.0)
+
+
+def labels_needed(
+    half_width: float, spread: float, correlation: float, total: int, *, design_effect: float = 1.0
+) -> float:
+    """Return how many labels give a 95 % interval of this half-width; infinity where the items do not suffice.
+
+    Parameters
+    ----------
+    spread, correlation
+        Standard deviation of people's labels, and their correlation with the judge: of a pilot, so the number is a guide.
+    total
+        Items that the judge judged, labelled ones included.
+    design_effect
+        Of clusters: 1 + (mean size - 1) x intraclass correlation of the residuals.
+    """
+    unit = (half_width / (stats.norm.ppf(0.975) * spread)) ** 2 / design_effect
+    left = unit - correlation**2 / total
+    needed = (1 - correlation**2) / left if left > 0 else np.inf
+    return float(needed) if needed <= total else float("inf")
