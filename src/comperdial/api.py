@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,12 +16,16 @@ from typing import Any, Literal
 import pandas as pd
 
 from comperdial import evaluation, schema
-from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
+from comperdial.core.errors import ConfigError, MissingResourceError, SchemaError, UnknownNameError
 from comperdial.core.names import LEVELS, Output, output_name, plain_name
 from comperdial.data.columns import JUDGES, plain
-from comperdial.data.files import File
+from comperdial.data.files import File, read_file
+from comperdial.data.votes import are_votes, read_votes
 from comperdial.evaluation import aggregate, results
+from comperdial.evaluation import audit as audits
+from comperdial.evaluation.audit import Audit
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
+from comperdial.evaluation.judged import Judged, from_ratings, from_votes
 from comperdial.evaluation.options import Options, analysed, parsed_subset
 from comperdial.evaluation.rated_data import (
     NOTHING,
@@ -404,6 +409,122 @@ def _outputs(scores: pd.DataFrame, *, is_named: bool) -> list[str]:
     return main
 
 
+def audit(
+    data: Source,
+    judge: str | None = None,
+    human: str | None = None,
+    *,
+    ratings: pd.DataFrame | Paths | None = None,
+    baseline: str | Path | pd.DataFrame | None = None,
+    target: str | None = None,
+    level: Literal["turn", "dialogue"] | None = None,
+    raters: Literal["crowd", "trained", "experts"] = "crowd",
+    clusters: str = "dialogue",
+    judge_scale: Sequence[float] | None = None,
+    half_width: float | None = None,
+    columns: Mapping[str, Any] | None = None,
+    scale: Sequence[float] | None = None,
+    labels: Mapping[str, Any] | None = None,
+    sheet: str | None = None,
+) -> Audit:
+    """See whether a judge can be trusted, where it is wrong, and what people would say of what it judged.
+
+    Parameters
+    ----------
+    data
+        What :func:`read` returns, or a file or frame: ratings by people and scores by a judge as columns, or votes between two
+        answers by both. People may have labelled a few of many; an empty cell is no label.
+    judge, human
+        The judge (``gpt4_score``), if there are several; and the column of people's ratings, or their ``source``.
+    ratings
+        People's ratings in files or a frame of their own; ``data`` then has the judge's scores.
+    baseline
+        The same judge's scores of the same items at an earlier time.
+    target, level
+        The rated dimension (or the question of votes), and whether ratings of responses or of dialogues count.
+    raters
+        Who the people are: how much worse than one of them a judge may be (0.1, 0.15, 0.2).
+    clusters
+        What belongs together: ``dialogue`` (or context), ``system``, ``none``, or a column.
+    judge_scale
+        The judge's lowest and highest score, if they are not those of people's scale.
+    half_width
+        Half the width of the interval that is wanted of the corrected mean.
+    columns, scale, labels, sheet
+        How a file is read, as in :func:`read`.
+
+    Returns
+    -------
+    Audit
+        ``verdict``, a sentence or two; ``table``, a frame of all numbers with 95 % intervals; ``to_html()`` and ``to_json()``;
+        ``next_labels(n)``; ``failures(["alt-test"])``. Printed, it is the whole audit in sentences.
+
+    Raises
+    ------
+    ComperdialError
+        When there is no judge beside people, or fewer than ten items have labels of both.
+
+    Examples
+    --------
+    >>> import comperdial, pandas as pd
+    >>> people = pd.DataFrame({"rater_1": [1, 2, 4, 5, 3, 1, 2, 5] * 6, "rater_2": [1, 3, 4, 5, 3, 2, 2, 5] * 6})
+    >>> frame = people.assign(response=[f"text {n}" for n in range(48)], gpt4_score=[1, 2, 4, 5, 3, 1, 3, 5] * 6)
+    >>> result = comperdial.audit(frame, scale=[1, 5])
+    >>> print(result.verdict.partition(":")[0])
+    Yes, gpt4_score may stand in for one of your raters
+    >>> result.table.query("section == 'Agreement'")[["what", "value"]].round(2).head(1)
+                              what  value
+    2  Pearson with people's mean   0.96
+    """
+    options = {"columns": columns, "scale": scale, "labels": labels, "sheet": sheet}
+    options = {name: value for name, value in options.items() if value}
+    choice = {"judge": judge, "target": target, "by": clusters}
+    of_ratings = {"level": level, "judge_scale": judge_scale}
+    of_judges, notes = _judged(data, human, ratings, options, choice, of_ratings)
+    before = None
+    if baseline is not None:
+        choice |= {"judge": of_judges[0].judge_name, "target": of_judges[0].dimension}
+        before = _judged(baseline, human, ratings, options, choice, of_ratings)[0][0]
+    first, *others = of_judges
+    made = audits.audit(first, raters=raters, before=before, half_width=half_width)
+    more = []
+    for one in others:
+        with suppress(SchemaError):
+            more.append(audits.audit(one, raters=raters))
+    return audits.with_others(made, more, notes)
+
+
+def _judged(
+    data: Source,
+    human: str | None,
+    ratings: pd.DataFrame | Paths | None,
+    options: Mapping[str, Any],
+    choice: Mapping[str, Any],
+    of_ratings: Mapping[str, Any],
+) -> tuple[list[Judged], Sequence[str]]:
+    """Return the judges of data, each with people's labels, and how the data were read."""
+    if isinstance(data, Data):
+        rated = _rated(data, ratings, None, schema.empty("scores"))
+        return from_ratings(rated, _source(rated, human), **choice, **of_ratings), rated.notes
+    if ratings is None and (isinstance(data, pd.DataFrame) or not Path(data).is_dir()):
+        file = _file(data) if isinstance(data, pd.DataFrame) else read_file(Path(data), options.get("sheet"))
+        columns = dict(options.get("columns", {}))
+        if human and human in file.frame:
+            columns, human = {**columns, "rating": human}, None
+        elif "rating" not in columns and are_votes(file.frame):
+            path = Path("data" if isinstance(data, pd.DataFrame) else data)
+            votes, notes = read_votes(file, path, options.get("labels"), columns or None)
+            return from_votes(votes, **{"question" if name == "target" else name: value for name, value in choice.items()}), notes
+        options = {**options, "columns": columns} if columns else options
+        data = read_data(data, options)
+    rated = _rated(data, ratings, None, schema.empty("scores"))
+    return from_ratings(rated, _source(rated, human), **choice, **of_ratings), rated.notes
+
+
+def _file(frame: pd.DataFrame) -> File:
+    return File(frame.reset_index(drop=True), range(1, len(frame) + 1))
+
+
 def default_metrics(entries: Entries, responses: int) -> tuple[list[str], dict[str, str], dict[str, str]]:
     """Choose metrics for so many responses: main outputs of what can run here, the cheapest first, within a minute in all.
 
@@ -533,9 +654,7 @@ def _source(data: Data, source: str | None) -> str:
 
 def _scores(scores: pd.DataFrame | Paths) -> pd.DataFrame:
     if isinstance(scores, pd.DataFrame):
-        return aggregate.scores_in(
-            File(scores.reset_index(drop=True), range(1, len(scores) + 1)), Path("score"), unnamed=True
-        )
+        return aggregate.scores_in(_file(scores), Path("score"), unnamed=True)
     return aggregate.read_scores(_paths(scores), unnamed=True)
 
 

@@ -24,7 +24,7 @@ from comperdial.core.terminal import HarmlessFormatter
 
 # Their commands are added in the order of the help.
 for _module in (
-    "doctor", "compare", "score", "validate", "preferences", "correlate", "judge", "data", "models", "perturb", "studies",
+    "doctor", "audit", "compare", "score", "validate", "preferences", "correlate", "judge", "data", "models", "perturb", "studies",
     "challenge", "continuity",
 ):  # fmt: skip
     import_module(f"comperdial.cli.{_module}")

@@ -62,6 +62,11 @@ _ITEM = (
     "pair_id", "question_id", "item_id", "prompt_id", "context_id", "example_id", "instance_id", "task_id", "id",
     "idx", "question", "prompt", "instruction", "input", "query", "context", "history",
 )  # fmt: skip
+# Of what was answered, where each row has an id of its own: answers to the same belong together.
+_PROMPTS = (
+    "question_id", "prompt_id", "prompt_number", "context_id", "question", "prompt", "instruction", "input", "query", "context",
+    "history",
+)  # fmt: skip
 _RATERS = (
     "annotator_id", "annotator", "rater", "rater_id", "worker", "worker_id", "workerid", "judge", "judge_id", "judge_name",
     "evaluator", "evaluator_id", "voter", "user_id",
@@ -285,6 +290,7 @@ def read_votes(
     items = [plain[name] for name in _ITEM if name in plain and plain[name] not in sides[:2]][:1]
     items += [plain["turn"]] if items and "turn" in plain else []
     item = frame[items].map(str).agg("/".join, axis=1).tolist() if items else list(map(str, file.rows))
+    asked_of = _same_prompts(frame[[plain[name] for name in _PROMPTS if name in plain]], item)
     if not items:
         notes.append("no column names what was answered: each row is a pair of its own")
 
@@ -334,7 +340,7 @@ def read_votes(
             if dialogues:
                 both = [_name(frame[dialogues[side]].iloc[place]) for side in (0, 1)]
             else:
-                both = [f"{item[place]}:{system}" for system in (one, other)]
+                both = [f"{asked_of[place]}:{system}" for system in (one, other)]
             rows.append(
                 {
                     "dataset": path.stem, "pair_id": f"{item[place]}|{one}|{other}", "annotator_id": who,
@@ -346,6 +352,14 @@ def read_votes(
     if not rows:
         raise _no_votes(frame, path, True)
     return _checked(pd.DataFrame(rows), notes, left_out)
+
+
+def _same_prompts(prompts: pd.DataFrame, items: list[str]) -> list[str]:
+    """Return the item of each row; if each row is one, the first item that has the same prompt."""
+    if not prompts.shape[1] or len({*items}) < len(items):
+        return items
+    codes = prompts.map(str).groupby(list(prompts), sort=False).ngroup()
+    return pd.Series(items).groupby(codes.to_numpy()).transform("first").tolist() if codes.max() > 0 else items
 
 
 def _checked(made: pd.DataFrame, notes: list[str], left_out: int) -> tuple[pd.DataFrame, list[str]]:

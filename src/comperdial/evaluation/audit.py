@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -13,92 +14,82 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from comperdial.core.errors import SchemaError
+from comperdial.core.errors import ConfigError, SchemaError
+from comperdial.evaluation.judged import FEWEST, Judged
 from comperdial.stats.agreement import krippendorff_alpha
-from comperdial.stats.alternative_test import EPSILONS, FEWEST_ITEMS, AlternativeTest, Scoring, alternative_test
+from comperdial.stats.alternative_test import EPSILONS, FEWEST_ITEMS, AlternativeTest, alternative_test
 from comperdial.stats.chance_agreement import category_weights
-from comperdial.stats.corrected_means import Estimate, classical, corrected_mean, labels_needed
+from comperdial.stats.corrected_means import (
+    Estimate,
+    classical,
+    corrected_difference,
+    corrected_mean,
+    labels_needed,
+    rogan_gladen,
+)
 
 Floats = npt.NDArray[np.float64]
-MOST_CATEGORIES = 11
-_FEWEST = 10
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Labels of people and of one judge for the same items.
-
-    Attributes
-    ----------
-    people
-        One row an item, one column a rater; NaN where a rater gave no label.
-    judge
-        The judge's label of each item; NaN where it gave none.
-    system, cluster
-        Who wrote each item, and the dialogue or text that it is part of; None if unknown.
-    length, time
-        Words of each item's text, and when or in which order it was judged; None if unknown.
-    scale
-        The lowest and highest label possible; default: those that occur.
-    """
-
-    people: pd.DataFrame
-    judge: pd.Series
-    system: pd.Series | None = None
-    cluster: pd.Series | None = None
-    length: pd.Series | None = None
-    time: pd.Series | None = None
-    scale: tuple[float, float] | None = None
-    name: str = "the judge"
-
-    @property
-    def mean(self) -> Floats:
-        """Return people's mean label of each item, NaN where nobody gave one."""
-        return self.people.mean(axis=1).to_numpy(np.float64)
-
-    @property
-    def labelled(self) -> npt.NDArray[np.bool_]:
-        """Return which items both people and the judge labelled."""
-        return np.asarray(~np.isnan(self.mean) & self.judge.notna().to_numpy())
-
-    @property
-    def clusters(self) -> npt.NDArray[Any]:
-        """Return the cluster of each item: its dialogue, or the item itself."""
-        return np.arange(len(self.people)).astype(str) if self.cluster is None else self.cluster.astype(str).to_numpy()
-
-    @property
-    def categories(self) -> Floats | None:
-        """Return the values of the scale, if it is one of few whole numbers; None if it is not."""
-        values = np.unique(self.people.to_numpy(np.float64)[~np.isnan(self.people.to_numpy(np.float64))])
-        low, high = self.scale or (values.min(initial=0), values.max(initial=0))
-        whole = np.all(values == np.round(values)) and float(low).is_integer() and float(high).is_integer()
-        return np.arange(low, high + 1) if whole and 1 <= high - low < MOST_CATEGORIES else None
-
-    def check(self) -> Judged:
-        """Return it; raise a SchemaError if too little was labelled for any statement."""
-        if (count := int(self.labelled.sum())) < _FEWEST:
-            problem = f"{count} items with a label by people and one by {self.name}"
-            raise SchemaError(problem, expected=f"{_FEWEST} or more, better 100 drawn at random")
-        return self
+Integers = npt.NDArray[np.intp]
+Row = tuple[str, float, float, float, float]
+VERDICT, AGREEMENT, CONSTANT, SYSTEMS, BIAS, CORRECTED, LABELS, BASELINE = (
+    "Verdict", "Agreement", "A constant judge", "Systems", "Bias", "Corrected numbers", "How many labels more",
+    "Against the baseline",
+)  # fmt: skip
+# So many names fit in a sentence, and so many lines on a screen.
+_MOST_NAMES, _MOST_LINES = 3, 12
+_FEWEST_CLUSTERS = 3
+# Who made a model, by what its name begins with.
+_FAMILIES = {
+    "OpenAI": "gpt|chatgpt|o1|o3|o4|davinci|openai", "Anthropic": "claude", "Google": "gemini|gemma|palm|bard",
+    "Meta": "llama|vicuna|alpaca", "Mistral": "mistral|mixtral", "Alibaba": "qwen", "DeepSeek": "deepseek",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Section:
-    """One part of an audit: sentences, and the numbers behind them; ``reason`` says why there are none."""
+    """One part of an audit: sentences and the numbers behind them (what, value, low, high, n); ``reason`` says why there are none.
+
+    ``frames`` are for a page: tables by what they show.
+    """
 
     title: str
-    sentences: list[str] = field(default_factory=list)
-    table: pd.DataFrame | None = None
-    reason: str | None = None
+    sentences: Sequence[str] = ()
+    numbers: pd.DataFrame | None = None
+    reason: str = ""
+    frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    def number(self, what: str) -> dict[str, float]:
+        """Return value, low, high and n of one number; all NaN if there is none."""
+        rows = pd.DataFrame(columns=["what"]) if self.numbers is None else self.numbers[self.numbers["what"] == what]
+        return dict(rows.iloc[0][1:]) if len(rows) else dict.fromkeys(("value", "low", "high", "n"), np.nan)
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found; the first section is the verdict."""
+    """What an audit shows of a judge.
 
-    judge: str
-    sections: list[Section]
+    Attributes
+    ----------
+    judged
+        The labels.
+    sections
+        In the order of reading; the first is the verdict.
+    alternative
+        The alternative annotator test; None with fewer than two raters of 30 common items.
+    others
+        Verdicts on other judges and dimensions of the same data, by name.
+    """
+
+    judged: Judged
+    sections: Sequence[Section]
     alternative: AlternativeTest | None
+    others: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    @property
+    def title(self) -> str:
+        """Return what was audited."""
+        return f"{self.judged.judge_name} as a judge of {self.judged.dimension}"
 
     @property
     def verdict(self) -> str:
@@ -108,31 +99,77 @@ class Audit:
     @property
     def table(self) -> pd.DataFrame:
         """Return all numbers, one row each: section, what, value, low, high, n."""
-        parts = [section.table.assign(section=section.title) for section in self.sections if section.table is not None]
         columns = ["section", "what", "value", "low", "high", "n"]
+        parts = [one.numbers.assign(section=one.title) for one in self.sections if one.numbers is not None]
         return pd.concat(parts, ignore_index=True).reindex(columns=columns) if parts else pd.DataFrame(columns=columns)
 
-    def __str__(self) -> str:
-        """Return the audit as text, a paragraph a section."""
-        parts = []
-        for section in self.sections:
-            text = section.sentences or [f"Not said: {section.reason}."]
-            parts.append("\n".join([section.title, *(f"  {sentence}" for sentence in text)]))
-        return "\n\n".join(parts) + "\n"
+    def section(self, title: str) -> Section:
+        """Return a section by its title."""
+        return next(one for one in self.sections if one.title == title)
+
+    def failures(self, requirements: Sequence[str]) -> list[str]:
+        """Return a sentence for each requirement that is not met.
+
+        ``alt-test``; ``pearson=0.5``, ``spearman=0.5`` or ``kappa=0.4``, which the lower end of the interval must reach; with a
+        baseline ``no-shift`` (the interval of the shift includes 0) and ``flips=0.1`` (its upper end is at most that).
+        """
+        return [text for requirement in requirements if (text := _failure(self, requirement))]
 
     def to_json(self) -> str:
         """Return the audit as JSON, for machines."""
-        sections = [
-            {"title": one.title, "sentences": one.sentences, "reason": one.reason}
-            | {"numbers": [] if one.table is None else json.loads(one.table.to_json(orient="records"))}
-            for one in self.sections
-        ]
         test = self.alternative
-        passed = None if test is None else {"passed": test.passed, "winning_rate": test.winning_rate}
-        return json.dumps({"judge": self.judge, "alternative_test": passed, "sections": sections}, indent=1) + "\n"
+        made = {
+            "judge": self.judged.judge_name, "dimension": self.judged.dimension, "verdict": self.verdict,
+            "alternative_test": None if test is None else {
+                "passed": test.passed, "winning_rate": test.winning_rate, "average_advantage": test.average_advantage,
+                "epsilon": test.epsilon, "raters": len(test.annotators), "left_out": len(test.left_out),
+            },
+            "sections": [
+                {"title": one.title, "sentences": list(one.sentences), "reason": one.reason or None,
+                 "numbers": [] if one.numbers is None else json.loads(one.numbers.to_json(orient="records"))}
+                for one in self.sections
+            ],
+            "others": dict(self.others), "notes": list(self.notes),
+        }  # fmt: skip
+        return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+    def to_html(self) -> str:
+        """Return the audit as one page that needs nothing from the network."""
+        from comperdial.report import render
+        from comperdial.report.audit import document
+
+        return render.page(document(self))
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __str__(self) -> str:
+        """Return the audit as text, on one screen."""
+        from comperdial.report.audit import text
+
+        return text(self)
+
+    def next_labels(self, count: int, seed: int = 2024) -> pd.DataFrame:
+        """Return which items people should label next: drawn at random, of each system in proportion to what it has unlabelled.
+
+        The next audit's corrected means stay unbiased; labels of items that were chosen because judge and people differ there,
+        or seem to, would not be.
+        """
+        judged = self.judged
+        unlabelled = judged.people.index[np.isnan(judged.mean)]
+        frame = unlabelled.to_frame(index=False)
+        if not len(frame):
+            raise ConfigError("all items are labelled", where="--next", expected="items that only the judge labelled")
+        rng = np.random.default_rng(seed)
+        order = frame.assign(draw=rng.random(len(frame)))
+        by = judged.sides.loc[unlabelled].iloc[:, 0].astype(str).to_numpy() if judged.sides is not None else np.zeros(len(frame))
+        # Each system's items in random order, spread evenly: any beginning of this list has the systems' shares.
+        place = order.groupby(by)["draw"].rank() - rng.random()
+        size = order.groupby(by)["draw"].transform("size")
+        return order.assign(place=place / size).sort_values("place", kind="stable", ignore_index=True)[[*frame]][:count]
 
 
-def audit(judged: Judged, *, raters: str = "crowd", seed: int = 2024) -> Audit:
+def audit(judged: Judged, *, raters: str = "crowd", before: Judged | None = None, half_width: float | None = None) -> Audit:
     """Audit a judge.
 
     Parameters
@@ -141,71 +178,121 @@ def audit(judged: Judged, *, raters: str = "crowd", seed: int = 2024) -> Audit:
         The labels.
     raters
         Who the people are, which decides how much worse than one of them a judge may be: ``experts``, ``trained``, ``crowd``.
-    seed
-        Of what is drawn.
+    before
+        The same judge's labels at an earlier time, of the same items or some of them.
+    half_width
+        Half the width of the interval of the corrected mean that is wanted; default: half of what it is.
 
     Raises
     ------
     SchemaError
-        When fewer than ten items have labels of both.
+        When fewer than ten items have labels of both, or the judge's labels of these are all the same.
     """
     judged.check()
-    epsilon = EPSILONS[raters]
-    test, constant = _alternative(judged, epsilon)
     agreement = _agreement(judged)
+    test, reason = _alternative(judged, judged.scores, EPSILONS[raters])
+    together = None
+    if test is not None and judged.clusters is not None and len(set(judged.cluster_codes)) < len(judged.people):
+        together, _ = _alternative(judged, judged.scores, EPSILONS[raters], judged.cluster_codes)
+    common, constant_test = _constant_test(judged, EPSILONS[raters])
     sections = [
-        _verdict(judged, test, constant, agreement, epsilon), agreement, _systems(judged), _biases(judged),
-        _corrected(judged), _more_labels(judged),
-    ]  # fmt: skip
-    return Audit(judged.name, sections, test)
+        _verdict(judged, (test, together, constant_test), agreement, reason, raters),
+        agreement,
+        _constant(judged, common, constant_test, test),
+        _systems(judged),
+        _bias(judged),
+        _corrected(judged),
+        _more_labels(judged, half_width),
+    ]
+    if before is not None:
+        sections.append(_changes(judged, before))
+    return Audit(judged, sections, test)
 
 
 # The verdict
 
 
-def _alternative(judged: Judged, epsilon: float) -> tuple[AlternativeTest | None, AlternativeTest | None]:
-    """Return the alternative annotator test of the judge, and of one that always says the commonest label."""
-    people = {str(name): judged.people[name].to_numpy(np.float64) for name in judged.people}
-    if len(people) < 2 or (judged.people.notna().sum(axis=1) >= 2).sum() < FEWEST_ITEMS:
-        return None, None
-    scoring: Scoring = "rmse" if judged.categories is None or len(judged.categories) > 2 else "accuracy"
-    judge = judged.judge.to_numpy(np.float64)
-    common = float(judged.people.stack().mode().iloc[0])
-    tests = [
-        alternative_test(labels, people, epsilon=epsilon, scoring=scoring)
-        for labels in (judge, np.where(np.isnan(judge), np.nan, common))
-    ]
-    return (tests[0], tests[1]) if len(tests[0].annotators) else (None, None)
+def _alternative(
+    judged: Judged, labels: Floats, epsilon: float, clusters: Integers | None = None
+) -> tuple[AlternativeTest | None, str]:
+    """Return the alternative annotator test of labels; or None and why there is none."""
+    if not judged.is_on_scale:
+        low, high = judged.judge.min(), judged.judge.max()
+        own = f"the judge's scores ({low:g} to {high:g}) are not on people's scale ({judged.scale[0]:g} to {judged.scale[1]:g})"
+        return None, f"{own}: --judge-scale LOW HIGH maps them"
+    several = (judged.people.notna().sum(axis=1).to_numpy() >= 2) & ~np.isnan(labels)
+    if several.sum() < FEWEST_ITEMS:
+        return None, f"{int(several.sum())} {judged.noun} have labels of two people; the test needs {FEWEST_ITEMS}"
+    kept = judged.people[several]
+    people = {str(name): kept[name].to_numpy(np.float64) for name in kept if kept[name].notna().sum() >= 1}
+    categories = judged.categories
+    scoring = "accuracy" if judged.of_pairs or (categories is not None and len(categories) == 2) else "rmse"
+    groups = None if clusters is None else clusters[several]
+    test = alternative_test(labels[several], people, epsilon=epsilon, scoring=scoring, clusters=groups)  # type: ignore[arg-type]
+    if not len(test.annotators):
+        return None, f"no rater has {FEWEST_ITEMS} {judged.noun} with another rater's label"
+    return test, ""
+
+
+def _constant_test(judged: Judged, epsilon: float) -> tuple[float, AlternativeTest | None]:
+    """Return the commonest label of people, and the test of a judge that always gives it."""
+    values, counts = np.unique(judged.people.to_numpy(np.float64)[judged.labelled], return_counts=True)
+    counts = counts[~np.isnan(values)]
+    common = float(values[~np.isnan(values)][counts.argmax()])
+    labels = np.where(np.isnan(judged.scores), np.nan, common)
+    return common, _alternative(judged, labels, epsilon)[0] if judged.is_on_scale else None
+
+
+def _wins(test: AlternativeTest) -> str:
+    return f"{int(test.rejected.sum())} of {len(test.annotators)}"
 
 
 def _verdict(
-    judged: Judged, test: AlternativeTest | None, constant: AlternativeTest | None, agreement: Section, epsilon: float
+    judged: Judged,
+    tests: tuple[AlternativeTest | None, AlternativeTest | None, AlternativeTest | None],
+    agreement: Section,
+    reason: str,
+    raters: str,
 ) -> Section:
-    title = f"May {judged.name} stand in for one of your raters?"
-    correlation = _row(agreement.table, "Pearson with people's mean")
-    shown = f"its correlation with people is {_with_ends(correlation)}"
-    if test is None or constant is None:
-        why = f"that needs two raters or more with {FEWEST_ITEMS} common items"
-        return Section(title, [f"Cannot be said: {why}. What can be: {shown}."])
-    wins = f"it wins against {int(test.rejected.sum())} of {len(test.annotators)} raters (epsilon {epsilon:g})"
+    test, together, constant = tests
+    name, pearson = judged.judge_name, agreement.number("Pearson with people's mean")
+    shown = f"its correlation with people's mean is {_ends(pearson)}"
+    if test is None:
+        one = " (one rater)" if judged.people.shape[1] == 1 else ""
+        sentences = [f"Whether {name} may stand in for a rater cannot be tested{one}: {reason}.", f"Instead: {shown}."]
+        return Section(VERDICT, sentences)
+    wins = f"against {_wins(test)} raters it is shown to be as good as they are, but for {test.epsilon:g}"
     advantage = f"average advantage probability {test.average_advantage:.2f}"
-    table = pd.DataFrame(
-        {"what": ["winning rate", "average advantage probability", "winning rate of a constant judge"],
-         "value": [test.winning_rate, test.average_advantage, constant.winning_rate], "n": len(test.annotators)}
-    )  # fmt: skip
+    rows: list[Row] = [("winning rate", test.winning_rate, np.nan, np.nan, len(test.annotators))]
+    rows.append(("average advantage probability", test.average_advantage, np.nan, np.nan, len(test.annotators)))
+    if constant is not None:
+        rows.append(("winning rate of a constant judge", constant.winning_rate, np.nan, np.nan, len(constant.annotators)))
+    if together is not None:
+        rows.append(("winning rate over clusters", together.winning_rate, np.nan, np.nan, len(together.annotators)))
     if not test.passed:
-        answer = f"Not shown: in the alternative annotator test {wins}, {advantage}."
-    elif constant.passed:
-        answer = f"Not shown: {wins}, but so does a judge that always says the commonest label."
-    elif correlation is not None and not correlation["low"] > 0:
-        answer = f"Not shown: {wins}, but {shown}."
+        answer = f"Not shown that {name} may stand in for one of your raters: {wins} ({advantage})."
+    elif together is not None and not together.passed:
+        answer = (
+            f"Not shown that {name} may stand in for one of your raters: {wins} ({advantage}), but only {_wins(together)} if "
+            f"{judged.noun} of one cluster count once."
+        )
+    elif constant is not None and constant.passed:
+        answer = (
+            f"Not shown that {name} may stand in for one of your raters: {wins} ({advantage}), but so is a judge that always gives "
+            f"the commonest label, {_wins(constant)}."
+        )
+    elif not pearson["low"] > 0:
+        answer = f"Not shown that {name} may stand in for one of your raters: {wins}, but {shown}."
     else:
-        answer = f"Yes: in the alternative annotator test {wins}, {advantage}, and a constant judge does not pass."
-    more = [f"Also, {shown}."] if answer.startswith("Yes") or not test.passed else []
+        answer = f"Yes, {name} may stand in for one of your raters: {wins} ({advantage}), and a constant judge does not pass."
+    advice = {"crowd": "crowd workers", "trained": "trained raters", "experts": "experts"}
+    why = f"{test.epsilon:g} is what the test's authors allow beside {advice[raters]} (--raters {'|'.join(EPSILONS)})."
     few = min(test.n.tolist())
-    if few < 50:
-        more.append(f"The smallest rater has {few} items; the authors of the test ask for 50 to 100.")
-    return Section(title, [answer, *more], table)
+    more = [why]
+    if few < 50 or len(test.annotators) < 3:
+        some = f"{few} {judged.noun} of the rater with fewest, {len(test.annotators)} raters"
+        more.append(f"Its authors ask for 50 to 100 items and three raters; here: {some}.")
+    return Section(VERDICT, [answer, *more], _numbers(rows))
 
 
 # Agreement
@@ -213,19 +300,19 @@ def _verdict(
 
 def _over_clusters(sums: Floats, value_of: Callable[[Floats], Any]) -> tuple[float, float, float]:
     """Return a statistic of sums over clusters, (clusters, k), with its interval by a jackknife over clusters."""
+    sums = sums[sums.any(axis=1)]
     count, total = len(sums), sums.sum(axis=0)
     value = float(value_of(total[np.newaxis])[0])
-    if count < 3 or np.isnan(value):
-        return value, np.nan, np.nan
     without = np.asarray(value_of(total - sums), dtype=np.float64)
+    if count < _FEWEST_CLUSTERS or np.isnan(value) or np.isnan(without).any():
+        return value, np.nan, np.nan
     error = np.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum())
     reach = stats.t.ppf(0.975, count - 1) * error
     return value, value - reach, value + reach
 
 
-def _summed(columns: Floats, clusters: npt.NDArray[Any]) -> Floats:
+def _summed(columns: Floats, codes: Integers) -> Floats:
     """Sum columns, (n, k), over the items of each cluster."""
-    codes = np.unique(clusters, return_inverse=True)[1].reshape(-1)
     return np.stack([np.bincount(codes, column) for column in columns.T], axis=1)
 
 
@@ -235,10 +322,10 @@ def _pearson(sums: Floats) -> Floats:
         return np.asarray((xy - x * y / n) / np.sqrt((xx - x * x / n) * (yy - y * y / n)))
 
 
-def _correlation(x: Floats, y: Floats, clusters: npt.NDArray[Any]) -> tuple[float, float, float]:
+def _correlation(x: Floats, y: Floats, codes: Integers) -> tuple[float, float, float]:
     """Return Pearson's coefficient with an interval on the scale of Fisher's z."""
     x, y = x - x.mean(), y - y.mean()
-    sums = _summed(np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1), clusters)
+    sums = _summed(np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1), codes)
     value = float(_pearson(sums.sum(axis=0)[np.newaxis])[0])
     if not abs(value) < 1 - 1e-9:
         return value, np.nan, np.nan
@@ -246,269 +333,456 @@ def _correlation(x: Floats, y: Floats, clusters: npt.NDArray[Any]) -> tuple[floa
     return value, float(np.tanh(low)), float(np.tanh(high))
 
 
-def _joint(one: Floats, other: Floats, categories: Floats) -> Floats:
-    """Return for each item a row that is 1 at the pair of its two labels: shape (n, categories^2)."""
-    count = len(categories)
-    places = np.searchsorted(categories, one) * count + np.searchsorted(categories, other)
-    return np.asarray(np.eye(count**2)[places])
-
-
-def _kappas(joint: Floats, weights: Floats) -> Floats:
+def _beyond_chance(joint: Floats, weights: Floats, *, gwet: bool) -> Floats:
+    """Return weighted kappa, or Gwet's AC, of tables of counts: shape (…, categories squared)."""
     count = len(weights)
     table = joint.reshape(*joint.shape[:-1], count, count)
-    table = table / table.sum(axis=(-2, -1), keepdims=True)
-    chance = (weights * table.sum(axis=-1)[..., np.newaxis] * table.sum(axis=-2)[..., np.newaxis, :]).sum(axis=(-2, -1))
     with np.errstate(invalid="ignore", divide="ignore"):
+        table = table / table.sum(axis=(-2, -1), keepdims=True)
+        rows, columns = table.sum(axis=-1), table.sum(axis=-2)
+        if gwet:
+            prevalence = (rows + columns) / 2
+            chance = weights.sum() / (count * (count - 1)) * (prevalence * (1 - prevalence)).sum(axis=-1)
+        else:
+            chance = (weights * rows[..., np.newaxis] * columns[..., np.newaxis, :]).sum(axis=(-2, -1))
         return np.asarray(((weights * table).sum(axis=(-2, -1)) - chance) / (1 - chance))
 
 
-def _acs(joint: Floats, weights: Floats) -> Floats:
-    count = len(weights)
-    table = joint.reshape(*joint.shape[:-1], count, count)
-    table = table / table.sum(axis=(-2, -1), keepdims=True)
-    prevalence = (table.sum(axis=-1) + table.sum(axis=-2)) / 2
-    chance = weights.sum() / (count * (count - 1)) * (prevalence * (1 - prevalence)).sum(axis=-1)
-    return np.asarray(((weights * table).sum(axis=(-2, -1)) - chance) / (1 - chance))
+def _rounded(judged: Judged, categories: Floats) -> Integers:
+    """Return the place of the judge's labels, rounded half up, in the scale; -1 where it gave none."""
+    step = categories[1] - categories[0]
+    places = np.clip(np.floor((judged.scores - categories[0]) / step + 0.5), 0, len(categories) - 1)
+    return np.where(np.isnan(places), -1, places).astype(np.intp)
 
 
-def _pairs_with_judge(judged: Judged, categories: Floats) -> Iterator[tuple[str, Floats, Floats, npt.NDArray[Any]]]:
-    """Yield pairs of raters with their labels of common items: the judge with each, and people with each other."""
-    rounded = np.clip(np.floor(judged.judge.to_numpy(np.float64) + 0.5), categories[0], categories[-1])
-    people = [judged.people[name].to_numpy(np.float64) for name in judged.people]
-    for who, one, other in [
-        *(("judge", rounded, labels) for labels in people),
-        *(("people", one, other) for one, other in combinations(people, 2)),
-    ]:
-        both = ~np.isnan(one) & ~np.isnan(other)
-        if both.sum() >= _FEWEST:
-            yield who, one[both], other[both], judged.clusters[both]
+def _counts(judged: Judged, categories: Floats) -> tuple[Floats, Floats]:
+    """Return how often each label was given to each item by people, and by the judge: shape (items, categories)."""
+    people = np.stack([(judged.people == value).sum(axis=1).to_numpy(np.float64) for value in categories], axis=1)
+    rounded = _rounded(judged, categories)
+    return people, np.asarray((rounded[:, np.newaxis] == np.arange(len(categories))), dtype=np.float64)
 
 
 def _agreement(judged: Judged) -> Section:
-    there = judged.labelled
-    x, y, clusters = judged.judge.to_numpy(np.float64)[there], judged.mean[there], judged.clusters[there]
-    rows = [("Pearson with people's mean", *_correlation(x, y, clusters), len(x))]
-    rows.append(("Spearman with people's mean", *_correlation(stats.rankdata(x), stats.rankdata(y), clusters), len(x)))
-    ceiling = [
-        (name, value, len(own))
-        for name in judged.people
-        for own, rest in [_own_and_rest(judged.people, name)]
-        if len(own) >= _FEWEST and not np.isnan(value := _correlation(own, rest, np.arange(len(own)))[0])
-    ]
-    if ceiling:
-        rows.append(
-            (
-                "Pearson of a rater with the others' mean",
-                float(np.mean([v for _, v, _ in ceiling])),
-                np.nan,
-                np.nan,
-                sum(n for *_, n in ceiling),
-            )
-        )
-    categories = judged.categories
-    sentences = [
-        f"Correlation with people's mean: Pearson {_ends(*rows[0][1:4])}, Spearman {_ends(*rows[1][1:4])} ({len(x)} items)."
-    ]
-    if ceiling:
-        sentences.append(f"A rater correlates with the mean of the others by {rows[2][1]:.2f} on average.")
-    if categories is not None:
-        weights = category_weights(len(categories), "quadratic")
-        joints: dict[str, list[Floats]] = {}
-        for who, one, other, of in _pairs_with_judge(judged, categories):
-            codes = np.unique(judged.clusters, return_inverse=True)[1].reshape(-1)
-            known = {name: code for name, code in zip(judged.clusters, codes, strict=True)}
-            places = np.array([known[name] for name in of])
-            sums = np.zeros((int(codes.max()) + 1, len(categories) ** 2))
-            np.add.at(sums, places, _joint(one, other, categories))
-            joints.setdefault(who, []).append(sums)
-        for name, measure in (("Weighted kappa", _kappas), ("Gwet's AC2", _acs)):
-            for who, label in (("judge", "of the judge with a rater"), ("people", "of two raters")):
-                if who in joints:
-                    stacked = np.stack(joints[who], axis=1)
-                    ends = _over_clusters(stacked, lambda part, measure=measure: measure(part, weights).mean(axis=-1))
-                    rows.append((f"{name} {label}", *ends, len(joints[who])))
-        of = {what: f"{_ends(*ends)}" for what, *ends, _ in rows}
-        kappa, ac = "Weighted kappa of the judge with a rater", "Gwet's AC2 of the judge with a rater"
-        if kappa in of:
-            beside = [of.get("Weighted kappa of two raters"), of.get("Gwet's AC2 of two raters")]
-            people = f"; two raters: {beside[0]} and {beside[1]}" if beside[0] else ""
-            sentences.append(f"Quadratic weighted kappa {of[kappa]}, Gwet's AC2 {of[ac]}{people}.")
+    there, codes = judged.labelled, judged.cluster_codes
+    x, y = judged.scores[there], judged.mean[there]
+    rows: list[Row] = [("Pearson with people's mean", *_correlation(x, y, codes[there]), len(x))]
+    rows.append(("Spearman with people's mean", *_correlation(stats.rankdata(x), stats.rankdata(y), codes[there]), len(x)))
+    sentences = [f"With people's mean of {len(x):,} {judged.noun}: Pearson {_ends(rows[0])}, Spearman {_ends(rows[1])}."]
+    frames = {}
+    own, rest, items = _own_and_rest(judged)
+    if len(own) >= FEWEST:
+        judge = ("Pearson of the judge with all raters but one", *_correlation(judged.scores[items], rest, codes[items]), len(own))
+        rater = ("Pearson of that rater with the same", *_correlation(own, rest, codes[items]), len(own))
+        rows += [judge, rater]
+        sentences.append(f"With the mean of all raters but one: Pearson {_ends(judge)}; the one rater {_ends(rater)}.")
+    if (categories := judged.categories) is not None and judged.is_on_scale:
+        made, texts, confusion = _of_categories(judged, categories)
+        rows += made
+        sentences += texts
+        frames = {"People's labels (rows) and the judge's": confusion}
     if judged.people.shape[1] > 1:
         alpha = krippendorff_alpha(judged.people.to_numpy(np.float64), "interval")
-        rows.append(("Krippendorff's alpha of people", alpha, np.nan, np.nan, judged.people.shape[1]))
-    return Section("Agreement", sentences, _table(rows))
+        rows.append(("Krippendorff's alpha of people (interval)", alpha, np.nan, np.nan, judged.people.shape[1]))
+    return Section(AGREEMENT, sentences, _numbers(rows), frames=frames)
 
 
-def _own_and_rest(people: pd.DataFrame, name: Any) -> tuple[Floats, Floats]:  # noqa: ANN401
-    own, rest = people[name].to_numpy(np.float64), people.drop(columns=[name]).mean(axis=1).to_numpy(np.float64)
-    both = ~np.isnan(own) & ~np.isnan(rest)
-    return own[both], rest[both]
+def _own_and_rest(judged: Judged) -> tuple[Floats, Floats, Integers]:
+    """Return each label of a person, the mean of the others' of the same item, and the item; where the judge has a label."""
+    people = judged.people.to_numpy(np.float64)
+    given = ~np.isnan(people)
+    count, total = given.sum(axis=1), np.nansum(people, axis=1)
+    items, who = np.nonzero(given & ((count >= 2) & judged.labelled)[:, np.newaxis])
+    own = people[items, who]
+    return own, (total[items] - own) / (count[items] - 1), items
+
+
+def _of_categories(judged: Judged, categories: Floats) -> tuple[list[Row], list[str], pd.DataFrame]:
+    people, judge = _counts(judged, categories)
+    size, codes = len(categories), judged.cluster_codes
+    joint = {
+        "of the judge with a rater": np.einsum("ia,ib->iab", people, judge).reshape(len(people), -1),
+        "of two raters": (
+            np.einsum("ia,ib->iab", people, people) - np.einsum("ia,ab->iab", people, np.eye(size))
+        ).reshape(len(people), -1)[:, :],
+    }
+    joint["of two raters"] = joint["of two raters"] * judge.any(axis=1)[:, np.newaxis]
+    weights = category_weights(size, "quadratic")
+    rows: list[Row] = []
+    for measure, value_of in (
+        ("Exact agreement", lambda part: _share(part, np.eye(size))),
+        ("Weighted kappa", lambda part: _beyond_chance(part, weights, gwet=False)),
+        ("Gwet's AC2", lambda part: _beyond_chance(part, weights, gwet=True)),
+    ):
+        for who, table in joint.items():
+            if table.any():
+                rows.append((f"{measure} {who}", *_over_clusters(_summed(table, codes), value_of), int(table.sum())))
+    of = {row[0]: _ends(row) for row in rows}
+    sentences = []
+    for who, words in (("of the judge with a rater", "A label of the judge and of a rater"), ("of two raters", "Of two raters")):
+        if f"Exact agreement {who}" in of:
+            exact, kappa, gwet = (of[f"{name} {who}"] for name in ("Exact agreement", "Weighted kappa", "Gwet's AC2"))
+            text = f"{words}: equal in {exact}, quadratic weighted kappa {kappa}, Gwet's AC2 {gwet}."
+            sentences.append(text)
+    names = [f"{value:g}" for value in categories]
+    table = joint["of the judge with a rater"].sum(axis=0).reshape(size, size).astype(int)
+    return rows, sentences, pd.DataFrame(table, index=pd.Index(names, name="people"), columns=names)
+
+
+def _share(joint: Floats, weights: Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((joint * weights.ravel()).sum(axis=-1) / joint.sum(axis=-1))
+
+
+def _constant(judged: Judged, common: float, constant: AlternativeTest | None, test: AlternativeTest | None) -> Section:
+    """Say what a judge that always gives the commonest label reaches by the same measures."""
+    people = judged.people.to_numpy(np.float64)[judged.labelled]
+    given = ~np.isnan(people)
+    exact = float((people == common).sum() / given.sum())
+    rows: list[Row] = [("Exact agreement of a constant judge with a rater", exact, np.nan, np.nan, int(given.sum()))]
+    label = {0.0: "the second", 0.5: "a tie", 1.0: "the first"}[common] if judged.of_pairs else f"{common:g}"
+    text = f"One that always says {label} equals a rater's label in {exact:.2f}; its correlation and kappa are not defined or 0"
+    if constant is None or test is None:
+        return Section(CONSTANT, [f"{text}."], _numbers(rows))
+    rows.append(("average advantage probability of a constant judge", constant.average_advantage, np.nan, np.nan, np.nan))
+    passes = "passes the test" if constant.passed else "does not pass the test"
+    sentence = (
+        f"{text}. It {passes}: {_wins(constant)} raters, average advantage probability {constant.average_advantage:.2f} (this judge: "
+        f"{_wins(test)}, {test.average_advantage:.2f})."
+    )
+    return Section(CONSTANT, [sentence], _numbers(rows))
 
 
 # Systems and biases
 
 
-def _mean_over_clusters(values: Floats, clusters: npt.NDArray[Any]) -> tuple[float, float, float]:
-    sums = _summed(np.stack([values, np.ones_like(values)], axis=1), clusters)
-    return _over_clusters(sums, lambda part: part[..., 0] / np.where(part[..., 1] > 0, part[..., 1], np.nan))
+def _mean_over_clusters(values: Floats, codes: Integers) -> tuple[float, float, float]:
+    if not len(values):
+        return np.nan, np.nan, np.nan
+    sums = _summed(np.stack([np.ones_like(values), values], axis=1), codes)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _over_clusters(sums, lambda part: part[..., 1] / part[..., 0])
 
 
 def _systems(judged: Judged) -> Section:
-    title = "Systems"
-    if judged.system is None or judged.system.nunique() < 2:
-        return Section(title, reason="the items name no two systems")
-    there = judged.labelled
-    frame = pd.DataFrame(
-        {
-            "system": judged.system.astype(str).to_numpy(),
-            "judge": judged.judge.to_numpy(np.float64),
-            "people": judged.mean,
-            "cluster": judged.clusters,
-        }
-    )[there]
-    rows = []
-    for system, own in frame.groupby("system"):
-        apart = (own["judge"] - own["people"]).to_numpy()
-        rows.append((f"offset of {system}", *_mean_over_clusters(apart, own["cluster"].to_numpy()), len(own)))
-    means = frame.groupby("system")[["judge", "people"]].mean()
-    sentences = []
-    overall = _mean_over_clusters((frame["judge"] - frame["people"]).to_numpy(), frame["cluster"].to_numpy())
-    sentences.append(f"The judge gives {_signed(*overall)} compared with people, over all systems.")
-    # Whom it favours: offsets beside the mean offset.
-    favoured = [row for row in rows if row[2] > overall[0]]
-    harmed = [row for row in rows if row[3] < overall[0]]
-    for what, some in (("favours", favoured), ("is hard on", harmed)):
-        if some:
-            named = ", ".join(
-                f"{row[0].removeprefix('offset of ')} ({row[1]:+.2f})"
-                for row in sorted(some, key=lambda row: -abs(row[1] - overall[0]))
-            )
-            sentences.append(f"It {what}: {named}.")
-    if len(means) >= 4:
-        tau = stats.kendalltau(means["judge"], means["people"])
-        swapped = [
-            f"{a} and {b}"
-            for a, b in combinations(means.index, 2)
-            if (means.loc[a, "judge"] - means.loc[b, "judge"]) * (means.loc[a, "people"] - means.loc[b, "people"]) < 0
-        ]
-        pairs = len(means) * (len(means) - 1) // 2
-        rows.append(("Kendall of systems' means", float(tau.statistic), np.nan, np.nan, len(means)))
-        some = f": {'; '.join(swapped[:3])}{' …' if len(swapped) > 3 else ''}" if swapped else ""
-        sentences.append(
-            f"It orders {pairs - len(swapped)} of {pairs} pairs of systems as people do; the other way round {len(swapped)}{some}."
-        )
-    return Section(title, sentences, _table(rows))
-
-
-def _biases(judged: Judged) -> Section:
-    there = judged.labelled
-    apart = judged.judge.to_numpy(np.float64)[there] - judged.mean[there]
-    clusters, rows, sentences = judged.clusters[there], [], []
-    for what, values, sentence in (
-        ("length", judged.length, "longer texts"), ("time", judged.time, "later items"),
-    ):  # fmt: skip
-        if values is None:
+    if judged.sides is None:
+        return Section(SYSTEMS, reason="the file names no two systems")
+    if not judged.is_on_scale:
+        return Section(SYSTEMS, reason="the judge's scores are not on people's scale (--judge-scale)")
+    there, codes, y, f = judged.labelled, judged.cluster_codes, judged.mean, judged.scores
+    apart = f - y
+    whole = _mean_over_clusters(apart[there], codes[there])
+    rows: list[Row] = []
+    lines = []
+    for name, mask, turned in judged.groups():
+        kept = mask & there
+        if kept.sum() < _FEWEST_CLUSTERS:
             continue
-        x = stats.rankdata(values.to_numpy(np.float64)[there])
-        ends = _correlation(x, apart, clusters)
-        rows.append((f"correlation of (judge - people) with {what}", *ends, len(x)))
-        clear = ends[1] > 0 or ends[2] < 0
-        how = (
-            f"judged {'higher' if ends[0] > 0 else 'lower'} than by people"
-            if clear
-            else "not clearly judged otherwise than by people"
-        )
-        sentences.append(f"{sentence.capitalize()} are {how}: correlation {_ends(*ends)}.")
-    labels = judged.judge.to_numpy(np.float64)[there]
-    categories = judged.categories
-    if categories is not None:
-        rounded, people = np.floor(labels + 0.5), np.round(judged.mean[there])
-        unused = [f"{value:g}" for value in categories if not (rounded == value).any() and (people == value).any()]
-        spread = float(np.std(labels) / np.std(judged.mean[there])) if np.std(judged.mean[there]) > 0 else np.nan
-        rows.append(("standard deviation of the judge over that of people's mean", spread, np.nan, np.nan, len(labels)))
-        if unused:
-            sentences.append(f"It never uses {', '.join(unused)}, which people do.")
-        sentences.append(f"Its scores spread {spread:.2f} times as much as people's means.")
-    return Section(
-        "Bias", sentences, _table(rows) if rows else None, None if sentences else "no lengths, times or categories"
+        sign = np.where(turned, -1.0, 1.0)[kept]
+        own = _mean_over_clusters(apart[kept] * sign, codes[kept])
+        # What is compared with the mean offset is each system against the rest.
+        centre = 0.0 if judged.of_pairs else whole[0]
+        rows.append((f"offset of {name}", *own, int(kept.sum())))
+        people, judge = (np.where(turned, 1 - values, values)[kept].mean() for values in (y, f))
+        lines.append((name, people, judge, own, own[1] > centre, own[2] < centre))
+    if len(lines) < 2:
+        return Section(SYSTEMS, reason="fewer than two systems have three labels")
+    sentences = []
+    if not judged.of_pairs:
+        rows.append(("offset over all systems", *whole, int(there.sum())))
+        sentences.append(f"Judge minus people, over all: {_ends(whole, sign=True)}.")
+    what = "Win rates" if judged.of_pairs else f"Beyond this offset of {whole[0]:+.2f}"
+    for words, chosen in (("it favours", 4), ("it is hard on", 5)):
+        some = sorted((line for line in lines if line[chosen]), key=lambda line: -abs(line[3][0]))
+        if some:
+            sentences.append(f"{what}: {words} " + _listed([f"{line[0]} {_ends(line[3], sign=True)}" for line in some]) + ".")
+    if len(sentences) == (0 if judged.of_pairs else 1):
+        sentences.append("It favours no system significantly.")
+    pairs = list(combinations(lines, 2))
+    swapped = [f"{a[0]} and {b[0]}" for a, b in pairs if (a[1] - b[1]) * (a[2] - b[2]) < 0]
+    if len(lines) >= 3:
+        rows.append(("pairs of systems in people's order", len(pairs) - len(swapped), np.nan, np.nan, len(pairs)))
+        some = f"; the other way round: {_listed(swapped)}" if swapped else ""
+        sentences.append(f"It orders {len(pairs) - len(swapped)} of {len(pairs)} pairs of systems as people do{some}.")
+    frame = pd.DataFrame(
+        [[name, f"{people:.2f}", f"{judge:.2f}", _ends(own, sign=True)] for name, people, judge, own, *_ in lines],
+        columns=["System", "people", "judge", "judge − people"],
     )
+    return Section(SYSTEMS, sentences, _numbers(rows), frames={"Systems on the labelled items": frame})
+
+
+def _bias(judged: Judged) -> Section:
+    there, codes = judged.labelled, judged.cluster_codes[judged.labelled]
+    x, y = judged.scores[there], judged.mean[there]
+    apart = x - y
+    rows: list[Row] = []
+    sentences, lacking = [], []
+    if judged.lengths is None:
+        lacking.append("no texts, whose length could matter")
+    else:
+        length = stats.rankdata(judged.lengths.to_numpy(np.float64)[there])
+        ends = [_correlation(length, values, codes) for values in (apart, x, y)]
+        for what, row in zip(("judge − people", "the judge", "people"), ends, strict=True):
+            rows.append((f"rank correlation of length with {what}", *row, len(x)))
+        if judged.is_on_scale:
+            how = "it likes them more than people do" if ends[0][1] > 0 else "it likes them less than people do" if ends[0][2] < 0 else "no clear difference"
+            text = f"Longer {judged.noun}: {how} (correlation of judge − people with length {_ends(ends[0])}; people's own {_ends(ends[2])})."
+            sentences.append(text)
+    if judged.of_pairs:
+        shares = [("judge", _mean_over_clusters(x, codes)), ("people", _mean_over_clusters(y, codes))]
+        difference = _mean_over_clusters(apart, codes)
+        rows += [(f"share for the first, {who}", *ends, len(x)) for who, ends in shares]
+        rows.append(("share for the first, judge − people", *difference, len(x)))
+        clear = difference[1] > 0 or difference[2] < 0
+        sentences.append(
+            f"Position: it prefers the first in {shares[0][1][0]:.2f}, people in {shares[1][1][0]:.2f}; difference "
+            f"{_ends(difference, sign=True)}{'' if clear else ', not clear'}."
+        )
+        both = _both_orders(judged)
+        if len(both):
+            rows.append(("same answer in both orders", float(both.mean()), np.nan, np.nan, len(both)))
+            sentences.append(f"Shown in both orders, {len(both)} pairs get the same answer in {both.mean():.2f}.")
+        else:
+            lacking.append("no pair in both orders")
+    elif (categories := judged.categories) is not None and judged.is_on_scale:
+        used = np.unique(_rounded(judged, categories)[there])
+        unused = [f"{value:g}" for place, value in enumerate(categories) if place not in used and (np.round(y) == value).any()]
+        spread = float(np.std(x) / np.std(y)) if np.std(y) > 0 else np.nan
+        rows.append(("standard deviation, judge over people's mean", spread, np.nan, np.nan, len(x)))
+        never = f"It never says {_listed(unused)}, which people do; its" if unused else "Its"
+        sentences.append(f"{never} labels spread {spread:.2f} times as much as people's means.")
+    for made in (_family(judged), _drift(judged)):
+        if isinstance(made, str):
+            lacking.append(made)
+        else:
+            rows += made[1]
+            sentences.append(made[0])
+    return Section(BIAS, [*sentences, *([f"Not seen here: {'; '.join(lacking)}."] if lacking else [])], _numbers(rows))
+
+
+def _both_orders(judged: Judged) -> npt.NDArray[np.bool_]:
+    """Return of each pair that the judge saw in both orders whether it chose the same answer."""
+    assert judged.sides is not None
+    sides = judged.sides.astype(str).to_numpy()
+    frame = pd.DataFrame({"cluster": judged.cluster_codes, "one": sides.min(axis=1) if len(sides) else [], "two": sides.max(axis=1)})
+    frame = frame.assign(turned=sides[:, 0] != frame["one"].to_numpy(), value=judged.scores).dropna()
+    frame["value"] = np.where(frame["turned"], 1 - frame["value"], frame["value"])
+    by = frame.groupby(["cluster", "one", "two"]).agg(n=("value", "size"), orders=("turned", "nunique"), kinds=("value", "nunique"))
+    by = by[(by["orders"] == 2) & (by["n"] == 2)]
+    return (by["kinds"] == 1).to_numpy()
+
+
+def _maker(name: str) -> str:
+    return next((maker for maker, names in _FAMILIES.items() if re.match(rf"(?:{names})(?![a-z])", name.lower())), "")
+
+
+def _family(judged: Judged) -> tuple[str, list[Row]] | str:
+    """Say whether a judge favours systems of its maker."""
+    maker = _maker(judged.judge_name)
+    if judged.sides is None or not maker or not judged.is_on_scale:
+        return "the judge's maker or the systems are not known"
+    sides = judged.sides.astype(str).map(lambda name: _maker(name) == maker).to_numpy()
+    own = sides[:, 0] if not judged.of_pairs else sides[:, 0] ^ sides[:, 1]
+    there = judged.labelled
+    if own[there].sum() < FEWEST or (not judged.of_pairs and (~own)[there].sum() < FEWEST):
+        return f"no system of {maker}, the judge's maker, beside others"
+    apart, codes = judged.scores - judged.mean, judged.cluster_codes
+    if judged.of_pairs:
+        kept = there & own
+        ends = _mean_over_clusters((apart * np.where(sides[:, 0], 1, -1))[kept], codes[kept])
+    else:
+        values = np.stack([own, own * apart, ~own, ~own * apart], axis=1)[there].astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ends = _over_clusters(_summed(values, codes[there]), lambda p: p[..., 1] / p[..., 0] - p[..., 3] / p[..., 2])
+    clear = "favours them" if ends[1] > 0 else "is harder on them" if ends[2] < 0 else "no clear difference"
+    text = f"Systems of {maker}, the judge's maker: {clear} (offset beside the others' {_ends(ends, sign=True)})."
+    return text, [("offset of the judge's own family", *ends, int(own[there].sum()))]
+
+
+def _drift(judged: Judged) -> tuple[str, list[Row]] | str:
+    """Say whether the judge changes with time or between versions."""
+    if judged.time is None:
+        return "no column of times or versions"
+    if not judged.is_on_scale:
+        return "drift, since the judge's scores are not on people's scale"
+    there, codes = judged.labelled, judged.cluster_codes
+    apart = judged.scores - judged.mean
+    if judged.time.dtype.kind == "f":
+        when = stats.rankdata(judged.time.to_numpy(np.float64)[there])
+        ends = _correlation(when, apart[there], codes[there])
+        how = "rises" if ends[1] > 0 else "falls" if ends[2] < 0 else "no clear change"
+        row = ("rank correlation of time with judge − people", *ends, int(there.sum()))
+        return f"Over time, judge − people: {how} (correlation {_ends(ends)}).", [row]
+    names = judged.time.astype(str).to_numpy()
+    rows: list[Row] = []
+    for name in dict.fromkeys(names[there]):
+        kept = there & (names == name)
+        rows.append((f"offset in {name}", *_mean_over_clusters(apart[kept], codes[kept]), int(kept.sum())))
+    return f"Judge − people by version: {_listed([f'{row[0][10:]} {_ends(row, sign=True)}' for row in rows])}.", rows
 
 
 # Corrected numbers
 
 
-def _estimates(judged: Judged, kept: npt.NDArray[np.bool_]) -> list[tuple[str, Estimate | None]]:
-    """Return a mean by the labels alone, by the judge alone and by both, of some items."""
-    y, f, clusters = judged.mean, judged.judge.to_numpy(np.float64), judged.clusters
-    own, rest = kept & judged.labelled, kept & judged.judge.notna().to_numpy() & np.isnan(y)
-    if own.sum() < 3:
-        return []
-    of = None if judged.cluster is None or len(set(clusters[own])) < 3 else clusters
-    given = (None, None) if of is None else (of[own], of[rest])
-    judge = f[own | rest]
-    alone = Estimate(float(judge.mean()), np.nan, np.nan, np.nan)
-    both = corrected_mean(y[own], f[own], f[rest], *given)
-    return [("labels alone", classical(y[own], given[0])), ("judge alone", alone), ("corrected", both)]
+def _filled(judged: Judged) -> Floats:
+    """Return the judge's labels; where it gave none, one code for all: dropping them would change what the mean is of."""
+    code = 0.5 if judged.of_pairs else np.nanmean(judged.scores)
+    return np.where(np.isnan(judged.scores), code, judged.scores)
+
+
+def _parts(judged: Judged, kept: npt.NDArray[np.bool_], turned: npt.NDArray[np.bool_]) -> tuple[Any, ...]:
+    """Return the arguments of :func:`corrected_mean` for some items, some of whose labels are turned round."""
+    y, f = (np.where(turned, 1 - values, values) for values in (judged.mean, _filled(judged)))
+    own, rest = kept & ~np.isnan(y), kept & np.isnan(y)
+    codes = judged.cluster_codes
+    return y[own], f[own], f[rest], codes[own], codes[rest]
+
+
+def _means(parts: tuple[Any, ...]) -> dict[str, Estimate]:
+    """Return the mean by the labels alone, by the judge alone and by both, of one group of items."""
+    y, f, rest, own, outer = parts
+    codes = np.concatenate([own, outer])
+    clustered = len(np.unique(codes)) < len(codes) and len(np.unique(own)) >= _FEWEST_CLUSTERS
+    groups = (own, outer) if clustered else (None, None)
+    judge = _mean_over_clusters(np.concatenate([f, rest]), codes)
+    made = {
+        "labels alone": classical(y, groups[0]),
+        "judge alone": Estimate(judge[0], np.nan, judge[1], judge[2]),
+        "corrected": corrected_mean(y, f, rest, *groups),
+    }
+    if {*np.unique(y)} == {0.0, 1.0} == {*np.unique(np.concatenate([f, rest]))} and (rogan := rogan_gladen(y, f, rest)):
+        made["Rogan-Gladen"] = rogan
+    return made
 
 
 def _corrected(judged: Judged) -> Section:
-    title = "Corrected means"
-    if not np.isnan(judged.mean[judged.judge.notna().to_numpy()]).any():
-        return Section(title, reason="people labelled all that was judged: their means need no correction")
+    unlabelled = np.isnan(judged.mean)
+    if not unlabelled.any():
+        return Section(CORRECTED, reason="people labelled everything that was judged: their means need no correction")
     everything = np.ones(len(judged.people), dtype=np.bool_)
-    groups = [("all", everything)]
-    if judged.system is not None and judged.system.nunique() > 1:
-        names = judged.system.astype(str).to_numpy()
-        groups += [(name, names == name) for name in np.unique(names)]
-    rows, sentences = [], []
-    for name, kept in groups:
-        made = _estimates(judged, kept)
-        rows += [
-            (f"{name}: {how}", one.value, one.low, one.high, int((kept & judged.labelled).sum()))
-            for how, one in made
-            if one
-        ]
-        if made:
-            by = {how: one for how, one in made if one}
-            alone, both = by["labels alone"], by["corrected"]
-            text = f"{name}: {_ends(both.value, both.low, both.high)}; labels alone {_ends(alone.value, alone.low, alone.high)}, judge alone {by['judge alone'].value:.2f}"
-            sentences.append(
-                f"{text} (interval {both.width / alone.width:.2f} times as wide as without the judge)."
-                if alone.width > 0
-                else f"{text}."
-            )
-        else:
-            sentences.append(f"{name}: fewer than three labels.")
-    return Section(title, sentences, _table(rows) if rows else None)
+    groups = [] if judged.of_pairs else [("all", everything, np.zeros_like(everything))]
+    parts = {name: _parts(judged, mask, turned) for name, mask, turned in [*groups, *judged.groups()]}
+    rows: list[Row] = []
+    lines, frame = [], []
+    few = [name for name, part in parts.items() if len(part[0]) < FEWEST]
+    for name, part in parts.items():
+        if name in few:
+            continue
+        made = _means(part)
+        rows += [(f"{name}: {how}", one.value, one.low, one.high, len(part[0])) for how, one in made.items()]
+        alone, both = made["labels alone"], made["corrected"]
+        narrower = f"; {both.width / alone.width:.2f} times as wide as labels alone" if alone.width > 0 else ""
+        cells = [_ends((one.value, one.low, one.high)) for one in (both, alone, made["judge alone"])]
+        lines.append(f"{name}: {cells[0]} (labels alone {cells[1]}, judge alone {made['judge alone'].value:.2f}{narrower}).")
+        frame.append([name, *cells, len(part[0]), len(part[2])])
+    if not lines:
+        return Section(CORRECTED, reason=f"fewer than {FEWEST} labels of each system")
+    what = "Win rate" if judged.of_pairs else "Mean"
+    sentences = [f"{what} that people would give, {line}" if place == 0 else line for place, line in enumerate(lines[:_MOST_LINES])]
+    sentences += [f"… and {len(lines) - _MOST_LINES} more systems."] * (len(lines) > _MOST_LINES)
+    sentences += [f"Fewer than {FEWEST} labels: {_listed(few)}."] * bool(few)
+    differences, text = _differences(judged, {name: part for name, part in parts.items() if name not in few and name != "all"})
+    if text:
+        rows += differences
+        sentences.append(text)
+    sentences.append(_randomness(judged))
+    if lost := int(np.isnan(judged.scores).sum()):
+        sentences.append(f"{lost} {judged.noun} without a label of the judge count with one code, not as missing.")
+    columns = ["", "corrected", "labels alone", "judge alone", "labelled", "others"]
+    return Section(CORRECTED, sentences, _numbers(rows), frames={"Means with 95 % intervals": pd.DataFrame(frame, columns=columns)})
 
 
-def _more_labels(judged: Judged) -> Section:
-    title = "How many labels more"
-    there, total = judged.labelled, int(judged.judge.notna().sum())
-    y, f = judged.mean[there], judged.judge.to_numpy(np.float64)[there]
+def _differences(judged: Judged, parts: Mapping[str, tuple[Any, ...]]) -> tuple[list[Row], str]:
+    """Return the difference of each pair of systems, or how often one of two wins, and what these show."""
+    rows: list[Row] = []
+    shown = {"corrected": 0, "labels alone": 0}
+    if judged.of_pairs:
+        pairs = {name: _parts(judged, mask, turned) for name, mask, turned in judged.groups(each_pair=True)}
+        for name, part in pairs.items():
+            if len(part[0]) >= FEWEST:
+                made = _means(part)
+                rows += [(f"{name}: {how}", one.value, one.low, one.high, len(part[0])) for how, one in made.items()]
+                for how in shown:
+                    shown[how] += made[how].low > 0.5 or made[how].high < 0.5
+        count = len({row[0].partition(": ")[0] for row in rows})
+        what = "wins against the other"
+    else:
+        for (one, own), (other, outer) in combinations(parts.items(), 2):
+            for how, weight in (("corrected", None), ("labels alone", 0.0)):
+                made = corrected_difference(own, outer, weight=weight)
+                rows.append((f"{one} − {other}: {how}", made.value, made.low, made.high, min(len(own[0]), len(outer[0]))))
+                shown[how] += made.low > 0 or made.high < 0
+        count, what = len(rows) // 2, "has the higher mean"
+    if not count:
+        return [], ""
+    text = f"In {shown['corrected']} of {count} pairs of systems one {what}, by an interval of its own (labels alone: {shown['labels alone']})."
+    return rows, text
+
+
+def _randomness(judged: Judged) -> str:
+    """Say what the correction rests on, and whether the labelled items look like the others to the judge."""
+    labelled, f = ~np.isnan(judged.mean), _filled(judged)
+    codes = judged.cluster_codes
+    text = "This holds if the labelled are a random sample of what was judged"
+    columns = np.stack([labelled, labelled * f, ~labelled, ~labelled * f], axis=1).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ends = _over_clusters(_summed(columns, codes), lambda p: p[..., 1] / p[..., 0] - p[..., 3] / p[..., 2])
+    if ends[1] > 0 or ends[2] < 0:
+        return f"{text}, which they do not seem to be: the judge gives them {_ends(ends, sign=True)} compared with the others."
+    first = np.flatnonzero(labelled)
+    if len(first) and first[-1] == len(first) - 1 and len(first) < len(labelled):
+        return f"{text}; they are the first {len(first)} of the file, so make sure that its order is random."
+    return f"{text}."
+
+
+def _more_labels(judged: Judged, half_width: float | None) -> Section:
+    there, total = judged.labelled, int((~np.isnan(judged.scores)).sum())
+    y, f = judged.mean[there], judged.scores[there]
     if total <= len(y):
-        return Section(title, reason="all that was judged is labelled")
-    correlation = abs(float(np.corrcoef(y, f)[0, 1])) if np.std(y) > 0 and np.std(f) > 0 else 0.0
-    residual = y - np.polyval(np.polyfit(f, y, 1), f) if np.std(f) > 0 else y - y.mean()
-    effect = max(_design_effect(residual, judged.clusters[there]), 1.0)
-    now = _estimates(judged, np.ones(len(judged.people), dtype=np.bool_))[-1][1]
-    assert now is not None
-    half = now.width / 4
-    needed = labels_needed(half, float(np.std(y, ddof=1)), correlation, total, design_effect=effect)
-    told = f"about {int(np.ceil(needed))} labels in all" if np.isfinite(needed) else "more labels than there are items"
-    sentences = [
-        f"For half the interval of the corrected mean (±{half:.2f}) you need {told}, if they are as these {len(y)} are."
-    ]
-    if judged.system is not None and judged.system.nunique() > 1:
-        sentences.append(
-            "Draw them at random within each system, equally many of each, so that no system's mean rests on few."
-        )
-    return Section(title, sentences, _table([("labels for half the interval", needed, np.nan, np.nan, len(y))]))
+        return Section(LABELS, reason="everything that was judged is labelled")
+    if not np.std(y) > 0:
+        return Section(LABELS, reason="people gave all the same label")
+    codes = judged.cluster_codes[there]
+    _, low, high = _correlation(f, y, codes)
+    correlation = abs(float(np.corrcoef(y, f)[0, 1]))
+    ends = sorted(np.clip([abs(low), abs(high)] if low * high > 0 else [0.0, max(abs(low), abs(high))], 0, 1))
+    effect = max(_design_effect(y - np.polyval(np.polyfit(f, y, 1), f), codes), 1.0)
+    everything = np.ones(len(judged.people), dtype=np.bool_)
+    now = _means(_parts(judged, everything, np.zeros_like(everything)))["corrected"]
+    half = half_width or now.width / 4
+    spread = float(np.std(y, ddof=1))
+    needed = [labels_needed(half, spread, float(one), total, design_effect=effect) for one in (correlation, ends[1], ends[0])]
+    alone = effect * (stats.norm.ppf(0.975) * spread / half) ** 2
+    rows: list[Row] = [(f"labels for a half width of {half:.3g}", *needed, len(y)), ("the same without a judge", alone, np.nan, np.nan, len(y))]
+    what = "an interval" if half_width else "half the interval"
+    goal = f"For {what} of the mean over all (±{half:.2g})"
+    if not np.isfinite(needed[0]):
+        sentences = [f"{goal}, the {total:,} {judged.noun} do not suffice: labels of new ones are needed."]
+    else:
+        to = f"{int(np.ceil(needed[2])):,}" if np.isfinite(needed[2]) else "more than there are"
+        between = f"{int(np.ceil(needed[1])):,} to {to}, by how sure the correlation is"
+        sentences = [f"{goal}: about {int(np.ceil(needed[0])):,} labels in all ({between}); {len(y):,} there are."]
+    sentences.append(f"Without the judge it would take {int(np.ceil(alone)):,}.")
+    if effect > 1.05:
+        sentences.append(f"Clusters are counted: they widen the variance {effect:.2f} times.")
+    sentences.append("`--next FILE` draws which: at random within each system.")
+    return Section(LABELS, sentences, _numbers(rows), frames=_furthest(judged))
 
 
-def _design_effect(residual: Floats, clusters: npt.NDArray[Any]) -> float:
+def _furthest(judged: Judged) -> dict[str, pd.DataFrame]:
+    """Return the labelled items on which the judge and people differ most: to read, not to label more of."""
+    if not judged.is_on_scale:
+        return {}
+    apart = pd.Series(np.where(judged.labelled, judged.scores - judged.mean, 0.0), index=judged.people.index)
+    worst = apart.reindex(apart.abs().sort_values(ascending=False, kind="stable").index)[:10]
+    frame = worst.index.to_frame(index=False).astype(str)
+    frame["people"] = [f"{value:.2f}" for value in pd.Series(judged.mean, index=apart.index).loc[worst.index]]
+    frame["judge"] = [f"{value:.2f}" for value in judged.judge.loc[worst.index]]
+    return {"Where judge and people differ most (to read; more labels are drawn at random)": frame}
+
+
+def _design_effect(residual: Floats, codes: Integers) -> float:
     """Return how much clusters widen a mean's variance: 1 + (mean size - 1) x intraclass correlation (one-way ANOVA)."""
-    codes = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
     sizes = np.bincount(codes).astype(np.float64)
     count, n = len(sizes), len(residual)
     if count in (1, n):
@@ -517,31 +791,92 @@ def _design_effect(residual: Floats, clusters: npt.NDArray[Any]) -> float:
     between = (sizes * (means - residual.mean()) ** 2).sum() / (count - 1)
     within = ((residual - means[codes]) ** 2).sum() / (n - count)
     size = (n - (sizes**2).sum() / n) / (count - 1)
-    correlation = (between - within) / (between + (size - 1) * within) if between + (size - 1) * within > 0 else 0.0
-    return float(1 + (n / count - 1) * max(correlation, 0.0))
+    total = between + (size - 1) * within
+    return float(1 + (n / count - 1) * max((between - within) / total, 0.0)) if total > 0 else 1.0
+
+
+# A baseline
+
+
+def _changes(judged: Judged, before: Judged) -> Section:
+    """Compare a judge's labels with its earlier ones of the same items."""
+    old = before.judge.reindex(judged.judge.index).to_numpy(np.float64)
+    both = ~np.isnan(old) & ~np.isnan(judged.scores)
+    if both.sum() < FEWEST:
+        problem = f"{int(both.sum())} {judged.noun} are in the baseline too"
+        raise SchemaError(problem, where="--baseline", expected=f"{FEWEST} or more with the same context and system")
+    x, y, codes = judged.scores[both], old[both], judged.cluster_codes[both]
+    categories = judged.categories
+    far = 0.1 * (judged.scale[1] - judged.scale[0])
+    flipped = np.abs(x - y) > (far if categories is None else (categories[1] - categories[0]) / 2)
+    flips = _mean_over_clusters(flipped.astype(np.float64), codes)
+    shift = _mean_over_clusters(x - y, codes)
+    rows: list[Row] = [("flip rate", *flips, int(both.sum())), ("shift", *shift, int(both.sum()))]
+    how = "another label" if categories is not None else f"a label more than {far:.2g} apart"
+    sentences = [f"Of {int(both.sum()):,} {judged.noun} judged before, {_ends(flips)} got {how}; shift {_ends(shift, sign=True)}."]
+    moved = []
+    for name, mask, turned in judged.groups():
+        kept = mask & both
+        if kept.sum() >= _FEWEST_CLUSTERS:
+            sign = np.where(turned, -1.0, 1.0)[kept]
+            own = _mean_over_clusters((judged.scores - old)[kept] * sign, judged.cluster_codes[kept])
+            rows.append((f"shift of {name}", *own, int(kept.sum())))
+            moved += [f"{name} {_ends(own, sign=True)}"] if own[1] > 0 or own[2] < 0 else []
+    sentences.append(f"Systems that moved: {_listed(moved)}." if moved else "No system moved significantly.")
+    return Section(BASELINE, sentences, _numbers(rows))
+
+
+def _failure(made: Audit, requirement: str) -> str | None:
+    name, _, text = requirement.partition("=")
+    known = {"pearson": ("Pearson with people's mean", AGREEMENT), "spearman": ("Spearman with people's mean", AGREEMENT)}
+    known |= {"kappa": ("Weighted kappa of the judge with a rater", AGREEMENT)}
+    forms = "alt-test, pearson=VALUE, spearman=VALUE, kappa=VALUE, no-shift or flips=VALUE"
+    if name == "alt-test" and not text:
+        return None if made.verdict.startswith("Yes") else made.verdict
+    there = {one.title for one in made.sections}
+    if name in ("no-shift", "flips") and BASELINE not in there:
+        raise ConfigError(requirement, where="--require", expected="a --baseline, too")
+    if name == "no-shift" and not text:
+        shift = made.section(BASELINE).number("shift")
+        return f"The judge has shifted: {_ends(shift, sign=True)}." if shift["low"] > 0 or shift["high"] < 0 else None
+    try:
+        bound = float(text)
+    except ValueError:
+        raise ConfigError(repr(requirement), where="--require", expected=forms) from None
+    if name == "flips":
+        flips = made.section(BASELINE).number("flip rate")
+        return None if flips["high"] <= bound else f"The flip rate may be above {bound:g}: {_ends(flips)}."
+    if name not in known:
+        raise ConfigError(repr(requirement), where="--require", expected=forms)
+    what, title = known[name]
+    row = made.section(title).number(what)
+    return None if row["low"] >= bound else f"{what} is not shown to reach {bound:g}: {_ends(row)}."
+
+
+def with_others(made: Audit, others: Sequence[Audit], notes: Sequence[str]) -> Audit:
+    """Return an audit with the verdicts on other judges and dimensions, and notes on how the data were read."""
+    return replace(made, others={one.title: one.sections[0].sentences[0] for one in others}, notes=tuple(notes))
 
 
 # Words
 
 
-def _table(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+def _numbers(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["what", "value", "low", "high", "n"])
 
 
-def _row(table: pd.DataFrame | None, what: str) -> dict[str, float] | None:
-    if table is None or not (table["what"] == what).any():
-        return None
-    return table[table["what"] == what].iloc[0].to_dict()
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _ends(value: float, low: float, high: float) -> str:
-    return f"{value:.2f}" + ("" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]")
-
-
-def _with_ends(row: dict[str, float] | None) -> str:
-    return "not defined" if row is None or np.isnan(row["value"]) else _ends(row["value"], row["low"], row["high"])
-
-
-def _signed(value: float, low: float, high: float) -> str:
-    ends = "" if np.isnan(low) else f" [{low:+.2f}, {high:+.2f}]"
-    return f"{value:+.2f}{ends}"
+def _ends(row: Mapping[str, float] | Sequence[Any], *, sign: bool = False) -> str:
+    """Write a value with its interval: of a row of numbers, or of (value, low, high)."""
+    if isinstance(row, Mapping):
+        value, low, high = row["value"], row["low"], row["high"]
+    else:
+        value, low, high = row[1:4] if isinstance(row[0], str) else row[:3]
+    if np.isnan(value):
+        return "not defined"
+    plus = "+" if sign else ""
+    return f"{value:{plus}.2f}" + ("" if np.isnan(low) else f" [{low:{plus}.2f}, {high:{plus}.2f}]")

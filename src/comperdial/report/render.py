@@ -60,12 +60,14 @@ class Section:
 
     Columns are names, or pairs of a group and a name. Named levels of the index are columns of labels; an index without a name is
     not shown. A cell that ends with a rank, ``0.41 #1``, is bold if it is the first and its column has others. ``folded`` has
-    rows that Markdown and HTML fold away and the other forms leave out.
+    rows that Markdown and HTML fold away and the other forms leave out; ``text`` has paragraphs, which these two write in place
+    of the frame.
     """
 
     title: str
     frame: pd.DataFrame
     folded: pd.DataFrame | None = None
+    text: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -339,9 +341,10 @@ class _Grid:
     rows: Sequence[Sequence[str]]
     left: Sequence[bool]
     folded: _Grid | None = None
+    text: Sequence[str] = ()
 
     @classmethod
-    def of(cls, title: str, frame: pd.DataFrame, folded: pd.DataFrame | None = None) -> Self:
+    def of(cls, title: str, frame: pd.DataFrame, folded: pd.DataFrame | None = None, text: Sequence[str] = ()) -> Self:
         labels = [name for name in frame.index.names if name is not None]
         heads = [("", str(name)) for name in labels]
         heads += [(str(one[0]), str(one[1])) if isinstance(one, tuple) else ("", str(one)) for one in frame]
@@ -349,7 +352,7 @@ class _Grid:
         rows = cells.astype(object).where(cells.notna(), "–").to_numpy().tolist()
         columns = zip(*rows, strict=True) if rows else [()] * len(heads)
         left = [_holds_words(texts, at < max(1, len(labels))) for at, texts in enumerate(columns)]
-        return cls(title, heads, rows, left, None if folded is None else cls.of(title, folded))
+        return cls(title, heads, rows, left, None if folded is None else cls.of(title, folded), text)
 
     @property
     def groups(self) -> list[tuple[str, int, int]]:
@@ -369,7 +372,7 @@ class _Grid:
 
 
 def _grids(table: Table) -> list[_Grid]:
-    return [_Grid.of(section.title, section.frame, section.folded) for section in table.sections]
+    return [_Grid.of(section.title, section.frame, section.folded, section.text) for section in table.sections]
 
 
 def _holds_words(texts: Sequence[str], label: bool) -> bool:

@@ -102,7 +102,7 @@ def alternative_test(
         if items.sum() < FEWEST_ITEMS:
             left_out.append(name)
             continue
-        others = np.delete(table, place, axis=0)[:, items]
+        others = np.delete(table[:, items], place, axis=0)
         of_judge, of_annotator = (_score(labels[items], others, scoring) for labels in (own, table[place]))
         better, worse = of_judge >= of_annotator, of_annotator >= of_judge
         apart = worse.astype(np.float64) - better

@@ -6,6 +6,7 @@ coverage for few labels and for items in clusters (docs/validation.md); for two 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,7 +96,10 @@ def corrected_mean(
     lam = fitted_weight(y, f, rest) if weight is None else float(weight)
     value = y.mean() + lam * (rest.mean() - f.mean() if len(rest) else 0.0)
     if clusters is not None:
-        error, freedom = _jackknife(y, f, rest, np.asarray(clusters), other_clusters, weight)
+        other_clusters = [f"\0{place}" for place in range(len(rest))] if other_clusters is None else other_clusters
+        codes, count = _codes([clusters, other_clusters])
+        theta = _without_each(y, f, rest, codes[0], codes[1], count, weight)
+        error, freedom = _jackknife(theta, np.bincount(codes[0], minlength=count) > 0)
         return _estimate(value, error, freedom, confidence, lam)
     n = len(y)
     own, lost = np.var(y - lam * f), 0.0 if normal else (2.0 if lam else 1.0)
@@ -103,19 +107,46 @@ def corrected_mean(
     return _estimate(value, error, np.inf if normal else n - lost, confidence, lam)
 
 
-def _jackknife(
-    y: Floats,
-    f: Floats,
-    rest: Floats,
-    clusters: npt.NDArray[np.generic],
-    others: npt.ArrayLike | None,
-    weight: float | None,
-) -> tuple[float, float]:
-    """Return the standard error by leaving out each cluster, and its degrees of freedom; the weight is fitted anew."""
-    other = np.asarray(others) if others is not None else np.arange(len(rest)).astype(str)
-    names = np.unique(np.concatenate([clusters.astype(str), other.astype(str)]), return_inverse=True)[1].reshape(-1)
-    own, outer = names[: len(y)], names[len(y) :]
-    count = int(names.max()) + 1
+def corrected_difference(
+    one: tuple[npt.ArrayLike, ...], other: tuple[npt.ArrayLike, ...], *, weight: float | None = None, confidence: float = 0.95
+) -> Estimate:
+    """Return the difference of two corrected means, such as of two systems whose items share dialogues.
+
+    ``one`` and ``other`` are the first five arguments of :func:`corrected_mean`, with clusters, whose names are common to both.
+    The jackknife leaves a cluster out of both at once; Student's t has the degrees of freedom of the smaller side.
+    """
+    codes, count = _codes([one[3], one[4], other[3], other[4]])
+    values, thetas, labelled = [], [], []
+    for (labels, judged, others, *_), own, outer in ((one, codes[0], codes[1]), (other, codes[2], codes[3])):
+        y, f, rest = (np.asarray(side, dtype=np.float64) for side in (labels, judged, others))
+        values.append(corrected_mean(y, f, rest, weight=weight).value)
+        thetas.append(_without_each(y, f, rest, own, outer, count, weight))
+        labelled.append(np.bincount(own, minlength=count) > 0)
+    error, _ = _jackknife(thetas[0] - thetas[1], labelled[0] | labelled[1])
+    freedom = float(min(part.sum() for part in labelled) - 1)
+    return _estimate(values[0] - values[1], error, freedom, confidence)
+
+
+def _codes(clusters: Sequence[npt.ArrayLike]) -> tuple[list[Integers], int]:
+    """Number the clusters of several arrays in common."""
+    parts = [np.asarray(part).astype(str) for part in clusters]
+    codes = np.unique(np.concatenate(parts), return_inverse=True)[1].reshape(-1)
+    return np.split(codes, np.cumsum([len(part) for part in parts])[:-1]), int(codes.max()) + 1
+
+
+def _jackknife(theta: Floats, labelled: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Return the standard error of an estimate by those without each cluster, and its degrees of freedom."""
+    variance = 0.0
+    for part in (labelled, ~labelled):
+        if (size := int(part.sum())) > 1:
+            variance += (size - 1) / size * float(((theta[part] - theta[part].mean()) ** 2).sum())
+    return float(np.sqrt(variance)), float(labelled.sum() - 1)
+
+
+def _without_each(
+    y: Floats, f: Floats, rest: Floats, own: Integers, outer: Integers, count: int, weight: float | None
+) -> Floats:
+    """Return the corrected mean without each cluster, shape (count,); the judge's weight is fitted anew."""
 
     def sums(codes: Integers, values: Floats) -> Floats:
         return np.bincount(codes, values, count)
@@ -134,18 +165,11 @@ def _jackknife(
         both = (without(ff) + without(rr)) / total
         spread = ((without(fsq) + without(rsq)) / total - both**2) * total / (total - 1)
         lam = (without(yf) / n_ - mean_y * mean_f) / ((1 + n_ / m_) * spread)
-    lam = (
-        np.where((m_ > 0) & (spread > 0), np.clip(np.nan_to_num(lam), 0, 1), 0.0)
-        if weight is None
-        else np.full(count, weight)
-    )
-    theta = mean_y + lam * np.where(m_ > 0, mean_r - mean_f, 0.0)
-    labelled = n > 0
-    variance = 0.0
-    for part in (labelled, ~labelled):
-        if (size := int(part.sum())) > 1:
-            variance += (size - 1) / size * float(((theta[part] - theta[part].mean()) ** 2).sum())
-    return float(np.sqrt(variance)), float(labelled.sum() - 1)
+    if weight is None:
+        lam = np.where((m_ > 0) & (spread > 0), np.clip(np.nan_to_num(lam), 0, 1), 0.0)
+    else:
+        lam = np.full(count, weight)
+    return np.asarray(mean_y + lam * np.where(m_ > 0, mean_r - mean_f, 0.0))
 
 
 def rogan_gladen(

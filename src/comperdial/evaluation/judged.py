@@ -1,0 +1,305 @@
+"""What people and one judge say of the same items, from ratings or votes: the input of an audit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.data.columns import plain
+from comperdial.evaluation.rated_data import UNIT, Data, column_scores, judge_scores
+from comperdial.evaluation.samples import HUMAN
+
+Floats = npt.NDArray[np.float64]
+FEWEST = 10
+MOST_CATEGORIES = 11
+_TIMES = re.compile(r"(?:judged|scored|created|rated)?_?(?:time|timestamp|date|datetime|at|tstamp|version|run|batch|judge_version)")
+_VALUES = {"first": 1.0, "tie": 0.5, "second": 0.0}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Labels of people and of one judge for the same items.
+
+    Attributes
+    ----------
+    people
+        One row an item, one column a rater; NaN where a rater gave no label. Of a pair of answers the label is 1 if the first
+        is better, 0 if the second is, 0.5 for a tie.
+    judge
+        The judge's label of each item, NaN where it gave none.
+    judge_name, dimension
+        What the judge and the rated dimension (or the question of votes) are called.
+    scale
+        The lowest and highest label possible.
+    sides
+        Who wrote each item: one column, or two of which the first is the first answer's; None if unknown.
+    clusters
+        What items belong together, such as dialogues: intervals allow for items of one being alike.
+    lengths
+        Characters of each response, or how much longer the first is than the second; None without texts.
+    time
+        Numbers in the order of time, or names of versions; None if the file has neither.
+    """
+
+    people: pd.DataFrame
+    judge: pd.Series
+    judge_name: str
+    dimension: str
+    scale: tuple[float, float]
+    sides: pd.DataFrame | None = None
+    clusters: pd.Series | None = None
+    lengths: pd.Series | None = None
+    time: pd.Series | None = None
+    noun: str = "responses"
+
+    @property
+    def of_pairs(self) -> bool:
+        """Return whether the items are pairs of answers."""
+        return self.sides is not None and self.sides.shape[1] == 2
+
+    @property
+    def mean(self) -> Floats:
+        """Return people's mean label of each item, NaN where nobody gave one."""
+        return self.people.mean(axis=1).to_numpy(np.float64)
+
+    @property
+    def scores(self) -> Floats:
+        """Return the judge's labels."""
+        return self.judge.to_numpy(np.float64)
+
+    @property
+    def labelled(self) -> npt.NDArray[np.bool_]:
+        """Return which items both people and the judge labelled."""
+        return np.asarray(~np.isnan(self.mean) & ~np.isnan(self.scores))
+
+    @property
+    def cluster_codes(self) -> npt.NDArray[np.intp]:
+        """Return a number for the cluster of each item: the item's own if none are known."""
+        if self.clusters is None:
+            return np.arange(len(self.people))
+        return np.unique(self.clusters.astype(str).to_numpy(), return_inverse=True)[1].reshape(-1)
+
+    @property
+    def categories(self) -> Floats | None:
+        """Return the labels of the scale, if people use a few whole numbers alone; None if not."""
+        if self.of_pairs:
+            return np.array([0.0, 0.5, 1.0])
+        low, high = self.scale
+        values = self.people.to_numpy(np.float64)
+        values = values[~np.isnan(values)]
+        whole = (values == np.round(values)).all() and float(low).is_integer() and float(high).is_integer()
+        return np.arange(low, high + 1) if whole and 1 <= high - low < MOST_CATEGORIES else None
+
+    @property
+    def is_on_scale(self) -> bool:
+        """Return whether the judge's labels are within people's scale, so that both can be subtracted."""
+        return bool(self.judge.min() >= self.scale[0] and self.judge.max() <= self.scale[1])
+
+    def groups(self, each_pair: bool = False) -> Iterator[tuple[str, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]:
+        """Yield each system with the items that are of it, and which labels of these are turned round.
+
+        Of pairs, the labels are of the system's wins; with ``each_pair`` those of one system against one other.
+        """
+        if self.sides is None:
+            return
+        sides = self.sides.astype(str).to_numpy()
+        names = np.unique(sides)
+        if not each_pair:
+            for name in names:
+                yield str(name), (sides == name).any(axis=1), sides[:, -1] == name if self.of_pairs else np.zeros(len(sides), bool)
+            return
+        for one, other in {tuple(sorted(map(str, row))): None for row in sides}:
+            turned = (sides[:, 0] == other) & (sides[:, 1] == one)
+            yield f"{one} against {other}", turned | ((sides[:, 0] == one) & (sides[:, 1] == other)), turned
+
+    def check(self) -> Judged:
+        """Return it; raise a SchemaError if too little was labelled for any statement."""
+        if (count := int(self.labelled.sum())) < FEWEST:
+            problem = f"{count} {self.noun} with a label by people and one by {self.judge_name}"
+            raise SchemaError(problem, expected=f"{FEWEST} or more; better 100, drawn at random")
+        if self.scores[self.labelled].std() == 0:
+            problem = f"{self.judge_name} has the same label for all {count} {self.noun} that people labelled"
+            raise SchemaError(problem, expected="labels that differ")
+        return self
+
+
+def from_ratings(
+    data: Data,
+    source: str,
+    *,
+    judge: str | None = None,
+    target: str | None = None,
+    level: str | None = None,
+    by: str = "dialogue",
+    judge_scale: Sequence[float] | None = None,
+) -> list[Judged]:
+    """Return the judges of rated responses, each with each dimension that both people and it have labels of.
+
+    Parameters
+    ----------
+    source
+        Whose ratings are people's.
+    judge, target, level
+        One judge (or column of the file), one dimension, ``turn`` or ``dialogue``; default: all, and turns if there are any.
+    by
+        What belongs together: ``dialogue``, ``system``, ``none``, or a column of the file.
+    judge_scale
+        The lowest and highest score of the judge, which become those of people.
+    """
+    of_people = data.ratings[data.ratings["source"] == source]
+    levels = [name for name in ("turn", "dialogue") if name in {*of_people["level"]}]
+    if level and level not in levels:
+        raise ConfigError(f"no ratings of level {level}", where="--level", expected=" or ".join(levels))
+    of_people = of_people[of_people["level"] == (level or levels[0])]
+    judged, _ = judge_scores(data, source)
+    scores = pd.concat([one for one in (data.scores, judged) if len(one)] or [data.scores], ignore_index=True)
+    own = [] if data.attributes is None else [str(name) for name in data.attributes.columns.drop(UNIT)]
+    if judge and plain(judge) not in map(plain, scores["metric"].unique()):
+        columns = {plain(name): name for name in own}
+        if plain(judge) not in columns:
+            raise UnknownNameError("judge", judge, [*scores["metric"].unique(), *own], where="--judge")
+        scores, _ = column_scores(data.attributes, [columns[plain(judge)]], "the file")
+    if judge:
+        scores = scores[scores["metric"].map(plain) == plain(judge)]
+    if scores.empty:
+        expected = "a column such as gpt4_score, --judge COLUMN, or ratings by another source"
+        raise ConfigError("no judge beside people's ratings", expected=expected)
+    dimensions = [str(name) for name in of_people["dimension"].unique()]
+    if target and target not in dimensions:
+        raise UnknownNameError("dimension", target, dimensions, where="--target")
+    made = []
+    for name in scores["metric"].unique():
+        for dimension in [target] if target else dimensions:
+            part = _of_dimension(scores[scores["metric"] == name], dimension, single=len(dimensions) == 1)
+            part = part[part["level"] == (level or levels[0])]
+            rated = of_people[of_people["dimension"] == dimension]
+            if len(part) and (one := _from_tables(data, rated, part, str(name), by, judge_scale)) is not None:
+                made.append(one)
+    if not made:
+        what = f"{', '.join(scores['metric'].unique())}: its scores are of other items than people's ratings"
+        raise ConfigError(what, expected="the same context (or dialogue) and system in both")
+    return made
+
+
+def _of_dimension(scores: pd.DataFrame, dimension: str, *, single: bool) -> pd.DataFrame:
+    """Return a judge's scores of one dimension, or those that it has of all."""
+    outputs = scores["output"].str.removesuffix(" (dialogues)")
+    if (own := scores[outputs == dimension]).size:
+        return own
+    whole = scores[outputs.isin(["score", "mean"])]
+    return scores if whole.empty and single and outputs.nunique() == 1 else whole
+
+
+def _from_tables(
+    data: Data, rated: pd.DataFrame, scores: pd.DataFrame, name: str, by: str, judge_scale: Sequence[float] | None
+) -> Judged | None:
+    key = ["item_id", "system_id"]
+    people = rated.groupby([*key, "annotator_id"], observed=True)["rating"].mean().unstack("annotator_id")
+    judge = scores.groupby(key, observed=True)["value"].mean()
+    if not len(people.index.intersection(judge.index)):
+        return None
+    # The population is what was judged, and what the judge could not read of it.
+    index = judge.index if data.attributes is None else judge.index.union(people.index)
+    people, judge = people.reindex(index), judge.reindex(index)
+    scale = float(rated["scale_min"].min()), float(rated["scale_max"].max())
+    if judge_scale:
+        low, high = map(float, judge_scale)
+        judge = scale[0] + (judge - low) / (high - low) * (scale[1] - scale[0])
+    items, systems = index.get_level_values(0).astype(str), index.get_level_values(1).astype(str)
+    of_dialogues = (rated["level"] == "dialogue").all()
+    attributes = None
+    if data.attributes is not None:
+        attributes = data.attributes.drop_duplicates(key).set_index(key).reindex(index)
+    lengths = None
+    if len(data.responses) and not of_dialogues:
+        texts = data.responses.drop_duplicates(["context_id", "system_id"]).set_index(["context_id", "system_id"])["response"]
+        lengths = texts.str.len().reindex(index).astype(np.float64)
+    return Judged(
+        people=people, judge=judge, judge_name=name, dimension=str(rated["dimension"].iloc[0]), scale=scale,
+        sides=pd.DataFrame({"system": systems}, index=index) if systems.nunique() > 1 else None,
+        clusters=_clusters(data, attributes, items, systems, by, index), lengths=lengths, time=_time(attributes),
+        noun="dialogues" if of_dialogues else "responses",
+    )  # fmt: skip
+
+
+def _clusters(
+    data: Data, attributes: pd.DataFrame | None, items: pd.Index, systems: pd.Index, by: str, index: pd.MultiIndex
+) -> pd.Series | None:
+    if by == "none":
+        return None
+    if by == "system":
+        return pd.Series(systems, index=index)
+    if by != "dialogue":
+        if attributes is None or by not in attributes:
+            known = [] if attributes is None else [str(name) for name in attributes]
+            raise UnknownNameError("column", by, ["dialogue", "system", "none", *known], where="--clusters")
+        return attributes[by]
+    dialogues = pd.Series(items, index=items)
+    if data.contexts is not None:
+        known = data.contexts.drop_duplicates("context_id").set_index("context_id")["dialogue_id"].astype(str)
+        dialogues = known.reindex(items).fillna(dialogues[~dialogues.index.duplicated()])
+    return pd.Series(dialogues.to_numpy(), index=index)
+
+
+def _time(attributes: pd.DataFrame | None) -> pd.Series | None:
+    for name in () if attributes is None else attributes.columns:
+        if not _TIMES.fullmatch(plain(str(name))) or attributes[name].nunique() < 2:
+            continue
+        values = attributes[name]
+        numbers = pd.to_numeric(values, errors="coerce")
+        if numbers.notna().all():
+            return numbers.astype(np.float64)
+        times = pd.to_datetime(values, errors="coerce", format="mixed", utc=True)
+        if times.notna().all():
+            return pd.Series(times.astype("int64").to_numpy(np.float64), index=values.index)
+        if values.nunique() <= MOST_CATEGORIES:
+            return values.fillna("").astype(str)
+    return None
+
+
+def from_votes(
+    votes: pd.DataFrame, *, judge: str | None = None, question: str | None = None, by: str = "dialogue"
+) -> list[Judged]:
+    """Return the judges among votes between two answers, each with each question."""
+    judges = [str(name) for name in votes["source"].unique() if name != HUMAN[0]]
+    if not judges or len(judges) == votes["source"].nunique():
+        expected = "votes of people and of a judge (winner_human, gpt4_winner)"
+        raise ConfigError(f"votes by {', '.join(votes['source'].unique())} alone", expected=expected)
+    if judge and plain(judge) not in map(plain, judges):
+        raise UnknownNameError("judge", judge, judges, where="--judge")
+    if by not in ("dialogue", "none"):
+        raise UnknownNameError("clusters of votes", by, ["dialogue", "none"], where="--clusters")
+    questions = [str(name) for name in votes["question"].unique()]
+    if question and question not in questions:
+        raise UnknownNameError("question", question, questions, where="--target")
+    sides = ["first_system_id", "second_system_id"]
+    values = votes.get("first_share", votes["choice"].map(_VALUES)).astype(np.float64)
+    made = []
+    for asked in [question] if question else questions:
+        own = votes.assign(value=values)[votes["question"] == asked]
+        pairs = own.drop_duplicates("pair_id").set_index("pair_id")
+        people = own[own["source"] == HUMAN[0]].pivot_table("value", "pair_id", "annotator_id", observed=True)
+        people = people.reindex(pairs.index)
+        names = pairs["first_dialogue_id"].astype(str)
+        item = pd.Series(
+            [text.removesuffix(f":{system}") for text, system in zip(names, pairs[sides[0]].astype(str), strict=True)],
+            index=pairs.index,
+        )
+        for name in judges:
+            if judge and plain(name) != plain(judge):
+                continue
+            labels = own[own["source"] == name].groupby("pair_id")["value"].mean().reindex(pairs.index)
+            if labels.notna().any():
+                made.append(Judged(
+                    people=people, judge=labels, judge_name=name, dimension=asked, scale=(0.0, 1.0),
+                    sides=pairs[sides].set_axis(["first", "second"], axis=1), clusters=item if by == "dialogue" else None,
+                    noun="pairs",
+                ))  # fmt: skip
+    return made
+
