@@ -473,8 +473,8 @@ def audit(
     >>> print(result.verdict.partition(":")[0])
     Yes, gpt4_score may stand in for one of your raters
     >>> result.table.query("section == 'Agreement'")[["what", "value"]].round(2).head(1)
-                              what  value
-    2  Pearson with people's mean   0.96
+                             what  value
+    3  Pearson with people's mean   0.96
     """
     options = {"columns": columns, "scale": scale, "labels": labels, "sheet": sheet}
     options = {name: value for name, value in options.items() if value}
@@ -516,7 +516,7 @@ def _judged(
             votes, notes = read_votes(file, path, options.get("labels"), columns or None)
             return from_votes(votes, **{"question" if name == "target" else name: value for name, value in choice.items()}), notes
         options = {**options, "columns": columns} if columns else options
-        data = read_data(data, options)
+        data = read_data(data, options, file=file)
     rated = _rated(data, ratings, None, schema.empty("scores"))
     return from_ratings(rated, _source(rated, human), **choice, **of_ratings), rated.notes
 

@@ -412,8 +412,9 @@ def _by_place(file: File) -> File:
 
 
 def _are_ratings(cells: pd.Series) -> bool:
-    filled = [cell for cell in map(_plain, cells) if not (cell is None or cell != cell or cell in ("", []))]
-    return bool(filled) and all(_ratings(cell) for cell in filled)
+    filled = (cell for cell in map(_plain, cells) if not (cell is None or cell != cell or cell in ("", [])))
+    first = next(filled, None)
+    return bool(_ratings(first)) and all(_ratings(cell) for cell in filled)
 
 
 def _ratings(cell: Any) -> list[Any]:  # noqa: ANN401

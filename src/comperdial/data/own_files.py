@@ -32,6 +32,8 @@ def is_missing(cell: object) -> bool:
     """Return whether a cell of a column of texts is empty; ``NA`` and ``null`` are texts."""
     if isinstance(cell, str):
         return not cell.strip()
+    if isinstance(cell, float):
+        return cell != cell
     if isinstance(cell, list | tuple | dict | np.ndarray):
         return len(cell) == 0
     return cell is None or bool(pd.isna(cell))  # type: ignore[call-overload]
@@ -44,6 +46,8 @@ def number(cell: object) -> float | str | None:
     """
     if isinstance(cell, str):
         text = cell.strip()
+        if len(text) < 16 and text.isascii() and text.isdecimal():
+            return float(text)
         if not text or text.lower() in _NO_NUMBER:
             return None
         if re.fullmatch(r"[+-]?\d+,(?!\d{3}$)\d+", text):

@@ -82,6 +82,8 @@ _PEOPLE = frozenset({
     "response_id", "model", "side",
 })  # fmt: skip
 _ORDER = re.compile(r"^\W*(\w+?)\s*(>+|<+|=+)\s*(\w+?)\W*$")
+# More different cells are no votes of sides and ties.
+_MOST_WORDS = 100
 # A further column counts as votes if so many of its cells can be read.
 _READABLE = 0.5
 
@@ -192,7 +194,10 @@ def _choices(frame: pd.DataFrame, free: Sequence[str]) -> tuple[pd.DataFrame, di
 def _by_content(frame: pd.DataFrame, name: str) -> _Column | None:
     """Return whose votes a column holds that is not named like one, if each of its cells is a side or a tie."""
     word = _plain(name)
-    values = {_plain(re.sub(r"[\[\](){}]", "", str(cell))) for cell in frame[name] if not is_missing(cell)}
+    cells = {str(cell) for cell in frame[name] if not is_missing(cell)}
+    if len(cells) > _MOST_WORDS:
+        return None
+    values = {_plain(re.sub(r"[\[\](){}]", "", cell)) for cell in cells}
     is_rater = bool(_PERSON.fullmatch(word) or re.fullmatch(r"[a-z]\d{1,3}", word))
     digits = values <= {"0", "1", "2"} and is_rater
     sides = all(value in _TIES or (_side_of(value) and not value.isdigit()) for value in values)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,14 @@ from comperdial.stats.corrected_means import (
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
 Row = tuple[str, float, float, float, float]
 VERDICT, AGREEMENT, CONSTANT, SYSTEMS, BIAS, CORRECTED, LABELS, BASELINE = (
     "Verdict", "Agreement", "A constant judge", "Systems", "Bias", "Corrected numbers", "How many labels more",
     "Against the baseline",
 )  # fmt: skip
+KNOWN = Path(__file__).with_name("human_agreement.csv")
+"""Correlation of one rater with the mean of the others on public data sets (benchmarks/human_agreement.py)."""
 # So many names fit in a sentence, and so many lines on a screen.
 _MOST_NAMES, _MOST_LINES = 3, 12
 _FEWEST_CLUSTERS = 3
@@ -258,41 +262,43 @@ def _verdict(
     name, pearson = judged.judge_name, agreement.number("Pearson with people's mean")
     shown = f"its correlation with people's mean is {_ends(pearson)}"
     if test is None:
-        one = " (one rater)" if judged.people.shape[1] == 1 else ""
-        sentences = [f"Whether {name} may stand in for a rater cannot be tested{one}: {reason}.", f"Instead: {shown}."]
+        sentences = [f"Whether {name} may stand in for a rater cannot be tested: {reason}.", f"What there is: {shown}."]
+        if not judged.of_pairs:
+            known = pd.read_csv(KNOWN).sort_values("pearson")
+            low, high = (f"{known.iloc[place]['pearson']:.2f} ({known.iloc[place]['dataset']})" for place in (0, -1))
+            sentences.append(f"For comparison: on {len(known)} public sets one rater correlates with the others' mean by {low} to {high}.")
         return Section(VERDICT, sentences)
-    wins = f"against {_wins(test)} raters it is shown to be as good as they are, but for {test.epsilon:g}"
-    advantage = f"average advantage probability {test.average_advantage:.2f}"
-    rows: list[Row] = [("winning rate", test.winning_rate, np.nan, np.nan, len(test.annotators))]
-    rows.append(("average advantage probability", test.average_advantage, np.nan, np.nan, len(test.annotators)))
-    if constant is not None:
-        rows.append(("winning rate of a constant judge", constant.winning_rate, np.nan, np.nan, len(constant.annotators)))
-    if together is not None:
-        rows.append(("winning rate over clusters", together.winning_rate, np.nan, np.nan, len(together.annotators)))
+    rows: list[Row] = [
+        (what, value, np.nan, np.nan, len(one.annotators))
+        for what, one, value in (
+            ("winning rate", test, test.winning_rate),
+            ("average advantage probability", test, test.average_advantage),
+            *([("winning rate over clusters", together, together.winning_rate)] if together else []),
+            *([("winning rate of a constant judge", constant, constant.winning_rate)] if constant else []),
+        )
+    ]
+    wins = f"it wins against {_wins(test)} raters (average advantage probability {test.average_advantage:.2f})"
+    no = f"Not shown that {name} may stand in for one of your raters"
     if not test.passed:
-        answer = f"Not shown that {name} may stand in for one of your raters: {wins} ({advantage})."
+        answer = f"{no}: in the alternative annotator test {wins}."
     elif together is not None and not together.passed:
-        answer = (
-            f"Not shown that {name} may stand in for one of your raters: {wins} ({advantage}), but only {_wins(together)} if "
-            f"{judged.noun} of one cluster count once."
-        )
+        answer = f"{no}: {wins}, but only {_wins(together)} where {judged.noun} of one cluster count as one."
     elif constant is not None and constant.passed:
-        answer = (
-            f"Not shown that {name} may stand in for one of your raters: {wins} ({advantage}), but so is a judge that always gives "
-            f"the commonest label, {_wins(constant)}."
-        )
+        answer = f"{no}: {wins}, but a judge that always gives the commonest label does so against {_wins(constant)}."
     elif not pearson["low"] > 0:
-        answer = f"Not shown that {name} may stand in for one of your raters: {wins}, but {shown}."
+        answer = f"{no}: {wins}, but {shown}."
     else:
-        answer = f"Yes, {name} may stand in for one of your raters: {wins} ({advantage}), and a constant judge does not pass."
+        answer = f"Yes, {name} may stand in for one of your raters: in the alternative annotator test {wins}; a constant judge fails it."
     advice = {"crowd": "crowd workers", "trained": "trained raters", "experts": "experts"}
-    why = f"{test.epsilon:g} is what the test's authors allow beside {advice[raters]} (--raters {'|'.join(EPSILONS)})."
-    few = min(test.n.tolist())
-    more = [why]
-    if few < 50 or len(test.annotators) < 3:
-        some = f"{few} {judged.noun} of the rater with fewest, {len(test.annotators)} raters"
-        more.append(f"Its authors ask for 50 to 100 items and three raters; here: {some}.")
-    return Section(VERDICT, [answer, *more], _numbers(rows))
+    sentences = [
+        answer,
+        f"To win is to be at most epsilon = {test.epsilon:g} worse than a rater, the authors' value beside {advice[raters]} "
+        f"(--raters {' | '.join(EPSILONS)}); half of the raters are needed.",
+    ]
+    if (few := min(test.n.tolist())) < 50 or len(test.annotators) < 3:
+        counts = f"{len(test.annotators)} raters, {few} {judged.noun} of the one with fewest"
+        sentences.append(f"The authors ask for three raters and 50 to 100 items; here: {counts}.")
+    return Section(VERDICT, sentences, _numbers(rows))
 
 
 # Agreement
@@ -369,7 +375,7 @@ def _agreement(judged: Judged) -> Section:
     rows.append(("Spearman with people's mean", *_correlation(stats.rankdata(x), stats.rankdata(y), codes[there]), len(x)))
     sentences = [f"With people's mean of {len(x):,} {judged.noun}: Pearson {_ends(rows[0])}, Spearman {_ends(rows[1])}."]
     frames = {}
-    own, rest, items = _own_and_rest(judged)
+    own, rest, items = own_and_rest(np.where(there[:, np.newaxis], judged.people.to_numpy(np.float64), np.nan))
     if len(own) >= FEWEST:
         judge = ("Pearson of the judge with all raters but one", *_correlation(judged.scores[items], rest, codes[items]), len(own))
         rater = ("Pearson of that rater with the same", *_correlation(own, rest, codes[items]), len(own))
@@ -386,12 +392,11 @@ def _agreement(judged: Judged) -> Section:
     return Section(AGREEMENT, sentences, _numbers(rows), frames=frames)
 
 
-def _own_and_rest(judged: Judged) -> tuple[Floats, Floats, Integers]:
-    """Return each label of a person, the mean of the others' of the same item, and the item; where the judge has a label."""
-    people = judged.people.to_numpy(np.float64)
+def own_and_rest(people: Floats) -> tuple[Floats, Floats, Integers]:
+    """Return each label of a person, the mean of the others' of the same item, and the item's row; ``people`` is items x raters."""
     given = ~np.isnan(people)
     count, total = given.sum(axis=1), np.nansum(people, axis=1)
-    items, who = np.nonzero(given & ((count >= 2) & judged.labelled)[:, np.newaxis])
+    items, who = np.nonzero(given & (count >= 2)[:, np.newaxis])
     own = people[items, who]
     return own, (total[items] - own) / (count[items] - 1), items
 
@@ -463,6 +468,22 @@ def _mean_over_clusters(values: Floats, codes: Integers) -> tuple[float, float, 
         return _over_clusters(sums, lambda part: part[..., 1] / part[..., 0])
 
 
+def _difference(values: Floats, one: Flags, other: Flags, codes: Integers) -> tuple[float, float, float]:
+    """Return the mean of some items less that of others."""
+    kept = one | other
+    columns = np.stack([one, one * values, other, other * values], axis=1)[kept].astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _over_clusters(_summed(columns, codes[kept]), lambda sums: sums[..., 1] / sums[..., 0] - sums[..., 3] / sums[..., 2])
+
+
+def _side(ends: tuple[float, float, float], codes: Integers, there: Flags, tests: int) -> int:
+    """Return whether a difference is above (1) or below (-1) 0 when corrected for so many tests (Bonferroni); else 0."""
+    value, low, _ = ends
+    freedom = len(np.unique(codes[there])) - 1
+    reach = (value - low) * stats.t.ppf(1 - 0.025 / tests, freedom) / stats.t.ppf(0.975, freedom)
+    return int(value > reach) - int(value < -reach)
+
+
 def _systems(judged: Judged) -> Section:
     if judged.sides is None:
         return Section(SYSTEMS, reason="the file names no two systems")
@@ -471,32 +492,32 @@ def _systems(judged: Judged) -> Section:
     there, codes, y, f = judged.labelled, judged.cluster_codes, judged.mean, judged.scores
     apart = f - y
     whole = _mean_over_clusters(apart[there], codes[there])
-    rows: list[Row] = []
-    lines = []
-    for name, mask, turned in judged.groups():
-        kept = mask & there
-        if kept.sum() < _FEWEST_CLUSTERS:
-            continue
-        sign = np.where(turned, -1.0, 1.0)[kept]
-        own = _mean_over_clusters(apart[kept] * sign, codes[kept])
-        # What is compared with the mean offset is each system against the rest.
-        centre = 0.0 if judged.of_pairs else whole[0]
-        rows.append((f"offset of {name}", *own, int(kept.sum())))
-        people, judge = (np.where(turned, 1 - values, values)[kept].mean() for values in (y, f))
-        lines.append((name, people, judge, own, own[1] > centre, own[2] < centre))
-    if len(lines) < 2:
+    groups = [(name, mask & there, np.where(turned, -1.0, 1.0), turned) for name, mask, turned in judged.groups()]
+    groups = [group for group in groups if group[1].sum() >= _FEWEST_CLUSTERS]
+    if len(groups) < 2:
         return Section(SYSTEMS, reason="fewer than two systems have three labels")
+    rows: list[Row] = []
+    lines, favoured = [], {1: [], -1: []}
+    for name, kept, sign, turned in groups:
+        own = _mean_over_clusters((apart * sign)[kept], codes[kept])
+        rows.append((f"offset of {name}", *own, int(kept.sum())))
+        # Of pairs an offset is another's loss; of responses each system is set beside the others.
+        beside = own if judged.of_pairs else _difference(apart, kept, there & ~kept, codes)
+        rows += [] if judged.of_pairs else [(f"offset of {name} beside the others", *beside, int(kept.sum()))]
+        if side := _side(beside, codes, there, len(groups)):
+            favoured[side].append((name, beside))
+        people, judge = (np.where(turned, 1 - values, values)[kept].mean() for values in (y, f))
+        lines.append((name, people, judge, own))
     sentences = []
     if not judged.of_pairs:
         rows.append(("offset over all systems", *whole, int(there.sum())))
         sentences.append(f"Judge minus people, over all: {_ends(whole, sign=True)}.")
-    what = "Win rates" if judged.of_pairs else f"Beyond this offset of {whole[0]:+.2f}"
-    for words, chosen in (("it favours", 4), ("it is hard on", 5)):
-        some = sorted((line for line in lines if line[chosen]), key=lambda line: -abs(line[3][0]))
-        if some:
-            sentences.append(f"{what}: {words} " + _listed([f"{line[0]} {_ends(line[3], sign=True)}" for line in some]) + ".")
-    if len(sentences) == (0 if judged.of_pairs else 1):
-        sentences.append("It favours no system significantly.")
+    measure = "win rate" if judged.of_pairs else "offset beside the others"
+    for side, words in ((1, "It favours"), (-1, "It is hard on")):
+        if some := sorted(favoured[side], key=lambda one: -abs(one[1][0])):
+            sentences.append(f"{words} {_listed([f'{name} {_ends(ends, sign=True)}' for name, ends in some])} ({measure}).")
+    if not any(favoured.values()):
+        sentences.append(f"It favours no system, and is hard on none, significantly ({measure}, corrected for {len(groups)} systems).")
     pairs = list(combinations(lines, 2))
     swapped = [f"{a[0]} and {b[0]}" for a, b in pairs if (a[1] - b[1]) * (a[2] - b[2]) < 0]
     if len(lines) >= 3:
@@ -504,7 +525,7 @@ def _systems(judged: Judged) -> Section:
         some = f"; the other way round: {_listed(swapped)}" if swapped else ""
         sentences.append(f"It orders {len(pairs) - len(swapped)} of {len(pairs)} pairs of systems as people do{some}.")
     frame = pd.DataFrame(
-        [[name, f"{people:.2f}", f"{judge:.2f}", _ends(own, sign=True)] for name, people, judge, own, *_ in lines],
+        [[name, f"{people:.2f}", f"{judge:.2f}", _ends(own, sign=True)] for name, people, judge, own in lines],
         columns=["System", "people", "judge", "judge − people"],
     )
     return Section(SYSTEMS, sentences, _numbers(rows), frames={"Systems on the labelled items": frame})
@@ -559,7 +580,7 @@ def _bias(judged: Judged) -> Section:
     return Section(BIAS, [*sentences, *([f"Not seen here: {'; '.join(lacking)}."] if lacking else [])], _numbers(rows))
 
 
-def _both_orders(judged: Judged) -> npt.NDArray[np.bool_]:
+def _both_orders(judged: Judged) -> Flags:
     """Return of each pair that the judge saw in both orders whether it chose the same answer."""
     assert judged.sides is not None
     sides = judged.sides.astype(str).to_numpy()
@@ -590,9 +611,7 @@ def _family(judged: Judged) -> tuple[str, list[Row]] | str:
         kept = there & own
         ends = _mean_over_clusters((apart * np.where(sides[:, 0], 1, -1))[kept], codes[kept])
     else:
-        values = np.stack([own, own * apart, ~own, ~own * apart], axis=1)[there].astype(np.float64)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ends = _over_clusters(_summed(values, codes[there]), lambda p: p[..., 1] / p[..., 0] - p[..., 3] / p[..., 2])
+        ends = _difference(apart, own & there, ~own & there, codes)
     clear = "favours them" if ends[1] > 0 else "is harder on them" if ends[2] < 0 else "no clear difference"
     text = f"Systems of {maker}, the judge's maker: {clear} (offset beside the others' {_ends(ends, sign=True)})."
     return text, [("offset of the judge's own family", *ends, int(own[there].sum()))]
@@ -629,7 +648,7 @@ def _filled(judged: Judged) -> Floats:
     return np.where(np.isnan(judged.scores), code, judged.scores)
 
 
-def _parts(judged: Judged, kept: npt.NDArray[np.bool_], turned: npt.NDArray[np.bool_]) -> tuple[Any, ...]:
+def _parts(judged: Judged, kept: Flags, turned: Flags) -> tuple[Any, ...]:
     """Return the arguments of :func:`corrected_mean` for some items, some of whose labels are turned round."""
     y, f = (np.where(turned, 1 - values, values) for values in (judged.mean, _filled(judged)))
     own, rest = kept & ~np.isnan(y), kept & np.isnan(y)
@@ -670,14 +689,15 @@ def _corrected(judged: Judged) -> Section:
         made = _means(part)
         rows += [(f"{name}: {how}", one.value, one.low, one.high, len(part[0])) for how, one in made.items()]
         alone, both = made["labels alone"], made["corrected"]
-        narrower = f"; {both.width / alone.width:.2f} times as wide as labels alone" if alone.width > 0 else ""
+        narrower = f"; width × {both.width / alone.width:.2f}" if alone.width > 0 else ""
         cells = [_ends((one.value, one.low, one.high)) for one in (both, alone, made["judge alone"])]
-        lines.append(f"{name}: {cells[0]} (labels alone {cells[1]}, judge alone {made['judge alone'].value:.2f}{narrower}).")
+        lines.append(f"{name}: {cells[0]} (labels alone {cells[1]}, judge alone {made['judge alone'].value:.2f}{narrower})")
         frame.append([name, *cells, len(part[0]), len(part[2])])
     if not lines:
         return Section(CORRECTED, reason=f"fewer than {FEWEST} labels of each system")
-    what = "Win rate" if judged.of_pairs else "Mean"
-    sentences = [f"{what} that people would give, {line}" if place == 0 else line for place, line in enumerate(lines[:_MOST_LINES])]
+    what = "win rate" if judged.of_pairs else "mean"
+    sentences = [f"The {what} that people would give to all that was judged (width: of the interval, beside that of labels alone):"]
+    sentences += lines[:_MOST_LINES]
     sentences += [f"… and {len(lines) - _MOST_LINES} more systems."] * (len(lines) > _MOST_LINES)
     sentences += [f"Fewer than {FEWEST} labels: {_listed(few)}."] * bool(few)
     differences, text = _differences(judged, {name: part for name, part in parts.items() if name not in few and name != "all"})
@@ -723,9 +743,7 @@ def _randomness(judged: Judged) -> str:
     labelled, f = ~np.isnan(judged.mean), _filled(judged)
     codes = judged.cluster_codes
     text = "This holds if the labelled are a random sample of what was judged"
-    columns = np.stack([labelled, labelled * f, ~labelled, ~labelled * f], axis=1).astype(np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ends = _over_clusters(_summed(columns, codes), lambda p: p[..., 1] / p[..., 0] - p[..., 3] / p[..., 2])
+    ends = _difference(f, labelled, ~labelled, codes)
     if ends[1] > 0 or ends[2] < 0:
         return f"{text}, which they do not seem to be: the judge gives them {_ends(ends, sign=True)} compared with the others."
     first = np.flatnonzero(labelled)

@@ -80,7 +80,11 @@ NOTHING = Data(
 
 
 def read_data(
-    source: str | Path | pd.DataFrame, options: Mapping[str, Any] | None = None, *, rated: bool = True
+    source: str | Path | pd.DataFrame,
+    options: Mapping[str, Any] | None = None,
+    *,
+    rated: bool = True,
+    file: File | None = None,
 ) -> Data:
     """Read responses and their ratings.
 
@@ -92,14 +96,16 @@ def read_data(
         How a file is read: ``columns``, ``scale``, ``labels``, ``lower_is_better``, ``sheet``, ``strip_markup``.
     rated
         False: responses are enough. Of a rated file contexts have the same names as with its ratings.
+    file
+        What the file holds, if it has been read.
 
     Raises
     ------
     SchemaError, FileError, ConfigError
         When the file cannot be read so: names the record or the column, and what was expected.
     """
-    frame = source if isinstance(source, pd.DataFrame) else None
-    file = None if frame is None else File(frame.reset_index(drop=True), range(1, len(frame) + 1))
+    if isinstance(source, pd.DataFrame):
+        file = File(source.reset_index(drop=True), range(1, len(source) + 1))
     path = Path("data") if isinstance(source, pd.DataFrame) else Path(source)
     folder = file is None and path.is_dir()
     if options and (folder or not rated):

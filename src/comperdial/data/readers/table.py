@@ -177,6 +177,7 @@ def read_content(
         frame[[*dimensions]].itertuples(index=False, name=None),
         strict=True,
     )
+    turns: dict[Any, _Turn] = {}
     records = [
         _Record(
             place,
@@ -184,6 +185,7 @@ def read_content(
             dict(zip(ours, cells, strict=True)),
             dict(zip(dimensions, ratings, strict=True)),
             dimensions,
+            turns,
         )
         for place, (cells, ratings) in enumerate(rows, start=1)
     ]
@@ -237,12 +239,16 @@ def _cached(_: Path, path: Path, __: object, options: str) -> Layout:
 # Records
 
 
+_Turn = tuple[tuple[str, str], dict[str, Any]]
+_TURN = ("response", "system_id", "dialogue_id", "turn", "history", "references", "facts", "context_id")
+
+
 class _Record:
     """What a record says; ``key`` tells its context from others, ``about`` is what it says of it."""
 
     def __init__(
         self, number: int, where: str, cells: Mapping[str, Any], rated: Mapping[str, Any],
-        dimensions: Mapping[str, str | None],
+        dimensions: Mapping[str, str | None], turns: dict[Any, _Turn],
     ) -> None:  # fmt: skip
         self.number, self.where, self.cells = number, where, cells
         self.level: str | None = None
@@ -266,7 +272,12 @@ class _Record:
         self.response, dialogue = self.get("response"), self.name("dialogue_id")
         of_turn = any(self.get(column) is not None for column in ("context_id", "turn", "history"))
         if self.response is not None:
-            self._read_turn(dialogue)
+            self.level = "turn"
+            # Each rating of a response repeats it, and reading a history takes long.
+            same = tuple(str(cells.get(name)) for name in _TURN)
+            if same not in turns:
+                turns[same] = self._turn_of(dialogue)
+            self.key, self.about = turns[same]
         elif dialogue and not (self.ratings and of_turn):
             self.level, self.item = "dialogue", dialogue
         elif self.ratings:
@@ -277,20 +288,19 @@ class _Record:
             if self.annotator is None and "annotator_id" in cells:
                 raise self.wrong("no annotator", "the name of who rated")
 
-    def _read_turn(self, dialogue: str | None) -> None:
+    def _turn_of(self, dialogue: str | None) -> _Turn:
         if not isinstance(self.response, str):
             raise self.wrong(f"holds {shown(self.response)}", "a text", "response")
         turn = self._turn()
         lists = {"history": self._history(), "references": self.texts("references"), "facts": self.texts("facts")}
         name = self.name("context_id")
-        self.level, self.about = "turn", {"dialogue_id": dialogue, "turn": turn, **lists}
+        about = {"dialogue_id": dialogue, "turn": turn, **lists}
         # What tells the context from others: its name, what it holds, or else the response.
         if name is not None:
-            self.key = "name", name
-        elif any(lists.values()) or (dialogue is not None and turn is not None):
-            self.key = "content", json.dumps([*self.about.values()], ensure_ascii=False)
-        else:
-            self.key = "response", json.dumps([dialogue, self.system, self.response], ensure_ascii=False)
+            return ("name", name), about
+        if any(lists.values()) or (dialogue is not None and turn is not None):
+            return ("content", json.dumps([*about.values()], ensure_ascii=False)), about
+        return ("response", json.dumps([dialogue, self.system, self.response], ensure_ascii=False)), about
 
     def wrong(self, problem: str, expected: str, column: str | None = None) -> SchemaError:
         return SchemaError(problem, where=self.at(column) if column else self.where, expected=expected)
