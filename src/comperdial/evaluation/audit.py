@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -53,13 +54,14 @@ _FAMILIES = {
 class Section:
     """One part of an audit: sentences and the numbers behind them (what, value, low, high, n); ``reason`` says why there are none.
 
-    ``frames`` are for a page: tables by what they show.
+    ``lines`` are for text alone; a page has ``frames`` instead, tables by what they show.
     """
 
     title: str
     sentences: Sequence[str] = ()
     numbers: pd.DataFrame | None = None
     reason: str = ""
+    lines: Sequence[str] = ()
     frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def number(self, what: str) -> dict[str, float]:
@@ -170,7 +172,9 @@ class Audit:
         # Each system's items in random order, spread evenly: any beginning of this list has the systems' shares.
         place = order.groupby(by)["draw"].rank() - rng.random()
         size = order.groupby(by)["draw"].transform("size")
-        return order.assign(place=place / size).sort_values("place", kind="stable", ignore_index=True)[[*frame]][:count]
+        drawn = order.assign(place=place / size).sort_values("place", kind="stable")[[*frame]][:count]
+        drawn = drawn if judged.texts is None else drawn.assign(response=judged.texts[unlabelled].to_numpy()[drawn.index])
+        return drawn.reset_index(drop=True)
 
 
 def audit(judged: Judged, *, raters: str = "crowd", before: Judged | None = None, half_width: float | None = None) -> Audit:
@@ -537,10 +541,10 @@ def _bias(judged: Judged) -> Section:
     apart = x - y
     rows: list[Row] = []
     sentences, lacking = [], []
-    if judged.lengths is None:
+    if judged.texts is None:
         lacking.append("no texts, whose length could matter")
     else:
-        length = stats.rankdata(judged.lengths.to_numpy(np.float64)[there])
+        length = stats.rankdata(judged.texts[there].str.len())
         ends = [_correlation(length, values, codes) for values in (apart, x, y)]
         for what, row in zip(("judge − people", "the judge", "people"), ends, strict=True):
             rows.append((f"rank correlation of length with {what}", *row, len(x)))
@@ -696,9 +700,7 @@ def _corrected(judged: Judged) -> Section:
     if not lines:
         return Section(CORRECTED, reason=f"fewer than {FEWEST} labels of each system")
     what = "win rate" if judged.of_pairs else "mean"
-    sentences = [f"The {what} that people would give to all that was judged (width: of the interval, beside that of labels alone):"]
-    sentences += lines[:_MOST_LINES]
-    sentences += [f"… and {len(lines) - _MOST_LINES} more systems."] * (len(lines) > _MOST_LINES)
+    sentences = [f"The {what} that people would give to all that was judged (width: of the interval, beside that of labels alone)."]
     sentences += [f"Fewer than {FEWEST} labels: {_listed(few)}."] * bool(few)
     differences, text = _differences(judged, {name: part for name, part in parts.items() if name not in few and name != "all"})
     if text:
@@ -708,7 +710,9 @@ def _corrected(judged: Judged) -> Section:
     if lost := int(np.isnan(judged.scores).sum()):
         sentences.append(f"{lost} {judged.noun} without a label of the judge count with one code, not as missing.")
     columns = ["", "corrected", "labels alone", "judge alone", "labelled", "others"]
-    return Section(CORRECTED, sentences, _numbers(rows), frames={"Means with 95 % intervals": pd.DataFrame(frame, columns=columns)})
+    shown = [*lines[:_MOST_LINES], *[f"… and {len(lines) - _MOST_LINES} more systems"] * (len(lines) > _MOST_LINES)]
+    frames = {"With 95 % intervals": pd.DataFrame(frame, columns=columns)}
+    return Section(CORRECTED, sentences, _numbers(rows), lines=shown, frames=frames)
 
 
 def _differences(judged: Judged, parts: Mapping[str, tuple[Any, ...]]) -> tuple[list[Row], str]:
@@ -793,6 +797,8 @@ def _furthest(judged: Judged) -> dict[str, pd.DataFrame]:
     apart = pd.Series(np.where(judged.labelled, judged.scores - judged.mean, 0.0), index=judged.people.index)
     worst = apart.reindex(apart.abs().sort_values(ascending=False, kind="stable").index)[:10]
     frame = worst.index.to_frame(index=False).astype(str)
+    if judged.texts is not None:
+        frame["response"] = [textwrap.shorten(str(text), 80) for text in judged.texts.loc[worst.index]]
     frame["people"] = [f"{value:.2f}" for value in pd.Series(judged.mean, index=apart.index).loc[worst.index]]
     frame["judge"] = [f"{value:.2f}" for value in judged.judge.loc[worst.index]]
     return {"Where judge and people differ most (to read; more labels are drawn at random)": frame}

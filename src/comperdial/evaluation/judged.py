@@ -41,8 +41,8 @@ class Judged:
         Who wrote each item: one column, or two of which the first is the first answer's; None if unknown.
     clusters
         What items belong together, such as dialogues: intervals allow for items of one being alike.
-    lengths
-        Characters of each response, or how much longer the first is than the second; None without texts.
+    texts
+        Each response; None without texts.
     time
         Numbers in the order of time, or names of versions; None if the file has neither.
     """
@@ -54,7 +54,7 @@ class Judged:
     scale: tuple[float, float]
     sides: pd.DataFrame | None = None
     clusters: pd.Series | None = None
-    lengths: pd.Series | None = None
+    texts: pd.Series | None = None
     time: pd.Series | None = None
     noun: str = "responses"
 
@@ -216,14 +216,14 @@ def _from_tables(
     attributes = None
     if data.attributes is not None:
         attributes = data.attributes.drop_duplicates(key).set_index(key).reindex(index)
-    lengths = None
+    texts = None
     if len(data.responses) and not of_dialogues:
         texts = data.responses.drop_duplicates(["context_id", "system_id"]).set_index(["context_id", "system_id"])["response"]
-        lengths = texts.str.len().reindex(index).astype(np.float64)
+        texts = texts.reindex(index)
     return Judged(
         people=people, judge=judge, judge_name=name, dimension=str(rated["dimension"].iloc[0]), scale=scale,
         sides=pd.DataFrame({"system": systems}, index=index) if systems.nunique() > 1 else None,
-        clusters=_clusters(data, attributes, items, systems, by, index), lengths=lengths, time=_time(attributes),
+        clusters=_clusters(data, attributes, items, systems, by, index), texts=texts, time=_time(attributes),
         noun="dialogues" if of_dialogues else "responses",
     )  # fmt: skip
 

@@ -18,7 +18,8 @@ def text(audit: Audit) -> str:
     for section in audit.sections:
         if section.sentences:
             lines += ["", section.title]
-            lines += [part for one in section.sentences for part in _wrapped(one)]
+            first, *more = section.sentences
+            lines += [part for one in [first, *section.lines, *more] for part in _wrapped(one)]
     if audit.others:
         lines += ["", "Others in these data (--judge NAME, --target DIMENSION for all of it)"]
         lines += [part for name, one in audit.others.items() for part in _wrapped(f"{name}: {one}")]
@@ -40,7 +41,7 @@ def document(audit: Audit) -> Table:
             sections.append(Section(part.title, pd.DataFrame(), text=[f"Left out: {part.reason}."]))
             continue
         sections.append(Section(part.title, pd.DataFrame(), text=part.sentences))
-        sections += [Section(title, frame.reset_index() if frame.index.name else frame) for title, frame in part.frames.items()]
+        sections += [Section(title, (frame.reset_index() if frame.index.name else frame).astype(str)) for title, frame in part.frames.items()]
     if audit.others:
         lines = [f"{name}: {one}" for name, one in audit.others.items()]
         sections.append(Section("Other judges and dimensions", pd.DataFrame(), text=lines))
