@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from comperdial.core.errors import ComperdialError
 
 if TYPE_CHECKING:
-    from comperdial.api import audit, compare, correlate, read, score
+    from comperdial.api import Audit, audit, compare, correlate, read, score
     from comperdial.judges.own import judge
     from comperdial.metrics import create as metric
 
 __version__ = "0.14.0"
-__all__ = ["ComperdialError", "__version__", "audit", "compare", "correlate", "judge", "metric", "read", "score"]
+__all__ = ["Audit", "ComperdialError", "__version__", "audit", "compare", "correlate", "judge", "metric", "read", "score"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

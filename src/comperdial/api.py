@@ -503,22 +503,24 @@ def _judged(
     of_ratings: Mapping[str, Any],
 ) -> tuple[list[Judged], Sequence[str]]:
     """Return the judges of data, each with people's labels, and how the data were read."""
-    if isinstance(data, Data):
-        rated = _rated(data, ratings, None, schema.empty("scores"))
-        return from_ratings(rated, _source(rated, human), **choice, **of_ratings), rated.notes
-    if ratings is None and (isinstance(data, pd.DataFrame) or not Path(data).is_dir()):
+    named = choice["judge"]
+    if ratings is None and not isinstance(data, Data) and (isinstance(data, pd.DataFrame) or not Path(data).is_dir()):
         file = _file(data) if isinstance(data, pd.DataFrame) else read_file(Path(data), options.get("sheet"))
-        columns = dict(options.get("columns", {}))
+        columns, judge = dict(options.get("columns", {})), choice["judge"]
         if human and human in file.frame:
             columns, human = {**columns, "rating": human}, None
         elif "rating" not in columns and are_votes(file.frame):
             path = Path("data" if isinstance(data, pd.DataFrame) else data)
             votes, notes = read_votes(file, path, options.get("labels"), columns or None)
-            return from_votes(votes, **{"question" if name == "target" else name: value for name, value in choice.items()}), notes
-        options = {**options, "columns": columns} if columns else options
-        data = read_data(data, options, file=file)
+            return from_votes(votes, judge=judge, question=choice["target"], by=choice["by"]), notes
+        if judge in file.frame and not JUDGES.search(plain(judge)):
+            # Whatever its name, the column is not taken for ratings by people.
+            file = replace(file, frame=file.frame.rename(columns={judge: f"judge {judge}"}))
+            choice = {**choice, "judge": f"judge {judge}"}
+        data = read_data(data, {**options, "columns": columns} if columns else options, file=file)
     rated = _rated(data, ratings, None, schema.empty("scores"))
-    return from_ratings(rated, _source(rated, human), **choice, **of_ratings), rated.notes
+    of_judges = from_ratings(rated, _source(rated, human), **choice, **of_ratings)
+    return [replace(one, judge_name=named or one.judge_name) for one in of_judges], rated.notes
 
 
 def _file(frame: pd.DataFrame) -> File:

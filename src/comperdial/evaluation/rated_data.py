@@ -104,7 +104,7 @@ def read_data(
     SchemaError, FileError, ConfigError
         When the file cannot be read so: names the record or the column, and what was expected.
     """
-    if isinstance(source, pd.DataFrame):
+    if file is None and isinstance(source, pd.DataFrame):
         file = File(source.reset_index(drop=True), range(1, len(source) + 1))
     path = Path("data") if isinstance(source, pd.DataFrame) else Path(source)
     folder = file is None and path.is_dir()

@@ -12,7 +12,7 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.errors import ItemError, SchemaError
 from comperdial.core.files import check_columns
-from comperdial.data.columns import NAMES, Layout, lay_out
+from comperdial.data.columns import NAMES, Layout, lay_out, scores_in
 from comperdial.data.files import File, read_file
 from comperdial.data.own_files import entries, utterances
 from comperdial.metrics import Batch
@@ -65,7 +65,8 @@ def read_records(path: str | Path, file: File | None = None, columns: Mapping[st
     path = Path(path)
     layout = lay_out(file or read_file(path), path, columns, ratings=False)
     frame = layout.frame
-    check_columns(frame, {*NAMES, *layout.columns, *layout.dimensions, "dataset", "reference", "system"}, path)
+    known = {*NAMES, *layout.columns, *layout.dimensions, *scores_in(frame), "dataset", "reference", "system"}
+    check_columns(frame, known, path)
     if "dataset" not in frame:
         frame["dataset"] = path.stem
     if "context_id" not in frame:

@@ -48,5 +48,6 @@ def document(audit: Audit) -> Table:
     judged = audit.judged
     counts = f"{len(judged.people):,} {judged.noun}, {int(judged.labelled.sum()):,} with labels of people"
     how = "Intervals are 95 %, by a jackknife over clusters (dialogues or contexts)" if judged.clusters is not None else "Intervals are 95 %"
-    caption = f"{counts}; people's scale is {judged.scale[0]:g} to {judged.scale[1]:g}. {how}."
-    return Table(f"Audit: {audit.title}", caption, audit.table, sections, list(audit.notes), headline=audit.verdict)
+    first, *more = audit.sections[0].sentences
+    caption = f"{' '.join(more)} {counts}; people's scale is {judged.scale[0]:g} to {judged.scale[1]:g}. {how}."
+    return Table(f"Audit: {audit.title}", caption, audit.table, sections, list(audit.notes), headline=first)
