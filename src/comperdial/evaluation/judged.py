@@ -204,8 +204,12 @@ def _from_tables(
     judge = scores.groupby(key, observed=True)["value"].mean()
     if not len(people.index.intersection(judge.index)):
         return None
-    # The population is what was judged, and what the judge could not read of it.
-    index = judge.index if data.attributes is None else judge.index.union(people.index)
+    index, attributes = judge.index, None
+    if data.attributes is not None:
+        # What the mean is of: all that was to be judged, also where the judge failed.
+        of_level = data.attributes[data.attributes["level"] == rated["level"].iloc[0]]
+        attributes = of_level.drop_duplicates(key).set_index(key)
+        index = attributes.index
     people, judge = people.reindex(index), judge.reindex(index)
     scale = float(rated["scale_min"].min()), float(rated["scale_max"].max())
     if judge_scale:
@@ -213,9 +217,6 @@ def _from_tables(
         judge = scale[0] + (judge - low) / (high - low) * (scale[1] - scale[0])
     items, systems = index.get_level_values(0).astype(str), index.get_level_values(1).astype(str)
     of_dialogues = (rated["level"] == "dialogue").all()
-    attributes = None
-    if data.attributes is not None:
-        attributes = data.attributes.drop_duplicates(key).set_index(key).reindex(index)
     texts = None
     if len(data.responses) and not of_dialogues:
         texts = data.responses.drop_duplicates(["context_id", "system_id"]).set_index(["context_id", "system_id"])["response"]
