@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from comperdial.data import readers, sources
 from comperdial.data.catalogue import Catalogue
+from comperdial.data.labels import label_sets
 from comperdial.data.preferences import preference_sets
 
 
@@ -23,7 +24,7 @@ def evaluation_texts(catalogue: Catalogue) -> tuple[list[list[str]], list[str]]:
     for name, entry in catalogue.datasets.items():
         if not all(source.pinned for source in entry.files.values()):
             unknown.append(name)
-        elif name not in preference_sets(catalogue):
+        elif name not in {*preference_sets(catalogue), *label_sets(catalogue)}:
             tables = readers.read(entry.reader, name, sources.require_all(entry.files))
             last: dict[str, list[str]] = {}
             for row in tables["contexts"].to_dict("records"):
