@@ -11,6 +11,7 @@ from zipfile import ZipFile
 
 import pandas as pd
 
+from comperdial.core.errors import SchemaError
 from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Tables, get
 
@@ -40,12 +41,16 @@ def read(dataset: str, files: Files) -> Tables:
             for turn in get(record, "turns", list, where):
                 speaker, text = _SPEAKERS[get(turn, "speaker", str, where)], get(turn, "utterance", str, where).strip()
                 if given := get(turn, "annotations", list, where):
-                    context_id = f"{dialogue_id}-{get(turn, 'turn-index', int, where):02d}"
+                    place = get(turn, "turn-index", int, where)
+                    context_id, at = f"{dialogue_id}-{place:02d}", f"{where}, turn {place}"
                     past = base.as_history(history)
                     answers.append(base.answer(context_id, dialogue_id, count, past, system, text or base.EMPTY))
                     count += 1
                     for one in given:
-                        label, name = (get(one, field, str, where) for field in ("breakdown", "annotator-id"))
+                        label, name = (get(one, field, str, at) for field in ("breakdown", "annotator-id"))
+                        if label not in LABELS:
+                            problem, expected = f"the label {label!r}", f"one of {', '.join(LABELS)}"
+                            raise SchemaError(problem, where=at, expected=expected)
                         who = workers.setdefault(name, str(len(workers) + 1))
                         item = ("turn", context_id, system)
                         ratings.append(base.rating(item, who, DIMENSION, LABELS[label], SCALE))
