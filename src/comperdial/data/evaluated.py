@@ -7,7 +7,7 @@ from comperdial.data.catalogue import Catalogue
 from comperdial.data.labels import label_sets
 from comperdial.data.preferences import preference_sets
 
-# A reader whose data came after the published models were trained. A bot quotes one of their training dialogues (docs/density.md):
+# The published models were trained before this reader existed. A bot in its data quotes a training dialogue (docs/density.md):
 # without that dialogue, training would give other models.
 _NOT_SEARCHED = "dbdc3"
 
