@@ -1,4 +1,4 @@
-"""The measures of the Dialogue Breakdown Detection Challenge 3 (Higashinaka et al. 2017, Overview, section 4).
+"""The measures of the Dialogue Breakdown Detection Challenge 3 (Higashinaka et al. 2017).
 
 People and systems give each turn a distribution over three classes, always in this order: O (not a breakdown), T (possible)
 and X (a breakdown).

@@ -1,4 +1,4 @@
-"""Dialogue Breakdown Detection Challenge 3 (Higashinaka et al. 2017): 30 people said of each turn whether talk breaks down.
+"""Dialogue Breakdown Detection Challenge 3 (Higashinaka et al. 2017): 30 people labelled whether a turn breaks the dialogue.
 
 Labels are O (not a breakdown), T (possible) and X (a breakdown). Table ``ratings`` has them as 2, 1 and 0, so that higher is
 better; :func:`shares` returns them as shares.
