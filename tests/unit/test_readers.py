@@ -11,7 +11,7 @@ import pytest
 from comperdial import schema
 from comperdial.core.errors import MissingResourceError, SchemaError, UnknownNameError
 from comperdial.data import readers
-from comperdial.data.readers import chitchat, hazumi, ieval, llmbar, llmfao, spot_the_bot, topical_chat
+from comperdial.data.readers import chitchat, dbdc3, hazumi, ieval, llmbar, llmfao, pandalm, spot_the_bot, topical_chat
 from minidata import mini_items
 
 
@@ -595,3 +595,173 @@ def test_spot_the_bot_s_judgements_are_votes_on_four_questions(read, tmp_path):
     first, second = spot_the_bot.dialogues({"convai2": tmp_path / "convai2"})
     assert (first.judged, second.judged) == ("blender", "lost")
     assert first.utterances == (("blender", "hi"), ("lost", "<EMPTY>"))
+
+
+# People and judges who labelled the same items
+
+
+def face_dialogue(system, session, *turns):
+    spoken = [{"turn_ind": n, "role": ("USER", "ASST")[n % 2], "utterance": text} for n, (text, _) in enumerate(turns)]
+    for turn, (_, rated) in zip(spoken, turns, strict=True):
+        turn |= {"turn_level_aggregated": rated} if rated else {}
+    names = ("understanding", "task_completion", "interest_arousal", "preference_elicitation", "explanation")
+    whole = {**dict.fromkeys(names, 2), "efficiency": 1, "dialogue_overall": 4}
+    return {"conv_id": f"{system}_data_{session}", "dialogue": spoken, "dial_level_aggregated": whole}
+
+
+FACE = [
+    face_dialogue("kb", "secret-1", ("hi", None), ("", {"relevance": 0, "interestingness": 1}), ("hm", None),
+                  ("see it", {"interestingness": 2})),
+    face_dialogue("gpt", "secret-1", ("a film ?", None), ("no", {"relevance": 2, "interestingness": 0})),
+    face_dialogue("kb", "secret-2", ("bye", None), ("bye", {"relevance": 1, "interestingness": 1})),
+]  # fmt: skip
+
+
+def test_face_s_sessions_are_numbers(read):
+    tables = read("face", dialogues=FACE)
+    assert tables["systems"]["system_id"].tolist() == ["kb_data", "gpt_data"]
+    assert tables["contexts"][["context_id", "dialogue_id", "turn"]].to_numpy().tolist() == [
+        ["mini-kb_data-001-01", "mini-kb_data-001", 0],
+        ["mini-kb_data-001-03", "mini-kb_data-001", 1],
+        ["mini-gpt_data-001-01", "mini-gpt_data-001", 0],
+        ["mini-kb_data-002-01", "mini-kb_data-002", 0],
+    ]
+    # The empty response was rated, and is no history.
+    assert tables["responses"]["response"].tolist() == ["<EMPTY>", "see it", "no", "bye"]
+    assert texts_of(contexts_of(tables)["history"]["mini-kb_data-001-03"]) == [("A", "hi"), ("A", "hm")]
+    assert list(ratings_of(tables, dimension="relevance").values()) == [0, 2, 1]
+    assert list(ratings_of(tables, dimension="dialogue_overall")) == [
+        (name, system, "aggregated")
+        for name, system in (
+            ("mini-kb_data-001", "kb_data"), ("mini-gpt_data-001", "gpt_data"), ("mini-kb_data-002", "kb_data")
+        )
+    ]  # fmt: skip
+
+
+ALT_TEST = {
+    "people": {"secret-b": {"t1__food": "yes", "t1__noise": "no"}, "secret-a": {"t2__food": "no"}},
+    "judges": {"gpt": {"t1__food": "yes", "t1__noise": "n/a", "t2__food": "no"}},
+}
+
+
+def test_alt_test_s_questions_about_one_text_are_a_cluster(read):
+    columns = ["item_id", "cluster", "annotator_id", "label", "source"]
+    assert read("alt_test", **ALT_TEST)["labels"][columns].to_numpy().tolist() == [
+        ["t1__food", "t1", "1", "yes", "human"],
+        ["t1__noise", "t1", "1", "no", "human"],
+        ["t2__food", "t2", "2", "no", "human"],
+        ["t1__food", "t1", "gpt", "yes", "gpt"],
+        ["t1__noise", "t1", "gpt", "n/a", "gpt"],
+        ["t2__food", "t2", "gpt", "no", "gpt"],
+    ]
+    # Without questions each item is alone.
+    one, other = ({name: {"cue__a word": 1, "cue__two": 5}} for name in ("x", "gpt"))
+    assert read("alt_test", people=one, judges=other)["labels"]["cluster"].nunique() == 2
+
+
+def panda(idx, instruction, models, texts, *labels):
+    people = {f"annotator{n}": label for n, label in enumerate(labels, start=1)}
+    return {"idx": idx, "cmp_key": models, "instruction": instruction, "input": "", **people,
+            **{f"response{n}": text for n, text in enumerate(texts, start=1)}}  # fmt: skip
+
+
+PANDALM = {
+    "pairs": [
+        panda(0, "Sum.", "bloom_opt", ["3", True], 1, 1, 0),
+        panda(1, "Sum.", "llama_opt", ["4", "five"], 2, 2, 2),
+        panda(2, "Sing.", "bloom_opt", ["", "la"], 0, 0, 0),
+    ],
+    "gpt-3.5-turbo": [{"idx": n, "gpt_result": label} for n, label in enumerate(("1", "garbage", "Tie"))],
+    "pandalm-7b": [{"idx": n, "pandalm_result": label} for n, label in enumerate((1, 0, 2))],
+}
+
+
+def test_pandalm_s_groups_are_clusters_and_garbage_is_no_vote(read, tmp_path):
+    tables = read("pandalm", **PANDALM)
+    labels = tables["labels"].pivot(index="item_id", columns="annotator_id", values="label").T.to_dict("list")
+    assert labels == {
+        "0": ["first", "first", "tie", "first", "first"],
+        "1": ["second", "second", "second", "garbage", "tie"],
+        "2": ["tie", "tie", "tie", "tie", "second"],
+    }
+    assert tables["labels"].drop_duplicates("item_id")["cluster"].tolist() == ["1", "1", "2"]
+    votes = tables["preferences"]
+    assert len(votes) == 14
+    sides = ["first_dialogue_id", "first_system_id", "second_dialogue_id", "second_system_id"]
+    # In the first group opt has two answers.
+    assert votes.drop_duplicates("pair_id")[sides].to_numpy().tolist() == [
+        ["1", "bloom", "1", "opt"], ["1", "llama", "1-2", "opt"], ["2", "bloom", "2", "opt"]
+    ]  # fmt: skip
+    made = pandalm.dialogues({role: tmp_path / role for role in PANDALM})
+    assert {one.key: one.utterances[1][1] for one in made} == {
+        ("1", "bloom"): "3", ("1", "opt"): "True", ("1", "llama"): "4", ("1-2", "opt"): "five",
+        ("2", "bloom"): "<EMPTY>", ("2", "opt"): "la",
+    }  # fmt: skip
+
+
+def dbdc3_archive(labels="OXXT"):
+    turns = [("S", "hello", ""), ("U", "hi", ""), ("S", "", labels[:2]), ("U", "what ?", ""), ("S", "yes", labels[2:])]
+    log = {
+        "dialogue-id": "one",
+        "turns": [
+            {
+                "turn-index": place, "speaker": speaker, "utterance": text,
+                "annotations": [{"annotator-id": f"secret-{n}", "breakdown": one} for n, one in enumerate(given)],
+            }
+            for place, (speaker, text, given) in enumerate(turns)
+        ],
+    }  # fmt: skip
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for folder in ("dbdc3/en/dev/CIC_2", "dbdc3_revised/en/dev/CIC_2"):
+            archive.writestr(f"DBDC3/{folder}/one.log.json", json.dumps(log))
+    return packed.getvalue()
+
+
+def read_dbdc3(folder, content):
+    path = folder / "archive"
+    path.write_bytes(content)
+    return readers.read("dbdc3", "mini", {"dbdc3/en/dev": path})
+
+
+def test_dbdc3_s_labels_are_ratings(tmp_path):
+    tables = read_dbdc3(tmp_path, dbdc3_archive())
+    assert contexts_of(tables)["turn"].to_dict() == {"mini-one-02": 0, "mini-one-04": 1}
+    assert texts_of(contexts_of(tables)["history"]["mini-one-04"]) == [("B", "hello"), ("A", "hi"), ("A", "what ?")]
+    assert tables["responses"]["response"].tolist() == ["<EMPTY>", "yes"]
+    assert ratings_of(tables) == {
+        ("mini-one-02", "CIC", "1"): 2, ("mini-one-02", "CIC", "2"): 0,
+        ("mini-one-04", "CIC", "1"): 0, ("mini-one-04", "CIC", "2"): 1,
+    }  # fmt: skip
+    assert dbdc3.shares(tables["ratings"]).to_dict("list") == {"O": [0.5, 0], "T": [0, 0.5], "X": [0.5, 0.5]}
+
+
+def test_a_fault_in_dbdc3_is_one_message(tmp_path):
+    content = dbdc3_archive().replace(b'"breakdown"', b'"breakfast"')
+    # The archive's own checksum is wrong then.
+    with pytest.raises(SchemaError, match=r"archive: BadZipFile"):
+        read_dbdc3(tmp_path, content)
+    with pytest.raises(
+        SchemaError, match=r"archive, DBDC3/dbdc3/en/dev/CIC_2/one.log.json, turn 4: .*'Q'; expected one of O, T, X"
+    ):
+        read_dbdc3(tmp_path, dbdc3_archive("OXXQ"))
+
+
+def without(records, field):
+    return [*records[:1], {key: value for key, value in records[1].items() if key != field}, *records[2:]]
+
+
+@pytest.mark.parametrize(
+    ("reader", "contents", "message"),
+    [
+        ("face", {"dialogues": without(FACE, "conv_id")}, r"dialogues, item 1: no field 'conv_id'"),
+        ("face", {"dialogues": [*FACE, FACE[0]]}, r"dialogues, item 3: the same `conv_id` a second time"),
+        ("alt_test", ALT_TEST | {"judges": {"gpt": {"t1__food": "yes", "t1__noise": "no"}}},
+         r"judges: judge 'gpt' lacks item 't2__food'"),
+        ("pandalm", PANDALM | {"pairs": without(PANDALM["pairs"], "response1")}, r"pairs, idx 1: no field 'response1'"),
+        ("pandalm", PANDALM | {"pandalm-7b": PANDALM["pandalm-7b"][:2]}, r"pandalm-7b, idx 2: no field 'pandalm_result'"),
+    ],
+)  # fmt: skip
+def test_a_fault_in_labelled_items_is_one_message(tmp_path, reader, contents, message):
+    with pytest.raises(SchemaError, match=message):
+        readers.read(reader, "mini", write(tmp_path, **contents))

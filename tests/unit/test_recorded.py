@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from comperdial import schema
 from comperdial.cli import main
-from comperdial.core.errors import ComperdialError
+from comperdial.core.errors import ComperdialError, SchemaError
 from comperdial.core.files import sha256
 from comperdial.data import readers
 from comperdial.data.catalogue import load_catalogue
@@ -251,6 +251,34 @@ def talks(folder, tmp_path):
     whole = rated[rated["item_id"] == "mini-000"].assign(level="dialogue", item_id="talk-0")
     schema.write(tmp_path / "ratings.parquet", pd.concat([rated, whole]), "ratings")
     return tmp_path
+
+
+def test_face_s_scores_of_turns_and_dialogues(tmp_path):
+    whole = {"understanding": 1, "task_completion": 1, "interest_arousal": 1, "efficiency": 1, "dialogue_overall": 3,
+             "preference_elicitation": 1, "explanation": 1}  # fmt: skip
+    turns = [
+        {"turn_ind": 0, "role": "USER", "utterance": "hi"},
+        {"turn_ind": 1, "role": "ASST", "utterance": "yo", "turn_level_aggregated": {"relevance": 1}},
+    ]
+    names = [f"{system}_{session}" for session in ("s", "t") for system in ("kb", "gpt")]
+    made = [{"conv_id": name, "dialogue": turns, "dial_level_aggregated": whole} for name in names]
+    path = tmp_path / "dialogues.json"
+    path.write_text(json.dumps(made))
+    for name, frame in readers.read("face", "mini", {"dialogues": path}).items():
+        schema.write(tmp_path / f"{name}.parquet", frame, name)
+    run = [{"conv_id": name, "turns": [{"turn_ind": 1, "turn_level_pred": {"relevance": n / 4}}],
+            "dial_level_pred": {"dialogue_overall": float(n)} if n else {}} for n, name in enumerate(names)]  # fmt: skip
+    found = take(tmp_path, run, format="face")
+    assert values(found[found["level"] == "dialogue"]).to_dict() == {
+        ("mini-gpt-001", "gpt", "dialogue_overall"): 1,
+        ("mini-gpt-002", "gpt", "dialogue_overall"): 3,
+        ("mini-kb-002", "kb", "dialogue_overall"): 2,
+    }
+    assert values(found)["mini-kb-002-01", "kb", "relevance"] == 0.5
+    with pytest.raises(SchemaError, match=r"3 dialogues, .*'mini'.*expected its 4, in the same order"):
+        take(tmp_path, run[1:], format="face")
+    with pytest.raises(SchemaError, match=r"scores.json, item 2: no field 'dial_level_pred'"):
+        take(tmp_path, [*run[:2], {"conv_id": "kb_t"}, run[3]], format="face")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from comperdial.data import readers, sources
 from comperdial.data.catalogue import CATALOGUE, Catalogue, Dataset, load_catalogue
 from comperdial.data.readers.base import Files
 
-READERS = ("ieval", "llmbar", "llmfao", "spot_the_bot")
+READERS = ("ieval", "llmbar", "llmfao", "pandalm", "spot_the_bot")
 
 
 def preference_sets(catalogue: Catalogue) -> list[str]:

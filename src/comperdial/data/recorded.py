@@ -18,6 +18,7 @@ from comperdial.core.names import plain_name
 from comperdial.data.catalogue import Catalogue, Source
 from comperdial.data.files import read_file
 from comperdial.data.own_files import is_missing, shown
+from comperdial.data.readers import face
 from comperdial.data.readers.base import get
 
 log = logging.getLogger(__name__)
@@ -308,7 +309,29 @@ def _unieval(path: Path, rated: Rated) -> pd.DataFrame:
     return _finite(path, pd.DataFrame(rows, columns=columns, dtype=object).assign(cut=0))
 
 
-FORMATS: Mapping[str, Callable[[Path, Rated], pd.DataFrame]] = {"table": _table, "unieval": _unieval}
+def _face(path: Path, rated: Rated) -> pd.DataFrame:
+    """Read what FACE's authors recorded for CRSArena-Eval (Joko and Hasibi 2026): the same dialogues in the same order."""
+    records, rows = read_json(path), []
+    if (count := rated.contexts["dialogue_id"].nunique()) != len(records):
+        problem = f"{len(records)} dialogues, of which sessions cannot be numbered as in {rated.dataset!r}"
+        raise SchemaError(problem, where=str(path), expected=f"its {count}, in the same order")
+    names = face.dialogue_names(rated.dataset, records, path)
+    for number, (record, (dialogue_id, system)) in enumerate(zip(records, names, strict=True)):
+        where = f"{path}, item {number}"
+        scored = [("dialogue", dialogue_id, get(record, "dial_level_pred", dict, where))]
+        for turn in get(record, "turns", list, where):
+            name = face.context_id(dialogue_id, get(turn, "turn_ind", int, where))
+            scored.append(("turn", name, get(turn, "turn_level_pred", dict, where)))
+        rows += [
+            (f"item {number}", level, name, system, output, score)
+            for level, name, scores in scored
+            for output, score in scores.items()
+        ]
+    columns = ["place", *_KEY, "output", "value"]
+    return _finite(path, pd.DataFrame(rows, columns=columns, dtype=object).assign(cut=0))
+
+
+FORMATS: Mapping[str, Callable[[Path, Rated], pd.DataFrame]] = {"table": _table, "unieval": _unieval, "face": _face}
 """Formats of files of scores, by the name that ``recorded`` in ``params.yaml`` gives them."""
 
 

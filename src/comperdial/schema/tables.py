@@ -181,6 +181,7 @@ TABLES: Mapping[str, Table] = {
                 "another system or another dialogue",
             ),
         ),
+        _table("labels", "dataset* item_id* cluster annotator_id* label source"),
         _table("annotators", "dataset* annotator_id* role"),
         _table("continuations", "dataset* context_id* system_id* user_id continued seconds? began? split"),
         _table("scores", f"{_SCORED} value cut signature", cut=replace(_COUNT, default=0)),
