@@ -25,7 +25,7 @@ from comperdial.evaluation import aggregate, results
 from comperdial.evaluation import audit as audits
 from comperdial.evaluation.audit import Audit
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
-from comperdial.evaluation.judged import Judged, from_ratings, from_votes
+from comperdial.evaluation.judged import Judged, from_ratings, from_votes, with_names_for_texts
 from comperdial.evaluation.options import Options, analysed, parsed_subset
 from comperdial.evaluation.rated_data import (
     NOTHING,
@@ -503,7 +503,7 @@ def _judged(
     of_ratings: Mapping[str, Any],
 ) -> tuple[list[Judged], Sequence[str]]:
     """Return the judges of data, each with people's labels, and how the data were read."""
-    named = choice["judge"]
+    named, has_texts = choice["judge"], True
     if ratings is None and not isinstance(data, Data) and (isinstance(data, pd.DataFrame) or not Path(data).is_dir()):
         file = _file(data) if isinstance(data, pd.DataFrame) else read_file(Path(data), options.get("sheet"))
         columns, judge = dict(options.get("columns", {})), choice["judge"]
@@ -517,10 +517,14 @@ def _judged(
             # Whatever its name, the column is not taken for ratings by people.
             file = replace(file, frame=file.frame.rename(columns={judge: f"judge {judge}"}))
             choice = {**choice, "judge": f"judge {judge}"}
-        data = read_data(data, {**options, "columns": columns} if columns else options, file=file)
+        options = {**options, "columns": columns} if columns else options
+        named_items = None if "response" in file.frame or "response" in columns else with_names_for_texts(file)
+        data = read_data(data, options, file=named_items or file)
+        has_texts = named_items is None
     rated = _rated(data, ratings, None, schema.empty("scores"))
     of_judges = from_ratings(rated, _source(rated, human), **choice, **of_ratings)
-    return [replace(one, judge_name=named or one.judge_name) for one in of_judges], rated.notes
+    changed: dict[str, Any] = {} if has_texts else {"texts": None, "noun": "items"}
+    return [replace(one, judge_name=named or one.judge_name, **changed) for one in of_judges], rated.notes
 
 
 def _file(frame: pd.DataFrame) -> File:

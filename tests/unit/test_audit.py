@@ -268,3 +268,15 @@ def test_a_requirement_must_be_known_and_have_what_it_needs():
     for wrong in ("agreement", "pearson=high", "no-shift"):
         with pytest.raises(ComperdialError):
             audit.failures([wrong])
+
+
+def test_labels_without_texts_are_enough():
+    frame = rated(labelled=0.3)
+    expected = comperdial.audit(frame, scale=[1, 5], clusters="none")
+    for names in ({"question": "doc_id"}, {"question": "worker_note"}):
+        own = frame.drop(columns=["response", "question"]).assign(**{[*names.values()][0]: range(ROWS)})
+        audit = comperdial.audit(own, scale=[1, 5])
+        assert audit.table["value"].tolist() == pytest.approx(
+            [row.value for row in expected.table.itertuples() if "length" not in row.what], nan_ok=True
+        )
+        assert audit.judged.noun == "items" and audit.judged.texts is None

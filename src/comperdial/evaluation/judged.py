@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.data.columns import plain
+from comperdial.data.columns import REASONS, plain
+from comperdial.data.files import File
 from comperdial.evaluation.rated_data import UNIT, Data, column_scores, judge_scores
 from comperdial.evaluation.samples import HUMAN
 
@@ -19,6 +20,9 @@ Floats = npt.NDArray[np.float64]
 FEWEST = 10
 MOST_CATEGORIES = 11
 _TIMES = re.compile(r"(?:judged|scored|created|rated)?_?(?:time|timestamp|date|datetime|at|tstamp|version|run|batch|judge_version)")
+_IDS = re.compile(r"(?:.+_)?(?:id|idx|index|item|instance)")
+# Texts have more words than names and ids.
+_FEW_WORDS = 3
 _VALUES = {"first": 1.0, "tie": 0.5, "second": 0.0}
 
 
@@ -127,6 +131,17 @@ class Judged:
             problem = f"{self.judge_name} has the same label for all {count} {self.noun} that people labelled"
             raise SchemaError(problem, expected="labels that differ")
         return self
+
+
+def with_names_for_texts(file: File) -> File | None:
+    """Return a file of labels without texts with a column ``response`` that names each item; None if it has texts."""
+    for name in file.frame:
+        words = file.frame[name].dropna().map(str).str.split().map(len)
+        if len(words) and not REASONS.search(plain(str(name))) and (words >= _FEW_WORDS).mean() > 0.5:
+            return None
+    ids = [name for name in file.frame if _IDS.fullmatch(plain(str(name)))]
+    names = file.frame[ids[0]].map(str) if ids else pd.Series(file.rows, index=file.frame.index).map(str)
+    return replace(file, frame=file.frame.assign(response="item " + names))
 
 
 def from_ratings(
