@@ -216,7 +216,7 @@ def test_drift_family_and_length_are_seen():
 def test_several_judges_each_have_a_verdict():
     frame = rated().assign(claude_score=rated(noise=3)["gpt4_score"])
     audit = comperdial.audit(frame, scale=[1, 5])
-    assert audit.judged.judge_name == "gpt4_score" and [*audit.others] == ["claude_score as a judge of rating"]
+    assert audit.judged.judge_name == "gpt4_score" and [*audit.others] == ["claude_score, rating"]
     assert comperdial.audit(frame, "claude_score", scale=[1, 5]).judged.judge_name == "claude_score"
 
 
@@ -273,9 +273,8 @@ def test_a_requirement_must_be_known_and_have_what_it_needs():
 def test_labels_without_texts_are_enough():
     frame = rated(labelled=0.3)
     expected = comperdial.audit(frame, scale=[1, 5], clusters="none")
-    for names in ({"question": "doc_id"}, {"question": "worker_note"}):
-        own = frame.drop(columns=["response", "question"]).assign(**{[*names.values()][0]: range(ROWS)})
-        audit = comperdial.audit(own, scale=[1, 5])
+    for own in (frame.drop(columns=["response", "question"]), frame.drop(columns="response").assign(question=range(ROWS))):
+        audit = comperdial.audit(own.rename(columns={"question": "doc_id"}), scale=[1, 5])
         assert audit.table["value"].tolist() == pytest.approx(
             [row.value for row in expected.table.itertuples() if "length" not in row.what], nan_ok=True
         )

@@ -240,6 +240,9 @@ def lay_out(
     notes += [f"{name}: low is good, as its name says" for name in lower]
     if rated.raters:
         frame, dimensions = _by_rater(frame, rated.raters)
+        if "dimension" in roles and len(dimensions) == 1:
+            # Each row says what the raters' numbers in it are of.
+            dimensions = dict.fromkeys(dimensions)
     known = {*roles, *dimensions, *rated.judges, "annotator_id", "system_id"}
     unused = [name for name in frame.columns if name not in known]
     return Layout(

@@ -40,6 +40,7 @@ VERDICT, AGREEMENT, CONSTANT, SYSTEMS, BIAS, CORRECTED, LABELS, BASELINE = (
 )  # fmt: skip
 KNOWN = Path(__file__).with_name("human_agreement.csv")
 """Correlation of one rater with the mean of the others on public data sets (benchmarks/human_agreement.py)."""
+PEARSON = "Pearson with people's mean"
 # So many names fit in a sentence, and so many lines on a screen.
 _MOST_NAMES, _MOST_LINES = 3, 12
 _FEWEST_CLUSTERS = 3
@@ -83,7 +84,7 @@ class Audit:
     alternative
         The alternative annotator test; None with fewer than two raters of 30 common items.
     others
-        Verdicts on other judges and dimensions of the same data, by name.
+        Verdicts on other judges and dimensions of the same data, in short, by name.
     """
 
     judged: Judged
@@ -108,6 +109,18 @@ class Audit:
         columns = ["section", "what", "value", "low", "high", "n"]
         parts = [one.numbers.assign(section=one.title) for one in self.sections if one.numbers is not None]
         return pd.concat(parts, ignore_index=True).reindex(columns=columns) if parts else pd.DataFrame(columns=columns)
+
+    @property
+    def in_short(self) -> str:
+        """Return the verdict in a few words, with its correlation."""
+        answer, test = self.verdict.split(maxsplit=1)[0].strip(","), self.alternative
+        pearson = f"Pearson {_ends(self.section(AGREEMENT).number(PEARSON))}"
+        if test is None:
+            return f"not tested; {pearson}"
+        words = "yes" if answer == "Yes" else "not shown"
+        constant = self.sections[0].number("winning rate of a constant judge")["value"] * len(test.annotators)
+        beside = f", a constant judge against {constant:.0f}" if constant == constant else ""
+        return f"{words}: wins against {_wins(test)}{beside}; advantage {test.average_advantage:.2f}; {pearson}"
 
     def section(self, title: str) -> Section:
         """Return a section by its title."""
@@ -263,7 +276,7 @@ def _verdict(
     raters: str,
 ) -> Section:
     test, together, constant = tests
-    name, pearson = judged.judge_name, agreement.number("Pearson with people's mean")
+    name, pearson = judged.judge_name, agreement.number(PEARSON)
     shown = f"its correlation with people's mean is {_ends(pearson)}"
     if test is None:
         sentences = [f"Whether {name} may stand in for a rater cannot be tested: {reason}.", f"What there is: {shown}."]
@@ -375,7 +388,7 @@ def _counts(judged: Judged, categories: Floats) -> tuple[Floats, Floats]:
 def _agreement(judged: Judged) -> Section:
     there, codes = judged.labelled, judged.cluster_codes
     x, y = judged.scores[there], judged.mean[there]
-    rows: list[Row] = [("Pearson with people's mean", *_correlation(x, y, codes[there]), len(x))]
+    rows: list[Row] = [(PEARSON, *_correlation(x, y, codes[there]), len(x))]
     rows.append(("Spearman with people's mean", *_correlation(stats.rankdata(x), stats.rankdata(y), codes[there]), len(x)))
     sentences = [f"With people's mean of {len(x):,} {judged.noun}: Pearson {_ends(rows[0])}, Spearman {_ends(rows[1])}."]
     frames = {}
@@ -852,7 +865,7 @@ def _changes(judged: Judged, before: Judged) -> Section:
 
 def _failure(made: Audit, requirement: str) -> str | None:
     name, _, text = requirement.partition("=")
-    known = {"pearson": ("Pearson with people's mean", AGREEMENT), "spearman": ("Spearman with people's mean", AGREEMENT)}
+    known = {"pearson": (PEARSON, AGREEMENT), "spearman": ("Spearman with people's mean", AGREEMENT)}
     known |= {"kappa": ("Weighted kappa of the judge with a rater", AGREEMENT)}
     forms = "alt-test, pearson=VALUE, spearman=VALUE, kappa=VALUE, no-shift or flips=VALUE"
     if name == "alt-test" and not text:
@@ -879,7 +892,7 @@ def _failure(made: Audit, requirement: str) -> str | None:
 
 def with_others(made: Audit, others: Sequence[Audit], notes: Sequence[str]) -> Audit:
     """Return an audit with the verdicts on other judges and dimensions, and notes on how the data were read."""
-    return replace(made, others={one.title: one.sections[0].sentences[0] for one in others}, notes=tuple(notes))
+    return replace(made, others={f"{one.judged.judge_name}, {one.judged.dimension}": one.in_short for one in others}, notes=tuple(notes))
 
 
 # Words

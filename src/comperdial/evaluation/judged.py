@@ -194,7 +194,12 @@ def from_ratings(
             part = _of_dimension(scores[scores["metric"] == name], dimension, single=len(dimensions) == 1)
             part = part[part["level"] == (level or levels[0])]
             rated = of_people[of_people["dimension"] == dimension]
-            if len(part) and (one := _from_tables(data, rated, part, str(name), by, judge_scale)) is not None:
+            # Of items that people rated in other dimensions alone there is nothing to say.
+            key = ["item_id", "system_id"]
+            elsewhere = pd.MultiIndex.from_frame(of_people[key]).difference(pd.MultiIndex.from_frame(rated[key]))
+            part = part[~pd.MultiIndex.from_frame(part[key]).isin(elsewhere)]
+            one = _from_tables(data, rated, part, str(name), by, judge_scale, elsewhere) if len(part) else None
+            if one is not None:
                 made.append(one)
     if not made:
         what = f"{', '.join(scores['metric'].unique())}: its scores are of other items than people's ratings"
@@ -212,7 +217,13 @@ def _of_dimension(scores: pd.DataFrame, dimension: str, *, single: bool) -> pd.D
 
 
 def _from_tables(
-    data: Data, rated: pd.DataFrame, scores: pd.DataFrame, name: str, by: str, judge_scale: Sequence[float] | None
+    data: Data,
+    rated: pd.DataFrame,
+    scores: pd.DataFrame,
+    name: str,
+    by: str,
+    judge_scale: Sequence[float] | None,
+    elsewhere: pd.MultiIndex,
 ) -> Judged | None:
     key = ["item_id", "system_id"]
     people = rated.groupby([*key, "annotator_id"], observed=True)["rating"].mean().unstack("annotator_id")
@@ -224,6 +235,7 @@ def _from_tables(
         # What the mean is of: all that was to be judged, also where the judge failed.
         of_level = data.attributes[data.attributes["level"] == rated["level"].iloc[0]]
         attributes = of_level.drop_duplicates(key).set_index(key)
+        attributes = attributes[~attributes.index.isin(elsewhere)]
         index = attributes.index
     people, judge = people.reindex(index), judge.reindex(index)
     scale = float(rated["scale_min"].min()), float(rated["scale_max"].max())

@@ -9,7 +9,7 @@ import pandas as pd
 from comperdial.evaluation.audit import Audit
 from comperdial.report.render import Section, Table
 
-_WIDTH = 110
+_WIDTH, _MOST_OTHERS = 110, 12
 
 
 def text(audit: Audit) -> str:
@@ -21,8 +21,9 @@ def text(audit: Audit) -> str:
             first, *more = section.sentences
             lines += [part for one in [first, *section.lines, *more] for part in _wrapped(one)]
     if audit.others:
-        lines += ["", "Others in these data (--judge NAME, --target DIMENSION for all of it)"]
-        lines += [part for name, one in audit.others.items() for part in _wrapped(f"{name}: {one}")]
+        lines += ["", "Others in these data (--judge NAME --target DIMENSION for all of it)"]
+        lines += [part for name, one in [*audit.others.items()][:_MOST_OTHERS] for part in _wrapped(f"{name}: {one}")]
+        lines += [f"  … and {more} more"] if (more := len(audit.others) - _MOST_OTHERS) > 0 else []
     notes = [f"{one.title.lower()}: {one.reason}" for one in audit.sections if one.reason]
     if notes:
         lines += ["", *_wrapped(f"Left out: {'; '.join(notes)}.", "")]
