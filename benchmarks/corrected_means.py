@@ -1,7 +1,7 @@
 """Claim: intervals of corrected means cover 93 to 97 %, clusters included, and are narrower than those of the labels alone.
 
-Real data where people labelled everything: the truth is the mean of all labels. A draw takes whole clusters with replacement, some
-of which keep people's labels while of the others only the judge's are used. Prints Markdown.
+Real data where people labelled everything: the truth is the mean of all labels. A draw takes whole clusters with replacement;
+some keep people's labels, of the others only the judge's are used. Prints Markdown.
 
     COMPERDIAL_MIRROR=… python benchmarks/corrected_means.py --draws 2000
 """
@@ -40,25 +40,37 @@ def data_sets() -> Iterator[tuple[str, Floats, Floats, npt.NDArray[np.intp]]]:
     face = tables("face")
     rated = recorded.Rated(face["contexts"], face["responses"], face["systems"])
     run = known.file("face_run")
-    scores = recorded.FORMATS["face"](sources.require_all({"scores": run})["scores"], rated).set_index(["item_id", "system_id"])
+    scores = recorded.FORMATS["face"](sources.require_all({"scores": run})["scores"], rated).set_index(
+        ["item_id", "system_id"]
+    )
     dialogues = face["contexts"].set_index("context_id")["dialogue_id"]
     for dimension in ("relevance", "interestingness", "dialogue_overall"):
         own = face["ratings"].query("dimension == @dimension").set_index(["item_id", "system_id"])["rating"]
-        both = pd.concat([own, scores[scores["output"] == dimension]["value"].astype(float)], axis=1, join="inner").dropna()
+        both = pd.concat(
+            [own, scores[scores["output"] == dimension]["value"].astype(float)], axis=1, join="inner"
+        ).dropna()
         items = pd.Series(both.index.get_level_values(0))
-        yield f"FACE, {dimension}", *_arrays(both["rating"], both["value"], dialogues.reindex(items).reset_index(drop=True).fillna(items))
+        yield (
+            f"FACE, {dimension}",
+            *_arrays(both["rating"], both["value"], dialogues.reindex(items).reset_index(drop=True).fillna(items)),
+        )
     for name in ("usr_persona", "usr_topical"):
         rated = tables(name)["ratings"].query("dimension == 'Overall'")
         wide = rated.pivot_table("rating", ["item_id", "system_id"], "annotator_id", observed=True)
         wide = wide.apply(lambda row: pd.Series(row.dropna().to_numpy()[:3]), axis=1)
-        yield f"{name}, one rater as the judge", *_arrays(wide[[1, 2]].mean(axis=1), wide[0], pd.Series(wide.index.get_level_values(0)))
+        yield (
+            f"{name}, one rater as the judge",
+            *_arrays(wide[[1, 2]].mean(axis=1), wide[0], pd.Series(wide.index.get_level_values(0))),
+        )
 
 
 def _arrays(people: pd.Series, judge: pd.Series, cluster: pd.Series) -> tuple[Floats, Floats, npt.NDArray[np.intp]]:
     return people.to_numpy(np.float64), judge.to_numpy(np.float64), pd.factorize(cluster.to_numpy())[0]
 
 
-def drawn(clusters: npt.NDArray[np.intp], count: int, rng: np.random.Generator) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def drawn(
+    clusters: npt.NDArray[np.intp], count: int, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Draw whole clusters with replacement; return the items, and a new number for the cluster of each."""
     order = np.argsort(clusters, kind="stable")
     starts = np.searchsorted(clusters[order], np.arange(clusters.max() + 2))
@@ -86,7 +98,11 @@ def coverage(y: Floats, f: Floats, clusters: npt.NDArray[np.intp], labels: int, 
         for name, one in made.items():
             inside.setdefault(name, []).append(one.low <= truth <= one.high)
         ratios.append(made["corrected"].width / made["labels alone"].width)
-    return {**{name: 100 * np.mean(of) for name, of in inside.items()}, "width": float(np.mean(ratios)), "clusters": labelled}
+    return {
+        **{name: 100 * np.mean(of) for name, of in inside.items()},
+        "width": float(np.mean(ratios)),
+        "clusters": labelled,
+    }
 
 
 if __name__ == "__main__":
@@ -102,4 +118,7 @@ if __name__ == "__main__":
             for labels in (100, 200):
                 of = coverage(y, f, codes, labels, draws)
                 cells = [f"{of[key]:.1f}" for key in ("ppi-python's", "corrected", "labels alone")]
-                print(f"| {name} | {how} | {labels} ({of['clusters']}) | {' | '.join(cells)} | {of['width']:.2f} |", flush=True)
+                print(
+                    f"| {name} | {how} | {labels} ({of['clusters']}) | {' | '.join(cells)} | {of['width']:.2f} |",
+                    flush=True,
+                )

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation.audit import KNOWN, own_and_rest
+from comperdial.evaluation.audit import KNOWN
+from comperdial.evaluation.audits.agreement import own_and_rest
 
 DIMENSIONS = {
     "usr_persona": "Overall", "usr_topical": "Overall", "fed_dial": "overall", "grade_convai2": "coherence",

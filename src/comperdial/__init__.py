@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from comperdial.metrics import create as metric
 
 __version__ = "0.14.0"
-__all__ = ["Audit", "ComperdialError", "__version__", "audit", "compare", "correlate", "judge", "metric", "read", "score"]
+__all__ = [
+    "Audit",
+    "ComperdialError",
+    "__version__",
+    "audit",
+    "compare",
+    "correlate",
+    "judge",
+    "metric",
+    "read",
+    "score",
+]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

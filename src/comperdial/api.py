@@ -23,7 +23,6 @@ from comperdial.data.files import File, read_file
 from comperdial.data.votes import are_votes, read_votes
 from comperdial.evaluation import aggregate, results
 from comperdial.evaluation import audit as audits
-from comperdial.evaluation.audit import Audit
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
 from comperdial.evaluation.judged import Judged, from_ratings, from_votes, with_names_for_texts
 from comperdial.evaluation.options import Options, analysed, parsed_subset
@@ -41,6 +40,7 @@ from comperdial.metrics import Metric, create, kinds
 from comperdial.metrics.named import Entries, metric_named, read_entries, suited_to
 from comperdial.metrics.scoring import score_many
 from comperdial.models.encoder import STORE_VARIABLE
+from comperdial.report.audit import Audit
 from comperdial.report.compared import Comparison, comparison
 from comperdial.report.headline import not_run as folded
 from comperdial.report.ranking import Correction
@@ -491,7 +491,7 @@ def audit(
     for one in others:
         with suppress(SchemaError):
             more.append(audits.audit(one, raters=raters))
-    return audits.with_others(made, more, notes)
+    return Audit.of(made, more, notes)
 
 
 def _judged(

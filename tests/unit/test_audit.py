@@ -61,7 +61,9 @@ def sentences(audit: comperdial.Audit, title: str) -> str:
 
 def test_a_judge_as_good_as_people_may_stand_in_for_one():
     audit = comperdial.audit(rated(noise=0.5), scale=[1, 5])
-    assert audit.verdict.startswith("Yes, gpt4_score may stand in for one of your raters: in the alternative annotator test it wins")
+    assert audit.verdict.startswith(
+        "Yes, gpt4_score may stand in for one of your raters: in the alternative annotator test it wins"
+    )
     assert audit.alternative is not None and audit.alternative.passed
     assert audit.failures(["alt-test", "pearson=0.5"]) == []
 
@@ -98,7 +100,9 @@ def test_the_measures_of_one_rater_are_those_of_the_library():
     audit = comperdial.audit(frame, human="rating", judge="gpt4_score", scale=[1, 5])
     pair = frame["rating"], frame["gpt4_score"]
     assert value(audit, "Weighted kappa of the judge with a rater") == pytest.approx(weighted_kappa(*pair, range(1, 6)))
-    assert value(audit, "Gwet's AC2 of the judge with a rater") == pytest.approx(gwet_ac(pair, range(1, 6), "quadratic"))
+    assert value(audit, "Gwet's AC2 of the judge with a rater") == pytest.approx(
+        gwet_ac(pair, range(1, 6), "quadratic")
+    )
     assert value(audit, "Pearson with people's mean") == pytest.approx(np.corrcoef(*pair)[0, 1])
     assert "cannot be tested" in audit.verdict and "one rater correlates with the others' mean" in audit.verdict
 
@@ -209,7 +213,9 @@ def test_drift_family_and_length_are_seen():
     text = sentences(comperdial.audit(frame, scale=[1, 5]), "Bias")
     assert "Systems of OpenAI, the judge's maker: favours them" in text
     assert "it likes them more than people do" in text and "Over time, judge − people: no clear change" in text
-    version = comperdial.audit(frame.drop(columns="created_at").assign(version=["v1", "v2"] * (ROWS // 2)), scale=[1, 5])
+    version = comperdial.audit(
+        frame.drop(columns="created_at").assign(version=["v1", "v2"] * (ROWS // 2)), scale=[1, 5]
+    )
     assert "by version: v1 +" in sentences(version, "Bias")
 
 
@@ -273,7 +279,10 @@ def test_a_requirement_must_be_known_and_have_what_it_needs():
 def test_labels_without_texts_are_enough():
     frame = rated(labelled=0.3)
     expected = comperdial.audit(frame, scale=[1, 5], clusters="none")
-    for own in (frame.drop(columns=["response", "question"]), frame.drop(columns="response").assign(question=range(ROWS))):
+    for own in (
+        frame.drop(columns=["response", "question"]),
+        frame.drop(columns="response").assign(question=range(ROWS)),
+    ):
         audit = comperdial.audit(own.rename(columns={"question": "doc_id"}), scale=[1, 5])
         assert audit.table["value"].tolist() == pytest.approx(
             [row.value for row in expected.table.itertuples() if "length" not in row.what], nan_ok=True

@@ -24,8 +24,8 @@ from comperdial.core.terminal import HarmlessFormatter
 
 # Their commands are added in the order of the help.
 for _module in (
-    "doctor", "audit", "compare", "score", "validate", "preferences", "correlate", "judge", "data", "models", "perturb", "studies",
-    "challenge", "continuity",
+    "doctor", "audit", "compare", "score", "validate", "preferences", "correlate", "judge", "data", "models", "perturb",
+    "studies", "challenge", "continuity",
 ):  # fmt: skip
     import_module(f"comperdial.cli.{_module}")
 

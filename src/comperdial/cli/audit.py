@@ -30,18 +30,26 @@ _REQUIRE = "alt-test, pearson=VALUE, spearman=VALUE, kappa=VALUE; with --baselin
 @command()
 def audit(
     input: Annotated[
-        Path | None, Argument(metavar="[FILE]", help="Labels of people and of a judge: ratings or votes.", show_default=False)
+        Path | None,
+        Argument(metavar="[FILE]", help="Labels of people and of a judge: ratings or votes.", show_default=False),
     ] = None,
     example: Annotated[
         bool, Option("--example", help="The example that ships: PandaLM's votes, gpt-3.5-turbo as the judge.")
     ] = False,
-    judge: Annotated[str | None, Option(metavar="NAME", help="A column of scores, or whose votes; if there are several.")] = None,
-    human: Annotated[str | None, Option(metavar="NAME", help="The column of people's ratings, or their source.")] = None,
+    judge: Annotated[
+        str | None, Option(metavar="NAME", help="A column of scores, or whose votes; if there are several.")
+    ] = None,
+    human: Annotated[
+        str | None, Option(metavar="NAME", help="The column of people's ratings, or their source.")
+    ] = None,
     ratings: Ratings = None,
     target: Annotated[str | None, Option(metavar="NAME", help="One rated dimension, or question of votes.")] = None,
-    level: Annotated[Literal["turn", "dialogue"] | None, Option(help="Of ratings; default: turn, if there are any.")] = None,
+    level: Annotated[
+        Literal["turn", "dialogue"] | None, Option(help="Of ratings; default: turn, if there are any.")
+    ] = None,
     raters: Annotated[
-        Literal["crowd", "trained", "experts"], Option(help="Who the people are: a judge may be worse by 0.1, 0.15 or 0.2.")
+        Literal["crowd", "trained", "experts"],
+        Option(help="Who the people are: a judge may be worse by 0.1, 0.15 or 0.2."),
     ] = "crowd",
     clusters: Annotated[
         str, Option(metavar="NAME", help="What belongs together: dialogue (or context), system, none, or a column.")
@@ -50,9 +58,15 @@ def audit(
         tuple[float, float] | None, Option(metavar="LOW HIGH", help="The judge's, if it is not people's.")
     ] = None,
     require: Annotated[list[str] | None, Option(metavar="WHAT", help=_REQUIRE)] = None,
-    baseline: Annotated[Path | None, Option(metavar="FILE", help="The judge's earlier scores of the same items.")] = None,
-    half_width: Annotated[float | None, Option(help="Of the wanted interval of the mean: how many labels it takes.")] = None,
-    next: Annotated[Path | None, Option(parser=output_table, metavar="FILE", help="Write there what to label next.")] = None,
+    baseline: Annotated[
+        Path | None, Option(metavar="FILE", help="The judge's earlier scores of the same items.")
+    ] = None,
+    half_width: Annotated[
+        float | None, Option(help="Of the wanted interval of the mean: how many labels it takes.")
+    ] = None,
+    next: Annotated[
+        Path | None, Option(parser=output_table, metavar="FILE", help="Write there what to label next.")
+    ] = None,
     count: Annotated[int, Option(min=1, help="How many items --next draws.")] = 100,
     columns: Columns = None,
     scale: Scale = None,
@@ -61,7 +75,8 @@ def audit(
     ] = None,
     sheet: Sheet = None,
     output: Annotated[
-        list[Path] | None, Option(parser=output_file, metavar="FILE", help="A .html, .json, .csv, .md or .txt file; or several.")
+        list[Path] | None,
+        Option(parser=output_file, metavar="FILE", help="A .html, .json, .csv, .md or .txt file; or several."),
     ] = None,
 ) -> None:
     """Say whether a judge can be trusted, where it is wrong, and what people would say of all that it judged."""
@@ -69,14 +84,13 @@ def audit(
     from comperdial.report import render
     from comperdial.report.audit import document
 
-    if (input is not None) == example:
+    if example and input is None:
+        input, judge = Path(str(files("comperdial") / "examples/pandalm.csv")), judge or "gpt-3.5-turbo"
+    elif example or input is None:
         raise ConfigError("no labels, or several", expected="a FILE or --example")
     for path in output or ():
         if path.suffix not in _FORMS:
             raise ConfigError(f"{path}: unknown kind of file", where="--output", expected=", ".join(_FORMS))
-    if example:
-        input, judge = Path(str(files("comperdial") / "examples/pandalm.csv")), judge or "gpt-3.5-turbo"
-    assert input is not None
     made = api.audit(
         input,
         raters=raters,

@@ -19,7 +19,9 @@ from comperdial.evaluation.samples import HUMAN
 Floats = npt.NDArray[np.float64]
 FEWEST = 10
 MOST_CATEGORIES = 11
-_TIMES = re.compile(r"(?:judged|scored|created|rated)?_?(?:time|timestamp|date|datetime|at|tstamp|version|run|batch|judge_version)")
+_TIMES = re.compile(
+    r"(?:judged|scored|created|rated)?_?(?:time|timestamp|date|datetime|at|tstamp|version|run|batch|judge_version)"
+)
 _IDS = re.compile(r"(?:.+_)?(?:id|idx|index|item|instance)")
 # Texts have more words than names and ids.
 _FEW_WORDS = 3
@@ -116,7 +118,11 @@ class Judged:
         names = np.unique(sides)
         if not each_pair:
             for name in names:
-                yield str(name), (sides == name).any(axis=1), sides[:, -1] == name if self.of_pairs else np.zeros(len(sides), bool)
+                yield (
+                    str(name),
+                    (sides == name).any(axis=1),
+                    sides[:, -1] == name if self.of_pairs else np.zeros(len(sides), bool),
+                )
             return
         for one, other in {tuple(sorted(map(str, row))): None for row in sides}:
             turned = (sides[:, 0] == other) & (sides[:, 1] == one)
@@ -246,7 +252,9 @@ def _from_tables(
     of_dialogues = (rated["level"] == "dialogue").all()
     texts = None
     if len(data.responses) and not of_dialogues:
-        texts = data.responses.drop_duplicates(["context_id", "system_id"]).set_index(["context_id", "system_id"])["response"]
+        texts = data.responses.drop_duplicates(["context_id", "system_id"]).set_index(["context_id", "system_id"])[
+            "response"
+        ]
         texts = texts.reindex(index)
     return Judged(
         people=people, judge=judge, judge_name=name, dimension=str(rated["dimension"].iloc[0]), scale=scale,
@@ -257,7 +265,7 @@ def _from_tables(
 
 
 def _clusters(
-    data: Data, attributes: pd.DataFrame | None, items: pd.Index, systems: pd.Index, by: str, index: pd.MultiIndex
+    data: Data, attributes: pd.DataFrame | None, items: pd.Index, systems: pd.Index, by: str, index: pd.Index
 ) -> pd.Series | None:
     if by == "none":
         return None
@@ -270,13 +278,15 @@ def _clusters(
         return attributes[by]
     dialogues = pd.Series(items, index=items)
     if data.contexts is not None:
-        known = data.contexts.drop_duplicates("context_id").set_index("context_id")["dialogue_id"].astype(str)
-        dialogues = known.reindex(items).fillna(dialogues[~dialogues.index.duplicated()])
+        dialogue_of = data.contexts.drop_duplicates("context_id").set_index("context_id")["dialogue_id"].astype(str)
+        dialogues = dialogue_of.reindex(items).fillna(dialogues[~dialogues.index.duplicated()])
     return pd.Series(dialogues.to_numpy(), index=index)
 
 
 def _time(attributes: pd.DataFrame | None) -> pd.Series | None:
-    for name in () if attributes is None else attributes.columns:
+    if attributes is None:
+        return None
+    for name in attributes.columns:
         if not _TIMES.fullmatch(plain(str(name))) or attributes[name].nunique() < 2:
             continue
         values = attributes[name]
@@ -330,4 +340,3 @@ def from_votes(
                     noun="pairs",
                 ))  # fmt: skip
     return made
-

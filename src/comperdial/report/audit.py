@@ -2,24 +2,79 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pandas as pd
 
-from comperdial.evaluation.audit import Audit
+from comperdial.evaluation.audit import Result
+from comperdial.report import render
 from comperdial.report.render import Section, Table
 
 _WIDTH, _MOST_OTHERS = 110, 12
 
 
+@dataclass(frozen=True)
+class Audit(Result):
+    """An audit of a judge, with what is written of it.
+
+    Attributes
+    ----------
+    others
+        Verdicts on other judges and dimensions of the same data, in short, by name.
+    notes
+        How the data were read.
+    """
+
+    others: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, result: Result, others: Sequence[Result], notes: Sequence[str]) -> Audit:
+        """Return a result with those of other judges and dimensions, in short."""
+        short = {f"{one.judged.judge_name}, {one.judged.dimension}": one.in_short for one in others}
+        return cls(result.judged, result.sections, result.alternative, short, notes)
+
+    def to_json(self) -> str:
+        """Return the audit as JSON, for machines."""
+        test = self.alternative
+        made = {
+            "judge": self.judged.judge_name, "dimension": self.judged.dimension, "verdict": self.verdict,
+            "alternative_test": None if test is None else {
+                "passed": test.passed, "winning_rate": test.winning_rate, "average_advantage": test.average_advantage,
+                "epsilon": test.epsilon, "raters": len(test.annotators), "left_out": len(test.left_out),
+            },
+            "sections": [
+                {"title": one.title, "sentences": list(one.sentences), "reason": one.reason or None,
+                 "numbers": [] if one.numbers is None else json.loads(one.numbers.to_json(orient="records"))}
+                for one in self.sections
+            ],
+            "others": dict(self.others), "notes": list(self.notes),
+        }  # fmt: skip
+        return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+    def to_html(self) -> str:
+        """Return the audit as one page that needs nothing from the network."""
+        return render.page(document(self))
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __str__(self) -> str:
+        """Return the audit as text, on one screen."""
+        return text(self)
+
+
 def text(audit: Audit) -> str:
     """Return an audit as text: the sentences, without the tables behind them."""
-    lines = [f"{audit.title}: {len(audit.judged.people):,} {audit.judged.noun}, {int(audit.judged.labelled.sum()):,} with labels of people"]
+    lines = [f"{audit.title}: {_counts(audit)}"]
     for section in audit.sections:
         if section.sentences:
             lines += ["", section.title]
-            first, *more = section.sentences
-            lines += [part for one in [first, *section.lines, *more] for part in _wrapped(one)]
+            first, *rest = section.sentences
+            lines += [part for one in [first, *section.lines, *rest] for part in _wrapped(one)]
     if audit.others:
         lines += ["", "Others in these data (--judge NAME --target DIMENSION for all of it)"]
         lines += [part for name, one in [*audit.others.items()][:_MOST_OTHERS] for part in _wrapped(f"{name}: {one}")]
@@ -28,6 +83,11 @@ def text(audit: Audit) -> str:
     if notes:
         lines += ["", *_wrapped(f"Left out: {'; '.join(notes)}.", "")]
     return "\n".join(lines) + "\n"
+
+
+def _counts(audit: Audit) -> str:
+    judged = audit.judged
+    return f"{len(judged.people):,} {judged.noun}, {int(judged.labelled.sum()):,} with labels of people"
 
 
 def _wrapped(sentence: str, indent: str = "  ") -> list[str]:
@@ -42,13 +102,20 @@ def document(audit: Audit) -> Table:
             sections.append(Section(part.title, pd.DataFrame(), text=[f"Left out: {part.reason}."]))
             continue
         sections.append(Section(part.title, pd.DataFrame(), text=part.sentences))
-        sections += [Section(title, (frame.reset_index() if frame.index.name else frame).astype(str)) for title, frame in part.frames.items()]
+        sections += [
+            Section(title, (frame.reset_index() if frame.index.name else frame).astype(str))
+            for title, frame in part.frames.items()
+        ]
     if audit.others:
         lines = [f"{name}: {one}" for name, one in audit.others.items()]
         sections.append(Section("Other judges and dimensions", pd.DataFrame(), text=lines))
     judged = audit.judged
-    counts = f"{len(judged.people):,} {judged.noun}, {int(judged.labelled.sum()):,} with labels of people"
-    how = "Intervals are 95 %, by a jackknife over clusters (dialogues or contexts)" if judged.clusters is not None else "Intervals are 95 %"
+    counts = _counts(audit)
+    how = (
+        "Intervals are 95 %, by a jackknife over clusters (dialogues or contexts)"
+        if judged.clusters is not None
+        else "Intervals are 95 %"
+    )
     first, *more = audit.sections[0].sentences
     caption = f"{' '.join(more)} {counts}; people's scale is {judged.scale[0]:g} to {judged.scale[1]:g}. {how}."
     return Table(f"Audit: {audit.title}", caption, audit.table, sections, list(audit.notes), headline=first)

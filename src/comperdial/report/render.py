@@ -67,7 +67,7 @@ class Section:
     title: str
     frame: pd.DataFrame
     folded: pd.DataFrame | None = None
-    text: Sequence[str] = ()
+    text: Sequence[str] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,11 @@ def corrected_mean(
 
 
 def corrected_difference(
-    one: tuple[npt.ArrayLike, ...], other: tuple[npt.ArrayLike, ...], *, weight: float | None = None, confidence: float = 0.95
+    one: tuple[npt.ArrayLike, ...],
+    other: tuple[npt.ArrayLike, ...],
+    *,
+    weight: float | None = None,
+    confidence: float = 0.95,
 ) -> Estimate:
     """Return the difference of two corrected means, such as of two systems whose items share dialogues.
 
@@ -149,7 +153,7 @@ def _without_each(
     """Return the corrected mean without each cluster, shape (count,); the judge's weight is fitted anew."""
 
     def sums(codes: Integers, values: Floats) -> Floats:
-        return np.bincount(codes, values, count)
+        return np.asarray(np.bincount(codes, values, count), dtype=np.float64)
 
     # Everything that the estimate needs is a sum over clusters: leaving one out is a subtraction.
     yy, ff, yf, n = (sums(own, part) for part in (y, f, y * f, np.ones_like(y)))
@@ -165,10 +169,8 @@ def _without_each(
         both = (without(ff) + without(rr)) / total
         spread = ((without(fsq) + without(rsq)) / total - both**2) * total / (total - 1)
         lam = (without(yf) / n_ - mean_y * mean_f) / ((1 + n_ / m_) * spread)
-    if weight is None:
-        lam = np.where((m_ > 0) & (spread > 0), np.clip(np.nan_to_num(lam), 0, 1), 0.0)
-    else:
-        lam = np.full(count, weight)
+    fitted = np.where((m_ > 0) & (spread > 0), np.clip(np.nan_to_num(lam), 0, 1), 0.0)
+    lam = fitted if weight is None else np.full(count, weight)
     return np.asarray(mean_y + lam * np.where(m_ > 0, mean_r - mean_f, 0.0))
 
 
@@ -194,7 +196,7 @@ def rogan_gladen(
     variance += value**2 * sensitivity * (1 - sensitivity) / positives
     made = _estimate(value, float(np.sqrt(variance)) / skill, np.inf, confidence, 1.0)
     ends = np.clip([made.value, made.low, made.high], 0, 1)
-    return Estimate(*(float(end) for end in (ends[0], made.error, ends[1], ends[2])), 1.0)
+    return Estimate(float(ends[0]), made.error, float(ends[1]), float(ends[2]), 1.0)
 
 
 def labels_needed(

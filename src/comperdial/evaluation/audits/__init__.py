@@ -1,0 +1,1 @@
+"""The parts of an audit of a judge (:mod:`comperdial.evaluation.audit`)."""
