@@ -24,7 +24,7 @@ from comperdial.data.votes import are_votes, read_votes
 from comperdial.evaluation import aggregate, results
 from comperdial.evaluation import audit as audits
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
-from comperdial.evaluation.judged import Judged, from_ratings, from_votes, with_names_for_texts
+from comperdial.evaluation.judged import Judged, from_ratings, from_votes, one_file, with_names_for_texts
 from comperdial.evaluation.options import Options, analysed, parsed_subset
 from comperdial.evaluation.rated_data import (
     NOTHING,
@@ -504,8 +504,13 @@ def _judged(
 ) -> tuple[list[Judged], Sequence[str]]:
     """Return the judges of data, each with people's labels, and how the data were read."""
     named, has_texts = choice["judge"], True
-    if ratings is None and not isinstance(data, Data) and (isinstance(data, pd.DataFrame) or not Path(data).is_dir()):
-        file = _file(data) if isinstance(data, pd.DataFrame) else read_file(Path(data), options.get("sheet"))
+    file = None if isinstance(data, Data) else _own(data, options.get("sheet"))
+    only = ratings if isinstance(ratings, pd.DataFrame | None) else [*_paths(ratings), None][0]
+    if file and only is not None and (people := _own(only, None)):
+        name = "judge" if isinstance(data, pd.DataFrame) else Path(data).stem
+        if both := one_file(file, people, choice["judge"] or name):
+            file, ratings = both, None
+    if file and ratings is None and not isinstance(data, Data):
         columns, judge = dict(options.get("columns", {})), choice["judge"]
         if human and human in file.frame:
             columns, human = {**columns, "rating": human}, None
@@ -523,8 +528,15 @@ def _judged(
         has_texts = named_items is None
     rated = _rated(data, ratings, None, schema.empty("scores"))
     of_judges = from_ratings(rated, _source(rated, human), **choice, **of_ratings)
-    changed: dict[str, Any] = {} if has_texts else {"texts": None, "noun": "items"}
+    changed: dict[str, Any] = {} if has_texts else {"texts": None, "lengths": None, "noun": "items"}
     return [replace(one, judge_name=named or one.judge_name, **changed) for one in of_judges], rated.notes
+
+
+def _own(source: str | Path | pd.DataFrame, sheet: str | None) -> File | None:
+    """Return what a user's file or frame holds; None of a folder of tables."""
+    if isinstance(source, pd.DataFrame):
+        return _file(source)
+    return None if Path(source).is_dir() else read_file(Path(source), sheet)
 
 
 def _file(frame: pd.DataFrame) -> File:

@@ -24,6 +24,8 @@ FILL_IN = "FILL_IN"
 _ROW = "row"
 SHARE = "first_share"
 """A column beside those of table ``preferences``: how much of a weighted vote is for the first of the two, 0 to 1."""
+LONGER = "first_longer"
+"""A column beside those of table ``preferences``, if the file has the answers: by how many characters the first is longer."""
 COLUMNS = (
     "pair_id", "first_system_id", "second_system_id", "first_dialogue_id", "second_dialogue_id", "choice",
     "annotator_id", "question", "source",
@@ -62,7 +64,7 @@ _ITEM = (
     "pair_id", "question_id", "item_id", "prompt_id", "context_id", "example_id", "instance_id", "task_id", "id",
     "idx", "question", "prompt", "instruction", "input", "query", "context", "history",
 )  # fmt: skip
-# Of what was answered, where each row has an id of its own: answers to the same belong together.
+# What was answered, beside an id of each pair: answers to the same belong together.
 _PROMPTS = (
     "question_id", "prompt_id", "prompt_number", "context_id", "question", "prompt", "instruction", "input", "query", "context",
     "history",
@@ -295,7 +297,9 @@ def read_votes(
     items = [plain[name] for name in _ITEM if name in plain and plain[name] not in sides[:2]][:1]
     items += [plain["turn"]] if items and "turn" in plain else []
     item = frame[items].map(str).agg("/".join, axis=1).tolist() if items else list(map(str, file.rows))
-    asked_of = _same_prompts(frame[[plain[name] for name in _PROMPTS if name in plain]], item)
+    asked_of = _same_prompts(
+        frame[[plain[name] for name in _PROMPTS if name in plain and plain[name] not in items]], item
+    )
     if not items:
         notes.append("no column names what was answered: each row is a pair of its own")
 
@@ -310,6 +314,11 @@ def read_votes(
         raters = [next((name for name in names if name), "") for names in zip(*columns_of, strict=True)] or raters
     source = column("source", ("source",) if "source" in plain and _are_sources(frame[plain["source"]]) else ())
     dialogues = _pair(list(frame.columns), ("dialogue_id", "conversation_id"))
+    answers = _pair(list(map(str, frame.columns)), _ANSWER)
+    longer = [None] * len(frame)
+    if answers and all(frame[name].map(lambda cell: isinstance(cell, str)).any() for name in answers[:2]):
+        lengths = [frame[name].map(_name).map(len) for name in answers[:2]]
+        longer = (lengths[0] - lengths[1]).tolist()
     rows: list[dict[str, Any]] = []
     left_out = 0
     voted = _readable(frame, choices, systems, read)
@@ -352,6 +361,7 @@ def read_votes(
                     "question": question or asked[place] or "overall", "first_dialogue_id": both[0], "first_system_id": one,
                     "second_dialogue_id": both[1], "second_system_id": other, "choice": vote[0], _ROW: file.rows[place],
                     "source": "human" if whose.lower() in _PEOPLE else whose, SHARE: vote[1],
+                    LONGER: longer[place],
                 }
             )  # fmt: skip
     if not rows:
@@ -360,11 +370,14 @@ def read_votes(
 
 
 def _same_prompts(prompts: pd.DataFrame, items: list[str]) -> list[str]:
-    """Return the item of each row; if each row is one, the first item that has the same prompt."""
-    if not prompts.shape[1] or len({*items}) < len(items):
+    """Return for each row the first item that has the same prompt; its own item if there are no prompts beside ids of items."""
+    if not prompts.shape[1]:
         return items
-    codes = prompts.map(str).groupby(list(prompts), sort=False).ngroup()
-    return pd.Series(items).groupby(codes.to_numpy()).transform("first").tolist() if codes.max() > 0 else items
+    codes = prompts.map(str).groupby(list(prompts), sort=False).ngroup().to_numpy()
+    by_prompt = pd.Series(items).groupby(codes)
+    # An id that several prompts share names something else, and one prompt of all is none.
+    shared = pd.Series(codes).groupby(items).nunique().max() > 1
+    return items if shared or len(by_prompt) < 2 else by_prompt.transform("first").tolist()
 
 
 def _checked(made: pd.DataFrame, notes: list[str], left_out: int) -> tuple[pd.DataFrame, list[str]]:
@@ -394,7 +407,8 @@ def _checked(made: pd.DataFrame, notes: list[str], left_out: int) -> tuple[pd.Da
         notes.append(f"{both} votes repeat a pair and rater: each counts as a pair of its own")
         number_of = made.groupby(key).cumcount()
         made["pair_id"] += number_of.map(lambda place: f"|{place + 1}" if place else "")
-    return made.reindex(columns=[*schema.table("preferences").columns, *({SHARE} & {*made})]), notes
+    more = [name for name in (SHARE, LONGER) if name in made and made[name].notna().any()]
+    return made.reindex(columns=[*schema.table("preferences").columns, *more]), notes
 
 
 def _name(cell: Any) -> str:  # noqa: ANN401

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.data.columns import REASONS, plain
+from comperdial.data.columns import JUDGES, REASONS, plain
 from comperdial.data.files import File
 from comperdial.evaluation.rated_data import UNIT, Data, column_scores, judge_scores
 from comperdial.evaluation.samples import HUMAN
@@ -23,6 +23,7 @@ _TIMES = re.compile(
     r"(?:judged|scored|created|rated)?_?(?:time|timestamp|date|datetime|at|tstamp|version|run|batch|judge_version)"
 )
 _IDS = re.compile(r"(?:.+_)?(?:id|idx|index|item|instance)")
+_RATERS = re.compile(r"(?:annotator|rater|worker|evaluator|judge|expert|coder|voter|user)(?:_?(?:id|name))?")
 # Texts have more words than names and ids.
 _FEW_WORDS = 3
 _VALUES = {"first": 1.0, "tie": 0.5, "second": 0.0}
@@ -49,6 +50,8 @@ class Judged:
         What items belong together, such as dialogues: intervals allow for items of one being alike.
     texts
         Each response; None without texts.
+    lengths
+        Characters of each response, or by how many the first is longer than the second; None without texts.
     time
         Numbers in the order of time, or names of versions; None if the file has neither.
     """
@@ -61,6 +64,7 @@ class Judged:
     sides: pd.DataFrame | None = None
     clusters: pd.Series | None = None
     texts: pd.Series | None = None
+    lengths: pd.Series | None = None
     time: pd.Series | None = None
     noun: str = "responses"
 
@@ -148,6 +152,25 @@ def with_names_for_texts(file: File) -> File | None:
     ids = [name for name in file.frame if _IDS.fullmatch(plain(str(name)))]
     names = file.frame[ids[0]].map(str) if ids else pd.Series(file.rows, index=file.frame.index).map(str)
     return replace(file, frame=file.frame.assign(response="item " + names))
+
+
+def one_file(judged: File, people: File, name: str) -> File | None:
+    """Return the labels of a judge and of people, in two files of the same form, as one; None if their forms differ.
+
+    Either both have the same columns, but for people's names, or both have the same items, each once, in a column of ids.
+    """
+    ours, theirs = judged.frame, people.frame
+    apart = [column for column in theirs if column not in ours]
+    if set(ours) <= set(theirs) and all(_RATERS.fullmatch(plain(str(column))) for column in apart):
+        judge = name if JUDGES.search(plain(name)) else f"judge {name}"
+        frame = pd.concat([theirs, ours.assign(**{str(column): judge for column in apart})], ignore_index=True)
+        return File(frame, [*people.rows, *judged.rows], [*people.notes, *judged.notes])
+    ids = [column for column in ours if column in theirs and _IDS.fullmatch(plain(str(column)))]
+    if not ids or not (ours[ids[0]].is_unique and theirs[ids[0]].is_unique):
+        return None
+    more = ours[[ids[0], *(column for column in ours if column not in theirs)]]
+    frame = theirs.merge(more, on=ids[0], how="outer", sort=False)
+    return File(frame, range(1, len(frame) + 1), [*people.notes, *judged.notes])
 
 
 def from_ratings(
@@ -250,16 +273,17 @@ def _from_tables(
         judge = scale[0] + (judge - low) / (high - low) * (scale[1] - scale[0])
     items, systems = index.get_level_values(0).astype(str), index.get_level_values(1).astype(str)
     of_dialogues = (rated["level"] == "dialogue").all()
-    texts = None
+    texts = lengths = None
     if len(data.responses) and not of_dialogues:
         texts = data.responses.drop_duplicates(["context_id", "system_id"]).set_index(["context_id", "system_id"])[
             "response"
         ]
         texts = texts.reindex(index)
+        lengths = texts.str.len().astype(np.float64)
     return Judged(
         people=people, judge=judge, judge_name=name, dimension=str(rated["dimension"].iloc[0]), scale=scale,
         sides=pd.DataFrame({"system": systems}, index=index) if systems.nunique() > 1 else None,
-        clusters=_clusters(data, attributes, items, systems, by, index), texts=texts, time=_time(attributes),
+        clusters=_clusters(data, attributes, items, systems, by, index), texts=texts, lengths=lengths, time=_time(attributes),
         noun="dialogues" if of_dialogues else "responses",
     )  # fmt: skip
 
@@ -334,9 +358,10 @@ def from_votes(
                 continue
             labels = own[own["source"] == name].groupby("pair_id")["value"].mean().reindex(pairs.index)
             if labels.notna().any():
+                lengths = pairs["first_longer"].astype(np.float64) if "first_longer" in pairs else None
                 made.append(Judged(
                     people=people, judge=labels, judge_name=name, dimension=asked, scale=(0.0, 1.0),
                     sides=pairs[sides].set_axis(["first", "second"], axis=1), clusters=item if by == "dialogue" else None,
-                    noun="pairs",
+                    noun="pairs", lengths=lengths,
                 ))  # fmt: skip
     return made

@@ -104,24 +104,12 @@ def bias(judged: Judged) -> Section:
     apart = x - y
     rows: list[Row] = []
     sentences, lacking = [], []
-    if judged.texts is None:
+    if judged.lengths is None:
         lacking.append("no texts, whose length could matter")
     else:
-        length = stats.rankdata(judged.texts[there].str.len())
-        ends = [correlation_of(length, values, codes) for values in (apart, x, y)]
-        for what, row in zip(("judge − people", "the judge", "people"), ends, strict=True):
-            rows.append((f"rank correlation of length with {what}", *row, len(x)))
-        if judged.is_on_scale:
-            how = (
-                "it likes them more than people do"
-                if ends[0][1] > 0
-                else "it likes them less than people do"
-                if ends[0][2] < 0
-                else "no clear difference"
-            )
-            size = f"correlation of judge − people with length {written(ends[0])}; people's own {written(ends[2])}"
-            text = f"Longer {judged.noun}: {how} ({size})."
-            sentences.append(text)
+        made, sentence = _length(judged, judged.lengths.to_numpy(np.float64)[there], x, y, codes)
+        rows += made
+        sentences += [sentence] if judged.is_on_scale else []
     if judged.of_pairs:
         shares = [("judge", mean_of(x, codes)), ("people", mean_of(y, codes))]
         difference = mean_of(apart, codes)
@@ -154,6 +142,28 @@ def bias(judged: Judged) -> Section:
             rows += made[1]
             sentences.append(made[0])
     return Section(BIAS, [*sentences, *([f"Not seen here: {'; '.join(lacking)}."] if lacking else [])], tidy(rows))
+
+
+def _length(judged: Judged, length: Floats, x: Floats, y: Floats, codes: Integers) -> tuple[list[Row], str]:
+    """Return how the judge, people and their difference go with length; of pairs also how often the longer wins."""
+    ends = [correlation_of(length, values, codes) for values in (x - y, x, y)]
+    rows: list[Row] = [
+        (f"correlation of length with {what}", *row, len(x))
+        for what, row in zip(("judge − people", "the judge", "people"), ends, strict=True)
+    ]
+    how = "no clear difference"
+    if ends[0][1] > 0 or ends[0][2] < 0:
+        how = f"it likes them {'more' if ends[0][0] > 0 else 'less'} than people do"
+    size = f"correlation of judge − people with length {written(ends[0])}; people's own {written(ends[2])}"
+    if not judged.of_pairs:
+        return rows, f"Longer {judged.noun}: {how} ({size})."
+    unequal = length != 0
+    wins = [mean_of(np.where(length > 0, values, 1 - values)[unequal], codes[unequal]) for values in (x, y)]
+    rows += [
+        (f"win rate of the longer, {who}", *row, int(unequal.sum()))
+        for who, row in zip(("judge", "people"), wins, strict=True)
+    ]
+    return rows, f"Longer answers: {how} ({size}); they win in {wins[0][0]:.2f}, with people in {wins[1][0]:.2f}."
 
 
 def _both_orders(judged: Judged) -> Flags:
