@@ -81,8 +81,8 @@ def test_a_test_that_a_constant_judge_passes_shows_nothing():
         frame[name] = np.where(rng.random(ROWS) < 0.97, 5, 4)
     audit = comperdial.audit(frame, scale=[1, 5])
     assert audit.alternative is not None and audit.alternative.passed
-    assert "a judge that always gives the commonest label does so against 3 of 3" in audit.verdict
-    assert "It passes the test" in sentences(audit, "A constant judge")
+    assert "always saying 5 wins against 3 of 3" in audit.verdict
+    assert "Always saying 5 passes the test" in sentences(audit, "A constant judge")
 
 
 def test_items_of_one_dialogue_do_not_count_as_independent():
@@ -288,3 +288,34 @@ def test_labels_without_texts_are_enough():
             [row.value for row in expected.table.itertuples() if "length" not in row.what], nan_ok=True
         )
         assert audit.judged.noun == "items" and audit.judged.texts is None
+
+
+def test_people_and_judge_may_be_in_two_files_of_one_form(tmp_path):
+    frame = votes()
+    people = frame.drop(columns="gpt4_winner").melt(
+        ["question_id", "model_a", "model_b"], var_name="worker", value_name="winner"
+    )
+    people.to_csv(tmp_path / "crowd.csv", index=False)
+    judge = frame.rename(columns={"gpt4_winner": "winner"})[["question_id", "model_a", "model_b", "winner"]]
+    judge.to_csv(tmp_path / "gpt4-votes.csv", index=False)
+    expected = comperdial.audit(frame)
+    audit = comperdial.audit(tmp_path / "gpt4-votes.csv", ratings=tmp_path / "crowd.csv")
+    assert audit.judged.judge_name == "gpt4-votes"
+    for what in ("winning rate", "Pearson with people's mean", "offset of c"):
+        assert value(audit, what) == pytest.approx(value(expected, what))
+    frame = rated(raters=2)
+    nested = {name: dict(enumerate(frame[name].tolist())) for name in ("rater_1", "rater_2", "gpt4_score")}
+    judges = {"gpt-4": nested.pop("gpt4_score"), "llama-3": nested["rater_1"]}
+    (tmp_path / "llm.json").write_text(json.dumps(judges))
+    (tmp_path / "human.json").write_text(json.dumps(nested))
+    audit = comperdial.audit(tmp_path / "llm.json", "gpt-4", ratings=tmp_path / "human.json", scale=[1, 5])
+    alone = comperdial.audit(frame.drop(columns=["question", "model"]), scale=[1, 5])
+    assert value(audit, "winning rate") == value(alone, "winning rate")
+
+
+def test_longer_answers_are_counted():
+    frame = votes().assign(response_a="a short one", response_b=[f"a longer one, number {n}" for n in range(180)])
+    audit = comperdial.audit(frame)
+    second = (frame["gpt4_winner"] == "model_b").mean()
+    assert value(audit, "win rate of the longer, judge") == pytest.approx(second)
+    assert "Longer answers" in sentences(audit, "Bias")

@@ -148,11 +148,11 @@ def audit(
     together = None
     if test is not None and judged.clusters is not None and len(set(judged.cluster_codes)) < len(judged.people):
         together, _ = _alternative(judged, judged.scores, EPSILONS[raters], judged.cluster_codes)
-    common, constant_test = _constant_test(judged, EPSILONS[raters])
+    label, constant_test = _constant_test(judged, EPSILONS[raters])
     sections = [
-        _verdict(judged, (test, together, constant_test), of_people, reason, raters),
+        _verdict(judged, (test, together, constant_test), label, of_people, reason, raters),
         of_people,
-        _constant(judged, common, constant_test, test),
+        _constant(judged, label, constant_test, test),
         systems(judged),
         bias(judged),
         corrected(judged),
@@ -189,12 +189,25 @@ def _alternative(
 
 
 def _constant_test(judged: Judged, epsilon: float) -> tuple[float, AlternativeTest | None]:
-    """Return the commonest label of people, and the test of a judge that always gives it."""
-    values, counts = np.unique(judged.people.to_numpy(np.float64)[judged.labelled], return_counts=True)
-    counts = counts[~np.isnan(values)]
-    common = float(values[~np.isnan(values)][counts.argmax()])
-    labels = np.where(np.isnan(judged.scores), np.nan, common)
-    return common, _alternative(judged, labels, epsilon)[0] if judged.is_on_scale else None
+    """Return the label of the constant judge that wins most, and its test.
+
+    Tried are the commonest label and, of labels with an order, people's mean: it can be nearer to most than any label.
+    """
+    people = judged.people.to_numpy(np.float64)[judged.labelled]
+    values, counts = np.unique(people[~np.isnan(people)], return_counts=True)
+    common = float(values[counts.argmax()])
+    if not judged.is_on_scale:
+        return common, None
+    mean = (
+        []
+        if judged.of_pairs or (judged.categories is not None and len(judged.categories) == 2)
+        else [np.nanmean(people)]
+    )
+    made = []
+    for label in (common, *mean):
+        test, _ = _alternative(judged, np.where(np.isnan(judged.scores), np.nan, label), epsilon)
+        made.append((float(label), test))
+    return max(made, key=lambda one: one[1].winning_rate if one[1] else -1.0)
 
 
 def _wins(test: AlternativeTest) -> str:
@@ -204,6 +217,7 @@ def _wins(test: AlternativeTest) -> str:
 def _verdict(
     judged: Judged,
     tests: tuple[AlternativeTest | None, AlternativeTest | None, AlternativeTest | None],
+    label: float,
     of_people: Section,
     reason: str,
     raters: str,
@@ -236,7 +250,7 @@ def _verdict(
     elif together is not None and not together.passed:
         answer = f"{no}: {wins}, but only {_wins(together)} where {judged.noun} of one cluster count as one."
     elif constant is not None and constant.passed:
-        answer = f"{no}: {wins}, but a judge that always gives the commonest label does so against {_wins(constant)}."
+        answer = f"{no}: {wins}, but always saying {_label(judged, label)} wins against {_wins(constant)}."
     elif not pearson["low"] > 0:
         answer = f"{no}: {wins}, but {shown}."
     else:
@@ -254,25 +268,31 @@ def _verdict(
     return Section(VERDICT, sentences, tidy(rows))
 
 
-def _constant(judged: Judged, common: float, constant: AlternativeTest | None, test: AlternativeTest | None) -> Section:
-    """Say what a judge that always gives the commonest label reaches by the same measures."""
+def _label(judged: Judged, label: float) -> str:
+    return {0.0: "the second", 0.5: "a tie", 1.0: "the first"}[label] if judged.of_pairs else f"{label:.3g}"
+
+
+def _constant(judged: Judged, label: float, constant: AlternativeTest | None, test: AlternativeTest | None) -> Section:
+    """Say what a judge that always gives one label reaches by the same measures."""
     people = judged.people.to_numpy(np.float64)[judged.labelled]
-    given = ~np.isnan(people)
-    exact = float((people == common).sum() / given.sum())
-    rows: list[Row] = [("Exact agreement of a constant judge with a rater", exact, np.nan, np.nan, int(given.sum()))]
-    label = {0.0: "the second", 0.5: "a tie", 1.0: "the first"}[common] if judged.of_pairs else f"{common:g}"
-    text = f"One that always says {label} equals a rater's label in {exact:.2f}; its correlation and kappa are not defined or 0"
-    if constant is None or test is None:
-        return Section(CONSTANT, [f"{text}."], tidy(rows))
-    rows.append(
-        ("average advantage probability of a constant judge", constant.average_advantage, np.nan, np.nan, np.nan)
-    )
-    passes = "passes the test" if constant.passed else "does not pass the test"
-    sentence = (
-        f"{text}. It {passes}: {_wins(constant)} raters, average advantage probability {constant.average_advantage:.2f} "
-        f"(this judge: {_wins(test)}, {test.average_advantage:.2f})."
-    )
-    return Section(CONSTANT, [sentence], tidy(rows))
+    values, counts = np.unique(people[~np.isnan(people)], return_counts=True)
+    exact, count = float(counts.max() / counts.sum()), int(counts.sum())
+    rows: list[Row] = [("Exact agreement of a constant judge with a rater", exact, np.nan, np.nan, count)]
+    common = _label(judged, float(values[counts.argmax()]))
+    sentences = [
+        f"Always saying {common} equals a rater's label in {exact:.2f}; its correlation and kappa are not defined or 0."
+    ]
+    if constant is not None and test is not None:
+        rows.append(
+            ("average advantage probability of a constant judge", constant.average_advantage, np.nan, np.nan, np.nan)
+        )
+        passes = "passes the test" if constant.passed else "does not pass the test"
+        advantage = f"average advantage probability {constant.average_advantage:.2f}"
+        ours = f"this judge: {_wins(test)}, {test.average_advantage:.2f}"
+        sentences.append(
+            f"Always saying {_label(judged, label)} {passes}: {_wins(constant)} raters, {advantage} ({ours})."
+        )
+    return Section(CONSTANT, sentences, tidy(rows))
 
 
 # A baseline

@@ -14,6 +14,7 @@ from comperdial.evaluation.audits.agreement import rounded
 from comperdial.evaluation.audits.numbers import (
     FEWEST_CLUSTERS,
     Flags,
+    Floats,
     Integers,
     Row,
     Section,
