@@ -7,7 +7,7 @@ import pytest
 from comperdial.config.studies import read_study
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.labels import read_labels
-from comperdial.studies import judge_audit
+from comperdial.evaluation import recorded_audits
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -25,7 +25,7 @@ def labels(root, real_file):
 
 @pytest.fixture
 def overall(real_tables, real_file):
-    return lambda name: judge_audit.face_overall(real_tables, real_file)
+    return lambda name: recorded_audits.face_overall(real_tables, real_file)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def reported(root):
 def test_the_alternative_annotator_test_is_the_authors(labels, reported, root, monkeypatch):
     monkeypatch.chdir(root)
     sets = read_study("judge_audit")["tables"]["alternative_test"]["sets"]
-    frame = pd.DataFrame(judge_audit.alternative_tests(sets, labels)).set_index(["set", "judge"])
+    frame = pd.DataFrame(recorded_audits.alternative_tests(sets, labels)).set_index(["set", "judge"])
     known = reported[reported["table"] == "alternative_test"]
     for measure, digits in (("wins", 0), ("rho", 5)):
         theirs = known[known["measure"] == measure].set_index(["dataset", "subject"])["value"]
@@ -45,7 +45,10 @@ def test_the_alternative_annotator_test_is_the_authors(labels, reported, root, m
     # A judge that need not read anything passes.
     constant = frame.loc[("summeval_consistency", "always 5")]
     assert (constant["wins"], constant["annotators"], constant["passed"]) == (3, 3, True)
-    assert [name for name, judge in frame.index[frame["passed"]] if judge.startswith("always")] == ["summeval_consistency", "10k_prompts"]
+    assert [name for name, judge in frame.index[frame["passed"]] if judge.startswith("always")] == [
+        "summeval_consistency",
+        "10k_prompts",
+    ]
 
 
 # Kappa, AC and alpha: scikit-learn, irrCAC and krippendorff. Each plain, linear, quadratic; alpha nominal, ordinal, interval.
@@ -63,16 +66,22 @@ FACE, overall|people and judge, rounded|466|.095060 .281342 .470684|.150732 .600
 
 
 def test_agreement_is_that_of_other_libraries(labels, overall, reported):
-    frame = pd.DataFrame(judge_audit.agreements(labels, overall)).set_index(["dataset", "who"])
+    frame = pd.DataFrame(recorded_audits.agreements(labels, overall)).set_index(["dataset", "who"])
     for line in AGREEMENT.strip().split("\n"):
         dataset, who, n, *values = line.split("|")
-        row = frame.loc[(dataset, who)].iloc[0] if isinstance(frame.loc[(dataset, who)], pd.DataFrame) else frame.loc[(dataset, who)]
+        row = (
+            frame.loc[(dataset, who)].iloc[0]
+            if isinstance(frame.loc[(dataset, who)], pd.DataFrame)
+            else frame.loc[(dataset, who)]
+        )
         assert row["n"] == int(n)
         names = [[f"{name}{end}" for end in ("", "_linear", "_quadratic")] for name in ("kappa", "ac")]
         names.append([f"alpha_{level}" for level in ("nominal", "ordinal", "interval")])
         for group, expected in zip(names, values, strict=True):
             if expected:
-                assert row[group].astype(float).tolist() == pytest.approx([float(one) for one in expected.split()], abs=6e-7), line
+                assert row[group].astype(float).tolist() == pytest.approx(
+                    [float(one) for one in expected.split()], abs=6e-7
+                ), line
     assert frame.loc[("FACE, overall", "people and judge"), "alpha_interval"] == pytest.approx(0.449609, abs=6e-7)
     known = reported[reported["table"] == "agreement"]
     for one in known[known["measure"] == "kappa"].to_dict("records"):
@@ -82,13 +91,15 @@ def test_agreement_is_that_of_other_libraries(labels, overall, reported):
 
 
 def test_corrected_means_are_those_of_ppi_python(labels, overall, reported):
-    frame = pd.DataFrame(judge_audit.corrections(labels, overall))
+    frame = pd.DataFrame(recorded_audits.corrections(labels, overall))
     plain = frame[frame["interval"] == "plain"].set_index(["dataset", "judge", "method", "labelled"])
     known = reported[reported["table"] == "corrected"]
     assert len(known) == 60
     for one in known.to_dict("records"):
         method, n, what = one["measure"].split(" ")
-        assert plain.loc[(one["dataset"], one["subject"], method, int(n)), what] == pytest.approx(one["value"], abs=6e-6), one
+        assert plain.loc[(one["dataset"], one["subject"], method, int(n)), what] == pytest.approx(
+            one["value"], abs=6e-6
+        ), one
     assert frame.groupby("dataset")["all"].first().round(6).to_dict() == {"FACE": 1.004292, "PandaLM": 0.47314}
     assert (frame["low"] < frame["high"]).all()
 
@@ -101,7 +112,7 @@ def test_face_has_one_label_an_item_so_its_judge_cannot_be_tested(real_tables, r
     def no_votes(name):
         return pd.DataFrame({"source": ["human"], "question": ["overall"]})
 
-    frame = pd.DataFrame(judge_audit.audits(entry, real_tables, real_file, no_votes))
+    frame = pd.DataFrame(recorded_audits.audits(entry, real_tables, real_file, no_votes))
     frame = frame[frame["judge"].notna()].set_index("dimension")
     assert set(frame["verdict"]) == {"cannot be tested"} and len(frame) == 7
     row = frame.loc["dialogue_overall"]

@@ -13,6 +13,7 @@ from comperdial.cli import main
 from comperdial.config.studies import read_study
 from comperdial.core.errors import NothingToShowError, SourceError
 from comperdial.data.labels import Labels
+from comperdial.evaluation import recorded_audits
 from comperdial.evaluation.judged import Judged
 from comperdial.report.render import markdown
 from comperdial.studies import judge_audit
@@ -43,7 +44,7 @@ def read(name: str) -> Labels:
 
 @pytest.fixture
 def tests():
-    return pd.DataFrame(judge_audit.alternative_tests(SETS, read))
+    return pd.DataFrame(recorded_audits.alternative_tests(SETS, read))
 
 
 def test_a_judge_that_knows_the_truth_passes_and_a_missing_set_is_a_row(tests):
@@ -60,16 +61,24 @@ def test_one_question_is_chosen_by_the_end_of_the_items_names():
     def two(name):
         people, judges = read("alt_test_good")
         other = people.assign(item=people["item"].str.replace("__q", "__other"))
-        return Labels(pd.concat([people, other]), pd.concat([judges, judges.assign(item=judges["item"].str.replace("__q", "__other"))]))
+        return Labels(
+            pd.concat([people, other]),
+            pd.concat([judges, judges.assign(item=judges["item"].str.replace("__q", "__other"))]),
+        )
 
-    asked = judge_audit.alternative_tests({"x": {**SETS["good"], "data": "good", "question": "q"}}, two)
-    assert [one["rho"] for one in asked] == [one["rho"] for one in judge_audit.alternative_tests({"good": SETS["good"]}, read)]
+    asked = recorded_audits.alternative_tests({"x": {**SETS["good"], "data": "good", "question": "q"}}, two)
+    assert [one["rho"] for one in asked] == [
+        one["rho"] for one in recorded_audits.alternative_tests({"good": SETS["good"]}, read)
+    ]
 
 
 def test_the_table_has_theirs_next_to_ours_and_says_what_is_missing(tests, tmp_path):
     tests.to_csv(tmp_path / "result.csv", index=False)
     ours = tests.iloc[0]
-    rows = [("x", "y", "alternative_test", "good", ours["judge"], "wins", 4), ("x", "y", "alternative_test", "good", ours["judge"], "rho", 0.1)]
+    rows = [
+        ("x", "y", "alternative_test", "good", ours["judge"], "wins", 4),
+        ("x", "y", "alternative_test", "good", ours["judge"], "rho", 0.1),
+    ]
     columns = ["source", "place", "table", "dataset", "subject", "measure", "value"]
     pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "reported.csv", index=False)
     inputs = {"result": [tmp_path / "result.csv"], "reported": [tmp_path / "reported.csv"]}
@@ -81,26 +90,32 @@ def test_the_table_has_theirs_next_to_ours_and_says_what_is_missing(tests, tmp_p
 
 def test_measures_of_two_raters_are_of_the_items_of_both():
     both = [[0, 1, 2, 2, np.nan], [0, 1, 2, 1, 2]]
-    made = judge_audit.measures(both, [0, 1, 2])
-    assert made == judge_audit.measures([row[:4] for row in both], [0, 1, 2])
+    made = recorded_audits.measures(both, [0, 1, 2])
+    assert made == recorded_audits.measures([row[:4] for row in both], [0, 1, 2])
     assert made["kappa"] == pytest.approx((0.75 - 0.3125) / (1 - 0.3125))
-    assert "kappa" not in judge_audit.measures([*both, both[0]], [0, 1, 2])
+    assert "kappa" not in recorded_audits.measures([*both, both[0]], [0, 1, 2])
 
 
 def judged(people: pd.DataFrame, judge: Any) -> Judged:
-    return Judged(people=people, judge=pd.Series(judge, people.index, dtype=float), judge_name="j", dimension="d", scale=(0.0, 4.0))
+    return Judged(
+        people=people,
+        judge=pd.Series(judge, people.index, dtype=float),
+        judge_name="j",
+        dimension="d",
+        scale=(0.0, 4.0),
+    )
 
 
 def test_a_pass_that_the_mean_reaches_too_says_so_and_one_rater_cannot_be_tested():
     rng = np.random.default_rng(2)
     truth = rng.choice([0, 4], 100)
     noisy = {name: np.where(rng.random(100) < 0.4, 4 - truth, truth) for name in "abcde"}
-    row = judge_audit._audited("x", "", judged(pd.DataFrame(noisy), truth * 0.1 + 1.8))
+    row = recorded_audits._audited("x", "", judged(pd.DataFrame(noisy), truth * 0.1 + 1.8))
     assert row["verdict"] == "passes" and row["mean_wins"] == 5
     assert row["note"] == "so does a judge that always gives people's mean, against 5 of 5"
-    alone = judge_audit._audited("x", "", judged(pd.DataFrame({"a": noisy["a"]}), truth))
+    alone = recorded_audits._audited("x", "", judged(pd.DataFrame({"a": noisy["a"]}), truth))
     assert alone["verdict"] == "cannot be tested" and "labels of two people" in alone["note"]
-    constant = judge_audit._audited("x", "", judged(pd.DataFrame(noisy), np.full(100, 2)))
+    constant = recorded_audits._audited("x", "", judged(pd.DataFrame(noisy), np.full(100, 2)))
     assert "verdict" not in constant and "the same label" in constant["note"]
 
 

@@ -336,6 +336,7 @@ rule audit_recorded:
         folder="results/studies/judge_audit",
         sets=SPECS.get("judge_audit", {}).get("tables", {}).get("alternative_test", {}).get("sets"),
         recorded=digest(S.config.get("recorded_judges")),
-        code=code("evaluation", "stats", "judges/recorded", "data/readers", "data/recorded.py", "studies/judge_audit.py"),
+        checksums=digest({name: source.sha256 for name, source in S.catalogue.files.items()}),
+        code=code("evaluation", "stats", "judges/recorded", "data/readers", "data/recorded.py"),
     shell:
         "comperdial audit-recorded --output {params.folder} > {log} 2>&1"
