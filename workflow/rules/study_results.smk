@@ -333,7 +333,7 @@ rule audit_recorded:
     resources:
         mem_mb=4000,
     params:
-        folder="results/studies/judge_audit",
+        folder=lambda wildcards, output: str(Path(output[0]).parent),
         sets=SPECS.get("judge_audit", {}).get("tables", {}).get("alternative_test", {}).get("sets"),
         recorded=digest(S.config.get("recorded_judges")),
         checksums=digest({name: source.sha256 for name, source in S.catalogue.files.items()}),
