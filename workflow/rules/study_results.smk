@@ -322,3 +322,21 @@ rule ablate:
     shell:
         f"comperdial ablate --tables data/tables --scores results {RESAMPLING}"
         " --output {output.ablation} --pairs {output.pairs} > {log} 2>&1"
+
+
+# What cannot be fetched is a row that says so: `--forcerun audit_recorded` tries again.
+rule audit_recorded:
+    output:
+        expand("results/studies/judge_audit/{name}.csv", name=["alternative_test", "agreement", "audits", "corrected"]),
+    log:
+        "logs/audit_recorded.log",
+    resources:
+        mem_mb=4000,
+    params:
+        folder=lambda wildcards, output: str(Path(output[0]).parent),
+        sets=SPECS.get("judge_audit", {}).get("tables", {}).get("alternative_test", {}).get("sets"),
+        recorded=digest(S.config.get("recorded_judges")),
+        checksums=digest({name: source.sha256 for name, source in S.catalogue.files.items()}),
+        code=code("evaluation", "stats", "judges/recorded", "data/readers", "data/recorded.py"),
+    shell:
+        "comperdial audit-recorded --output {params.folder} > {log} 2>&1"

@@ -163,3 +163,13 @@ def leaderboard(
     sys.stdout.write(render.text(table))
     if output:
         write_text(output, forms[output.suffix](table))
+
+
+@command()
+def audit_recorded(
+    output: Annotated[Path, written("Gets a file for each table.", output_folder)], catalogue: Catalogue = CATALOGUE
+) -> None:
+    """Audit the judges that others recorded, for the study `judge_audit`."""
+    from comperdial.evaluation.recorded_audits import compute
+
+    compute(output, catalogue=catalogue)
