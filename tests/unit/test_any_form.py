@@ -723,3 +723,128 @@ def test_dimensions_with_names_near_those_of_no_ratings(tmp_path):
     with pytest.raises(SchemaError) as error:
         readers.read("table", "mine", {"table": path}, None)
     assert '"rating": ["attention_score", "Mistake_Identification"]' in str(error.value)
+
+
+TALK = [("user", "hi there", ""), ("bot", "hello you", 4), ("user", "and now ?", ""), ("bot", "no idea", 2)]
+
+
+def utterances(*dialogues, names="dialogue_id,turn,speaker,text,rating", rest=()):
+    """Return a CSV with one utterance a row; ``rest`` are further cells of the rows of each dialogue."""
+    lines = [
+        ",".join(map(str, (dialogue, turn, *utterance, *(rest[dialogue] if rest else ()))))
+        for dialogue, talk in enumerate(dialogues)
+        for turn, utterance in enumerate(talk)
+    ]
+    return "\n".join([names, *lines, ""])
+
+
+def talk(*ratings, speakers=("user", "bot")):
+    return [(speakers[n % 2], f"this is {n}", rating) for n, rating in enumerate(ratings)]
+
+
+def test_one_utterance_a_row(tmp_path):
+    """Utterances of the system are responses, with those before them; users' are none."""
+    tables = readers.read("table", "mine", {"table": written(tmp_path, "mine.csv", utterances(TALK, talk("", 1)))})
+    assert tables["responses"][["context_id", "response"]].to_numpy().tolist() == [
+        ["0-1", "hello you"],
+        ["0-3", "no idea"],
+        ["1-1", "this is 1"],
+    ]
+    history = tables["contexts"].set_index("context_id")["history"]
+    assert [tuple(one.values()) for one in history["0-3"]] == [
+        ("user", "hi there"),
+        ("bot", "hello you"),
+        ("user", "and now ?"),
+    ]
+    assert tables["ratings"][["level", "item_id", "rating"]].to_numpy().tolist() == [
+        ["turn", "0-1", 4],
+        ["turn", "0-3", 2],
+        ["turn", "1-1", 1],
+    ]
+
+
+RATED_TURNS = [
+    {"role": role, "content": f"this is {n}"} | ({"marks": {"relevance": n, "interest": n + 1}} if n % 2 else {})
+    for n, role in enumerate(("user", "assistant") * 2)
+]
+MESSAGES = [{"role": "user", "content": "hi you"}, {"role": "assistant", "content": "hello"}] * 2
+CELL = "User: hi you\nBot: hello\nand welcome\nUser: bye now\nBot: bye"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        # Ratings of turns, in the file's order, from two raters, and of systems that the speakers name.
+        ("a.csv", utterances(talk("", 4, "", 2)).replace("turn", "x"), {("turn", "0-1"): [4], ("turn", "0-3"): [2]}),
+        (
+            "a.csv",
+            "dialogue_id,turn,speaker,text,rater,rating\n"
+            "0,0,user,hi you,,\n0,1,bot,hello,ann,4\n0,1,bot,hello,bob,2\n0,2,user,bye,,\n0,3,bot,no,ann,1\n",
+            {("turn", "0-1"): [4, 2], ("turn", "0-3"): [1]},
+        ),
+        (
+            "a.csv",
+            "dialogue_id,speaker,text,rater,rating\n"
+            "0,user,hi you,,\n0,bot,hello,ann,4\n0,bot,hello,bob,2\n0,user,bye,,\n0,bot,no,ann,1\n",
+            {("turn", "0-1"): [4, 2], ("turn", "0-3"): [1]},
+        ),
+        (
+            "a.csv",
+            utterances(talk("", 4, "", 2, speakers=("Customer", "gpt-x")), talk("", 1, speakers=("Customer", "lam"))),
+            {("turn", "0-1"): [4], ("turn", "0-3"): [2], ("turn", "1-1"): [1]},
+        ),
+        ("a.csv", utterances(talk("", 4, "", 2, speakers="AB")), {("turn", "0-1"): [4], ("turn", "0-3"): [2]}),
+        # Ratings of dialogues: beside all utterances, or those of the system in many dialogues.
+        ("a.csv", utterances(talk(4, 4, 4, 4), talk(2, 2)), {("dialogue", "0"): [4], ("dialogue", "1"): [2]}),
+        (
+            "a.csv",
+            utterances(*[talk("", n % 2, "", n % 2) for n in range(6)]),
+            {("dialogue", str(n)): [n % 2] for n in range(6)},
+        ),
+        (
+            "a.csv",
+            utterances(talk("", "", "", 4), talk("", 2)).replace("rating", "dialogue rating"),
+            {("dialogue", "0"): [4], ("dialogue", "1"): [2]},
+        ),
+        # One response a dialogue: the rating is that response's.
+        ("a.csv", utterances(talk(4, 4), talk(2, 2)), {("turn", "0-1"): [4], ("turn", "1-1"): [2]}),
+        # Dialogues in cells.
+        ("a.jsonl", [{"messages": MESSAGES, "score": n} for n in (3, 1)], "several ratings"),
+        (
+            "a.jsonl",
+            [{"conv_id": n, "messages": MESSAGES, "score": n} for n in (3, 1)],
+            {("dialogue", "3"): [3], ("dialogue", "1"): [1]},
+        ),
+        ("a.csv", f'dialog_id,dialog,rating\nx,"{CELL}",4\n', {("dialogue", "x"): [4]}),
+        (
+            "a.jsonl",
+            [{"conv_id": 1, "dialogue": RATED_TURNS, "overall": 3}],
+            {("turn", "1-2"): [1, 2], ("turn", "1-4"): [3, 4], ("dialogue", "1"): [3]},
+        ),
+        # What may mean two things.
+        ("a.csv", utterances(talk("", "", "", 4), talk("", "", "", 2)), "of the utterances beside them, or of whole"),
+        ("a.csv", utterances(talk("", 4, "", 4), talk("", 2, "", 2)), "of the utterances beside them, or of whole"),
+        ("a.csv", utterances(talk(1, "", 2, "")), "ratings of utterances by users"),
+        ("a.csv", utterances(talk(1, 2, 3, 4)), "ratings of utterances by users"),
+        ("a.csv", utterances(talk(1, 2, 3, 4, speakers="AB")), "which speaker in 'speaker' is the system"),
+        ("a.csv", utterances(TALK, TALK).replace("\n1,", "\n0,").replace("you,4", "there,4", 1), "two utterances in one"),
+        ("a.csv", 'dialog_id,dialog,rating\n1,"A: hi you\nB: hello",4\n', "which speaker in 'dialog' is the system"),
+    ],
+)  # fmt: skip
+def test_dialogues_are_read_by_turn_or_as_a_whole_or_refused(tmp_path, name, content, expected):
+    path = written(tmp_path, name, content)
+    if isinstance(expected, str):
+        with pytest.raises(SchemaError, match=expected):
+            understood(path)
+        return
+    frame = readers.read("table", "mine", {"table": path})["ratings"]
+    assert frame.groupby(["level", "item_id"], observed=True)["rating"].agg(list).to_dict() == expected
+
+
+def test_what_a_rating_beside_the_last_utterance_rates_can_be_chosen(tmp_path):
+    path = written(tmp_path, "mine.csv", utterances(talk("", "", "", 4), talk("", "", "", 2)))
+    with pytest.raises(SchemaError) as caught:
+        understood(path)
+    chosen = [json.loads(part) for part in shlex.split(caught.value.hint) if part.startswith("{")]
+    levels = [readers.read("table", "mine", {"table": path}, {"columns": one})["ratings"]["level"] for one in chosen]
+    assert [[*one] for one in levels] == [["turn", "turn"], ["dialogue", "dialogue"]]

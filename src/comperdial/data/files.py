@@ -19,6 +19,8 @@ import pandas as pd
 from comperdial.core.errors import FileError, MissingResourceError
 from comperdial.core.files import check_input, parse_json, read_parquet
 from comperdial.data.logs import Log, read_log, tool_of
+from comperdial.data.own_files import RATED
+from comperdial.data.transcripts import SPEAKERS, TEXTS
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".xlsm")
 SHEET = "sheet"
@@ -394,8 +396,6 @@ def _by_place(file: File) -> File:
     """Make one row a place of lists of a few numbers, also written as text: the ratings by each of several raters."""
     texts = ("references", "reference", "history", "facts")
     rated = [name for name in file.frame if str(name) not in texts and _are_ratings(file.frame[name])]
-    texts = ("references", "reference", "history", "facts")
-    rated = [name for name in file.frame if str(name) not in texts and _are_ratings(file.frame[name])]
     lists = {name: [_ratings(cell) for cell in file.frame[name]] for name in rated}
     counts = [{len(cells[row]) for cells in lists.values() if cells[row]} for row in range(len(file.frame))]
     if not lists or max(map(len, counts)) > 1:
@@ -431,9 +431,16 @@ def _ratings(cell: Any) -> list[Any]:  # noqa: ANN401
 
 
 def _is_utterances(cell: list[dict[str, Any]]) -> bool:
-    """Return whether a list of objects is a conversation: one cell, not as many records."""
-    return all(
-        {"content", "text", "utterance"} & {*one} and {"role", "speaker", "from", "sender"} & {*one} for one in cell
+    """Return whether a list of objects is a conversation without ratings in it: one cell, not as many records."""
+    return all({*TEXTS} & {*one} and {*SPEAKERS} & {*one} for one in cell) and not any(map(_has_ratings, cell))
+
+
+def _has_ratings(node: Any) -> bool:  # noqa: ANN401
+    if isinstance(node, list):
+        return any(map(_has_ratings, node))
+    return isinstance(node, Mapping) and any(
+        (RATED.search(str(key).lower()) and not isinstance(one, str | bool | None)) or _has_ratings(one)
+        for key, one in node.items()
     )
 
 
