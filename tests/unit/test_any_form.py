@@ -52,6 +52,8 @@ RECORDS = [
         ("mine.csv", ROWS),
         ("MINE.CSV", ROWS),
         ("mine.tsv", ROWS.replace(",", "\t")),
+        ("mine.csv", "Our ratings\n\n" + ROWS),
+        ("mine.csv", "Our ratings;;\n3 raters;;\n" + ROWS.replace(",", ";")),
         ("mine.csv", ROWS.replace(",", ";")),
         ("mine.csv", b"\xef\xbb\xbf" + ROWS.encode()),
         ("mine.csv", ROWS.encode("utf-16")),
@@ -90,6 +92,21 @@ def test_letters_of_windows_and_short_rows_are_reported(tmp_path):
         ("mine.csv", "a,b\n1,2,3\n", "line 2: 3 cells; expected 2"),
         ("mine.csv", "", "the file is empty"),
         ("mine.csv", "a,a\n1,2\n", "two columns are called 'a'"),
+        (
+            "mine.csv",
+            "Our ratings, 2026\n" + ROWS,
+            "line 2: 3 cells; expected 2, as in the header. If line 2 is the header",
+        ),
+        (
+            "mine.csv",
+            "Item,,Ann\nsystem,response,rating\na,hello,4\nb,hi,1\n",
+            "rows 1 and 2: two rows of column names.*'Ann rating'",
+        ),
+        (
+            "mine.csv",
+            "Item,Item,Ann\nsystem,response,rating\na,hello,4\nb,hi,1\n",
+            "rows 1 and 2: two rows of column names",
+        ),
         ("mine.doc", "x", "unknown kind of file"),
         ("mine.xlsx", "x", "not a readable Excel|no workbook|not valid"),
         ("mine.json", "[1, 2]", "no list of JSON objects"),
@@ -199,6 +216,41 @@ def test_labels_get_numbers(tmp_path):
     columns, labels = map(json.loads, words)
     assert labels == {"Yes": 2, "No": 0, "To some extent": 1}
     assert list(ratings(path, {"columns": columns, "labels": labels}).values()) == [2, 0, 1, 2]
+
+
+def test_titles_and_remarks_in_workbooks(tmp_path):
+    """Titles above the header and sheets of remarks are noted; two rows of names are refused; suggested is a likely sheet."""
+    pytest.importorskip("openpyxl")
+    table = [["system", "response", "rating"], ["a", "hello", 4], ["b", "hi", 1], ["a", "well", 3]]
+
+    def book(**sheets):
+        with pd.ExcelWriter(tmp_path / "mine.xlsx", engine="openpyxl") as writer:
+            for name, rows in sheets.items():
+                pd.DataFrame(rows).to_excel(writer, sheet_name=name, index=False, header=False)
+        return read_file(tmp_path / "mine.xlsx")
+
+    file = book(Guide=[["Guidelines"], ["Be nice."]], Ratings=[["Our ratings"], ["3 raters"], [], *table])
+    assert file.frame.columns.tolist() == table[0] and file.frame["rating"].tolist() == [4, 1, 3]
+    assert file.notes == [
+        "row 4 has the names of columns; above it: Our ratings; 3 raters",
+        "sheets of one column, not read: Guide",
+    ]
+    with pytest.raises(FileError, match="rows 1 and 2: two rows of column names"):
+        book(Ratings=[["Item", "Item", "Ann"], *table])
+    more = [["note", "x"], ["1", "2"]]
+    with pytest.raises(FileError, match=r"3 sheets with different columns.*--sheet 'Bob'"):
+        book(Guide=more, Ann=table, Bob=[[*row, "x"] for row in table])
+    file = book(Guide=[["Be nice."]] * 2, Ann=table, Bob=[[*row, f"x{n}"] for n, row in enumerate(table)], Cat=table)
+    assert file.frame["sheet"].value_counts().to_dict() == {"Ann": 3, "Bob": 3, "Cat": 3}
+    texts = [["item", "system", "response"], [1, "a", "hello"], [2, "b", "hi"]]
+    with pytest.raises(FileError, match="sheet 'Ann' has rows that are not in sheet 'Texts'"):
+        book(Texts=texts, Ann=[["item", "rating"], [1, 2], [3, 4]], Bob=[["item", "rating"], [1, 2], [2, 4]])
+
+
+def test_an_option_that_is_given_twice_is_refused(tmp_path, capsys):
+    path = written(tmp_path, "mine.csv", ROWS)
+    assert main(["validate", str(path), "--sheet", "Ann", "--sheet", "Bob"]) == 2
+    assert "--sheet is given twice" in capsys.readouterr().err
 
 
 def test_a_sheet_that_nobody_filled_in(tmp_path):

@@ -276,9 +276,10 @@ class Transcript:
             return "dialogue"
         if constant and _OF_DIALOGUE.search(name) and not of_utterances:
             return "dialogue"
-        by_place = cells.map(str).groupby([self.unit, self.place]).agg(lambda values: " ".join(sorted(values)))
-        if of_users and full and (by_place.groupby(level=0).nunique() == 1).all():
-            raise self._several(column)
+        if of_users and full:
+            by_place = cells.map(str).groupby([self.unit, self.place]).agg(lambda values: " ".join(sorted(values)))
+            if (by_place.groupby(level=0).nunique() == 1).all():
+                raise self._several(column)
         if of_users:
             hint = self._option(RATING, [column]) if constant else None
             raise self.wrong(
