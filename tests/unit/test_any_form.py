@@ -780,6 +780,44 @@ def test_dimensions_with_names_near_those_of_no_ratings(tmp_path):
 TALK = [("user", "hi there", ""), ("bot", "hello you", 4), ("user", "and now ?", ""), ("bot", "no idea", 2)]
 
 
+def test_ratings_by_dimension_in_a_map(tmp_path):
+    """Where items are from is not who rated."""
+    records = [
+        {
+            "source": "web",
+            "instruction": f"question {n}",
+            "meta": {},
+            "completions": [
+                {
+                    "model": m,
+                    "response": f"{m} {n}",
+                    "annotations": {"helpfulness": {"Rating": n}, "honesty": {"Rating": 2}},
+                }
+                for m in ("x", "y")
+            ],
+        }
+        for n in (1, 2)
+    ]
+    path = written(tmp_path, "mine.json", records)
+    frame = readers.read("table", "mine", {"table": path})["ratings"]
+    assert {*frame["source"]} == {"human"}
+    by = frame.groupby(["system_id", "dimension"], observed=True)["rating"].agg(list).to_dict()
+    assert by == {(m, one): ratings for m in "xy" for one, ratings in (("helpfulness", [1, 2]), ("honesty", [2, 2]))}
+
+
+def test_two_scores_of_two_answers_are_refused(tmp_path):
+    record = {
+        "question_id": 1,
+        "answer1_id": "a",
+        "answer2_id": "b",
+        "text": "The first is good.",
+        "score": [8, 9],
+        "meta": {},
+    }
+    with pytest.raises(SchemaError, match="two answers and two scores"):
+        understood(written(tmp_path, "mine.jsonl", [record] * 3))
+
+
 def utterances(*dialogues, names="dialogue_id,turn,speaker,text,rating", rest=()):
     """Return a CSV with one utterance a row; ``rest`` are further cells of the rows of each dialogue."""
     lines = [

@@ -104,6 +104,8 @@ _WRITTEN = (
     re.compile(r"(?P<value>\d{1,2})\s*(?:[-–—:=]\s*|\()\s*[^\W\d].*"),
 )
 _MOST_WRITTEN = 101
+# A column of one of two answers.
+_SIDE = re.compile(r"^(answer|response|output|model|system)_?([12ab])(?:_id|_name)?$")
 # Labels in common use, from the best to the worst.
 _ORDERS = tuple(
     tuple(order.split(", "))
@@ -300,6 +302,12 @@ def _check_holds_ratings(file: File, path: Path) -> None:
     if are_votes(file.frame):
         hint = f"Run `comperdial preferences {path}`"
         raise SchemaError(VOTES, where=str(path), expected="ratings of responses", hint=hint)
+    sides = {match[2] for name in file.frame if (match := _SIDE.match(plain(str(name))))}
+    places = set(file.frame.get("raters[]", ())) - {None}
+    if sides in ({"1", "2"}, {"a", "b"}) and places == {1, 2}:
+        problem = "each record has two answers and two scores"
+        hint = "Write a record for each answer, with its text, its system and its score"
+        raise SchemaError(problem, where=str(path), expected="one score for each response", hint=hint)
 
 
 def _check_given(given: Mapping[str, Any], written: Sequence[str], path: Path) -> None:
@@ -394,6 +402,8 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
         del roles["context_id"]
     if "source" in roles and "system_id" not in {*roles, *given} and _has_own_texts(frame, roles):
         roles["system_id"] = roles.pop("source")
+    if "source" in roles and not _is_who_rated(frame, roles):
+        del roles["source"]
     source = [name for name in free if plain(name) == "source" and is_text(frame[name])]
     if source and "facts" not in roles and plain(roles.get("history", "")) == "context":
         # In files like UniEval's `source` is the dialogue, and `context` a fact for it.
@@ -437,6 +447,17 @@ def _has_own_texts(frame: pd.DataFrame, roles: Mapping[str, str]) -> bool:
         return False
     texts, sources = (frame[roles[ours]].map(str) for ours in ("response", "source"))
     return bool((sources.groupby(texts).nunique() == 1).mean() > 0.8)
+
+
+def _is_who_rated(frame: pd.DataFrame, roles: Mapping[str, str]) -> bool:
+    """Return whether a column ``source`` says who rated, and not where items are from."""
+    sources = frame[roles["source"]].map(str)
+    if any(_is_judge(name) or name.strip().lower() in ("human", "simulated") for name in sources.unique()):
+        return True
+    if "response" in roles and (sources.groupby(frame[roles["response"]].map(str)).nunique() > 1).any():
+        return True
+    # In a file with our names it is ours.
+    return all(name in (ours, _SHORT_NAMES.get(ours)) for ours, name in roles.items())
 
 
 def _rank(name: str, ours: str) -> int | None:

@@ -555,12 +555,12 @@ def _rows(node: Mapping[str, Any], place: str, left: Counter[str]) -> Iterator[d
     if place and _is_map(node):
         inner.append((0, f"{place}.*", list(node.items())))
     for key, cell in () if inner else _inline(node, place):
-        if isinstance(cell, Mapping):
+        if isinstance(cell, Mapping) and cell:
             inner.append((len(str(cell)), f"{key}.*", list(cell.items())))
         elif _is_nested(cell) and not _is_utterances(cell):
             inner.append((len(str(cell)), f"{key}[]", list(enumerate(cell, start=1))))
         else:
-            own[key] = cell
+            own[key] = None if cell == {} else cell
     if _VOTED.search(" ".join(map(repr, _keys(node)))):
         # The two that a vote is on are columns side by side.
         for one in list(inner):

@@ -23,6 +23,7 @@ RATED = re.compile(
     r"rating|score|severity|label|grade|quality|overall|likert|fluen|coher|relevan|consisten|informat|faithful|factual"
     r"|helpful|harmless|safety|empath|engag|human_?like|natural|correct|ground|adequa|appropriate|interest|specific"
     r"|sensib|understand|succinct|maintain|uses_knowledge|preference|satisf|warmth|humou?r|tone|accura|complet|concis"
+    r"|honest|truthful|instruction_following"
 )
 # A longer cell is no list that is spelled as a text.
 _LONGEST = 1_000_000
