@@ -805,6 +805,18 @@ def test_ratings_by_dimension_in_a_map(tmp_path):
     assert by == {(m, one): ratings for m in "xy" for one, ratings in (("helpfulness", [1, 2]), ("honesty", [2, 2]))}
 
 
+@pytest.mark.parametrize("rating", ["", ",rating"])
+def test_numbered_judges_may_be_people(tmp_path, capsys, rating):
+    rows = ["a,hello,4,5", "b,hi,1,2", "a,well,3,3"]
+    content = "\n".join([f"system,response,judge_1,judge_2{rating}", *(row + (rating and ",3") for row in rows)])
+    path = written(tmp_path, "mine.csv", content)
+    assert main(["validate", str(path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "judge_1, judge_2: counted as judges that are programs; if they are people, add --columns" in shown
+    columns = json.loads(shown.partition("--columns '")[2].partition("'")[0])
+    assert {key[2] for key in ratings(path, {"columns": columns})} == {"judge_1", "judge_2"}
+
+
 def test_two_scores_of_two_answers_are_refused(tmp_path):
     record = {
         "question_id": 1,

@@ -104,6 +104,8 @@ _WRITTEN = (
     re.compile(r"(?P<value>\d{1,2})\s*(?:[-–—:=]\s*|\()\s*[^\W\d].*"),
 )
 _MOST_WRITTEN = 101
+# A judge that may be a person.
+_NUMBERED_JUDGE = re.compile(r"^judge_?(?:\d{1,2}|[a-h])$")
 # A column of one of two answers.
 _SIDE = re.compile(r"^(answer|response|output|model|system)_?([12ab])(?:_id|_name)?$")
 # Labels in common use, from the best to the worst.
@@ -591,6 +593,10 @@ def _rated(
             return result
     numeric = [name for name in free if _is_number(frame[name])]
     result.judges = [name for name in numeric if _is_judge(name)]
+    if numbered := [name for name in result.judges if _NUMBERED_JUDGE.match(plain(name))]:
+        line = f"--columns {shlex.quote(json.dumps({**given, 'annotator_id': numbered}, ensure_ascii=False))}"
+        unsure = f"{', '.join(numbered)}: counted as judges that are programs; if they are people, add {line}"
+        result.notes.append(unsure)
     people = [name for name in numeric if not _is_machine(name) and name not in result.judges]
     constant = _conditions(frame, roles, people)
     if constant and len(constant) < len(people):
@@ -617,6 +623,7 @@ def _rated(
         result.named = FILL_IN
         more = f"; empty, so not rated yet: {', '.join(empty)}" if empty else ""
         more += f"; scores by judges or metrics: {', '.join(result.judges)}" if result.judges else ""
+        more += f"; {unsure}" if numbered else ""
         result.problems.append("no column holds ratings by people" + more)
         return result
     _check_codes(frame, result, _listed(result.named), labels)
