@@ -224,7 +224,7 @@ def lay_out(
     frame, ends_written = _numbers(frame, notes)
     roles = _roles(frame, given, path)
     in_dialogues: list[str] = []
-    if turns := _of_dialogues(frame, file, path, given, roles, whole, notes):
+    if turns := _of_dialogues(frame, file, path, given, roles, whole if ratings else None, notes):
         frame, given, in_dialogues = turns
         roles = _roles(frame, given, path)
     elif whole:
@@ -778,12 +778,13 @@ def _of_dialogues(
     path: Path,
     given: Mapping[str, Any],
     roles: Mapping[str, str],
-    whole: Sequence[str],
+    whole: Sequence[str] | None,
     notes: list[str],
 ) -> tuple[pd.DataFrame, dict[str, Any], list[str]] | None:
     """Make one row a response of dialogues, with the utterances before it; None if a file holds no dialogues as such.
 
-    The last of what is returned are the columns that may be ratings.
+    ``whole`` are the columns that the user calls ratings of dialogues; None if ratings do not matter. The last of what is
+    returned are the columns that may be ratings.
     """
     named = {*_listed(given.get("rating", [])), *_listed(given.get("annotator_id", []))}
     split = None
@@ -813,7 +814,7 @@ def _of_dialogues(
     for name in (name for name in rated if _is_number(frame[name])):
         found.frame[name] = found.frame[name].map(number).astype(object)
     found.prepare(rated)
-    levels = found.levels(rated, whole, of_utterances="response" in given)
+    levels = {} if whole is None else found.levels(rated, whole, of_utterances="response" in given)
     made = found.rows(levels, scores)
     notes += [split[1]] if split else []
     speakers = ", ".join(sorted({*found.frame[found.speaker][found.by_system].map(str)}))

@@ -370,6 +370,8 @@ def find(frame: pd.DataFrame, path: Path, given: Mapping[str, Any], roles: Mappi
     for ours, several in _NAMES.items():
         names = several.split()
         used = {*columns.values(), roles.get("system_id"), roles.get("annotator_id")}
+        # Beside the utterances of a nested list its own column has only the empty ones.
+        used |= {name.removesuffix("[]") for name in frame.columns if name.endswith("[]")}
         ranked = sorted(
             (names.index(_last(name)), place, name)
             for place, name in enumerate(frame.columns)
@@ -396,7 +398,8 @@ def find(frame: pd.DataFrame, path: Path, given: Mapping[str, Any], roles: Mappi
     by = {"system": roles.get("system_id"), "annotator": annotator, "dimension": roles.get("dimension")}
     result = Transcript(frame, path, **{ours: columns.get(ours) for ours in _NAMES}, **by)  # type: ignore[arg-type]
     for name in (result.dialogue, result.speaker):
-        if empty := int(frame[name].map(is_missing).sum()):
+        spoken = ~frame[result.utterance].map(is_missing).astype(bool)
+        if empty := int(frame.loc[spoken, name].map(is_missing).sum()):
             problem = f"{name!r} is empty in {empty} of {len(frame)} rows"
             raise result.wrong(problem, "the dialogue and the speaker of each utterance")
     return result
