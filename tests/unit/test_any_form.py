@@ -52,6 +52,8 @@ RECORDS = [
         ("mine.csv", ROWS),
         ("MINE.CSV", ROWS),
         ("mine.tsv", ROWS.replace(",", "\t")),
+        ("mine.csv", "Our ratings\n\n" + ROWS),
+        ("mine.csv", "Our ratings;;\n3 raters;;\n" + ROWS.replace(",", ";")),
         ("mine.csv", ROWS.replace(",", ";")),
         ("mine.csv", b"\xef\xbb\xbf" + ROWS.encode()),
         ("mine.csv", ROWS.encode("utf-16")),
@@ -90,6 +92,21 @@ def test_letters_of_windows_and_short_rows_are_reported(tmp_path):
         ("mine.csv", "a,b\n1,2,3\n", "line 2: 3 cells; expected 2"),
         ("mine.csv", "", "the file is empty"),
         ("mine.csv", "a,a\n1,2\n", "two columns are called 'a'"),
+        (
+            "mine.csv",
+            "Our ratings, 2026\n" + ROWS,
+            "line 2: 3 cells; expected 2, as in the header. If line 2 is the header",
+        ),
+        (
+            "mine.csv",
+            "Item,,Ann\nsystem,response,rating\na,hello,4\nb,hi,1\n",
+            "rows 1 and 2: two rows of column names.*'Ann rating'",
+        ),
+        (
+            "mine.csv",
+            "Item,Item,Ann\nsystem,response,rating\na,hello,4\nb,hi,1\n",
+            "rows 1 and 2: two rows of column names",
+        ),
         ("mine.doc", "x", "unknown kind of file"),
         ("mine.xlsx", "x", "not a readable Excel|no workbook|not valid"),
         ("mine.json", "[1, 2]", "no list of JSON objects"),
@@ -199,6 +216,41 @@ def test_labels_get_numbers(tmp_path):
     columns, labels = map(json.loads, words)
     assert labels == {"Yes": 2, "No": 0, "To some extent": 1}
     assert list(ratings(path, {"columns": columns, "labels": labels}).values()) == [2, 0, 1, 2]
+
+
+def test_titles_and_remarks_in_workbooks(tmp_path):
+    """Titles above the header and sheets of remarks are noted; two rows of names are refused; suggested is a likely sheet."""
+    pytest.importorskip("openpyxl")
+    table = [["system", "response", "rating"], ["a", "hello", 4], ["b", "hi", 1], ["a", "well", 3]]
+
+    def book(**sheets):
+        with pd.ExcelWriter(tmp_path / "mine.xlsx", engine="openpyxl") as writer:
+            for name, rows in sheets.items():
+                pd.DataFrame(rows).to_excel(writer, sheet_name=name, index=False, header=False)
+        return read_file(tmp_path / "mine.xlsx")
+
+    file = book(Guide=[["Guidelines"], ["Be nice."]], Ratings=[["Our ratings"], ["3 raters"], [], *table])
+    assert file.frame.columns.tolist() == table[0] and file.frame["rating"].tolist() == [4, 1, 3]
+    assert file.notes == [
+        "row 4 has the names of columns; above it: Our ratings; 3 raters",
+        "sheets of one column, not read: Guide",
+    ]
+    with pytest.raises(FileError, match="rows 1 and 2: two rows of column names"):
+        book(Ratings=[["Item", "Item", "Ann"], *table])
+    more = [["note", "x"], ["1", "2"]]
+    with pytest.raises(FileError, match=r"3 sheets with different columns.*--sheet 'Bob'"):
+        book(Guide=more, Ann=table, Bob=[[*row, "x"] for row in table])
+    file = book(Guide=[["Be nice."]] * 2, Ann=table, Bob=[[*row, f"x{n}"] for n, row in enumerate(table)], Cat=table)
+    assert file.frame["sheet"].value_counts().to_dict() == {"Ann": 3, "Bob": 3, "Cat": 3}
+    texts = [["item", "system", "response"], [1, "a", "hello"], [2, "b", "hi"]]
+    with pytest.raises(FileError, match="sheet 'Ann' has rows that are not in sheet 'Texts'"):
+        book(Texts=texts, Ann=[["item", "rating"], [1, 2], [3, 4]], Bob=[["item", "rating"], [1, 2], [2, 4]])
+
+
+def test_an_option_that_is_given_twice_is_refused(tmp_path, capsys):
+    path = written(tmp_path, "mine.csv", ROWS)
+    assert main(["validate", str(path), "--sheet", "Ann", "--sheet", "Bob"]) == 2
+    assert "--sheet is given twice" in capsys.readouterr().err
 
 
 def test_a_sheet_that_nobody_filled_in(tmp_path):
@@ -723,3 +775,178 @@ def test_dimensions_with_names_near_those_of_no_ratings(tmp_path):
     with pytest.raises(SchemaError) as error:
         readers.read("table", "mine", {"table": path}, None)
     assert '"rating": ["attention_score", "Mistake_Identification"]' in str(error.value)
+
+
+TALK = [("user", "hi there", ""), ("bot", "hello you", 4), ("user", "and now ?", ""), ("bot", "no idea", 2)]
+
+
+def test_ratings_by_dimension_in_a_map(tmp_path):
+    """Where items are from is not who rated."""
+    records = [
+        {
+            "source": "web",
+            "instruction": f"question {n}",
+            "meta": {},
+            "completions": [
+                {
+                    "model": m,
+                    "response": f"{m} {n}",
+                    "annotations": {"helpfulness": {"Rating": n}, "honesty": {"Rating": 2}},
+                }
+                for m in ("x", "y")
+            ],
+        }
+        for n in (1, 2)
+    ]
+    path = written(tmp_path, "mine.json", records)
+    frame = readers.read("table", "mine", {"table": path})["ratings"]
+    assert {*frame["source"]} == {"human"}
+    by = frame.groupby(["system_id", "dimension"], observed=True)["rating"].agg(list).to_dict()
+    assert by == {(m, one): ratings for m in "xy" for one, ratings in (("helpfulness", [1, 2]), ("honesty", [2, 2]))}
+
+
+@pytest.mark.parametrize("rating", ["", ",rating"])
+def test_numbered_judges_may_be_people(tmp_path, capsys, rating):
+    rows = ["a,hello,4,5", "b,hi,1,2", "a,well,3,3"]
+    content = "\n".join([f"system,response,judge_1,judge_2{rating}", *(row + (rating and ",3") for row in rows)])
+    path = written(tmp_path, "mine.csv", content)
+    assert main(["validate", str(path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "judge_1, judge_2: counted as judges that are programs; if they are people, add --columns" in shown
+    columns = json.loads(shown.partition("--columns '")[2].partition("'")[0])
+    assert {key[2] for key in ratings(path, {"columns": columns})} == {"judge_1", "judge_2"}
+
+
+def test_two_scores_of_two_answers_are_refused(tmp_path):
+    record = {
+        "question_id": 1,
+        "answer1_id": "a",
+        "answer2_id": "b",
+        "text": "The first is good.",
+        "score": [8, 9],
+        "meta": {},
+    }
+    with pytest.raises(SchemaError, match="two answers and two scores"):
+        understood(written(tmp_path, "mine.jsonl", [record] * 3))
+
+
+def utterances(*dialogues, names="dialogue_id,turn,speaker,text,rating", rest=()):
+    """Return a CSV with one utterance a row; ``rest`` are further cells of the rows of each dialogue."""
+    lines = [
+        ",".join(map(str, (dialogue, turn, *utterance, *(rest[dialogue] if rest else ()))))
+        for dialogue, talk in enumerate(dialogues)
+        for turn, utterance in enumerate(talk)
+    ]
+    return "\n".join([names, *lines, ""])
+
+
+def talk(*ratings, speakers=("user", "bot")):
+    return [(speakers[n % 2], f"this is {n}", rating) for n, rating in enumerate(ratings)]
+
+
+def test_one_utterance_a_row(tmp_path):
+    """Utterances of the system are responses, with those before them; users' are none."""
+    tables = readers.read("table", "mine", {"table": written(tmp_path, "mine.csv", utterances(TALK, talk("", 1)))})
+    assert tables["responses"][["context_id", "response"]].to_numpy().tolist() == [
+        ["0-1", "hello you"],
+        ["0-3", "no idea"],
+        ["1-1", "this is 1"],
+    ]
+    history = tables["contexts"].set_index("context_id")["history"]
+    assert [tuple(one.values()) for one in history["0-3"]] == [
+        ("user", "hi there"),
+        ("bot", "hello you"),
+        ("user", "and now ?"),
+    ]
+    assert tables["ratings"][["level", "item_id", "rating"]].to_numpy().tolist() == [
+        ["turn", "0-1", 4],
+        ["turn", "0-3", 2],
+        ["turn", "1-1", 1],
+    ]
+
+
+RATED_TURNS = [
+    {"role": role, "content": f"this is {n}"} | ({"marks": {"relevance": n, "interest": n + 1}} if n % 2 else {})
+    for n, role in enumerate(("user", "assistant") * 2)
+]
+MESSAGES = [{"role": "user", "content": "hi you"}, {"role": "assistant", "content": "hello"}] * 2
+CELL = "User: hi you\nBot: hello\nand welcome\nUser: bye now\nBot: bye"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        # Ratings of turns, in the file's order, from two raters, and of systems that the speakers name.
+        ("a.csv", utterances(talk("", 4, "", 2)).replace("turn", "x"), {("turn", "0-1"): [4], ("turn", "0-3"): [2]}),
+        (
+            "a.csv",
+            "dialogue_id,turn,speaker,text,rater,rating\n"
+            "0,0,user,hi you,,\n0,1,bot,hello,ann,4\n0,1,bot,hello,bob,2\n0,2,user,bye,,\n0,3,bot,no,ann,1\n",
+            {("turn", "0-1"): [4, 2], ("turn", "0-3"): [1]},
+        ),
+        (
+            "a.csv",
+            "dialogue_id,speaker,text,rater,rating\n"
+            "0,user,hi you,,\n0,bot,hello,ann,4\n0,bot,hello,bob,2\n0,user,bye,,\n0,bot,no,ann,1\n",
+            {("turn", "0-1"): [4, 2], ("turn", "0-3"): [1]},
+        ),
+        (
+            "a.csv",
+            utterances(talk("", 4, "", 2, speakers=("Customer", "gpt-x")), talk("", 1, speakers=("Customer", "lam"))),
+            {("turn", "0-1"): [4], ("turn", "0-3"): [2], ("turn", "1-1"): [1]},
+        ),
+        ("a.csv", utterances(talk("", 4, "", 2, speakers="AB")), {("turn", "0-1"): [4], ("turn", "0-3"): [2]}),
+        # Ratings of dialogues: beside all utterances, or those of the system in many dialogues.
+        ("a.csv", utterances(talk(4, 4, 4, 4), talk(2, 2)), {("dialogue", "0"): [4], ("dialogue", "1"): [2]}),
+        (
+            "a.csv",
+            utterances(*[talk("", n % 2, "", n % 2) for n in range(6)]),
+            {("dialogue", str(n)): [n % 2] for n in range(6)},
+        ),
+        (
+            "a.csv",
+            utterances(talk("", "", "", 4), talk("", 2)).replace("rating", "dialogue rating"),
+            {("dialogue", "0"): [4], ("dialogue", "1"): [2]},
+        ),
+        # One response a dialogue: the rating is that response's.
+        ("a.csv", utterances(talk(4, 4), talk(2, 2)), {("turn", "0-1"): [4], ("turn", "1-1"): [2]}),
+        # Dialogues in cells.
+        ("a.jsonl", [{"messages": MESSAGES, "score": n} for n in (3, 1)], "several ratings"),
+        (
+            "a.jsonl",
+            [{"conv_id": n, "messages": MESSAGES, "score": n} for n in (3, 1)],
+            {("dialogue", "3"): [3], ("dialogue", "1"): [1]},
+        ),
+        ("a.csv", f'dialog_id,dialog,rating\nx,"{CELL}",4\n', {("dialogue", "x"): [4]}),
+        (
+            "a.jsonl",
+            [{"conv_id": 1, "dialogue": RATED_TURNS, "overall": 3}],
+            {("turn", "1-2"): [1, 2], ("turn", "1-4"): [3, 4], ("dialogue", "1"): [3]},
+        ),
+        # What may mean two things.
+        ("a.csv", utterances(talk("", "", "", 4), talk("", "", "", 2)), "of the utterances beside them, or of whole"),
+        ("a.csv", utterances(talk("", 4, "", 4), talk("", 2, "", 2)), "of the utterances beside them, or of whole"),
+        ("a.csv", utterances(talk(1, "", 2, "")), "ratings of utterances by users"),
+        ("a.csv", utterances(talk(1, 2, 3, 4)), "ratings of utterances by users"),
+        ("a.csv", utterances(talk(1, 2, 3, 4, speakers="AB")), "which speaker in 'speaker' is the system"),
+        ("a.csv", utterances(TALK, TALK).replace("\n1,", "\n0,").replace("you,4", "there,4", 1), "two utterances in one"),
+        ("a.csv", 'dialog_id,dialog,rating\n1,"A: hi you\nB: hello",4\n', "which speaker in 'dialog' is the system"),
+    ],
+)  # fmt: skip
+def test_dialogues_are_read_by_turn_or_as_a_whole_or_refused(tmp_path, name, content, expected):
+    path = written(tmp_path, name, content)
+    if isinstance(expected, str):
+        with pytest.raises(SchemaError, match=expected):
+            understood(path)
+        return
+    frame = readers.read("table", "mine", {"table": path})["ratings"]
+    assert frame.groupby(["level", "item_id"], observed=True)["rating"].agg(list).to_dict() == expected
+
+
+def test_what_a_rating_beside_the_last_utterance_rates_can_be_chosen(tmp_path):
+    path = written(tmp_path, "mine.csv", utterances(talk("", "", "", 4), talk("", "", "", 2)))
+    with pytest.raises(SchemaError) as caught:
+        understood(path)
+    chosen = [json.loads(part) for part in shlex.split(caught.value.hint) if part.startswith("{")]
+    levels = [readers.read("table", "mine", {"table": path}, {"columns": one})["ratings"]["level"] for one in chosen]
+    assert [[*one] for one in levels] == [["turn", "turn"], ["dialogue", "dialogue"]]

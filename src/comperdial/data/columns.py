@@ -16,9 +16,10 @@ from typing import Any
 import pandas as pd
 
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.data import transcripts
 from comperdial.data.files import SHEET, File
-from comperdial.data.own_files import is_missing, number, shown
-from comperdial.data.votes import FILL_IN, RATED, VOTES, are_votes
+from comperdial.data.own_files import RATED, is_missing, number, shown
+from comperdial.data.votes import FILL_IN, VOTES, are_votes
 
 # Names in use for each of our columns, the likeliest first. A name is compared in small letters, with underscores.
 _IN_USE = {
@@ -103,6 +104,10 @@ _WRITTEN = (
     re.compile(r"(?P<value>\d{1,2})\s*(?:[-–—:=]\s*|\()\s*[^\W\d].*"),
 )
 _MOST_WRITTEN = 101
+# A judge that may be a person.
+_NUMBERED_JUDGE = re.compile(r"^judge_?(?:\d{1,2}|[a-h])$")
+# A column of one of two answers.
+_SIDE = re.compile(r"^(answer|response|output|model|system)_?([12ab])(?:_id|_name)?$")
 # Labels in common use, from the best to the worst.
 _ORDERS = tuple(
     tuple(order.split(", "))
@@ -213,10 +218,19 @@ def lay_out(
     if "response" not in given and (wide := _side_by_side(frame, given)):
         frame = wide[0]
         notes.append(wide[1])
+    whole = _listed(given.pop(transcripts.RATING, []))
+    given |= {"rating": [*_listed(given.get("rating", [])), *whole]} if whole else {}
     _check_given(given, list(frame.columns), path)
     frame, ends_written = _numbers(frame, notes)
     roles = _roles(frame, given, path)
-    rated = _rated(frame, roles, given, labels) if ratings else _Rated()
+    in_dialogues: list[str] = []
+    if turns := _of_dialogues(frame, file, path, given, roles, whole if ratings else None, notes):
+        frame, given, in_dialogues = turns
+        roles = _roles(frame, given, path)
+    elif whole:
+        problem, expected = "no dialogues, with one utterance a row or a dialogue in a cell", "ratings of responses"
+        raise SchemaError(problem, where=f"{path}, {transcripts.RATING}", expected=expected)
+    rated = _rated(frame, roles, given, labels, in_dialogues) if ratings else _Rated()
     if "system_id" not in roles and ratings and (column := _maybe_system(frame, roles, rated)):
         rated.problems.append(f"items have several responses, and it is not sure that {column!r} says whose each is")
         roles["system_id"] = column
@@ -293,6 +307,12 @@ def _check_holds_ratings(file: File, path: Path) -> None:
     if are_votes(file.frame):
         hint = f"Run `comperdial preferences {path}`"
         raise SchemaError(VOTES, where=str(path), expected="ratings of responses", hint=hint)
+    sides = {match[2] for name in file.frame if (match := _SIDE.match(plain(str(name))))}
+    places = set(file.frame.get("raters[]", ())) - {None}
+    if sides in ({"1", "2"}, {"a", "b"}) and places == {1, 2}:
+        problem = "each record has two answers and two scores"
+        hint = "Write a record for each answer, with its text, its system and its score"
+        raise SchemaError(problem, where=str(path), expected="one score for each response", hint=hint)
 
 
 def _check_given(given: Mapping[str, Any], written: Sequence[str], path: Path) -> None:
@@ -387,6 +407,8 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
         del roles["context_id"]
     if "source" in roles and "system_id" not in {*roles, *given} and _has_own_texts(frame, roles):
         roles["system_id"] = roles.pop("source")
+    if "source" in roles and not _is_who_rated(frame, roles):
+        del roles["source"]
     source = [name for name in free if plain(name) == "source" and is_text(frame[name])]
     if source and "facts" not in roles and plain(roles.get("history", "")) == "context":
         # In files like UniEval's `source` is the dialogue, and `context` a fact for it.
@@ -394,6 +416,9 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
         free.remove(source[0])
     known = {*roles, *given}
     keys, lists = ([name for name in free if name.endswith(end)] for end in (".*", "[]"))
+    if "annotator_id" not in known and keys and re.fullmatch(rf"(?:{_WHO})s?", plain(keys[-1].removesuffix(".*"))):
+        # The names of a map of people's ratings are the people.
+        roles["annotator_id"] = keys.pop()
     if "system_id" not in known and keys and "response" in roles:
         # The names of a map of answers are who gave them.
         roles["system_id"] = keys[-1]
@@ -427,6 +452,17 @@ def _has_own_texts(frame: pd.DataFrame, roles: Mapping[str, str]) -> bool:
         return False
     texts, sources = (frame[roles[ours]].map(str) for ours in ("response", "source"))
     return bool((sources.groupby(texts).nunique() == 1).mean() > 0.8)
+
+
+def _is_who_rated(frame: pd.DataFrame, roles: Mapping[str, str]) -> bool:
+    """Return whether a column ``source`` says who rated, and not where items are from."""
+    sources = frame[roles["source"]].map(str)
+    if any(_is_judge(name) or name.strip().lower() in ("human", "simulated") for name in sources.unique()):
+        return True
+    if "response" in roles and (sources.groupby(frame[roles["response"]].map(str)).nunique() > 1).any():
+        return True
+    # In a file with our names it is ours.
+    return all(name in (ours, _SHORT_NAMES.get(ours)) for ours, name in roles.items())
 
 
 def _rank(name: str, ours: str) -> int | None:
@@ -528,8 +564,13 @@ class _Rated:
 
 
 def _rated(
-    frame: pd.DataFrame, roles: Mapping[str, str], given: Mapping[str, Any], labels: Mapping[str, float] | None
+    frame: pd.DataFrame,
+    roles: Mapping[str, str],
+    given: Mapping[str, Any],
+    labels: Mapping[str, float] | None,
+    in_dialogues: Sequence[str] = (),
 ) -> _Rated:
+    """Find the columns of ratings; those ``in_dialogues`` are filled only beside what they rate."""
     result, has_dimension = _Rated(), "dimension" in roles
     if isinstance(listed := given.get("annotator_id"), list) and "rating" not in given:
         result.add(listed, has_dimension, {name: ("rating", name) for name in listed})
@@ -555,6 +596,10 @@ def _rated(
             return result
     numeric = [name for name in free if _is_number(frame[name])]
     result.judges = [name for name in numeric if _is_judge(name)]
+    if numbered := [name for name in result.judges if _NUMBERED_JUDGE.match(plain(name))]:
+        line = f"--columns {shlex.quote(json.dumps({**given, 'annotator_id': numbered}, ensure_ascii=False))}"
+        unsure = f"{', '.join(numbered)}: counted as judges that are programs; if they are people, add {line}"
+        result.notes.append(unsure)
     people = [name for name in numeric if not _is_machine(name) and name not in result.judges]
     constant = _conditions(frame, roles, people)
     if constant and len(constant) < len(people):
@@ -569,13 +614,19 @@ def _rated(
         result.add(sure, has_dimension, raters)
     elif people:
         result.doubt(people, "which columns are ratings by people is not sure: ")
-    elif not empty and (categories := _categories(frame, [name for name in free if not _is_machine(name)])):
+    elif not empty and (
+        categories := _categories(
+            frame.dropna(subset=list(in_dialogues), how="all") if in_dialogues else frame,
+            [name for name in free if not _is_machine(name)],
+        )
+    ):
         result.doubt(categories, "no column of numbers; these hold labels, which need numbers: ")
         _check_labels(frame, result, categories, None)
     else:
         result.named = FILL_IN
         more = f"; empty, so not rated yet: {', '.join(empty)}" if empty else ""
         more += f"; scores by judges or metrics: {', '.join(result.judges)}" if result.judges else ""
+        more += f"; {unsure}" if numbered else ""
         result.problems.append("no column holds ratings by people" + more)
         return result
     _check_codes(frame, result, _listed(result.named), labels)
@@ -719,6 +770,63 @@ def _check_labels(
     result.labels = {**(labels or {}), **{label: place.get(label.lower(), FILL_IN) for label in cells}}
     if labels is not None or not result.problems:
         result.problems.append(f"labels without a number: {', '.join(map(repr, cells))}")
+
+
+# Dialogues
+
+
+def _of_dialogues(
+    frame: pd.DataFrame,
+    file: File,
+    path: Path,
+    given: Mapping[str, Any],
+    roles: Mapping[str, str],
+    whole: Sequence[str] | None,
+    notes: list[str],
+) -> tuple[pd.DataFrame, dict[str, Any], list[str]] | None:
+    """Make one row a response of dialogues, with the utterances before it; None if a file holds no dialogues as such.
+
+    ``whole`` are the columns that the user calls ratings of dialogues; None if ratings do not matter. The last of what is
+    returned are the columns that may be ratings.
+    """
+    named = {*_listed(given.get("rating", [])), *_listed(given.get("annotator_id", []))}
+    split = None
+    if "response" not in roles:
+        used = {*named, *(name for ours, name in roles.items() if ours != "history")}
+        texts = [name for name in frame.columns if is_text(frame[name]) and not REASONS.search(plain(name))]
+        split = transcripts.expand(frame, used, texts, path)
+    if split:
+        frame = split[0]
+        given = {ours: name for ours, name in given.items() if ours != "history"}
+        roles = _roles(frame, given, path)
+    found = transcripts.find(frame, path, given, roles)
+    if found is None and transcripts.place_of(frame) and len(file.rows) == len(frame):
+        # Each record is a dialogue.
+        found = transcripts.find(frame.assign(dialogue_id=[str(row) for row in file.rows]), path, given, roles)
+    if found is None:
+        return None
+    used = {found.dialogue, found.speaker, found.utterance, found.turn, found.system, *found.asked}
+    free = [name for name in frame.columns if name not in used]
+    scores = scores_in(frame[free])
+    if not named:
+        people = [
+            name for name in free if not _is_machine(name) and (_is_number(frame[name]) or _categories(frame, [name]))
+        ]
+        named = {name for name in people if RATED.search(plain(name)) or _scale(name) or rater_of(name)} or {*people}
+    rated = [name for name in free if name in named]
+    for name in (name for name in rated if _is_number(frame[name])):
+        found.frame[name] = found.frame[name].map(number).astype(object)
+    found.prepare(rated)
+    levels = {} if whole is None else found.levels(rated, whole, of_utterances="response" in given)
+    made = found.rows(levels, scores)
+    notes += [split[1]] if split else []
+    speakers = ", ".join(sorted({*found.frame[found.speaker][found.by_system].map(str)}))
+    notes.append(f"one utterance a row: those of {speakers} are responses, with the utterances before each as history")
+    if of_dialogues := [name for name, level in levels.items() if level == "dialogue"]:
+        notes.append(f"ratings of whole dialogues: {', '.join(of_dialogues)}")
+    kept = {ours: name for ours, name in given.items() if ours not in ("response", "context_id", "turn", "history")}
+    by = {} if isinstance(given.get("annotator_id"), list) or not found.annotator else {"annotator_id": found.annotator}
+    return made, kept | by | {"dialogue_id": found.dialogue}, rated
 
 
 # Wide forms

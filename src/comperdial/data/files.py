@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import pandas as pd
 from comperdial.core.errors import FileError, MissingResourceError
 from comperdial.core.files import check_input, parse_json, read_parquet
 from comperdial.data.logs import Log, read_log, tool_of
+from comperdial.data.own_files import RATED, is_missing, number
+from comperdial.data.transcripts import SPEAKERS, TEXTS
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".xlsm")
 SHEET = "sheet"
@@ -31,6 +34,8 @@ _ALIKE = 0.6
 
 
 _SPLITS = frozenset({"train", "training", "dev", "development", "valid", "validation", "val", "test", "eval"})
+# So many rows are searched for the header, and for what is below it.
+_LOOKED_AT = 20
 # A longer list of numbers is a vector, and no ratings.
 _MOST_RATERS = 20
 _PLACES, _LISTS = "raters[]", "lists[]"
@@ -152,50 +157,95 @@ def _csv(path: Path, text: str, delimiter: str | None) -> File:
     lines: list[int] = []
     short = 0
     try:
-        header = [name.strip() for name in next(reader, [])]
-        if not any(header):
-            raise FileError("the file is empty", where=str(path), expected="a header line and records")
-        for row in reader:
-            if not any(cell.strip() for cell in row):
-                continue
-            while len(row) > len(header) and not row[-1].strip():
-                row.pop()
-            if len(row) > len(header):
-                where, expected = f"{path}, line {reader.line_num}", f"{len(header)}, as in the header"
-                hint = 'Put texts that hold the separator in "quotes"'
-                raise FileError(f"{len(row)} cells", where=where, expected=expected, hint=hint)
-            short += len(row) < len(header)
-            rows.append(row + [""] * (len(header) - len(row)))
-            lines.append(reader.line_num)
+        written = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:
         raise FileError(f"not valid CSV ({error})", where=f"{path}, line {reader.line_num}") from error
+    if not written:
+        raise FileError("the file is empty", where=str(path), expected="a header line and records")
+    place, notes = _header([row for _, row in written], [line for line, _ in written], path)
+    header = [name.strip() for name in written[place][1]]
+    for line, row in written[place + 1 :]:
+        while len(row) > len(header) and not row[-1].strip():
+            row.pop()
+        if len(row) > len(header):
+            hint = 'Put texts that hold the separator in "quotes"'
+            count = Counter(len(row) for _, row in written).most_common(1)[0][0]
+            first = next(line for line, row in written if len(row) == count)
+            if first == line and count > 2:
+                hint = f"If line {line} is the header, remove those above it"
+            expected = f"{len(header)}, as in the header"
+            raise FileError(f"{len(row)} cells", where=f"{path}, line {line}", expected=expected, hint=hint)
+        short += len(row) < len(header)
+        rows.append(row + [""] * (len(header) - len(row)))
+        lines.append(line)
     if rows and short == len(rows) and delimiter is None and len(header) == 1:
         short = 0
     while len(header) > 1 and not header[-1] and not any(row[-1].strip() for row in rows):
         header, rows = header[:-1], [row[:-1] for row in rows]
     if twice := [name for name, count in Counter(header).items() if count > 1]:
-        raise FileError(f"two columns are called {twice[0]!r}", where=f"{path}, line 1", expected="each name once")
-    notes = (
-        [f"{short} of {len(rows)} rows are shorter than the header: the cells that they lack count as empty"]
-        if short
-        else []
-    )
+        where = f"{path}, line {written[place][0]}"
+        raise FileError(f"two columns are called {twice[0]!r}", where=where, expected="each name once")
+    if short:
+        notes.append(
+            f"{short} of {len(rows)} rows are shorter than the header: the cells that they lack count as empty"
+        )
     if len(rows) > 1 and any(cell.startswith('{"ImportId"') for cell in rows[1]):
         notes.append("an export of Qualtrics: the questions' texts and import ids below the header are no records")
         rows, lines = rows[2:], lines[2:]
     return File(pd.DataFrame(rows, columns=header, dtype="str"), lines, notes)
 
 
+def _header(rows: Sequence[Sequence[Any]], numbers: Sequence[int], path: Path) -> tuple[int, list[str]]:
+    """Return the place of the row of names, below rows of one filled cell, and what to note of these.
+
+    ``numbers`` are those of the rows in the file. A second row of names, below that of groups of columns, is an error.
+    """
+    filled = [[cell for cell in row if not is_missing(cell)] for row in rows[:_LOOKED_AT]]
+    place = next((place for place, cells in enumerate(filled) if len(cells) > 1), 0)
+    if place and not (len(filled[place]) > 2 and _are_names(filled[place]) and len(rows) > place + 1):
+        place = 0
+    names = list(rows[place])
+    below, records = list(rows[place + 1]) if len(rows) > place + 1 else [], rows[place + 2 : place + 2 + _LOOKED_AT]
+    columns = [
+        [value for row in records if len(row) > n and (value := number(row[n])) is not None] for n in range(len(below))
+    ]
+    numeric = [
+        n for n, values in enumerate(columns) if len(values) > 1 and all(isinstance(one, float) for one in values)
+    ]
+    grouped = len({str(name).strip() for name in names}) < len(names) or any(map(is_missing, names))
+    if grouped and numeric and len(below) >= len(names) and all(isinstance(number(cell), str) for cell in below):
+        n = next((n for n in numeric if below.count(below[n]) > 1), numeric[0])
+        group = next((str(names[k]) for k in range(min(n, len(names) - 1), -1, -1) if not is_missing(names[k])), "")
+        raise FileError(
+            "two rows of column names",
+            where=f"{path}, rows {numbers[place]} and {numbers[place + 1]}",
+            expected="one row of names",
+            hint=f"Write one name for both, such as {f'{group} {below[n]}'.strip()!r}",
+        )
+    titles = [str(cells[0]).strip() for cells in filled[:place] if cells]
+    return place, [f"row {numbers[place]} has the names of columns; above it: {'; '.join(titles)}"] if titles else []
+
+
+def _are_names(cells: Sequence[Any]) -> bool:
+    return all(isinstance(cell, str) and isinstance(number(cell), str) for cell in cells) and len({*cells}) == len(
+        cells
+    )
+
+
 def _delimiter(text: str) -> str:
     """Return what separates the header's cells; spreadsheets write semicolons where the comma is the decimal point."""
 
-    def cells(delimiter: str) -> int:
+    def cells(delimiter: str) -> list[int]:
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         try:
-            return len(next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), []))
+            return [len([cell for cell in row if cell.strip()]) for row in islice(rows, _LOOKED_AT)]
         except csv.Error:
-            return 0
+            return [0]
 
-    return max((",", ";", "\t"), key=cells)
+    counts = {delimiter: cells(delimiter) for delimiter in (",", ";", "\t")}
+    # Titles above the header have no delimiters.
+    first = next((place for place, several in enumerate(zip(*counts.values(), strict=False)) if max(several) > 1), 0)
+    return max(counts, key=lambda delimiter: counts[delimiter][first] if len(counts[delimiter]) > first else 0)
 
 
 # Excel and Parquet
@@ -210,15 +260,30 @@ def _excel(path: Path, data: bytes, sheet: str | None) -> File:
         raise MissingResourceError(problem, where=str(path), hint=hint) from None
     except Exception as error:
         raise FileError(f"not a readable Excel workbook ({error})", where=str(path)) from error
-    sheets = {str(name): _filled(frame) for name, frame in book.items()}
-    sheets = {name: frame for name, frame in sheets.items() if len(frame)}
+    sheets = {str(name): frame for name, frame in book.items() if len(_filled(frame))}
     if sheet is not None and sheet not in sheets:
         raise FileError(f"no sheet {sheet!r} with records", where=str(path), expected=f"one of: {', '.join(sheets)}")
     if sheet is not None:
         sheets = {sheet: sheets[sheet]}
     if not sheets:
         raise FileError("no records", where=str(path), expected="a sheet with a header line and records")
-    return _joined(path, sheets)
+    notes: list[str] = []
+    result = _joined(path, {name: _filled(_below_titles(frame, path, notes)) for name, frame in sheets.items()})
+    result.notes[:0] = dict.fromkeys(notes)
+    return result
+
+
+def _below_titles(frame: pd.DataFrame, path: Path, notes: list[str]) -> pd.DataFrame:
+    """Return a sheet without rows of titles above the names of columns."""
+    # What pandas makes of names that are missing or there twice.
+    first = ["" if str(name).startswith("Unnamed:") else re.sub(r"\.\d+$", "", str(name)) for name in frame.columns]
+    rows = [first, *frame.head(3 * _LOOKED_AT).to_numpy().tolist()]
+    place, more = _header(rows, range(1, len(rows) + 1), path)
+    notes += more
+    if not place:
+        return frame
+    names = [str(cell).strip() or f"Unnamed: {n}" for n, cell in enumerate(rows[place])]
+    return frame.iloc[place:].set_axis(names, axis=1)
 
 
 def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
@@ -230,7 +295,19 @@ def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
     if len(sheets) == 1:
         frame = next(iter(sheets.values()))
         return File(frame, range(2, len(frame) + 2))
+    # Sheets of one column that are not as long as the others are remarks.
+    lengths = {len(frame) for frame in sheets.values() if len(frame.columns) > 1}
+    remarks = [
+        name for name, frame in sheets.items() if len(frame.columns) == 1 and lengths and len(frame) not in lengths
+    ]
+    if remarks:
+        result = _joined(path, {name: frame for name, frame in sheets.items() if name not in remarks})
+        result.notes.append(f"sheets of one column, not read: {', '.join(remarks)}")
+        return result
     notes = [f"{count} sheets with the same columns: {', '.join(alike)}"]
+    if others and count > 1 and all({*frame.columns} > {*common} for frame in others.values()):
+        notes.append(f"sheets with these and further columns: {', '.join(others)}")
+        alike, others = dict(sheets), {}
     if others:
         name, texts = next(iter(others.items()))
         keys = [column for column in texts if column in common]
@@ -238,10 +315,17 @@ def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
         by_row = not keys and all(len(frame) == len(texts) for frame in alike.values())
         if not fits or not (by_row or (keys and not texts.duplicated(keys).any())):
             problem = f"{len(sheets)} sheets with different columns: {', '.join(sheets)}"
-            hint = f"Say which, for example --sheet {next(iter(sheets))!r}"
+            likeliest = max(sheets, key=lambda name: (shapes.count(tuple(sheets[name].columns)), sheets[name].size))
+            hint = f"Say which, for example --sheet {likeliest!r}"
             raise FileError(problem, where=str(path), expected="one sheet", hint=hint)
         joined = (lambda frame: texts.join(frame)) if by_row else (lambda frame: texts.merge(frame, on=keys))
+        rows_of = {one: len(frame) for one, frame in alike.items()}
         alike = {one: joined(frame) for one, frame in alike.items()}
+        if lost := [one for one, frame in alike.items() if len(frame) < rows_of[one]]:
+            problem = f"sheet {lost[0]!r} has rows that are not in sheet {name!r}, by {', '.join(keys)}"
+            raise FileError(
+                problem, where=str(path), expected="one sheet", hint=f"Say which, for example --sheet {lost[0]!r}"
+            )
         notes.append(f"each joined with the sheet {name} " + ("row by row" if by_row else f"by {', '.join(keys)}"))
     parts = [frame.assign(**{SHEET: name}) for name, frame in alike.items()]
     rows = [row for frame in alike.values() for row in range(2, len(frame) + 2)]
@@ -394,18 +478,16 @@ def _by_place(file: File) -> File:
     """Make one row a place of lists of a few numbers, also written as text: the ratings by each of several raters."""
     texts = ("references", "reference", "history", "facts")
     rated = [name for name in file.frame if str(name) not in texts and _are_ratings(file.frame[name])]
-    texts = ("references", "reference", "history", "facts")
-    rated = [name for name in file.frame if str(name) not in texts and _are_ratings(file.frame[name])]
     lists = {name: [_ratings(cell) for cell in file.frame[name]] for name in rated}
     counts = [{len(cells[row]) for cells in lists.values() if cells[row]} for row in range(len(file.frame))]
     if not lists or max(map(len, counts)) > 1:
         return file
     rows, numbers = [], []
-    for row, (number, record) in enumerate(zip(file.rows, file.frame.to_dict("records"), strict=True)):
+    for row, (place_in_file, record) in enumerate(zip(file.rows, file.frame.to_dict("records"), strict=True)):
         for place in range(max(counts[row], default=1)):
             cells = {name: cells[row][place] if cells[row] else None for name, cells in lists.items()}
             rows.append({**record, **cells, _PLACES: place + 1 if counts[row] else None})
-            numbers.append(number)
+            numbers.append(place_in_file)
     frame = pd.DataFrame(rows, columns=[*file.frame.columns, _PLACES], dtype=object)
     note = f"{len(file.frame)} records hold {len(rows)} rows, one a place of the lists in {', '.join(map(str, lists))}"
     return File(frame, numbers, [*file.notes, note])
@@ -432,9 +514,16 @@ def _ratings(cell: Any) -> list[Any]:  # noqa: ANN401
 
 
 def _is_utterances(cell: list[dict[str, Any]]) -> bool:
-    """Return whether a list of objects is a conversation: one cell, not as many records."""
-    return all(
-        {"content", "text", "utterance"} & {*one} and {"role", "speaker", "from", "sender"} & {*one} for one in cell
+    """Return whether a list of objects is a conversation without ratings in it: one cell, not as many records."""
+    return all({*TEXTS} & {*one} and {*SPEAKERS} & {*one} for one in cell) and not any(map(_has_ratings, cell))
+
+
+def _has_ratings(node: Any) -> bool:  # noqa: ANN401
+    if isinstance(node, list):
+        return any(map(_has_ratings, node))
+    return isinstance(node, Mapping) and any(
+        (RATED.search(str(key).lower()) and not isinstance(one, str | bool | None)) or _has_ratings(one)
+        for key, one in node.items()
     )
 
 
@@ -446,10 +535,10 @@ def _flat(records: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> File:
     flat: list[dict[str, Any]] = []
     numbers: list[int] = []
     left: Counter[str] = Counter()
-    for number, record in zip(rows, records, strict=True):
+    for place, record in zip(rows, records, strict=True):
         for row in _rows(record, "", left):
             flat.append(row)
-            numbers.append(number)
+            numbers.append(place)
     paths = list(dict.fromkeys(name for row in flat for name in row))
     names = _short(paths)
     frame = pd.DataFrame(
@@ -467,12 +556,12 @@ def _rows(node: Mapping[str, Any], place: str, left: Counter[str]) -> Iterator[d
     if place and _is_map(node):
         inner.append((0, f"{place}.*", list(node.items())))
     for key, cell in () if inner else _inline(node, place):
-        if isinstance(cell, Mapping):
+        if isinstance(cell, Mapping) and cell:
             inner.append((len(str(cell)), f"{key}.*", list(cell.items())))
         elif _is_nested(cell) and not _is_utterances(cell):
             inner.append((len(str(cell)), f"{key}[]", list(enumerate(cell, start=1))))
         else:
-            own[key] = cell
+            own[key] = None if cell == {} else cell
     if _VOTED.search(" ".join(map(repr, _keys(node)))):
         # The two that a vote is on are columns side by side.
         for one in list(inner):

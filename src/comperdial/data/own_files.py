@@ -18,6 +18,13 @@ from comperdial.schema.tables import LARGEST_RATING
 
 # What spreadsheets and R write for a missing number, in any case. In a column of texts these are texts.
 _NO_NUMBER = frozenset({"na", "n/a", "#n/a", "nan", "null", "none", "-"})
+# Names of what is rated.
+RATED = re.compile(
+    r"rating|score|severity|label|grade|quality|overall|likert|fluen|coher|relevan|consisten|informat|faithful|factual"
+    r"|helpful|harmless|safety|empath|engag|human_?like|natural|correct|ground|adequa|appropriate|interest|specific"
+    r"|sensib|understand|succinct|maintain|uses_knowledge|preference|satisf|warmth|humou?r|tone|accura|complet|concis"
+    r"|honest|truthful|instruction_following"
+)
 # A longer cell is no list that is spelled as a text.
 _LONGEST = 1_000_000
 _WIDTH = 60

@@ -17,7 +17,7 @@ from comperdial import schema
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.core.names import plain_name
 from comperdial.data.files import File
-from comperdial.data.own_files import is_missing, number
+from comperdial.data.own_files import RATED, is_missing, number
 
 VOTES = "votes between two, no ratings"
 FILL_IN = "FILL_IN"
@@ -31,12 +31,6 @@ COLUMNS = (
     "annotator_id", "question", "source",
 )  # fmt: skip
 """Our names of columns that a user may map."""
-# Names of what is rated.
-RATED = re.compile(
-    r"rating|score|severity|label|grade|quality|overall|likert|fluen|coher|relevan|consisten|informat|faithful|factual"
-    r"|helpful|harmless|safety|empath|engag|human_?like|natural|correct|ground|adequa|appropriate|interest|specific"
-    r"|sensib|understand|succinct|maintain|uses_knowledge|preference|satisf|warmth|humou?r|tone|accura|complet|concis"
-)
 _SIDES = (("first", "second"), ("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"))
 # Sides whose names say which was preferred.
 _DECIDED = (("chosen", "rejected"), ("winner", "loser"), ("winning", "losing"), ("better", "worse"))
