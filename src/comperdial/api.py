@@ -504,18 +504,17 @@ def _judged(
 ) -> tuple[list[Judged], Sequence[str]]:
     """Return the judges of data, each with people's labels, and how the data were read."""
     named, has_texts = choice["judge"], True
+    path = Path(data) if isinstance(data, str | Path) else Path("judge")
     file = None if isinstance(data, Data) else _own(data, options.get("sheet"))
     only = ratings if isinstance(ratings, pd.DataFrame | None) else [*_paths(ratings), None][0]
-    if file and only is not None and (people := _own(only, None)):
-        name = "judge" if isinstance(data, pd.DataFrame) else Path(data).stem
-        if both := one_file(file, people, choice["judge"] or name):
-            file, ratings = both, None
+    people = None if file is None or only is None else _own(only, None)
+    if file and people and (both := one_file(file, people, choice["judge"] or path.stem)):
+        file, ratings = both, None
     if file and ratings is None and not isinstance(data, Data):
         columns, judge = dict(options.get("columns", {})), choice["judge"]
         if human and human in file.frame:
             columns, human = {**columns, "rating": human}, None
         elif "rating" not in columns and are_votes(file.frame):
-            path = Path("data" if isinstance(data, pd.DataFrame) else data)
             votes, notes = read_votes(file, path, options.get("labels"), columns or None)
             return from_votes(votes, judge=judge, question=choice["target"], by=choice["by"]), notes
         if judge in file.frame and not JUDGES.search(plain(judge)):

@@ -25,7 +25,8 @@ from comperdial.data.labels import Labels, read_labels
 from comperdial.data.preferences import read_preferences
 from comperdial.data.recorded import DIMENSIONS, Rated
 from comperdial.data.recorded import FORMATS as SCORES
-from comperdial.evaluation.audit import AGREEMENT, BIAS, SYSTEMS, Audit, audit
+from comperdial.evaluation.audit import AGREEMENT, Result, audit
+from comperdial.evaluation.audits.systems import BIAS, SYSTEMS
 from comperdial.evaluation.judged import Judged, from_ratings, from_votes
 from comperdial.evaluation.rated_data import NOTHING, Data
 from comperdial.judges.recorded import FORMATS as ANSWERS
@@ -33,7 +34,7 @@ from comperdial.judges.recorded import Recorded
 from comperdial.judges.recorded_pairs import DATASETS as WITH_JUDGES
 from comperdial.judges.recorded_pairs import judged_pairs
 from comperdial.stats.agreement import Measurement, krippendorff_alpha
-from comperdial.stats.alternative_test import EPSILONS, AlternativeTest, alternative_test
+from comperdial.stats.alternative_test import alternative_test
 from comperdial.stats.chance_agreement import Weighting, gwet_ac, weighted_kappa
 from comperdial.stats.corrected_means import Estimate, classical, corrected_mean
 
@@ -280,21 +281,16 @@ def _audited(dataset: str, level: str, judged: Judged) -> dict[str, Any]:
     if made.alternative:
         row |= {"wins": int(made.alternative.rejected.sum()), "annotators": len(made.alternative.annotators)}
         row |= {"winning_rate": made.alternative.winning_rate, "rho": made.alternative.average_advantage}
-        constant = _always_the_mean(judged)
-        row |= {"mean_wins": int(constant.rejected.sum()), "mean_rho": constant.average_advantage}
-        if row["verdict"] == "passes" and constant.passed:
-            row["note"] = (
-                f"so does a judge that always gives people's mean, against {row['mean_wins']} of {row['annotators']}"
-            )
+        row["constant_wins"] = made.sections[0].number("winning rate of a constant judge")["value"] * row["annotators"]
     for name, section, what in (
         ("pearson", AGREEMENT, "Pearson with people's mean"),
         ("kappa", AGREEMENT, "Weighted kappa of the judge with a rater"),
-        ("length", BIAS, "rank correlation of length with judge − people"),
+        ("length", BIAS, "correlation of length with judge − people"),
         ("order", SYSTEMS, "pairs of systems in people's order"),
     ):
-        found = made.section(section).number(what)
-        row |= {name: found["value"], f"{name}_low": found["low"], f"{name}_high": found["high"]}
-        row |= {"pairs": found["n"]} if name == "order" else {}
+        of = made.section(section).number(what)
+        row |= {name: of["value"], f"{name}_low": of["low"], f"{name}_high": of["high"]}
+        row |= {"pairs": of["n"]} if name == "order" else {}
     numbers = made.section(SYSTEMS).numbers
     if numbers is not None:
         own = numbers[
@@ -310,15 +306,7 @@ def _audited(dataset: str, level: str, judged: Judged) -> dict[str, Any]:
     return row
 
 
-def _always_the_mean(judged: Judged) -> AlternativeTest:
-    """Return the test of a judge that always gives people's mean: where labels are numbers it is near everybody."""
-    people = {str(name): judged.people[name].to_numpy(np.float64) for name in judged.people}
-    own = np.where(judged.labelled, np.nanmean(judged.people.to_numpy(np.float64)), np.nan)
-    of_two = judged.of_pairs or (judged.categories is not None and len(judged.categories) == 2)
-    return alternative_test(own, people, epsilon=EPSILONS["crowd"], scoring="accuracy" if of_two else "rmse")
-
-
-def verdict(made: Audit) -> dict[str, str]:
+def verdict(made: Result) -> dict[str, str]:
     """Return the verdict in a few words, and the reason."""
     text = made.sections[0].sentences[0].removesuffix(".")
     if text.startswith("Yes"):

@@ -34,7 +34,7 @@ _AUDITED = [
         "verdict",
         "verdict_experts",
         "wins",
-        "mean_wins",
+        "constant_wins",
         "annotators",
         "rho",
         "order",
@@ -44,7 +44,7 @@ _AUDITED = [
     *(f"{name}{end}" for name in _WITH_ENDS for end in ("", "_low", "_high")),
 ]
 _HEADS = [
-    *("Judge", "Dimension", "Items", "Verdict", "With ε = 0.2", "Wins", "ρ", "Always the mean wins"),
+    *("Judge", "Dimension", "Items", "Verdict", "With ε = 0.2", "Wins", "ρ", "A constant judge wins"),
     *("Pearson", "κ", "Systems in order", "Largest offset", "Length"),
 ]
 
@@ -134,11 +134,11 @@ def audits(inputs: Inputs, study: Study) -> Table:
     for name, own in frame.groupby("dataset", sort=False):
         rows = []
         for one in own.to_dict("records"):
-            said = one["verdict"] if pd.notna(one["verdict"]) else "no audit"
-            said += f": {one['note']}" if pd.notna(one["note"]) else ""
+            verdict = one["verdict"] if pd.notna(one["verdict"]) else "no audit"
+            verdict += f": {one['note']}" if pd.notna(one["note"]) else ""
             wins, constant = (
                 "–" if pd.isna(one[name]) else f"{one[name]:.0f} of {one['annotators']:.0f}"
-                for name in ("wins", "mean_wins")
+                for name in ("wins", "constant_wins")
             )
             order = "–" if pd.isna(one["order"]) else f"{one['order']:.0f} of {one['pairs']:.0f}"
             offset = "–" if pd.isna(one["offset"]) else f"{one['system']} {_with_ends(one, 'offset', sign=True)}"
@@ -150,7 +150,7 @@ def audits(inputs: Inputs, study: Study) -> Table:
                 _with_ends(one, "kappa"),
             ]
             values += [order, offset, _with_ends(one, "length", sign=True)]
-            rows.append([one["judge"], one["dimension"], count(one["n"]), said, one["verdict_experts"], *values])
+            rows.append([one["judge"], one["dimension"], count(one["n"]), verdict, one["verdict_experts"], *values])
         sections.append(
             Section(f"{titles.get(name, name)} ({', '.join(own['level'].unique())})", rows_frame(_HEADS, rows))
         )

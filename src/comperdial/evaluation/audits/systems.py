@@ -108,8 +108,8 @@ def bias(judged: Judged) -> Section:
     if judged.lengths is None:
         lacking.append("no texts, whose length could matter")
     else:
-        made, sentence = _length(judged, judged.lengths.to_numpy(np.float64)[there], x, y, codes)
-        rows += made
+        of_length, sentence = _length(judged, judged.lengths.to_numpy(np.float64)[there], x, y, codes)
+        rows += of_length
         sentences += [sentence] if judged.is_on_scale else []
     if judged.of_pairs:
         shares = [("judge", mean_of(x, codes)), ("people", mean_of(y, codes))]
