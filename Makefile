@@ -101,7 +101,7 @@ params.schema.json: src/comperdial/config/parameters.py src/comperdial/config/ch
 
 # Everything that this repository publishes.
 PUBLISHED := demo, usr_persona, usr_topical
-STUDIES := all llm_evaluators density local_metrics acute_eval continuity overall
+STUDIES := all llm_evaluators density local_metrics acute_eval continuity overall judge_audit
 
 publish: $(if $(DATASETS),publish-all-only,setup)
 	$(RUN) --config 'datasets=[$(PUBLISHED)]' -- $(STUDIES)

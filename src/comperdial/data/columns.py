@@ -799,13 +799,20 @@ def _of_dialogues(
         frame = split[0]
         given = {ours: name for ours, name in given.items() if ours != "history"}
         roles = _roles(frame, given, path)
-    found = transcripts.find(frame, path, given, roles)
-    if found is None and transcripts.place_of(frame) and len(file.rows) == len(frame):
+    dialogues = transcripts.find(frame, path, given, roles)
+    if dialogues is None and transcripts.place_of(frame) and len(file.rows) == len(frame):
         # Each record is a dialogue.
-        found = transcripts.find(frame.assign(dialogue_id=[str(row) for row in file.rows]), path, given, roles)
-    if found is None:
+        dialogues = transcripts.find(frame.assign(dialogue_id=[str(row) for row in file.rows]), path, given, roles)
+    if dialogues is None:
         return None
-    used = {found.dialogue, found.speaker, found.utterance, found.turn, found.system, *found.asked}
+    used = {
+        dialogues.dialogue,
+        dialogues.speaker,
+        dialogues.utterance,
+        dialogues.turn,
+        dialogues.system,
+        *dialogues.asked,
+    }
     free = [name for name in frame.columns if name not in used]
     scores = scores_in(frame[free])
     if not named:
@@ -815,18 +822,22 @@ def _of_dialogues(
         named = {name for name in people if RATED.search(plain(name)) or _scale(name) or rater_of(name)} or {*people}
     rated = [name for name in free if name in named]
     for name in (name for name in rated if _is_number(frame[name])):
-        found.frame[name] = found.frame[name].map(number).astype(object)
-    found.prepare(rated)
-    levels = {} if whole is None else found.levels(rated, whole, of_utterances="response" in given)
-    made = found.rows(levels, scores)
+        dialogues.frame[name] = dialogues.frame[name].map(number).astype(object)
+    dialogues.prepare(rated)
+    levels = {} if whole is None else dialogues.levels(rated, whole, of_utterances="response" in given)
+    made = dialogues.rows(levels, scores)
     notes += [split[1]] if split else []
-    speakers = ", ".join(sorted({*found.frame[found.speaker][found.by_system].map(str)}))
+    speakers = ", ".join(sorted({*dialogues.frame[dialogues.speaker][dialogues.by_system].map(str)}))
     notes.append(f"one utterance a row: those of {speakers} are responses, with the utterances before each as history")
     if of_dialogues := [name for name, level in levels.items() if level == "dialogue"]:
         notes.append(f"ratings of whole dialogues: {', '.join(of_dialogues)}")
     kept = {ours: name for ours, name in given.items() if ours not in ("response", "context_id", "turn", "history")}
-    by = {} if isinstance(given.get("annotator_id"), list) or not found.annotator else {"annotator_id": found.annotator}
-    return made, kept | by | {"dialogue_id": found.dialogue}, rated
+    by = (
+        {}
+        if isinstance(given.get("annotator_id"), list) or not dialogues.annotator
+        else {"annotator_id": dialogues.annotator}
+    )
+    return made, kept | by | {"dialogue_id": dialogues.dialogue}, rated
 
 
 # Wide forms

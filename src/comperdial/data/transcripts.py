@@ -233,8 +233,8 @@ class Transcript:
         elif self.asked and not frame[self.asked].map(is_missing).any(axis=None):
             self.place = frame.groupby([self.unit, self.rater]).cumcount()
         else:
-            said = self.unit + "\n" + speakers + "\n" + texts
-            same = said.eq(said.groupby(self.unit).shift())
+            written = self.unit + "\n" + speakers + "\n" + texts
+            same = written.eq(written.groupby(self.unit).shift())
             again = same & ~self.rater.eq(self.rater.groupby(self.unit).shift())
             if (twice := same & ~again).any():
                 problem = f"dialogue {self.unit[twice].iloc[0]!r} has an utterance twice in a row: {texts[twice].iloc[0][:60]!r}"
