@@ -22,22 +22,23 @@ Floats = npt.NDArray[np.float64]
 SEED = 7
 
 
+def tables_of(name: str) -> dict[str, pd.DataFrame]:
+    """Return the tables of a data set of the catalogue."""
+    entry = catalogue.load_catalogue("data/sources.yaml").dataset(name)
+    return readers.read(entry.reader, name, sources.require_all(entry.files))
+
+
 def data_sets() -> Iterator[tuple[str, Floats, Floats, npt.NDArray[np.intp]]]:
     """Yield people's labels, the judge's and the clusters of each data set."""
     known = catalogue.load_catalogue("data/sources.yaml")
-
-    def tables(name: str) -> dict[str, pd.DataFrame]:
-        entry = known.dataset(name)
-        return readers.read(entry.reader, name, sources.require_all(entry.files))
-
-    votes = tables("pandalm")["preferences"]
+    votes = tables_of("pandalm")["preferences"]
     value = votes["choice"].map({"first": 1.0, "tie": 0.5, "second": 0.0})
     people = value[votes["source"] == "human"].groupby(votes["pair_id"], sort=False).mean()
     cluster = votes.drop_duplicates("pair_id").set_index("pair_id")["first_dialogue_id"].str.extract(r"^(\d+)")[0]
     for judge in (name for name in votes["source"].unique() if name != "human"):
         labels = value[votes["source"] == judge].groupby(votes["pair_id"]).mean().reindex(people.index).fillna(0.5)
         yield f"PandaLM, win rate, {judge}", *_arrays(people, labels, cluster.reindex(people.index))
-    face = tables("face")
+    face = tables_of("face")
     rated = recorded.Rated(face["contexts"], face["responses"], face["systems"])
     run = known.file("face_run")
     scores = recorded.FORMATS["face"](sources.require_all({"scores": run})["scores"], rated).set_index(
@@ -55,7 +56,7 @@ def data_sets() -> Iterator[tuple[str, Floats, Floats, npt.NDArray[np.intp]]]:
             *_arrays(both["rating"], both["value"], dialogues.reindex(items).reset_index(drop=True).fillna(items)),
         )
     for name in ("usr_persona", "usr_topical"):
-        rated = tables(name)["ratings"].query("dimension == 'Overall'")
+        rated = tables_of(name)["ratings"].query("dimension == 'Overall'")
         wide = rated.pivot_table("rating", ["item_id", "system_id"], "annotator_id", observed=True)
         wide = wide.apply(lambda row: pd.Series(row.dropna().to_numpy()[:3]), axis=1)
         yield (

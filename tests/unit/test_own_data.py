@@ -455,7 +455,7 @@ def test_validate_says_what_it_understood(tmp_path, monkeypatch, capsys):
         "with        references 0, history 2, facts 0 of 2 contexts",
         "ratings     3 of responses, 0 of dialogues",
         "annotators  1 (no column annotator_id)",
-        "dimension   warmth: 1 to 5 (found in the data; say --scale LOW HIGH",
+        "dimension   warmth: 1 to 5 (as in the data; if it is another: --scale LOW HIGH",
         "levels      turn\n",
         "not used    columns seconds",
         "- no references: not run: bertscore, bleu",

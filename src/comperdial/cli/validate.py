@@ -27,7 +27,7 @@ _FIELDS = {"references": "references", "history": "histories", "facts": ""}
 _ORIGINS = {
     "option": "as the option says",
     "columns": "as the file says",
-    "data": "found in the data; say --scale LOW HIGH if it is another",
+    "data": "as in the data; if it is another: --scale LOW HIGH",
 }
 _SHOWN, _WIDTH, _LONGEST = 10, 100, 300
 
@@ -131,6 +131,8 @@ def _show_ratings(path: Path, content: Content, options: Mapping[str, Any], para
     entries = read_entries(params) if params.is_file() else {}
     missing = rated.missing({name: metric_named(name, entries) for name in entries or kinds()})
     following = [f"comperdial compare {path}{_repeated(options)}"]
+    if content.layout.judges or len({*content.tables["ratings"]["source"]}) > 1:
+        following.append(f"comperdial audit {path}{_repeated(options)}")
     _print(path, "a file of rated responses", rated.understood(), rated.first(), missing, following)
 
 
@@ -162,7 +164,9 @@ def _show_votes(path: Path, file: File, options: Mapping[str, Any]) -> None:
     if len(sources) == 1 and table["question"].nunique() == 1 and (table["choice"] != "tie").any():
         groups = linked_groups(votes_of(table))
         missing += [f"no vote links {len(groups)} groups of systems: ranks within each only"] if len(groups) > 1 else []
-    _print(path, "votes between two", about, first, missing, [f"comperdial preferences {path}{_repeated(options)}"])
+    following = [f"comperdial preferences {path}{_repeated(options)}"]
+    following += [f"comperdial audit {path}{_repeated(options)}"] if len(sources) > 1 else []
+    _print(path, "votes between two", about, first, missing, following)
 
 
 def _show_scores(path: Path) -> None:
@@ -264,7 +268,7 @@ class _Rated:
         counts = self.tables["responses"]["system_id"].value_counts().reindex([*self.kinds], fill_value=0)
         kinds = {name: "" if kind == "agent" else f" ({kind})" for name, kind in self.kinds.items()}
         systems = [f"{name} {n}{kinds[name]}" for name, n in counts.items()]
-        by = "" if "context_id" in content.named else "; no column context_id: told apart by what they hold"
+        by = "" if "context_id" in content.named else "; no column context_id: distinguished by their texts"
         split = "; metrics of words split scripts without spaces into characters" if self.writing.without_spaces else ""
         levels, raters = ratings["level"].value_counts(), sorted({*ratings["annotator_id"]})
         of_raters = _listed(raters) if "annotator_id" in content.named else "no column annotator_id"

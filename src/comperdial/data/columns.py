@@ -939,6 +939,8 @@ def _proposal(
         and not any(RATED.search(plain(name)) for name in rated.named)
     ):
         line += '. If these are raters, not what is rated: "annotator_id" in place of "rating"'
+    if columns.get("response") == FILL_IN and rated.judges:
+        line += f". If it has no responses, only labels: comperdial audit {path}"
     error = NoRatingsError if rated.named == FILL_IN else SchemaError
     return error(
         "; ".join(problems),
