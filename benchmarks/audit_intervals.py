@@ -57,10 +57,9 @@ def part(one: Judged, rows: np.ndarray, codes: np.ndarray) -> Judged:
     """Return some items of a judge, by their rows, with new clusters."""
     index = pd.RangeIndex(len(rows))
     sides = None if one.sides is None else one.sides.iloc[rows].set_axis(index)
-    return Judged(
-        one.people.iloc[rows].set_axis(index), one.judge.iloc[rows].set_axis(index), one.judge_name, one.dimension, one.scale, sides,
-        pd.Series(codes, index), noun=one.noun,
-    )  # fmt: skip
+    people, judge = one.people.iloc[rows].set_axis(index), one.judge.iloc[rows].set_axis(index)
+    of = one.judge_name, one.dimension, one.scale
+    return Judged(people, judge, *of, sides, pd.Series(codes, index), noun=one.noun)
 
 
 def numbers(one: Judged) -> pd.DataFrame:
