@@ -192,7 +192,7 @@ def _csv(path: Path, text: str, delimiter: str | None) -> File:
     if len(rows) > 1 and any(cell.startswith('{"ImportId"') for cell in rows[1]):
         notes.append("an export of Qualtrics: the questions' texts and import ids below the header are no records")
         rows, lines = rows[2:], lines[2:]
-    return File(pd.DataFrame(rows, columns=header, dtype="str"), lines, notes)
+    return File(pd.DataFrame(rows, columns=header, dtype=object), lines, notes)
 
 
 def _header(rows: Sequence[Sequence[Any]], numbers: Sequence[int], path: Path) -> tuple[int, list[str]]:
