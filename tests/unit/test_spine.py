@@ -184,7 +184,7 @@ def test_a_message_names_the_line(config, tmp_path, setting, value, wrong, messa
     ("target", "message"),
     [
         ("results/demon/report.html", "results/demon/report.html: unknown dataset 'demon'.*Did you mean 'demo'"),
-        ("data/tables/x/ratings.parquet", "unknown dataset 'x'; expected one of comperdial, conture_dial"),
+        ("data/tables/x/ratings.parquet", "unknown dataset 'x'; expected one of alt_test_10k_prompts"),
         (
             "results/ieval/report.html",
             "ieval is not selected.*Run `snakemake --config 'datasets=.ieval.' -- results/ie",

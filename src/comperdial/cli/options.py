@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -24,16 +23,9 @@ class Command(typer.core.TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer does not export its class
-        """Repeat the option before each value; refuse another option that is given twice, whose first value would be lost."""
-        single = {
-            name
-            for option in self.params
-            if not getattr(option, "multiple", True) and not getattr(option, "is_flag", True)
-            for name in option.opts
-        }
-        given = Counter(argument.partition("=")[0] for argument in args[: args.index("--") if "--" in args else None])
-        if twice := sorted(name for name in single if given[name] > 1):
-            raise typer.BadParameter(f"{twice[0]} is given twice; expected once")
+        """Repeat the option before each value; refuse several sheets, of which the last alone would be read."""
+        if sum(argument.partition("=")[0] == "--sheet" for argument in args) > 1:
+            raise typer.BadParameter("--sheet is given twice; expected once")
         lists = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         repeated: list[str] = []
         current = ""
