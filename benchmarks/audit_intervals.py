@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 from corrected_means import SEED, drawn, tables_of
 
+from comperdial.auditing.agreement import agreement
+from comperdial.auditing.judged import Judged, from_votes
+from comperdial.auditing.systems import bias, systems
 from comperdial.data import recorded, sources
 from comperdial.data.catalogue import load_catalogue
-from comperdial.evaluation.audits.agreement import agreement
-from comperdial.evaluation.audits.systems import bias, systems
-from comperdial.evaluation.judged import Judged, from_votes
 
 SHOWN = {
     "Pearson with people's mean": "Pearson", "Spearman with people's mean": "Spearman",

@@ -1,4 +1,4 @@
-"""Claim: what an audit with one rater is set beside (src/comperdial/evaluation/human_agreement.csv) is what people reach.
+"""Claim: what an audit with one rater is set beside (src/comperdial/auditing/human_agreement.csv) is what people reach.
 
 Of each data set in data/tables whose raters are known: Pearson's correlation of one rater with the mean of the others, over all
 raters and items, of the dimension that is nearest to overall quality. Run it after `snakemake data/tables/NAME/ratings.parquet`.
@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.evaluation.audit import KNOWN
-from comperdial.evaluation.audits.agreement import own_and_rest
+from comperdial.auditing.agreement import own_and_rest
+from comperdial.auditing.audit import KNOWN
 
 DIMENSIONS = {
     "usr_persona": "Overall", "usr_topical": "Overall", "fed_dial": "overall", "grade_convai2": "coherence",

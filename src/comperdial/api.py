@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,15 +15,15 @@ from typing import Any, Literal
 import pandas as pd
 
 from comperdial import evaluation, schema
+from comperdial.auditing import audit as audits
+from comperdial.auditing.judged import Judged, from_ratings, from_votes, one_file, with_names_for_texts, with_ratings_of
 from comperdial.core.errors import ConfigError, MissingResourceError, SchemaError, UnknownNameError
 from comperdial.core.names import LEVELS, Output, output_name, plain_name
 from comperdial.data.columns import JUDGES, plain
 from comperdial.data.files import File, read_file
 from comperdial.data.votes import are_votes, read_votes
 from comperdial.evaluation import aggregate, results
-from comperdial.evaluation import audit as audits
 from comperdial.evaluation.correlations import FEWEST_DIALOGUES, is_narrow
-from comperdial.evaluation.judged import Judged, from_ratings, from_votes, one_file, with_names_for_texts
 from comperdial.evaluation.options import Options, analysed, parsed_subset
 from comperdial.evaluation.rated_data import (
     NOTHING,
@@ -35,7 +34,7 @@ from comperdial.evaluation.rated_data import (
     of_judge,
     read_data,
 )
-from comperdial.evaluation.samples import Sample, Tables
+from comperdial.evaluation.samples import HUMAN, Sample, Tables
 from comperdial.metrics import Metric, create, kinds
 from comperdial.metrics.named import Entries, metric_named, read_entries, suited_to
 from comperdial.metrics.scoring import score_many
@@ -479,19 +478,25 @@ def audit(
     options = {"columns": columns, "scale": scale, "labels": labels, "sheet": sheet}
     options = {name: value for name, value in options.items() if value}
     choice = {"judge": judge, "target": target, "by": clusters}
-    of_ratings = {"level": level, "judge_scale": judge_scale}
+    of_ratings = {"level": level, "judge_scale": judge_scale, "scale_is_known": scale is not None}
     of_judges, notes = _judged(data, human, ratings, options, choice, of_ratings)
-    before = None
+    made, lacking = [], []
+    for one in of_judges:
+        try:
+            made.append(audits.audit(one, raters=raters, half_width=half_width))
+        except SchemaError as error:
+            lacking.append(error)
+    if not made:
+        raise lacking[0]
+    # The judge that agrees best with people comes first.
+    first = max(made, key=lambda one: one.agreement)
     if baseline is not None:
-        choice |= {"judge": of_judges[0].judge_name, "target": of_judges[0].dimension}
-        before = _judged(baseline, human, ratings, options, choice, of_ratings)[0][0]
-    first, *others = of_judges
-    made = audits.audit(first, raters=raters, before=before, half_width=half_width)
-    more = []
-    for one in others:
-        with suppress(SchemaError):
-            more.append(audits.audit(one, raters=raters))
-    return Audit.of(made, more, notes)
+        choice |= {"judge": first.judged.judge_name, "target": first.judged.dimension}
+        before = _before(baseline, first.judged, human, ratings, options, choice, of_ratings)
+        others = [one for one in made if one is not first]
+        first = audits.audit(first.judged, raters=raters, before=before, half_width=half_width)
+        made = [first, *others]
+    return Audit.of(first, [one for one in made if one is not first], notes)
 
 
 def _judged(
@@ -510,6 +515,9 @@ def _judged(
     people = None if file is None or only is None else _own(only, None)
     if file and people and (both := one_file(file, people, choice["judge"] or path.stem)):
         file, ratings = both, None
+    elif people and only is not None and (rated := _with_texts(only, people, options)):
+        data = with_ratings_of(data if isinstance(data, Data) else read_data(data, rated=False), rated)
+        file = ratings = None
     if file and ratings is None and not isinstance(data, Data):
         columns, judge = dict(options.get("columns", {})), choice["judge"]
         if human and human in file.frame:
@@ -517,10 +525,13 @@ def _judged(
         elif "rating" not in columns and are_votes(file.frame):
             votes, notes = read_votes(file, path, options.get("labels"), columns or None)
             return from_votes(votes, judge=judge, question=choice["target"], by=choice["by"]), notes
-        if judge in file.frame and not JUDGES.search(plain(judge)):
-            # Whatever its name, the column is not taken for ratings by people.
-            file = replace(file, frame=file.frame.rename(columns={judge: f"judge {judge}"}))
-            choice = {**choice, "judge": f"judge {judge}"}
+        if judge in file.frame:
+            # Whatever its name, the column is not taken for ratings by people; its labels are numbers as theirs are.
+            values = {str(label).strip().lower(): value for label, value in options.get("labels", {}).items()}
+            cells = [values.get(str(cell).strip().lower(), cell) for cell in file.frame[judge]]
+            name = judge if JUDGES.search(plain(judge)) else f"judge {judge}"
+            frame = file.frame.assign(**{judge: pd.Series(cells, file.frame.index, dtype=object)})
+            file, choice = replace(file, frame=frame.rename(columns={judge: name})), {**choice, "judge": name}
         options = {**options, "columns": columns} if columns else options
         named_items = None if "response" in file.frame or "response" in columns else with_names_for_texts(file)
         data = read_data(data, options, file=named_items or file)
@@ -529,6 +540,51 @@ def _judged(
     of_judges = from_ratings(rated, _source(rated, human), **choice, **of_ratings)
     changed: dict[str, Any] = {} if has_texts else {"texts": None, "lengths": None, "noun": "items"}
     return [replace(one, judge_name=named or one.judge_name, **changed) for one in of_judges], rated.notes
+
+
+def _with_texts(source: str | Path | pd.DataFrame, file: File, options: Mapping[str, Any]) -> Data | None:
+    """Return people's ratings in a file of their own if it has the responses that they rate; None if it has not."""
+    columns = {ours: name for ours, name in options.get("columns", {}).items() if {*_listed(name)} <= {*file.frame}}
+    try:
+        return read_data(source, {**options, "columns": columns} if columns else options, file=file)
+    except SchemaError:
+        return None
+
+
+def _listed(names: Any) -> list[str]:  # noqa: ANN401
+    return [names] if isinstance(names, str) else [*names]
+
+
+def _before(
+    baseline: str | Path | pd.DataFrame,
+    now: Judged,
+    human: str | None,
+    ratings: pd.DataFrame | Paths | None,
+    options: Mapping[str, Any],
+    choice: Mapping[str, Any],
+    of_ratings: Mapping[str, Any],
+) -> Judged:
+    """Return a judge's earlier labels; people's need not be in the same file."""
+    try:
+        return _judged(baseline, human, ratings, options, choice, of_ratings)[0][0]
+    except (SchemaError, ConfigError):
+        data = read_data(baseline, rated=False)
+        if plain(now.judge_name) not in map(plain, data.scores["metric"].unique()):
+            raise
+    # Nobody's ratings, of each response: the judge's alone are compared.
+    nobody = {
+        "dimension": now.dimension,
+        "annotator_id": "nobody",
+        "rating": now.scale[0],
+        "source": HUMAN[0],
+        "level": "turn",
+    }
+    nobody |= {"scale_min": now.scale[0], "scale_max": now.scale[1], "position": None}
+    rated = data.responses.rename(columns={"context_id": "item_id"})
+    for name, value in nobody.items():
+        rated[name] = value
+    rated = schema.validate(rated.reindex(columns=schema.table("ratings").columns), "ratings")
+    return from_ratings(replace(data, ratings=rated), HUMAN[0], **choice, **of_ratings)[0]
 
 
 def _own(source: str | Path | pd.DataFrame, sheet: str | None) -> File | None:

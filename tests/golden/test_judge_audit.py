@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from comperdial.auditing import recorded as recorded_audits
 from comperdial.config.studies import read_study
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.labels import read_labels
-from comperdial.evaluation import recorded_audits
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

@@ -135,7 +135,7 @@ def test_answers_that_failed_are_not_dropped():
     frame = rated(labelled=0.3).rename(columns={"gpt4_score": "score"})
     frame.loc[::10, "score"] = np.nan
     audit = comperdial.audit(frame, judge="score", scale=[1, 5])
-    assert "40 responses without a label of the judge count with one code" in sentences(audit, "Corrected numbers")
+    assert "40 responses have no label of the judge: each counts as its mean" in sentences(audit, "Corrected numbers")
 
 
 def test_labels_that_are_no_random_sample_are_noticed():
@@ -199,7 +199,7 @@ def test_a_baseline_shows_a_shift():
 def test_a_judge_on_another_scale_is_not_subtracted():
     frame = rated().assign(gpt4_score=lambda frame: (frame["gpt4_score"] - 1) * 25)
     audit = comperdial.audit(frame, scale=[1, 5])
-    assert "--judge-scale LOW HIGH maps them" in audit.verdict
+    assert "--judge-scale LOW HIGH maps the judge's to it" in audit.verdict
     assert audit.section("Systems").reason
     mapped = comperdial.audit(frame, scale=[1, 5], judge_scale=[0, 100])
     assert value(mapped, "winning rate") == value(comperdial.audit(rated(), scale=[1, 5]), "winning rate")
@@ -236,7 +236,9 @@ def test_few_labels_may_be_in_a_file_of_their_own(tmp_path, capsys):
     more = ["--output", *outputs, "--next", str(tmp_path / "next.csv"), "--count", "7", "--require", "pearson=0.99"]
     assert main([*arguments, *more]) == 1
     printed = capsys.readouterr()
-    assert printed.out.startswith("gpt4_score as a judge of rating: 400 responses, 120 with labels of people")
+    assert printed.out.startswith(
+        "gpt4_score as a judge of rating: 400 responses; people labelled 120, the judge 400, both 120"
+    )
     assert "not met: Pearson with people's mean is not shown to reach 0.99" in printed.err
     made = json.loads((tmp_path / "audit.json").read_text())
     assert " ".join(made["verdict"].split()) in " ".join(printed.out.split())
@@ -319,3 +321,65 @@ def test_longer_answers_are_counted():
     second = (frame["gpt4_winner"] == "model_b").mean()
     assert value(audit, "win rate of the longer, judge") == pytest.approx(second)
     assert "Longer answers" in sentences(audit, "Bias")
+
+
+def test_labels_and_baselines_are_joined_by_what_they_are_of_not_by_place():
+    frame = rated(raters=3).drop(columns="question")
+    judged, people = frame.drop(columns=["rater_1", "rater_2", "rater_3"]), frame.drop(columns="gpt4_score")
+    expected = comperdial.audit(frame.assign(rater_1=frame["rater_1"]), scale=[1, 5], clusters="none")
+    few = people.sample(frac=1, random_state=0)
+    audit = comperdial.audit(judged, ratings=few, scale=[1, 5], clusters="none")
+    assert value(audit, "Pearson with people's mean") == pytest.approx(value(expected, "Pearson with people's mean"))
+    assert value(audit, "winning rate") == value(expected, "winning rate")
+    before = frame.assign(gpt4_score=(frame["gpt4_score"] + (frame["model"] == "a")).clip(1, 5))
+    apart = (frame["gpt4_score"] != before["gpt4_score"]).mean()
+    for earlier in (
+        before,
+        before.sample(frac=1, random_state=1),
+        before.drop(columns=["rater_1", "rater_2", "rater_3"]),
+    ):
+        audit = comperdial.audit(frame, baseline=earlier, scale=[1, 5])
+        assert value(audit, "flip rate") == pytest.approx(apart)
+    with pytest.raises(ComperdialError, match="none of the rated responses is among the judged ones"):
+        comperdial.audit(judged, ratings=people.assign(response=[f"other {n}" for n in range(ROWS)]), scale=[1, 5])
+
+
+def test_what_was_drawn_and_labelled_can_be_read_back(tmp_path):
+    frame = rated(labelled=0.3, raters=1).rename(columns={"rater_1": "rating"}).drop(columns="question")
+    drawn = comperdial.audit(frame, scale=[1, 5]).next_labels(60)
+    answers = rated(raters=1).set_index("response")["rater_1"]
+    drawn = drawn.assign(rating=answers[drawn["response"]].to_numpy())
+    audit = comperdial.audit(frame.drop(columns="rating").sample(frac=1, random_state=0), ratings=drawn, scale=[1, 5])
+    assert int(audit.judged.labelled.sum()) == 60
+    both = audit.judged.people.mean(axis=1).dropna()
+    texts = audit.judged.texts[both.index]
+    assert (both.to_numpy() == answers[texts].to_numpy()).all()
+
+
+def test_people_who_use_a_part_of_the_scale_have_the_judges():
+    frame = rated().assign(**{name: rated()[name].clip(2, 5) for name in ("rater_1", "rater_2", "rater_3")})
+    assert comperdial.audit(frame).judged.scale == (1, 5)
+    assert comperdial.audit(frame.assign(gpt4_score=frame["gpt4_score"] * 20)).judged.scale == (2, 5)
+
+
+def test_columns_of_votes_that_are_named_after_people():
+    frame = votes().rename(columns={"winner_1": "ann_vote", "winner_2": "bob_vote", "gpt4_winner": "gpt4_vote"})
+    expected = comperdial.audit(votes())
+    for options in ({}, {"columns": {"annotator_id": ["ann_vote", "bob_vote", "gpt4_vote"]}}):
+        assert value(comperdial.audit(frame, **options), "winning rate") == value(expected, "winning rate")
+    with pytest.raises(ComperdialError):
+        comperdial.audit(frame, target="ann")
+
+
+def test_text_labels_of_people_and_judge_have_the_same_numbers():
+    frame = rated().assign(verdict=np.where(rated()["gpt4_score"] > 3, "good", "bad"))
+    for name in ("rater_1", "rater_2", "rater_3"):
+        frame[name] = np.where(frame[name] > 3, "good", "bad")
+    audit = comperdial.audit(frame.drop(columns="gpt4_score"), judge="verdict", labels={"good": 1, "bad": 0})
+    assert 0.5 < value(audit, "Exact agreement of the judge with a rater") < 1
+
+
+def test_intervals_stay_within_what_is_possible():
+    table = comperdial.audit(rated()[:12], scale=[1, 5]).table.set_index("what")
+    measures = [name for name in table.index if name.startswith(("Exact", "Weighted", "Gwet"))]
+    assert (table.loc[measures, "high"].fillna(1) <= 1).all() and (table.loc[measures, "low"].fillna(-1) >= -1).all()

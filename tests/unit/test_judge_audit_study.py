@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from comperdial.auditing import recorded as recorded_audits
+from comperdial.auditing.judged import Judged
 from comperdial.cli import main
 from comperdial.config.studies import read_study
 from comperdial.core.errors import NothingToShowError, SourceError
 from comperdial.data.labels import Labels
-from comperdial.evaluation import recorded_audits
-from comperdial.evaluation.judged import Judged
 from comperdial.report.render import markdown
 from comperdial.studies import judge_audit
 

@@ -170,6 +170,6 @@ def audit_recorded(
     output: Annotated[Path, written("Gets a file for each table.", output_folder)], catalogue: Catalogue = CATALOGUE
 ) -> None:
     """Audit the judges that others recorded, for the study `judge_audit`."""
-    from comperdial.evaluation.recorded_audits import compute
+    from comperdial.auditing.recorded import compute
 
     compute(output, catalogue=catalogue)

@@ -266,6 +266,8 @@ def read_votes(
     """
     frame = file.frame.set_axis(file.frame.columns.map(str), axis=1)
     columns, notes, spec = dict(columns or {}), list(file.notes), schema.table("preferences")
+    who = columns.pop("annotator_id") if isinstance(columns.get("annotator_id"), list) else []
+    columns |= {"choice": who} if who else {}
     if not columns and not labels and {field.name for field in spec.fields if not field.nullable} <= {*frame}:
         frame = frame[[name for name in spec.columns if name in frame]]
         return schema.validate(schema.parse_cells(frame, spec.name, path), spec.name, where=str(path)), notes
@@ -316,6 +318,11 @@ def read_votes(
     rows: list[dict[str, Any]] = []
     left_out = 0
     voted = _readable(frame, choices, systems, read)
+    if who and "choice" in columns:
+        voted = {name: one if one.judge else _Column(rater=str(name)) for name, one in voted.items()}
+    elif by_rater := _raters(voted):
+        voted = by_rater
+        notes.append(f"columns of one rater each: {', '.join(one.rater for one in voted.values() if one.rater)}")
     if len(unnamed := [name for name, column in voted.items() if not any(column)]) > 1 and "choice" not in columns:
         line = f"--columns {shlex.quote(json.dumps({'choice': FILL_IN}))}"
         raise SchemaError(
@@ -361,6 +368,18 @@ def read_votes(
     if not rows:
         raise _no_votes(frame, path, True)
     return _checked(pd.DataFrame(rows), notes, left_out)
+
+
+def _raters(voted: Mapping[str, _Column]) -> dict[str, _Column] | None:
+    """Return columns whose names were taken for questions as raters', if none names a question: ``ann_vote, bob_vote``."""
+    asked = [column for column in voted.values() if column.question]
+    if (
+        len(asked) < 2
+        or any(column.rater for column in asked)
+        or any(RATED.search(column.question) for column in asked)
+    ):
+        return None
+    return {name: _Column(rater=one.question) if one.question else one for name, one in voted.items()}
 
 
 def _same_prompts(prompts: pd.DataFrame, items: list[str]) -> list[str]:

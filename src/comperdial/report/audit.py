@@ -7,9 +7,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 
-from comperdial.evaluation.audit import Result
+from comperdial.auditing.audit import Result
 from comperdial.report import render
 from comperdial.report.render import Section, Table
 
@@ -82,12 +83,16 @@ def text(audit: Audit) -> str:
     notes = [f"{one.title.lower()}: {one.reason}" for one in audit.sections if one.reason]
     if notes:
         lines += ["", *_wrapped(f"Left out: {'; '.join(notes)}.", "")]
+    if audit.notes:
+        lines += ["", "As read", *(part for one in audit.notes for part in _wrapped(one))]
     return "\n".join(lines) + "\n"
 
 
 def _counts(audit: Audit) -> str:
     judged = audit.judged
-    return f"{len(judged.people):,} {judged.noun}, {int(judged.labelled.sum()):,} with labels of people"
+    people, judge = (int((~np.isnan(labels)).sum()) for labels in (judged.mean, judged.scores))
+    both = int(judged.labelled.sum())
+    return f"{len(judged.people):,} {judged.noun}; people labelled {people:,}, the judge {judge:,}, both {both:,}"
 
 
 def _wrapped(sentence: str, indent: str = "  ") -> list[str]:

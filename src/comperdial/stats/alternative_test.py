@@ -88,8 +88,8 @@ def alternative_test(
     scoring
         ``accuracy`` for categories, ``rmse`` for ordered labels and numbers.
     clusters
-        Shape (items,): items of one dialogue or text. With it the test is over the means of clusters, since items of a
-        cluster are not independent; the published procedure takes no clusters.
+        Shape (items,): items of one dialogue or text. With it the standard error allows for items of a cluster being alike,
+        and Student's t has as many degrees of freedom as clusters, less one; the published procedure takes no clusters.
     """
     own = np.asarray(judge, dtype=np.float64)
     names, table = list(annotators), np.array([np.asarray(one, dtype=np.float64) for one in annotators.values()])
@@ -106,16 +106,16 @@ def alternative_test(
         of_judge, of_annotator = (_score(labels[items], others, scoring) for labels in (own, table[place]))
         better, worse = of_judge >= of_annotator, of_annotator >= of_judge
         apart = worse.astype(np.float64) - better
-        if groups is not None:
-            codes = np.unique(groups[items], return_inverse=True)[1].reshape(-1)
-            apart = np.bincount(codes, apart) / np.bincount(codes)
-        result.append((name, float(better.mean()), float(worse.mean()), _p_below(apart, epsilon), int(items.sum())))
+        p = _p_below(apart, epsilon, None if groups is None else groups[items])
+        result.append((name, float(better.mean()), float(worse.mean()), p, int(items.sum())))
     columns = list(zip(*result, strict=True)) or [(), (), (), (), ()]
-    p = np.array(columns[3], dtype=np.float64)
-    rejected = stats.false_discovery_control(p, method="by") <= _LEVEL if len(p) else np.zeros(0, dtype=np.bool_)
+    every = np.array(columns[3], dtype=np.float64)
+    rejected = (
+        stats.false_discovery_control(every, method="by") <= _LEVEL if len(every) else np.zeros(0, dtype=np.bool_)
+    )
     return AlternativeTest(
         tuple(columns[0]), tuple(left_out), np.array(columns[1], dtype=np.float64), np.array(columns[2], dtype=np.float64),
-        p, rejected, np.array(columns[4], dtype=np.intp), epsilon,
+        every, rejected, np.array(columns[4], dtype=np.intp), epsilon,
     )  # fmt: skip
 
 
@@ -127,9 +127,16 @@ def _score(labels: Floats, others: Floats, scoring: Scoring) -> Floats:
     return np.asarray(-np.sqrt(np.nanmean((labels - others) ** 2, axis=0)))
 
 
-def _p_below(apart: Floats, epsilon: float) -> float:
+def _p_below(apart: Floats, epsilon: float, groups: npt.NDArray[np.intp] | None) -> float:
     """Return the p of the one-sided t-test that the mean is below epsilon."""
-    error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.nan
+    count, error = len(apart), np.nan
+    if groups is not None:
+        codes = np.unique(groups, return_inverse=True)[1].reshape(-1)
+        count = int(codes.max()) + 1
+        sums = np.bincount(codes, apart - apart.mean())
+        error = np.sqrt(count / max(count - 1, 1) * (sums**2).sum()) / len(apart)
+    elif count > 1:
+        error = apart.std(ddof=1) / np.sqrt(count)
     if not error > 0:
         return 0.0 if apart.mean() < epsilon else 1.0
-    return float(stats.t.cdf((apart.mean() - epsilon) / error, len(apart) - 1))
+    return float(stats.t.cdf((apart.mean() - epsilon) / error, count - 1))

@@ -1,6 +1,6 @@
 """The study of recorded judges: their audits, and our statistics next to what others publish or compute (docs/judge-audit.md).
 
-The numbers are those of :mod:`comperdial.evaluation.recorded_audits`.
+The numbers are those of :mod:`comperdial.auditing.recorded`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from comperdial.evaluation.audits.numbers import (
+from comperdial.auditing.judged import FEWEST, Judged
+from comperdial.auditing.numbers import (
     FEWEST_CLUSTERS,
     Flags,
     Floats,
@@ -25,7 +26,6 @@ from comperdial.evaluation.audits.numbers import (
     tidy,
     written,
 )
-from comperdial.evaluation.judged import FEWEST, Judged
 from comperdial.stats.corrected_means import (
     Estimate,
     classical,
@@ -108,7 +108,10 @@ def corrected(judged: Judged) -> Section:
         sentences.append(text)
     sentences.append(_randomness(judged))
     if lost := int(np.isnan(judged.scores).sum()):
-        sentences.append(f"{lost} {judged.noun} without a label of the judge count with one code, not as missing.")
+        code = "a tie" if judged.of_pairs else "its mean"
+        sentences.append(
+            f"{lost} {judged.noun} have no label of the judge: each counts as {code}, since dropping them would bias the rest."
+        )
     columns = ["", "corrected", "labels alone", "judge alone", "labelled", "others"]
     shown = [*lines[:_MOST_LINES], *[f"… and {len(lines) - _MOST_LINES} more systems"] * (len(lines) > _MOST_LINES)]
     frames = {"With 95 % intervals": pd.DataFrame(frame, columns=columns)}
@@ -162,6 +165,7 @@ def more_labels(judged: Judged, half_width: float | None) -> Section:
     """Return how many labels give an interval of a half width; default: half of what it is."""
     there, total = judged.labelled, int((~np.isnan(judged.scores)).sum())
     y, f = judged.mean[there], judged.scores[there]
+    given = int((~np.isnan(judged.mean)).sum())
     if total <= len(y):
         return Section(LABELS, reason="everything that was judged is labelled")
     if not np.std(y) > 0:
@@ -190,11 +194,11 @@ def more_labels(judged: Judged, half_width: float | None) -> Section:
     else:
         to = f"{int(np.ceil(needed[2])):,}" if np.isfinite(needed[2]) else "more than there are"
         between = f"{int(np.ceil(needed[1])):,} to {to}, by how sure the correlation is"
-        sentences = [f"{goal}: about {int(np.ceil(needed[0])):,} labels in all ({between}); {len(y):,} there are."]
+        sentences = [f"{goal}: about {int(np.ceil(needed[0])):,} labels in all ({between}); there are {given:,}."]
     sentences.append(f"Without the judge it would take {int(np.ceil(alone)):,}.")
     if effect > 1.05:
         sentences.append(f"Clusters are counted: they widen the variance {effect:.2f} times.")
-    sentences.append("`--next FILE` draws which: at random within each system.")
+    sentences.append("Which ones: --next FILE draws them at random within each system.")
     return Section(LABELS, sentences, tidy(rows), frames=_furthest(judged))
 
 

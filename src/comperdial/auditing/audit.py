@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from comperdial.core.errors import ConfigError, SchemaError
-from comperdial.evaluation.audits.agreement import TITLE as AGREEMENT
-from comperdial.evaluation.audits.agreement import agreement
-from comperdial.evaluation.audits.corrections import corrected, more_labels
-from comperdial.evaluation.audits.numbers import (
+from comperdial.auditing.agreement import TITLE as AGREEMENT
+from comperdial.auditing.agreement import agreement
+from comperdial.auditing.corrections import corrected, more_labels
+from comperdial.auditing.judged import FEWEST, Judged, places_of
+from comperdial.auditing.numbers import (
     FEWEST_CLUSTERS,
     PEARSON,
     Floats,
@@ -25,8 +25,8 @@ from comperdial.evaluation.audits.numbers import (
     tidy,
     written,
 )
-from comperdial.evaluation.audits.systems import bias, systems
-from comperdial.evaluation.judged import FEWEST, Judged
+from comperdial.auditing.systems import bias, systems
+from comperdial.core.errors import ConfigError, SchemaError
 from comperdial.stats.alternative_test import EPSILONS, FEWEST_ITEMS, AlternativeTest, alternative_test
 
 VERDICT, CONSTANT, BASELINE = "Verdict", "A constant judge", "Against the baseline"
@@ -68,6 +68,12 @@ class Result:
         columns = ["section", "what", "value", "low", "high", "n"]
         parts = [one.numbers.assign(section=one.title) for one in self.sections if one.numbers is not None]
         return pd.concat(parts, ignore_index=True).reindex(columns=columns) if parts else pd.DataFrame(columns=columns)
+
+    @property
+    def agreement(self) -> float:
+        """Return the correlation with people's mean, by which judges are ordered; -1 if it is not defined."""
+        value = self.section(AGREEMENT).number(PEARSON)["value"]
+        return -1.0 if np.isnan(value) else value
 
     @property
     def in_short(self) -> str:
@@ -173,7 +179,7 @@ def _alternative(
     if not judged.is_on_scale:
         low, high = judged.judge.min(), judged.judge.max()
         own = f"the judge's scores ({low:g} to {high:g}) are not on people's scale ({judged.scale[0]:g} to {judged.scale[1]:g})"
-        return None, f"{own}: --judge-scale LOW HIGH maps them"
+        return None, f"{own}: --scale LOW HIGH says what people's is, --judge-scale LOW HIGH maps the judge's to it"
     several = (judged.people.notna().sum(axis=1).to_numpy() >= 2) & ~np.isnan(labels)
     if several.sum() < FEWEST_ITEMS:
         return None, f"{int(several.sum())} {judged.noun} have labels of two people; the test needs {FEWEST_ITEMS}"
@@ -300,7 +306,11 @@ def _constant(judged: Judged, label: float, constant: AlternativeTest | None, te
 
 def _changes(judged: Judged, before: Judged) -> Section:
     """Compare a judge's labels with its earlier ones of the same items."""
-    old = before.judge.reindex(judged.judge.index).to_numpy(np.float64)
+    if judged.texts is None or before.texts is None:
+        old = before.judge.reindex(judged.judge.index).to_numpy(np.float64)
+    else:
+        place = places_of(_responses(judged), _responses(before))
+        old = np.where(place >= 0, before.scores[place], np.nan)
     both = ~np.isnan(old) & ~np.isnan(judged.scores)
     if both.sum() < FEWEST:
         problem = f"{int(both.sum())} {judged.noun} are in the baseline too"
@@ -326,6 +336,11 @@ def _changes(judged: Judged, before: Judged) -> Section:
             moved += [f"{name} {written(own, sign=True)}"] if own[1] > 0 or own[2] < 0 else []
     sentences.append(f"Systems that moved: {listed(moved)}." if moved else "No system moved significantly.")
     return Section(BASELINE, sentences, tidy(rows))
+
+
+def _responses(judged: Judged) -> pd.DataFrame:
+    names = judged.people.index.to_frame(index=False).set_axis(["item", "system"], axis=1)
+    return names.assign(response=pd.Series(judged.texts).to_numpy()).astype(str)
 
 
 def _failure(made: Result, requirement: str) -> str | None:

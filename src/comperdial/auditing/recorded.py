@@ -14,6 +14,9 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
+from comperdial.auditing.audit import AGREEMENT, Result, audit
+from comperdial.auditing.judged import Judged, from_ratings, from_votes
+from comperdial.auditing.systems import BIAS, SYSTEMS
 from comperdial.config import load_yaml
 from comperdial.config.registry import registered
 from comperdial.config.studies import params_file, read_study, with_studies
@@ -25,9 +28,6 @@ from comperdial.data.labels import Labels, read_labels
 from comperdial.data.preferences import read_preferences
 from comperdial.data.recorded import DIMENSIONS, Rated
 from comperdial.data.recorded import FORMATS as SCORES
-from comperdial.evaluation.audit import AGREEMENT, Result, audit
-from comperdial.evaluation.audits.systems import BIAS, SYSTEMS
-from comperdial.evaluation.judged import Judged, from_ratings, from_votes
 from comperdial.evaluation.rated_data import NOTHING, Data
 from comperdial.judges.recorded import FORMATS as ANSWERS
 from comperdial.judges.recorded import Recorded

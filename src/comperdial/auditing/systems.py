@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from comperdial.evaluation.audits.agreement import rounded
-from comperdial.evaluation.audits.numbers import (
+from comperdial.auditing.agreement import rounded
+from comperdial.auditing.judged import FEWEST, Judged
+from comperdial.auditing.numbers import (
     FEWEST_CLUSTERS,
     Flags,
     Floats,
@@ -25,9 +26,9 @@ from comperdial.evaluation.audits.numbers import (
     tidy,
     written,
 )
-from comperdial.evaluation.judged import FEWEST, Judged
 
 SYSTEMS, BIAS = "Systems", "Bias"
+Ends = tuple[float, float, float]
 # Who made a model, by what its name begins with.
 _FAMILIES = {
     "OpenAI": "gpt|chatgpt|o1|o3|o4|davinci|openai", "Anthropic": "claude", "Google": "gemini|gemma|palm|bard",
@@ -58,7 +59,7 @@ def systems(judged: Judged) -> Section:
         return Section(SYSTEMS, reason="fewer than two systems have three labels")
     rows: list[Row] = []
     lines: list[tuple[Any, ...]] = []
-    favoured: dict[int, list[tuple[str, tuple[float, float, float]]]] = {1: [], -1: []}
+    favoured: dict[int, list[tuple[str, Ends, Ends]]] = {1: [], -1: []}
     for name, kept, sign, turned in groups:
         own = mean_of((apart * sign)[kept], codes[kept])
         rows.append((f"offset of {name}", *own, int(kept.sum())))
@@ -66,7 +67,7 @@ def systems(judged: Judged) -> Section:
         beside = own if judged.of_pairs else difference_of(apart, kept, there & ~kept, codes)
         rows += [] if judged.of_pairs else [(f"offset of {name} beside the others", *beside, int(kept.sum()))]
         if side := _side(beside, codes, there, len(groups)):
-            favoured[side].append((name, beside))
+            favoured[side].append((name, beside, own))
         people, judge = (np.where(turned, 1 - values, values)[kept].mean() for values in (y, f))
         lines.append((name, people, judge, own))
     sentences = []
@@ -76,9 +77,10 @@ def systems(judged: Judged) -> Section:
     measure = "win rate" if judged.of_pairs else "offset beside the others"
     for side, words in ((1, "It favours"), (-1, "It is hard on")):
         if some := sorted(favoured[side], key=lambda one: -abs(one[1][0])):
-            sentences.append(
-                f"{words} {listed([f'{name} {written(ends, sign=True)}' for name, ends in some])} ({measure})."
-            )
+            names = [f"{name} {written(ends, sign=True)}" for name, ends, _ in some]
+            if not judged.of_pairs:
+                names = [f"{text} (by itself {own[0]:+.2f})" for text, (_, _, own) in zip(names, some, strict=True)]
+            sentences.append(f"{words} {listed(names)} ({measure}).")
     if not any(favoured.values()):
         sentences.append(
             f"It favours no system, and is hard on none, significantly ({measure}, corrected for {len(groups)} systems)."
@@ -189,8 +191,10 @@ def _maker(name: str) -> str:
 def _family(judged: Judged) -> tuple[str, list[Row]] | str:
     """Say whether a judge favours systems of its maker."""
     maker = _maker(judged.judge_name)
-    if judged.sides is None or not maker or not judged.is_on_scale:
+    if judged.sides is None or not maker:
         return "the judge's maker or the systems are not known"
+    if not judged.is_on_scale:
+        return "the judge's maker, since its scores are not on people's scale"
     sides = judged.sides.astype(str).map(lambda name: _maker(name) == maker).to_numpy()
     own = sides[:, 0] if not judged.of_pairs else sides[:, 0] ^ sides[:, 1]
     there = judged.labelled

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from comperdial.evaluation.audits.numbers import (
+from comperdial.auditing.judged import FEWEST, Judged
+from comperdial.auditing.numbers import (
     PEARSON,
     Floats,
     Integers,
@@ -18,7 +19,6 @@ from comperdial.evaluation.audits.numbers import (
     tidy,
     written,
 )
-from comperdial.evaluation.judged import FEWEST, Judged
 from comperdial.stats.agreement import krippendorff_alpha
 from comperdial.stats.chance_agreement import category_weights
 
@@ -120,7 +120,9 @@ def _of_categories(judged: Judged, categories: Floats) -> tuple[list[Row], list[
     ):
         for who, table in joint.items():
             if table.any():
-                rows.append((f"{measure} {who}", *over_clusters(summed(table, codes), value_of), int(table.sum())))
+                value, low, high = over_clusters(summed(table, codes), value_of)
+                least = 0.0 if measure.startswith("Exact") else -1.0
+                rows.append((f"{measure} {who}", value, max(low, least), min(high, 1.0), int(table.sum())))
     of = {row[0]: written(row) for row in rows}
     sentences = []
     for who, words in (

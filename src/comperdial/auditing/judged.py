@@ -173,6 +173,59 @@ def one_file(judged: File, people: File, name: str) -> File | None:
     return File(frame, range(1, len(frame) + 1), [*people.notes, *judged.notes])
 
 
+def places_of(ours: pd.DataFrame, theirs: pd.DataFrame) -> npt.NDArray[np.intp]:
+    """Return for each of our responses its row among theirs, -1 where it is not: columns item, system, response.
+
+    The same text by the same system is the same response: names of items may be numbers by the order of a file. A text that a
+    system wrote several times is matched only where the item's name is the same, too.
+    """
+    result = np.full(len(ours), -1, dtype=np.intp)
+    for key in (["item", "system", "response"], ["system", "response"], ["response"]):
+        if key == ["response"] and {*ours["system"]} & {*theirs["system"]}:
+            break
+        one = theirs.assign(row=range(len(theirs))).drop_duplicates(key, keep=False)
+        rows = ours[key].merge(one[[*key, "row"]], on=key, how="left")["row"].fillna(-1).to_numpy(np.intp)
+        again = ours.duplicated(key, keep=False).to_numpy()
+        result = np.where((result < 0) & ~again, rows, result)
+    return result
+
+
+def _names(data: Data) -> pd.DataFrame:
+    return (
+        data.responses[["context_id", "system_id", "response"]]
+        .set_axis(["item", "system", "response"], axis=1)
+        .astype(str)
+    )
+
+
+def with_ratings_of(data: Data, people: Data) -> Data:
+    """Return a judge's responses with people's ratings from a file of their own that has the responses, too.
+
+    Raises
+    ------
+    SchemaError
+        When none of the rated responses is among the judged ones.
+    """
+    theirs, ours = _names(people), data.responses.reset_index(drop=True)
+    place = places_of(theirs, _names(data))
+    there = place >= 0
+    if not there.any():
+        raise SchemaError(
+            "none of the rated responses is among the judged ones", expected="the same texts in both files"
+        )
+    new = ours.loc[place[there], ["context_id", "system_id"]].reset_index(drop=True)
+    old = theirs.loc[there, ["item", "system"]].reset_index(drop=True)
+    new = new.set_axis(["item_id_new", "system_id_new"], axis=1)
+    ratings = people.ratings[people.ratings["level"] == "turn"].astype({"item_id": str, "system_id": str})
+    joined = ratings.merge(old.join(new), left_on=["item_id", "system_id"], right_on=["item", "system"])
+    joined = joined.assign(
+        item_id=joined["item_id_new"], system_id=joined["system_id_new"], dataset=ours["dataset"].iloc[0]
+    )
+    lost = int((~there).sum())
+    notes = [f"{lost} of {len(there)} rated responses are not among the judged ones"] if lost else []
+    return replace(data, ratings=joined[[*people.ratings.columns]], notes=(*data.notes, *people.notes, *notes))
+
+
 def from_ratings(
     data: Data,
     source: str,
@@ -182,6 +235,7 @@ def from_ratings(
     level: str | None = None,
     by: str = "dialogue",
     judge_scale: Sequence[float] | None = None,
+    scale_is_known: bool = True,
 ) -> list[Judged]:
     """Return the judges of rated responses, each with each dimension that both people and it have labels of.
 
@@ -195,6 +249,8 @@ def from_ratings(
         What belongs together: ``dialogue``, ``system``, ``none``, or a column of the file.
     judge_scale
         The lowest and highest score of the judge, which become those of people.
+    scale_is_known
+        False: people's scale is the range of their ratings, to which a judge's on a scale like it may add.
     """
     of_people = data.ratings[data.ratings["source"] == source]
     levels = [name for name in ("turn", "dialogue") if name in {*of_people["level"]}]
@@ -227,7 +283,11 @@ def from_ratings(
             key = ["item_id", "system_id"]
             elsewhere = pd.MultiIndex.from_frame(of_people[key]).difference(pd.MultiIndex.from_frame(rated[key]))
             part = part[~pd.MultiIndex.from_frame(part[key]).isin(elsewhere)]
-            one = _from_tables(data, rated, part, str(name), by, judge_scale, elsewhere) if len(part) else None
+            one = (
+                _from_tables(data, rated, part, str(name), by, judge_scale, elsewhere, scale_is_known)
+                if len(part)
+                else None
+            )
             if one is not None:
                 made.append(one)
     if not made:
@@ -253,6 +313,7 @@ def _from_tables(
     by: str,
     judge_scale: Sequence[float] | None,
     elsewhere: pd.MultiIndex,
+    scale_is_known: bool,
 ) -> Judged | None:
     key = ["item_id", "system_id"]
     people = rated.groupby([*key, "annotator_id"], observed=True)["rating"].mean().unstack("annotator_id")
@@ -268,6 +329,9 @@ def _from_tables(
         index = attributes.index
     people, judge = people.reindex(index), judge.reindex(index)
     scale = float(rated["scale_min"].min()), float(rated["scale_max"].max())
+    ends, span = (float(judge.min()), float(judge.max())), max(scale[1] - scale[0], 4.0)
+    if not scale_is_known and not judge_scale and scale[0] - span < ends[0] and ends[1] < scale[1] + span:
+        scale = min(scale[0], ends[0]), max(scale[1], ends[1])
     if judge_scale:
         low, high = map(float, judge_scale)
         judge = scale[0] + (judge - low) / (high - low) * (scale[1] - scale[0])
@@ -342,7 +406,7 @@ def from_votes(
         raise UnknownNameError("question", question, questions, where="--target")
     sides = ["first_system_id", "second_system_id"]
     values = votes.get("first_share", votes["choice"].map(_VALUES)).astype(np.float64)
-    made = []
+    made: list[Judged] = []
     for asked in [question] if question else questions:
         own = votes.assign(value=values)[votes["question"] == asked]
         pairs = own.drop_duplicates("pair_id").set_index("pair_id")
@@ -364,4 +428,8 @@ def from_votes(
                     sides=pairs[sides].set_axis(["first", "second"], axis=1), clusters=item if by == "dialogue" else None,
                     noun="pairs", lengths=lengths,
                 ))  # fmt: skip
+    if not made:
+        raise ConfigError(
+            f"no votes of {judge or ' or '.join(judges)} on {question}", expected="a question that both voted on"
+        )
     return made

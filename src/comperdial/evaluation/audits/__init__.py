@@ -1,1 +1,0 @@
-"""The parts of an audit of a judge (:mod:`comperdial.evaluation.audit`)."""
