@@ -572,18 +572,17 @@ def _before(
         if plain(now.judge_name) not in map(plain, data.scores["metric"].unique()):
             raise
     # Nobody's ratings, of each response: the judge's alone are compared.
-    nobody = {
-        "dimension": now.dimension,
-        "annotator_id": "nobody",
-        "rating": now.scale[0],
-        "source": HUMAN[0],
-        "level": "turn",
-    }
-    nobody |= {"scale_min": now.scale[0], "scale_max": now.scale[1], "position": None}
-    rated = data.responses.rename(columns={"context_id": "item_id"})
-    for name, value in nobody.items():
-        rated[name] = value
-    rated = schema.validate(rated.reindex(columns=schema.table("ratings").columns), "ratings")
+    rated = data.responses.rename(columns={"context_id": "item_id"}).assign(
+        dimension=now.dimension,
+        annotator_id="nobody",
+        rating=now.scale[0],
+        scale_min=now.scale[0],
+        scale_max=now.scale[1],
+        source=HUMAN[0],
+        level="turn",
+        position=None,
+    )
+    rated = schema.validate(rated[schema.table("ratings").columns], "ratings")
     return from_ratings(replace(data, ratings=rated), HUMAN[0], **choice, **of_ratings)[0]
 
 
