@@ -712,7 +712,7 @@ def test_columns_that_are_raters(tmp_path, names):
 
 def test_raters_that_only_the_user_knows(tmp_path):
     path = written(tmp_path, "mine.csv", "system,response,Anna,Bob\nx,some text,4,5\ny,more text,2,1\n")
-    with pytest.raises(SchemaError, match=r'If these are raters.*"annotator_id" in place of "rating"'):
+    with pytest.raises(SchemaError, match=r'If these are raters.*--columns .*"annotator_id": \['):
         readers.read("table", "mine", {"table": path}, None)
     options = {"columns": {"annotator_id": ["Anna", "Bob"]}}
     ratings = readers.read("table", "mine", {"table": path}, options)["ratings"]

@@ -574,6 +574,8 @@ def _rated(
     result, has_dimension = _Rated(), "dimension" in roles
     if isinstance(listed := given.get("annotator_id"), list) and "rating" not in given:
         result.add(listed, has_dimension, {name: ("rating", name) for name in listed})
+        others = [name for name in frame.columns if name not in {*roles.values(), *listed}]
+        result.judges = [name for name in others if _is_number(frame[name]) and _is_judge(name)]
         return result
     free = [name for name in frame.columns if name not in {*roles.values()}]
     if "rating" in given:
@@ -938,7 +940,10 @@ def _proposal(
         and "annotator_id" not in roles
         and not any(RATED.search(plain(name)) for name in rated.named)
     ):
-        line += '. If these are raters, not what is rated: "annotator_id" in place of "rating"'
+        raters = {"annotator_id" if ours == "rating" else ours: name for ours, name in columns.items()}
+        line += (
+            f". If these are raters, not what is rated: --columns {shlex.quote(json.dumps(raters, ensure_ascii=False))}"
+        )
     if columns.get("response") == FILL_IN and rated.judges:
         line += f". If it has no responses, only labels: comperdial audit {path}"
     error = NoRatingsError if rated.named == FILL_IN else SchemaError
