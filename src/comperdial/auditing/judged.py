@@ -261,9 +261,11 @@ def from_ratings(
     scores = pd.concat([one for one in (data.scores, judged) if len(one)] or [data.scores], ignore_index=True)
     own = [] if data.attributes is None else [str(name) for name in data.attributes.columns.drop(UNIT)]
     if judge and plain(judge) not in map(plain, scores["metric"].unique()):
-        columns = {plain(name): name for name in own}
+        cells = pd.DataFrame(data.attributes)
+        columns = {plain(name): name for name in own if pd.to_numeric(cells[name], errors="coerce").notna().any()}
         if plain(judge) not in columns:
-            raise UnknownNameError("judge", judge, [*scores["metric"].unique(), *own], where="--judge")
+            known = dict.fromkeys([*map(str, scores["metric"].unique()), *columns.values()])
+            raise UnknownNameError("judge", judge, known, where="--judge")
         scores, _ = column_scores(data.attributes, [columns[plain(judge)]], "the file")
     if judge:
         scores = scores[scores["metric"].map(plain) == plain(judge)]
