@@ -479,7 +479,8 @@ def audit(
     options = {name: value for name, value in options.items() if value}
     choice = {"judge": judge, "target": target, "by": clusters}
     of_ratings = {"level": level, "judge_scale": judge_scale, "scale_is_known": scale is not None}
-    of_judges, notes = _judged(data, human, ratings, options, choice, of_ratings)
+    how: dict[str, Any] = {"human": human, "ratings": ratings, "options": options, "of_ratings": of_ratings}
+    of_judges, notes = _judged(data, choice, **how)
     made, lacking = [], []
     for one in of_judges:
         try:
@@ -490,21 +491,21 @@ def audit(
         raise lacking[0]
     # The judge that agrees best with people comes first.
     first = max(made, key=lambda one: one.agreement)
+    others = [one for one in made if one is not first]
     if baseline is not None:
         choice |= {"judge": first.judged.judge_name, "target": first.judged.dimension}
-        before = _before(baseline, first.judged, human, ratings, options, choice, of_ratings)
-        others = [one for one in made if one is not first]
+        before = _before(baseline, first.judged, choice, how)
         first = audits.audit(first.judged, raters=raters, before=before, half_width=half_width)
-        made = [first, *others]
-    return Audit.of(first, [one for one in made if one is not first], notes)
+    return Audit.of(first, others, notes)
 
 
 def _judged(
     data: Source,
+    choice: Mapping[str, Any],
+    *,
     human: str | None,
     ratings: pd.DataFrame | Paths | None,
     options: Mapping[str, Any],
-    choice: Mapping[str, Any],
     of_ratings: Mapping[str, Any],
 ) -> tuple[list[Judged], Sequence[str]]:
     """Return the judges of data, each with people's labels, and how the data were read."""
@@ -556,17 +557,11 @@ def _listed(names: Any) -> list[str]:  # noqa: ANN401
 
 
 def _before(
-    baseline: str | Path | pd.DataFrame,
-    now: Judged,
-    human: str | None,
-    ratings: pd.DataFrame | Paths | None,
-    options: Mapping[str, Any],
-    choice: Mapping[str, Any],
-    of_ratings: Mapping[str, Any],
+    baseline: str | Path | pd.DataFrame, now: Judged, choice: Mapping[str, Any], how: Mapping[str, Any]
 ) -> Judged:
-    """Return a judge's earlier labels; people's need not be in the same file."""
+    """Return a judge's earlier labels, read as the present ones; people's need not be in the same file."""
     try:
-        return _judged(baseline, human, ratings, options, choice, of_ratings)[0][0]
+        return _judged(baseline, choice, **how)[0][0]
     except (SchemaError, ConfigError):
         data = read_data(baseline, rated=False)
         if plain(now.judge_name) not in map(plain, data.scores["metric"].unique()):
@@ -583,7 +578,7 @@ def _before(
         position=None,
     )
     rated = schema.validate(rated[schema.table("ratings").columns], "ratings")
-    return from_ratings(replace(data, ratings=rated), HUMAN[0], **choice, **of_ratings)[0]
+    return from_ratings(replace(data, ratings=rated), HUMAN[0], **choice, **how["of_ratings"])[0]
 
 
 def _own(source: str | Path | pd.DataFrame, sheet: str | None) -> File | None:
