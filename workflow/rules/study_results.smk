@@ -337,6 +337,8 @@ rule audit_recorded:
         sets=SPECS.get("judge_audit", {}).get("tables", {}).get("alternative_test", {}).get("sets"),
         recorded=digest(S.config.get("recorded_judges")),
         checksums=digest({name: source.sha256 for name, source in S.catalogue.files.items()}),
-        code=code("auditing", "evaluation/rated_data.py", "stats", "judges/recorded", "data/readers", "data/recorded.py"),
+        code=code(
+            "auditing", "evaluation/rated_data.py", "stats", "judges/recorded", "data/readers", "data/recorded.py"
+        ),
     shell:
         "comperdial audit-recorded --output {params.folder} > {log} 2>&1"
