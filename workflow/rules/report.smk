@@ -87,7 +87,7 @@ rule page:
     params:
         caption=ABOUT_PAGE,
         outputs=lambda wildcards: S.outputs(wildcards.dataset),
-        code=code("report/*.py", "report/site"),
+        code=code("report/*.py", "report/site", "auditing"),
     shell:
         PAGE
 

@@ -253,7 +253,7 @@ def from_ratings(
         False: people's scale is the range of their ratings, to which a judge's on a scale like it may add.
     """
     of_people = data.ratings[data.ratings["source"] == source]
-    levels = [name for name in ("turn", "dialogue") if name in {*of_people["level"]}]
+    levels = [name for name in ("turn", "dialogue") if name in of_people["level"].unique()]
     if level and level not in levels:
         raise ConfigError(f"no ratings of level {level}", where="--level", expected=" or ".join(levels))
     of_people = of_people[of_people["level"] == (level or levels[0])]

@@ -20,7 +20,7 @@ from comperdial.auditing.systems import BIAS, SYSTEMS
 from comperdial.config import load_yaml
 from comperdial.config.registry import registered
 from comperdial.config.studies import params_file, read_study, with_studies
-from comperdial.core.errors import ComperdialError
+from comperdial.core.errors import ComperdialError, ConfigError
 from comperdial.core.files import write_table
 from comperdial.data import readers, sources
 from comperdial.data.catalogue import load_catalogue
@@ -222,7 +222,7 @@ def _scores(entry: Mapping[str, Any], rated: Rated, file: Callable[[str], Path])
     else:
         read = Recorded.read("", entry["format"], {name: file(one) for name, one in entry["sources"].items()}, rated)
         made = read.means.rename(columns={"dimension": "output"}).assign(level=read.format.level)
-    return made[~made["system_id"].isin(rated.references) & made["value"].notna()].assign(cut=0)
+    return made[~made["system_id"].isin(rated.references) & made["value"].notna()]
 
 
 def judged_by(
@@ -233,18 +233,47 @@ def judged_by(
     if ratings.empty:
         return
     scores = _scores(entry, _rated(tables), file)
-    form = ANSWERS.get(entry["format"])
-    targets = DIMENSIONS if entry["format"] == "unieval" else (form and form.targets) or {}
-    for (level, name_of_output), own in scores.groupby(["level", "output"], sort=False):
-        output = str(name_of_output)
-        target = targets.get(output, output)
+    for (level, output), own in scores.groupby(["level", "output"], sort=False):
+        target, scale = target_and_scale(entry["format"], str(output))
         if target not in {*ratings.loc[ratings["level"] == level, "dimension"]}:
             continue
-        scale = (form.forms[output].low, form.forms[output].high) if form else _SCALES.get(entry["format"])
-        table = own.assign(dataset=entry["dataset"], metric=name, output=target, signature="recorded")
-        part = schema.validate(table[list(schema.table("scores").columns)], "scores")
-        data = Data(tables["responses"], ratings, tables["contexts"], None, part, None, (), NOTHING.batch)
-        yield from from_ratings(data, "human", target=target, level=str(level), judge_scale=scale)
+        yield from judged_scores(own, tables, target=target, level=str(level), source="human", judge=name, scale=scale)
+
+
+def target_and_scale(form: str, output: str) -> tuple[str, tuple[float, float] | None]:
+    """Return the dimension that an output of a recorded format rates, and its lowest and highest score if not people's."""
+    answers = ANSWERS.get(form)
+    targets = DIMENSIONS if form == "unieval" else (answers and answers.targets) or {}
+    scale = (answers.forms[output].low, answers.forms[output].high) if answers else _SCALES.get(form)
+    return targets.get(output, output), scale
+
+
+def judged_scores(
+    scores: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
+    *,
+    target: str,
+    level: str,
+    source: str,
+    judge: str,
+    scale: Sequence[float] | None,
+) -> list[Judged]:
+    """Return a judge's scores of one output (item_id, system_id, value) beside the ratings of one dimension and source.
+
+    Raises
+    ------
+    ConfigError
+        When nobody rated what the judge scored.
+    """
+    dataset = tables["contexts"]["dataset"].iloc[0]
+    table = scores.assign(dataset=dataset, metric=judge, level=level, output=target, cut=0, signature="recorded")
+    part = schema.validate(table[list(schema.table("scores").columns)], "scores")
+    given = tables["ratings"]
+    given = given[(given["source"] == source) & (given["level"] == level) & (given["dimension"] == target)]
+    if given.empty:
+        raise ConfigError(f"no ratings of {target} of {level}s", expected=f"ratings by {source}")
+    data = Data(tables["responses"], given, tables["contexts"], None, part, None, (), NOTHING.batch)
+    return from_ratings(data, source, target=target, level=level, judge_scale=scale)
 
 
 def audits(recordings: Mapping[str, Mapping[str, Any]], tables: Read, file: Callable[[str], Path], votes: Read) -> Rows:
