@@ -16,7 +16,16 @@ import pandas as pd
 
 from comperdial import evaluation, schema
 from comperdial.auditing import audit as audits
-from comperdial.auditing.judged import Judged, from_ratings, from_votes, one_file, with_names_for_texts, with_ratings_of
+from comperdial.auditing.judged import (
+    Judged,
+    from_ratings,
+    from_votes,
+    has_labels,
+    numbered,
+    one_file,
+    with_names_for_texts,
+    with_ratings_of,
+)
 from comperdial.core.errors import ConfigError, MissingResourceError, SchemaError, UnknownNameError
 from comperdial.core.names import LEVELS, Output, output_name, plain_name
 from comperdial.data.columns import JUDGES, plain
@@ -424,6 +433,7 @@ def audit(
     columns: Mapping[str, Any] | None = None,
     scale: Sequence[float] | None = None,
     labels: Mapping[str, Any] | None = None,
+    nominal: bool = False,
     sheet: str | None = None,
 ) -> Audit:
     """See whether a judge can be trusted, where it is wrong, and what people would say of what it judged.
@@ -451,6 +461,8 @@ def audit(
         Half the width of the interval that is wanted of the corrected mean.
     columns, scale, labels, sheet
         How a file is read, as in :func:`read`.
+    nominal
+        Labels are names without an order (``PartOf``, ``Location``): no means and correlations, but kappa and shares.
 
     Returns
     -------
@@ -479,7 +491,13 @@ def audit(
     options = {name: value for name, value in options.items() if value}
     choice = {"judge": judge, "target": target, "by": clusters}
     of_ratings = {"level": level, "judge_scale": judge_scale, "scale_is_known": scale is not None}
-    how: dict[str, Any] = {"human": human, "ratings": ratings, "options": options, "of_ratings": of_ratings}
+    how: dict[str, Any] = {
+        "human": human,
+        "ratings": ratings,
+        "options": options,
+        "of_ratings": of_ratings,
+        "nominal": nominal,
+    }
     of_judges, notes = _judged(data, choice, **how)
     made, lacking = [], []
     for one in of_judges:
@@ -507,9 +525,10 @@ def _judged(
     ratings: pd.DataFrame | Paths | None,
     options: Mapping[str, Any],
     of_ratings: Mapping[str, Any],
+    nominal: bool = False,
 ) -> tuple[list[Judged], Sequence[str]]:
     """Return the judges of data, each with people's labels, and how the data were read."""
-    named, has_texts = choice["judge"], True
+    named, has_texts, names = choice["judge"], True, dict[float, str]()
     path = Path(data) if isinstance(data, str | Path) else Path("judge")
     file = None if isinstance(data, Data) else _own(data, options.get("sheet"))
     only = ratings if isinstance(ratings, pd.DataFrame | None) else [*_paths(ratings), None][0]
@@ -519,6 +538,10 @@ def _judged(
     elif people and only is not None and (rated := _with_texts(only, people, options)):
         data = with_ratings_of(data if isinstance(data, Data) else read_data(data, rated=False), rated)
         file = ratings = None
+    if nominal and (file is None or ratings is not None):
+        raise ConfigError("labels without an order", where="--nominal", expected="one file, or two of the same form")
+    if nominal and file:
+        file, names = numbered(file, choice["judge"])
     if file and ratings is None and not isinstance(data, Data):
         columns, judge = dict(options.get("columns", {})), choice["judge"]
         if human and human in file.frame:
@@ -535,11 +558,19 @@ def _judged(
             file, choice = replace(file, frame=frame.rename(columns={judge: name})), {**choice, "judge": name}
         options = {**options, "columns": columns} if columns else options
         named_items = None if "response" in file.frame or "response" in columns else with_names_for_texts(file)
-        data = read_data(data, options, file=named_items or file)
+        try:
+            data = read_data(data, options, file=named_items or file)
+        except SchemaError as error:
+            if has_labels(file):
+                hint = "If labels are names without an order: --nominal (in Python nominal=True)"
+                error.hint = f"{error.hint}. {hint}" if error.hint else hint
+            raise
         has_texts = named_items is None
     rated = _rated(data, ratings, None, schema.empty("scores"))
     of_judges = from_ratings(rated, _source(rated, human), **choice, **of_ratings)
     changed: dict[str, Any] = {} if has_texts else {"texts": None, "lengths": None, "noun": "items"}
+    if nominal:
+        changed["names"] = names
     return [replace(one, judge_name=named or one.judge_name, **changed) for one in of_judges], rated.notes
 
 

@@ -57,6 +57,12 @@ def _counts(judged: Judged, categories: Floats) -> tuple[Floats, Floats]:
 def agreement(judged: Judged) -> Section:
     """Return how well the judge agrees with people, beside how well they agree with each other."""
     there, codes = judged.labelled, judged.cluster_codes
+    if judged.names is not None:
+        made, texts, confusion = _of_categories(judged, np.array(sorted(judged.names)))
+        if judged.people.shape[1] > 1:
+            alpha = krippendorff_alpha(judged.people.to_numpy(np.float64), "nominal")
+            made.append(("Krippendorff's alpha of people (nominal)", alpha, np.nan, np.nan, judged.people.shape[1]))
+        return Section(TITLE, texts, tidy(made), frames={"People's labels (rows) and the judge's": confusion})
     x, y = judged.scores[there], judged.mean[there]
     rows: list[Row] = [(PEARSON, *correlation_of(x, y, codes[there]), len(x))]
     rows.append(
@@ -111,12 +117,14 @@ def _of_categories(judged: Judged, categories: Floats) -> tuple[list[Row], list[
         "of the judge with a rater": np.einsum("ia,ib->iab", people, judge).reshape(len(people), -1),
         "of two raters": two.reshape(len(people), -1),
     }
-    weights = category_weights(size, "quadratic")
+    ordered = judged.names is None
+    weights = category_weights(size, "quadratic" if ordered else "identity")
+    kappas, gwets = ("Weighted kappa", "Gwet's AC2") if ordered else ("Cohen's kappa", "Gwet's AC1")
     rows: list[Row] = []
     for measure, value_of in (
         ("Exact agreement", lambda part: _share(part, np.eye(size))),
-        ("Weighted kappa", lambda part: _beyond_chance(part, weights, gwet=False)),
-        ("Gwet's AC2", lambda part: _beyond_chance(part, weights, gwet=True)),
+        (kappas, lambda part: _beyond_chance(part, weights, gwet=False)),
+        (gwets, lambda part: _beyond_chance(part, weights, gwet=True)),
     ):
         for who, table in joint.items():
             if table.any():
@@ -130,10 +138,12 @@ def _of_categories(judged: Judged, categories: Floats) -> tuple[list[Row], list[
         ("of two raters", "Of two raters"),
     ):
         if f"Exact agreement {who}" in of:
-            exact, kappa, gwet = (of[f"{name} {who}"] for name in ("Exact agreement", "Weighted kappa", "Gwet's AC2"))
-            text = f"{words}: equal in {exact}, quadratic weighted kappa {kappa}, Gwet's AC2 {gwet}."
-            sentences.append(text)
-    names = [f"{value:g}" for value in categories]
+            exact, kappa, gwet = (of[f"{name} {who}"] for name in ("Exact agreement", kappas, gwets))
+            sort = "quadratic weighted kappa" if ordered else kappas
+            sentences.append(f"{words}: equal in {exact}, {sort} {kappa}, {gwets} {gwet}.")
+    names = (
+        [f"{value:g}" for value in categories] if judged.names is None else [judged.names[one] for one in categories]
+    )
     table = joint["of the judge with a rater"].sum(axis=0).reshape(size, size).astype(int)
     return rows, sentences, pd.DataFrame(table, index=pd.Index(names, name="people"), columns=names)
 

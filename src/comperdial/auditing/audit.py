@@ -15,6 +15,8 @@ from comperdial.auditing.corrections import corrected, more_labels
 from comperdial.auditing.judged import FEWEST, Judged, places_of
 from comperdial.auditing.numbers import (
     FEWEST_CLUSTERS,
+    KAPPA,
+    KAPPA_NOMINAL,
     PEARSON,
     Floats,
     Integers,
@@ -71,15 +73,16 @@ class Result:
 
     @property
     def agreement(self) -> float:
-        """Return the correlation with people's mean, by which judges are ordered; -1 if it is not defined."""
-        value = self.section(AGREEMENT).number(PEARSON)["value"]
+        """Return the correlation with people's mean (or kappa), by which judges are ordered; -1 if it is not defined."""
+        value = self.section(AGREEMENT).number(main_number(self.judged))["value"]
         return -1.0 if np.isnan(value) else value
 
     @property
     def in_short(self) -> str:
         """Return the verdict in a few words, with its correlation."""
         answer, test = self.verdict.split(maxsplit=1)[0].strip(","), self.alternative
-        pearson = f"Pearson {written(self.section(AGREEMENT).number(PEARSON))}"
+        main = main_number(self.judged)
+        pearson = f"{'Pearson' if main == PEARSON else 'kappa'} {written(self.section(AGREEMENT).number(main))}"
         if test is None:
             return f"not tested; {pearson}"
         words = "yes" if answer == "Yes" else "not shown"
@@ -125,6 +128,11 @@ class Result:
             drawn if judged.texts is None else drawn.assign(response=judged.texts[unlabelled].to_numpy()[drawn.index])
         )
         return drawn.reset_index(drop=True)
+
+
+def main_number(judged: Judged) -> str:
+    """Return the number that says how far a judge agrees with people: kappa if labels have no order."""
+    return PEARSON if judged.names is None else KAPPA_NOMINAL
 
 
 def audit(
@@ -186,7 +194,9 @@ def _alternative(
     kept = judged.people[several]
     people = {str(name): kept[name].to_numpy(np.float64) for name in kept if kept[name].notna().sum() >= 1}
     categories = judged.categories
-    scoring = "accuracy" if judged.of_pairs or (categories is not None and len(categories) == 2) else "rmse"
+    scoring = (
+        "accuracy" if judged.of_pairs or judged.names or (categories is not None and len(categories) == 2) else "rmse"
+    )
     groups = None if clusters is None else clusters[several]
     test = alternative_test(labels[several], people, epsilon=epsilon, scoring=scoring, clusters=groups)  # type: ignore[arg-type]
     if not len(test.annotators):
@@ -206,7 +216,7 @@ def _constant_test(judged: Judged, epsilon: float) -> tuple[float, AlternativeTe
         return common, None
     mean = (
         []
-        if judged.of_pairs or (judged.categories is not None and len(judged.categories) == 2)
+        if judged.of_pairs or judged.names or (judged.categories is not None and len(judged.categories) == 2)
         else [np.nanmean(people)]
     )
     made = []
@@ -229,11 +239,12 @@ def _verdict(
     raters: str,
 ) -> Section:
     test, together, constant = tests
-    name, pearson = judged.judge_name, of_people.number(PEARSON)
-    shown = f"its correlation with people's mean is {written(pearson)}"
+    name, pearson = judged.judge_name, of_people.number(main_number(judged))
+    what = "correlation with people's mean" if judged.names is None else "kappa with a rater"
+    shown = f"its {what} is {written(pearson)}"
     if test is None:
         sentences = [f"Whether {name} may stand in for a rater cannot be tested: {reason}.", f"What there is: {shown}."]
-        if not judged.of_pairs:
+        if not judged.of_pairs and judged.names is None:
             known = pd.read_csv(KNOWN).sort_values("pearson")
             low, high = (f"{known.iloc[place]['pearson']:.2f} ({known.iloc[place]['dataset']})" for place in (0, -1))
             sentences.append(
@@ -275,6 +286,8 @@ def _verdict(
 
 
 def _label(judged: Judged, label: float) -> str:
+    if judged.names is not None:
+        return judged.names[label]
     return {0.0: "the second", 0.5: "a tie", 1.0: "the first"}[label] if judged.of_pairs else f"{label:.3g}"
 
 
@@ -285,9 +298,8 @@ def _constant(judged: Judged, label: float, constant: AlternativeTest | None, te
     exact, count = float(counts.max() / counts.sum()), int(counts.sum())
     rows: list[Row] = [("Exact agreement of a constant judge with a rater", exact, np.nan, np.nan, count)]
     common = _label(judged, float(values[counts.argmax()]))
-    sentences = [
-        f"Always saying {common} equals a rater's label in {exact:.2f}; its correlation and kappa are not defined or 0."
-    ]
+    zero = "correlation is not defined and its kappa 0" if judged.names is None else "kappa is 0"
+    sentences = [f"Always saying {common} equals a rater's label in {exact:.2f}; its {zero}."]
     if constant is not None and test is not None:
         rows.append(
             ("average advantage probability of a constant judge", constant.average_advantage, np.nan, np.nan, np.nan)
@@ -318,8 +330,13 @@ def _changes(judged: Judged, before: Judged) -> Section:
     x, y, codes = judged.scores[both], old[both], judged.cluster_codes[both]
     categories = judged.categories
     far = 0.1 * (judged.scale[1] - judged.scale[0])
-    flipped = np.abs(x - y) > (far if categories is None else (categories[1] - categories[0]) / 2)
+    flipped = (
+        x != y if judged.names else np.abs(x - y) > (far if categories is None else (categories[1] - categories[0]) / 2)
+    )
     flips = mean_of(flipped.astype(np.float64), codes)
+    if judged.names:
+        text = f"Of {int(both.sum()):,} {judged.noun} judged before, {written(flips)} got another label."
+        return Section(BASELINE, [text], tidy([("flip rate", *flips, int(both.sum()))]))
     shift = mean_of(x - y, codes)
     rows: list[Row] = [("flip rate", *flips, int(both.sum())), ("shift", *shift, int(both.sum()))]
     how = "another label" if categories is not None else f"a label more than {far:.2g} apart"
@@ -346,7 +363,7 @@ def _responses(judged: Judged) -> pd.DataFrame:
 def _failure(made: Result, requirement: str) -> str | None:
     name, _, text = requirement.partition("=")
     known = {"pearson": (PEARSON, AGREEMENT), "spearman": ("Spearman with people's mean", AGREEMENT)}
-    known |= {"kappa": ("Weighted kappa of the judge with a rater", AGREEMENT)}
+    known |= {"kappa": (KAPPA if made.judged.names is None else KAPPA_NOMINAL, AGREEMENT)}
     forms = "alt-test, pearson=VALUE, spearman=VALUE, kappa=VALUE, no-shift or flips=VALUE"
     if name == "alt-test" and not text:
         return None if made.verdict.startswith("Yes") else made.verdict

@@ -72,6 +72,8 @@ def _means(parts: tuple[Any, ...]) -> dict[str, Estimate]:
 
 def corrected(judged: Judged) -> Section:
     """Return the means or win rates that people would give: by labels alone, by the judge alone and by both."""
+    if judged.names is not None:
+        return Section(CORRECTED, reason="labels without an order have no mean")
     unlabelled = np.isnan(judged.mean)
     if not unlabelled.any():
         return Section(CORRECTED, reason="people labelled everything that was judged: their means need no correction")
@@ -163,6 +165,8 @@ def _randomness(judged: Judged) -> str:
 
 def more_labels(judged: Judged, half_width: float | None) -> Section:
     """Return how many labels give an interval of a half width; default: half of what it is."""
+    if judged.names is not None:
+        return Section(LABELS, reason="labels without an order have no mean")
     there, total = judged.labelled, int((~np.isnan(judged.scores)).sum())
     y, f = judged.mean[there], judged.scores[there]
     given = int((~np.isnan(judged.mean)).sum())

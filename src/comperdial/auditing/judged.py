@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,11 +19,15 @@ from comperdial.evaluation.samples import HUMAN
 Floats = npt.NDArray[np.float64]
 FEWEST = 10
 MOST_CATEGORIES = 11
+MOST_LABELS = 30
 _TIMES = re.compile(
     r"(?:judged|scored|created|rated)?_?(?:time|timestamp|date|datetime|at|tstamp|version|run|batch|judge_version)"
 )
 _IDS = re.compile(r"(?:.+_)?(?:id|idx|index|item|instance)")
 _RATERS = re.compile(r"(?:annotator|rater|worker|evaluator|judge|expert|coder|voter|user)(?:_?(?:id|name))?")
+_NO_LABELS = re.compile(
+    rf"{_IDS.pattern}|{_RATERS.pattern}|{_TIMES.pattern}|(?:.*_)?(?:system|model|source|dataset|split|language)(?:_(?:id|name))?"
+)
 # Texts have more words than names and ids.
 _FEW_WORDS = 3
 _VALUES = {"first": 1.0, "tie": 0.5, "second": 0.0}
@@ -54,6 +58,8 @@ class Judged:
         Characters of each response, or by how many the first is longer than the second; None without texts.
     time
         Numbers in the order of time, or names of versions; None if the file has neither.
+    names
+        Of labels without an order: what each of their numbers, which have no meaning, is written as.
     """
 
     people: pd.DataFrame
@@ -67,6 +73,7 @@ class Judged:
     lengths: pd.Series | None = None
     time: pd.Series | None = None
     noun: str = "responses"
+    names: Mapping[float, str] | None = None
 
     @property
     def of_pairs(self) -> bool:
@@ -98,6 +105,8 @@ class Judged:
     @property
     def categories(self) -> Floats | None:
         """Return the labels of the scale, if people use a few whole numbers alone; None if not."""
+        if self.names is not None:
+            return np.array(sorted(self.names))
         if self.of_pairs:
             return np.array([0.0, 0.5, 1.0])
         low, high = self.scale
@@ -108,7 +117,7 @@ class Judged:
 
     @property
     def is_on_scale(self) -> bool:
-        """Return whether the judge's labels are within people's scale, so that both can be subtracted."""
+        """Return whether the judge's labels are within people's scale, so that both can be compared."""
         return bool(self.judge.min() >= self.scale[0] and self.judge.max() <= self.scale[1])
 
     def groups(self, each_pair: bool = False) -> Iterator[tuple[str, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]:
@@ -146,6 +155,8 @@ class Judged:
 def with_names_for_texts(file: File) -> File | None:
     """Return a file of labels without texts with a column ``response`` that names each item; None if it has texts."""
     for name in file.frame:
+        if _IDS.fullmatch(plain(str(name))):
+            continue
         words = file.frame[name].dropna().map(str).str.split().map(len)
         if len(words) and not REASONS.search(plain(str(name))) and (words >= _FEW_WORDS).mean() > 0.5:
             return None
@@ -171,6 +182,45 @@ def one_file(judged: File, people: File, name: str) -> File | None:
     more = ours[[ids[0], *(column for column in ours if column not in theirs)]]
     frame = theirs.merge(more, on=ids[0], how="outer", sort=False)
     return File(frame, range(1, len(frame) + 1), [*people.notes, *judged.notes])
+
+
+def _label_columns(frame: pd.DataFrame, judge: str | None) -> dict[str, set[str]]:
+    """Return the labels in columns that have some of the same, or of the same as the judge's; or in all that have few."""
+    columns: dict[str, set[str]] = {}
+    for name in frame:
+        cells = frame[name].dropna().map(lambda cell: str(cell).strip())
+        cells = cells[cells != ""]
+        kinds = {*cells}
+        few = 1 < len(kinds) <= min(MOST_LABELS, len(cells) / 2) and not _NO_LABELS.fullmatch(plain(str(name)))
+        if few or str(name) == judge:
+            columns[str(name)] = kinds
+    if judge in columns:
+        return {name: kinds for name, kinds in columns.items() if kinds & columns[judge]}
+    pairs = [(one, other) for one in columns for other in columns if one != other and columns[one] & columns[other]]
+    return {one: columns[one] for one, _ in pairs} or columns
+
+
+def has_labels(file: File) -> bool:
+    """Return whether some columns of a file hold the same few labels, which are no numbers."""
+    columns = _label_columns(file.frame, None)
+    return any(not re.fullmatch(r"[\d.,+-]+", label) for labels in columns.values() for label in labels)
+
+
+def numbered(file: File, judge: str | None) -> tuple[File, dict[float, str]]:
+    """Return a file with numbers for labels without an order, and the label of each number.
+
+    Raises
+    ------
+    SchemaError
+        When no column of labels is found.
+    """
+    columns = _label_columns(file.frame, judge)
+    if not columns:
+        expected = f"a column of at most {MOST_LABELS} labels for people, and one for the judge"
+        raise SchemaError("no column of labels", where="--nominal", expected=expected)
+    number = {label: float(place) for place, label in enumerate(sorted(set().union(*columns.values())), start=1)}
+    cells = {name: [number.get(str(cell).strip(), cell) for cell in file.frame[name]] for name in columns}
+    return replace(file, frame=file.frame.assign(**cells)), {value: label for label, value in number.items()}
 
 
 def places_of(ours: pd.DataFrame, theirs: pd.DataFrame) -> npt.NDArray[np.intp]:

@@ -16,6 +16,7 @@ Integers = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 Row = tuple[str, float, float, float, float]
 PEARSON = "Pearson with people's mean"
+KAPPA, KAPPA_NOMINAL = "Weighted kappa of the judge with a rater", "Cohen's kappa of the judge with a rater"
 # So many names fit in a sentence; of fewer clusters there is no interval.
 MOST_NAMES, FEWEST_CLUSTERS = 3, 3
 

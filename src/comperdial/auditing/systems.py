@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
@@ -46,6 +47,8 @@ def _side(ends: tuple[float, float, float], codes: Integers, there: Flags, tests
 
 def systems(judged: Judged) -> Section:
     """Return whom the judge favours, and whether it orders systems as people do."""
+    if judged.names is not None:
+        return Section(SYSTEMS, reason="labels without an order have no mean")
     if judged.sides is None:
         return Section(SYSTEMS, reason="the file names no two systems")
     if not judged.is_on_scale:
@@ -103,6 +106,8 @@ def systems(judged: Judged) -> Section:
 def bias(judged: Judged) -> Section:
     """Return what else sways the judge: length, position, unused labels, its own family, time."""
     there, codes = judged.labelled, judged.cluster_codes[judged.labelled]
+    if judged.names is not None:
+        return _shares_of_labels(judged, judged.names)
     x, y = judged.scores[there], judged.mean[there]
     apart = x - y
     rows: list[Row] = []
@@ -145,6 +150,26 @@ def bias(judged: Judged) -> Section:
             rows += made[1]
             sentences.append(made[0])
     return Section(BIAS, [*sentences, *([f"Not seen here: {'; '.join(lacking)}."] if lacking else [])], tidy(rows))
+
+
+def _shares_of_labels(judged: Judged, names: Mapping[float, str]) -> Section:
+    """Return which labels the judge gives more or less often than people do."""
+    there = judged.labelled
+    codes, people = judged.cluster_codes[there], judged.people.to_numpy(np.float64)[there]
+    given = (~np.isnan(people)).sum(axis=1)
+    rows: list[Row] = []
+    sides: dict[int, list[str]] = {1: [], -1: []}
+    for value, name in names.items():
+        judge = (judged.scores[there] == value).astype(np.float64)
+        ends = mean_of(judge - (people == value).sum(axis=1) / given, codes)
+        rows.append((f"share of {name}, judge − people", *ends, len(judge)))
+        if side := _side(ends, codes, np.ones(len(codes), dtype=np.bool_), len(names)):
+            sides[side].append(f"{name} {written(ends, sign=True)}")
+    words = {1: "It says more often than people", -1: "It says less often"}
+    sentences = [f"{words[side]}: {listed(some)}." for side, some in sides.items() if some]
+    return Section(
+        BIAS, sentences or ["It gives no label significantly more or less often than people do."], tidy(rows)
+    )
 
 
 def _length(judged: Judged, length: Floats, x: Floats, y: Floats, codes: Integers) -> tuple[list[Row], str]:

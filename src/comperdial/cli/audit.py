@@ -73,6 +73,9 @@ def audit(
     labels: Annotated[
         dict | None, Option(parser=json_object, metavar="JSON", help="Numbers of labels, or what a vote is written as.")
     ] = None,
+    nominal: Annotated[
+        bool, Option("--nominal", help="Labels are names without an order, such as classes: kappa, no means.")
+    ] = False,
     sheet: Sheet = None,
     output: Annotated[
         list[Path] | None,
@@ -95,6 +98,7 @@ def audit(
         input,
         raters=raters,
         clusters=clusters,
+        nominal=nominal,
         **given(
             judge=judge, human=human, ratings=ratings, baseline=baseline, target=target, level=level, judge_scale=judge_scale,
             half_width=half_width, columns=columns, scale=scale, labels=labels, sheet=sheet,

@@ -125,7 +125,10 @@ def document(audit: Audit) -> Table:
         else "Intervals are 95 %"
     )
     first, *more = audit.sections[0].sentences
-    caption = f"{' '.join(more)} {counts}; people's scale is {judged.scale[0]:g} to {judged.scale[1]:g}. {how}."
+    scale = f"people's scale is {judged.scale[0]:g} to {judged.scale[1]:g}"
+    if judged.names is not None:
+        scale = f"labels without an order: {', '.join(judged.names.values())}"
+    caption = f"{' '.join(more)} {counts}; {scale}. {how}."
     return Table(f"Audit: {audit.title}", caption, audit.table, sections, list(audit.notes), headline=first)
 
 
