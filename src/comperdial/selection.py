@@ -23,7 +23,7 @@ from comperdial.config.studies import params_file, shown_outputs, study_files, w
 from comperdial.core.errors import ComperdialError, ConfigError, UnknownNameError
 from comperdial.core.files import read_json
 from comperdial.core.names import PERTURBATIONS, output_name, perturbed, unperturbed
-from comperdial.core.scripts import Writing
+from comperdial.core.scripts import JAPANESE, Writing
 from comperdial.data.catalogue import load_catalogue
 from comperdial.data.export import published_files
 from comperdial.data.readers.table import rated, texts
@@ -226,13 +226,14 @@ class Selection:
 
     @_once
     def writing(self, dataset: str) -> Writing | None:
-        """Return in which scripts a user's texts are written; None for the catalogue, whose data sets are English."""
+        """Return in which scripts texts are written; None for the catalogue's data sets in English."""
         if dataset in self.own:
             return Writing.of(*texts(self.own[dataset]["file"], self.own_options(dataset)))
         if dataset in self.made:
             dialogues = read_dialogues(self.challenges[dataset]["dialogues"])
             return Writing.of(text for dialogue in dialogues for text in dialogue.texts)
-        return None
+        known = self.catalogue.datasets.get(dataset)
+        return Writing({JAPANESE: 1.0}, without_spaces=True, beyond_ascii=True) if known and known.script else None
 
     def submissions(self, challenge: str) -> list[str]:
         """Return the submissions of a challenge: files, and those in its folders.

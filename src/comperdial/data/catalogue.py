@@ -88,7 +88,8 @@ class Dataset:
     """A data set of the catalogue: its reader, and its files by the reader's names for them.
 
     ``levels`` are the rated ones: ``turn``, ``dialogue``, both or (of pairs without ratings) neither. ``source`` is who
-    rated and ``target`` the dimension, if ``evaluation`` in ``params.yaml`` does not hold for this data set.
+    rated and ``target`` the dimension, if ``evaluation`` in ``params.yaml`` does not hold for this data set. ``script`` is
+    what most texts are written in, if not Latin letters: metrics for English are not run.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Dataset:
     levels: tuple[str, ...] = ("turn",)
     source: str | None = None
     target: str | None = None
+    script: str | None = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,7 @@ class _Entry(Strict):
     levels: Maybe[_Levels] = None
     source: Maybe[Text] = None
     target: Maybe[Text] = None
+    script: Maybe[Literal["Japanese"]] = None
 
 
 class _Content(Strict):
@@ -193,7 +196,8 @@ def _loaded(path: Path, _: tuple[tuple[Path, int], ...]) -> Catalogue:
         # The form of ComperDial has ratings of both levels.
         levels = entry.levels if entry.levels is not None else RATED_LEVELS[: 1 + (entry.reader == "comperdial")]
         roles = {role: files[file] for role, file in entry.files.items()}
-        datasets[name] = Dataset(name, entry.reader, entry.title, roles, tuple(levels), entry.source, entry.target)
+        more = (tuple(levels), entry.source, entry.target, entry.script)
+        datasets[name] = Dataset(name, entry.reader, entry.title, roles, *more)
     return Catalogue(files, datasets, path)
 
 
