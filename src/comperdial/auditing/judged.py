@@ -13,6 +13,7 @@ import pandas as pd
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.data.columns import JUDGES, REASONS, plain
 from comperdial.data.files import File
+from comperdial.data.votes import SHARES
 from comperdial.evaluation.rated_data import UNIT, Data, column_scores, judge_scores
 from comperdial.evaluation.samples import HUMAN
 
@@ -30,7 +31,6 @@ _NO_LABELS = re.compile(
 )
 # Texts have more words than names and ids.
 _FEW_WORDS = 3
-_VALUES = {"first": 1.0, "tie": 0.5, "second": 0.0}
 
 
 @dataclass(frozen=True)
@@ -320,7 +320,9 @@ def from_ratings(
     if judge:
         scores = scores[scores["metric"].map(plain) == plain(judge)]
     if scores.empty:
+        rated = ", ".join(map(str, of_people["dimension"].unique()))
         expected = "a column such as gpt4_score, --judge COLUMN, or ratings by another source"
+        expected += f"; read as people's ratings: {rated}"
         raise ConfigError("no judge beside people's ratings", expected=expected)
     dimensions = [str(name) for name in of_people["dimension"].unique()]
     if target and target not in dimensions:
@@ -457,7 +459,7 @@ def from_votes(
     if question and question not in questions:
         raise UnknownNameError("question", question, questions, where="--target")
     sides = ["first_system_id", "second_system_id"]
-    values = votes.get("first_share", votes["choice"].map(_VALUES)).astype(np.float64)
+    values = votes.get("first_share", votes["choice"].map(SHARES)).astype(np.float64)
     made: list[Judged] = []
     for asked in [question] if question else questions:
         own = votes.assign(value=values)[votes["question"] == asked]

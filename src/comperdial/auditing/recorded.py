@@ -28,6 +28,7 @@ from comperdial.data.labels import Labels, read_labels
 from comperdial.data.preferences import read_preferences
 from comperdial.data.recorded import DIMENSIONS, Rated
 from comperdial.data.recorded import FORMATS as SCORES
+from comperdial.data.votes import SHARES
 from comperdial.evaluation.rated_data import NOTHING, Data
 from comperdial.judges.recorded import FORMATS as ANSWERS
 from comperdial.judges.recorded import Recorded
@@ -41,7 +42,6 @@ from comperdial.stats.corrected_means import Estimate, classical, corrected_mean
 Rows = list[dict[str, Any]]
 Read = Callable[[str], Any]
 FACE = "face"
-_PAIRS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 # Scales of recorded scores, where they are not people's.
 _SCALES = {"unieval": (0.0, 1.0)}
 _COUNTS = (100, 200)
@@ -140,7 +140,7 @@ def measures(ratings: Any, categories: Sequence[float]) -> dict[str, float]:  # 
 
 def _wide(labels: pd.DataFrame, by: str) -> pd.DataFrame:
     """Return labels as a frame of numbers: a row a rater, a column an item, in the order of the file."""
-    values = labels["label"].map(_PAIRS) if labels["label"].dtype.kind not in "if" else labels["label"]
+    values = labels["label"].map(SHARES) if labels["label"].dtype.kind not in "if" else labels["label"]
     wide = labels.assign(value=values).pivot(index=by, columns="item", values="value").astype(np.float64)
     return wide[labels["item"].drop_duplicates()]
 
@@ -165,7 +165,7 @@ def agreements(read: Read, overall: Read) -> Rows:
         majority = people.mode().iloc[0].value_counts()
         rows += [
             {"dataset": "PandaLM", "who": "majority", "label": name, "n": int(majority[at])}
-            for name, at in _PAIRS.items()
+            for name, at in SHARES.items()
         ]
     except ComperdialError as error:
         rows.append({"dataset": "PandaLM", "note": _missing(error)})

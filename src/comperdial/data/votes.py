@@ -71,7 +71,8 @@ _ASKED = ("dimension", "criterion", "aspect")
 _JUDGE = re.compile(
     r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|alpaca_eval|automatic|[a-z]lm(?:_|$)|(?:^|_)\d+b$"
 )
-_SHARES = {"first": 1.0, "tie": 0.5, "second": 0.0}
+SHARES = {"first": 1.0, "tie": 0.5, "second": 0.0}
+"""The share of a vote that the first of two answers gets."""
 _PERSON = re.compile(r"(?:(?:annotator|rater|worker|evaluator|expert|human|person|coder|voter|judge)_?)?(?:\d+|[a-h])")
 _PEOPLE = frozenset({
     "human", "humans", "who", "people", "person", "user", "crowd", "final", "overall", "majority", "gold", "id", "response",
@@ -282,7 +283,7 @@ def read_votes(
     @cache
     def read(text: str, one: str, other: str) -> tuple[str, float] | None:
         own = given.get(text.strip().lower())
-        return (own, _SHARES[own]) if own else _choice(text, (*sides[2], *map(_plain, sides[:2])), (one, other))
+        return (own, SHARES[own]) if own else _choice(text, (*sides[2], *map(_plain, sides[:2])), (one, other))
 
     one_name, other_name, ends = sides
     systems = [
@@ -397,7 +398,7 @@ def _checked(made: pd.DataFrame, notes: list[str], left_out: int) -> tuple[pd.Da
     """Return the table with a row a vote, and what there is to say of it."""
     if left_out:
         notes.append(f"{left_out} votes left out: their two systems are the same, or one has no name")
-    weighted = ~made[SHARE].isin(list(_SHARES.values()))
+    weighted = ~made[SHARE].isin(list(SHARES.values()))
     if weighted.any():
         notes.append(
             f"{int(weighted.sum())} votes are weighted: strengths and shares use the weights, counts and tests the side "
@@ -456,7 +457,7 @@ def _are_sources(cells: pd.Series) -> bool:
 def _given(labels: Mapping[str, Any] | None) -> dict[str, str]:
     given = {str(label).strip().lower(): str(side).strip().lower() for label, side in (labels or {}).items()}
     for label, side in given.items():
-        if side not in _SHARES:
+        if side not in SHARES:
             raise ConfigError(f"{label!r} is {side!r}", where="--labels", expected="first, second or tie")
     return given
 
@@ -485,7 +486,7 @@ def _choice(text: str, sides: Sequence[str], systems: tuple[str, str]) -> tuple[
         if not first or not second or first == second:
             return None
         choice = "tie" if sign == "=" else first if sign == ">" else second
-        return choice, _SHARES[choice]
+        return choice, SHARES[choice]
     word, value = _plain(re.sub(r"[\[\](){}\"']+", " ", text)), number(text)
     word = re.sub(
         r"^(?:the_)?|_(?:is_)?(?:clearly_|much_|slightly_)?(?:better|best|wins?|winner|preferred)$|^winner_(?:is_)?",
@@ -497,16 +498,16 @@ def _choice(text: str, sides: Sequence[str], systems: tuple[str, str]) -> tuple[
     names = list(map(_plain, systems))
     if word in names and names[0] != names[1]:
         choice = ("first", "second")[names.index(word)]
-        return choice, _SHARES[choice]
+        return choice, SHARES[choice]
     if word in sides:
         choice = ("first", "second")[sides.index(word) % 2]
-        return choice, _SHARES[choice]
+        return choice, SHARES[choice]
     if isinstance(value, float):
         if not 1 <= value <= 2:
             return None
         return ("tie" if value == 1.5 else "first" if value < 1.5 else "second"), 2 - value
     side = _side_of(word)
-    return (side, _SHARES[side]) if side else None
+    return (side, SHARES[side]) if side else None
 
 
 def _unreadable(

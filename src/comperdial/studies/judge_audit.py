@@ -217,6 +217,7 @@ def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
         handles = [
             style.handle(text, **style.SERIES[place])
             for place, text in enumerate(("Not shown, or cannot be tested", "Passes"))
+            if (frame["style"] == place).any()
         ]
         style.titled(drawn, entry["title"], study["title"], entry["notes"], handles=handles)
     return drawn, frame
