@@ -1,4 +1,4 @@
-"""Write the tables of USR and of the metrics that run here into docs/results.md, from the published results."""
+"""Write the tables of docs/results.md from the published results: USR's reported rows, and the metrics that run here."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -48,7 +48,8 @@ def cells(frame: pd.DataFrame, columns: Sequence[str], write: Callable[[Any], st
 
 
 usr = pd.read_csv("results/studies/usr/tables/usr.csv")
-usr = usr[usr["label"].isin(usr.loc[usr["ours"].notna(), "label"]) & (usr["level"] == "turn")]
+usr = usr[usr["level"] == "turn"]
+usr = usr[usr["label"].isin(usr.loc[usr["ours"].notna() & usr["reported"].notna(), "label"])]
 texts = cells(usr, ["dataset", "coefficient"], beside)
 names = [f"{TITLES[dataset]} {coefficient.title()}" for dataset, coefficient in texts]
 put("usr-table", ["Turn level: ours (reported)", *names], texts.reset_index().to_numpy().tolist())

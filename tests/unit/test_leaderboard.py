@@ -1,4 +1,4 @@
-"""A metric of one's own on the leaderboard, as docs/leaderboard.md has it: the file to fill in, the checks, the ranking."""
+"""A metric of one's own on the leaderboard, as docs/overall.md has it: the file to fill in, the checks, the ranking."""
 
 import json
 import re

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -165,9 +164,19 @@ def test_pieces_are_lossless(text):
     assert join(split(text)) == text.strip()
 
 
-def test_examples_of_the_page(real_wordnet):
-    page = Path(__file__, "../../../docs/perturbations.md").resolve().read_text(encoding="utf-8")
-    cells = [line.strip("| \n").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+def cells_of(path):
+    """Return the cells of a page's tables."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [line.strip("| \n").split(" | ") for line in lines if line.startswith("| ")]
+
+
+def test_the_page_lists_every_strategy(root):
+    cells = cells_of(root / "docs/perturbations.md")
+    assert [row[0].strip("`") for row in cells if len(row) == 2 and row[0][0] == "`"] == list(generated())
+
+
+def test_one_example_of_every_strategy(root, real_wordnet):
+    cells = cells_of(root / "tests/fixtures/perturbations.md")
     examples = {row[0].strip("`"): row[1:] for row in cells if len(row) == 3 and row[0][0] == "`"}
     originals = {str(number): {original} for number, (original, _) in enumerate(examples.values())}
     texts = sorted(set().union(*originals.values()))
@@ -184,7 +193,6 @@ def test_examples_of_the_page(real_wordnet):
         else:
             expected = [old if new == "(as it was)" else new for old, new in zip(first, talks[name], strict=True)]
             assert change(dialogue, generator(2024, name, first[1]), corpus) == expected
-    assert [row[0].strip("`") for row in cells if len(row) == 2 and row[0][0] == "`"] == list(generated())
 
 
 # Data sets of pairs

@@ -1,4 +1,4 @@
-"""Conversations between two speakers, and whether the user went on after each reply (docs/continuity-prediction.md)."""
+"""Conversations between two speakers, and whether the user went on after each reply (docs/continuity.md)."""
 
 from __future__ import annotations
 

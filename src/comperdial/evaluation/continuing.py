@@ -147,8 +147,8 @@ def evaluate(
 
     ``conversations`` are all of ``chitchat`` or ``convai2``; ``vectors`` are by encoder, of all texts that it reads (models
     of an encoder without them are left out); ``baselines`` are :func:`baseline_scores`'s; ``resamples``, of users, are for
-    intervals. Returns the measures (columns: docs/continuity-prediction.md), and each reply's probability by split, model and
-    kind of user.
+    intervals. Returns a row per measure, model, kind of user, split and rate (with ``against``, the difference from another),
+    and each reply's probability by split, model and kind of user.
     """
     rows: list[dict[str, Any]] = []
     scored: list[pd.DataFrame] = []

@@ -1,4 +1,4 @@
-"""Will the user go on? Dialogue continuity prediction (Tsuta et al. 2023), as docs/continuity-prediction.md describes it.
+"""Will the user go on? Dialogue continuity prediction (Tsuta et al. 2023), as docs/continuity.md describes it.
 
 Samples (:mod:`comperdial.data.continuations`) become blocks of features, of the context and of the user, and a logistic
 regression is fitted to them, its penalty chosen on validation samples.

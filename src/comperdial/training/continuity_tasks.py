@@ -1,4 +1,4 @@
-"""What continuity prediction is trained and tested on, and what its encoders read (docs/continuity-prediction.md).
+"""What continuity prediction is trained and tested on, and what its encoders read (docs/continuity.md).
 
 Apart from the models, so that a change of these does not make vectors stale, which take minutes.
 """
