@@ -51,7 +51,7 @@ class Conversation:
     id, began
         A number of ours, in the order of beginning; seconds since the data set's first conversation began.
     utterances
-        What they said.
+        Their utterances.
     users
         Speakers who are users, with their numbers: nobody asks whether a bot goes on.
     systems

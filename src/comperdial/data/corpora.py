@@ -90,7 +90,7 @@ def _synthetic_persona_chat(path: Path) -> Iterator[Record]:
         # A person whom the generator forgot to name.
         if re.search(r"\[[^\]]*\]", text):
             continue
-        # Some generated conversations name their speakers otherwise: nobody can tell whose persona is whose.
+        # Some generated conversations use other speaker names: it is unknown whose persona is whose.
         utterances: list[tuple[str, str]] = []
         for line in filter(str.strip, text.splitlines()):
             speaker, colon, rest = line.partition(":")

@@ -247,7 +247,7 @@ class Transcript:
                 shown = " and ".join(repr(f"{who}: {text}"[:60]) for who, text in (before, (who, text)))
                 raise self.wrong(
                     f"dialogue {unit!r} has two utterances in one place: {shown}",
-                    "the same utterances for each rater, or an id and a turn that tell them apart",
+                    "the same utterances for each rater, or an id and a turn that identify them",
                 )
         self.history = {
             unit: [{"speaker": who, "text": text} for _, (who, text) in sorted(by_place.items())]

@@ -1,4 +1,4 @@
-"""How firm conclusions are: tables ``curves`` (with less of everything) and ``power`` (to tell metrics apart)."""
+"""How robust conclusions are: tables ``curves`` (with less data) and ``power`` (to separate metrics)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from comperdial.stats.sizes import Curve, Varied, components, sample_curve, subs
 Floats = npt.NDArray[np.float64]
 # Of these numbers, those that are there; and all that there are.
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 75)
-# Systems and dialogues to tell metrics apart with: more than there are, too.
+# Numbers of systems and dialogues, including more than there are.
 POWER_SIZES = (5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500)
 
 
@@ -105,7 +105,7 @@ def _judged(sample: Sample, judgements: pd.DataFrame) -> tuple[list[tuple[str, s
 
 
 def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling) -> pd.DataFrame:
-    """Return the chance to tell metrics apart with more or fewer systems or dialogues, the other kept as it is.
+    """Return the power to separate metrics with more or fewer systems or dialogues, the other number unchanged.
 
     The pairs are neighbours in the ranking, and each metric with the best one: those are what a reader asks about. The
     sizes of table ``power`` are ``POWER_SIZES`` and the data's own.

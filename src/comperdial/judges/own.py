@@ -355,7 +355,7 @@ def _own_variant(path: str, read: Responses, ratings: Sequence[str], scale: tupl
 
 
 def _field(name: str, read: Responses, where: str) -> str:
-    """Return what a placeholder stands for: one of our fields, a column of the file, or another name of a field."""
+    """Return what a placeholder refers to: one of our fields, a column of the file, or another name of a field."""
     if name in _FIELDS.values():
         return name
     ours = next(

@@ -33,7 +33,7 @@ class Ngrams:
         return self._counts[order]
 
     def masks(self) -> dict[str, int]:
-        """Return for each token a whole number whose bits are the places where it stands."""
+        """Return for each token an integer whose bits are the positions of the token."""
         if self._masks is None:
             self._masks = {}
             for place, token in enumerate(self.tokens):

@@ -28,7 +28,7 @@ class Scores(dict[str, npt.NDArray[np.float64]]):
     """What a metric gives: for each output, one float64 value a response, NaN where it could not be scored.
 
     ``cut`` counts, for each response, the tokens of its input that did not fit the model and were left out; None
-    stands for no cuts. It travels with the scores into the tables: nothing is cut silently.
+    means no cuts. It travels with the scores into the tables: nothing is cut silently.
     """
 
     def __init__(self, values: Mapping[str, npt.NDArray[np.float64]], cut: npt.NDArray[np.int32] | None = None) -> None:
@@ -133,12 +133,12 @@ class Metric(ABC):
 
     @property
     def runs_model(self) -> bool:
-        """Say whether a model is run, which is worth all cores of a machine."""
+        """Return whether a model is run, which should get all cores of a machine."""
         return False
 
     @property
     def keeps_vectors(self) -> bool:
-        """Say whether texts are encoded, whose vectors are worth keeping for other metrics."""
+        """Return whether texts are encoded, so that other metrics can reuse the vectors."""
         return False
 
     @property
@@ -209,7 +209,7 @@ class Metric(ABC):
 
 
 def _column(name: str, values: Sequence[Sequence[Any]] | None, count: int) -> Sequence[Sequence[Any]]:
-    """Check one list of a batch; None stands for nothing at all."""
+    """Check one list of a batch; None means that it is missing."""
     if values is None:
         return [()] * count
     if len(values) != count:

@@ -39,7 +39,7 @@ class BertNsp(ModelMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the probability, and its log-odds, which tell pairs apart that are as good as certain."""
+        """Return the probability and its log-odds, which differ even where the probability is nearly 1."""
         return ("bert-nsp", "bert-nsp-log-odds")
 
     @property

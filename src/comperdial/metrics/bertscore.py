@@ -107,7 +107,7 @@ class BertScore(PairMetric):
         path = Path(package.origin if package and package.origin else "").parent.joinpath(
             "rescale_baseline", "en", f"{self.model}.tsv"
         )
-        # By its registered name: what a folder holds is not told by what it is called.
+        # By its registered name: the name of a folder does not say what it holds.
         if path.is_file() and Path(self.model).name == self.model:
             for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
                 if int(row["LAYER"]) == self.layer:

@@ -1,4 +1,4 @@
-"""DEnsity: how close a response lies to what people say, in the feature space of a response-selection model."""
+"""DEnsity: how close a response is to human responses in the feature space of a response-selection model."""
 
 from __future__ import annotations
 

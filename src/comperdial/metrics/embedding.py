@@ -19,7 +19,7 @@ class Embedding(PairMetric):
 
     Average compares the means of the token vectors; extrema compares, in each dimension, the value farthest from zero;
     greedy is the mean best cosine of the tokens, averaged over both directions. The papers take GloVe or word2vec, one
-    vector a word whatever stands around it; these are a model's vectors in context (``layer: 0``: before its first
+    vector a word whatever its context; these are a model's vectors in context (``layer: 0``: before its first
     layer), so the papers' numbers are no target for them. A text of which nothing is left has no score.
     """
 

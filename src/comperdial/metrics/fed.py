@@ -116,7 +116,7 @@ class Fed(ModelMetric):
     def _losses(self, starts: Sequence[Sequence[int]], ends: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
         """Return L of each start with each end: starts x ends."""
         losses = np.empty((len(starts), len(ends)))
-        # Those that begin alike together, a part at a time: each end is an input of its own until it stands in a tree.
+        # Those that begin alike together, a part at a time: each end is a separate input until it is part of a tree.
         order = sorted(range(len(starts)), key=lambda start: tuple(starts[start]))
         for some in (order[first : first + _STARTS] for first in range(0, len(order), _STARTS)):
             inputs = [

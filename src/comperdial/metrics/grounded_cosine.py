@@ -1,4 +1,4 @@
-"""How close a response is to what was said last and to its fact or persona: untrained, and without a reference."""
+"""How close a response is to the last utterance and to its fact or persona: untrained, without a reference."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ COEFFICIENTS = Path(__file__).with_name("local_coefficients.json")
 # The feature that no metric makes, and the part whose features need facts.
 WORDS, FACTS = "words", "facts"
 
-# How many words of what was said last tell a context from others.
+# How many words of the last utterances identify a context.
 _KEY_WORDS = 8
 
 
@@ -67,7 +67,7 @@ class Features:
         return np.array([part == FACTS for part, names in self.parts.items() for _ in names])
 
     def made(self) -> dict[str, Metric]:
-        """Return the metrics; a file that an option names lies in the folder of this module."""
+        """Return the metrics; files that options name are in the folder of this module."""
         beside = {path.name: str(path) for path in FEATURES.parent.glob("local_*.yaml")}
         return {
             name: create(
@@ -220,7 +220,7 @@ class Local(Metric):
         return self._read.features.made()
 
     def signed(self, option: str) -> object:
-        """Name the coefficients by their checksum: what made the scores that they need stands in their file."""
+        """Name the coefficients by their checksum; their file says what made the scores that they need."""
         return f"{self._path.stem}@{sha256(self._path)[:12]}" if self._path.is_file() else "absent"
 
     def unavailable(self) -> str | None:
@@ -267,7 +267,7 @@ class Local(Metric):
 
 
 def context_key(history: Sequence[Utterance]) -> str:
-    """Return a hash of what was said last: as many of the last utterances as hold eight words, letters and digits alone."""
+    """Return a hash of the last utterances, as many as hold eight words; only letters and digits count."""
     words: list[str] = []
     for utterance in reversed(history):
         words = re.findall(r"[a-z0-9]+", utterance["text"].lower().replace("'", "").replace("\u2019", "")) + words

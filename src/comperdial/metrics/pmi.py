@@ -95,7 +95,7 @@ class Pmi(ModelMetric):
 
 
 def prompt(history: Sequence[Utterance], facts: Sequence[str]) -> str:
-    """Return what stands before a response: the facts, the utterances as two speakers' who take turns, ``B:``."""
+    """Return the text before a response: the facts, the utterances of two alternating speakers, ``B:``."""
     texts = [utterance["text"].strip() for utterance in history]
     lines = [f"{'BA'[(len(texts) - place) % 2 == 0]}: {text}" for place, text in enumerate(texts, start=1)]
     head = f"Facts: {' '.join(fact.strip() for fact in facts)}\n\n" if facts else ""

@@ -27,7 +27,7 @@ class Rouge(WordMetric):
     such. F = (1 + beta^2) P R / (R + beta^2 P). ComperDial does not say which ROUGE it tabulates, so all are given.
 
     ``tokens: nlg-eval`` and ``beta: 1.2`` give the ROUGE-L of nlg-eval, which USR and Yeh et al. 2021 report. Its
-    tokens are what stands between single spaces, so that a double space holds an empty one; of several references,
+    tokens are what is between single spaces, so that a double space holds an empty one; of several references,
     the best precision and the best recall count, which may be those of two.
     """
 

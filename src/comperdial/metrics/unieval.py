@@ -28,7 +28,7 @@ class UniEval(ModelMetric):
     The model reads ``question: Q </s> response: R </s> dialogue history: H </s> fact: F``, of which each dimension has
     only the fields that it needs, and the score is p(Yes) / (p(Yes) + p(No)) at the first step of its decoder, with
     the first token of each word. Naturalness and understandability need R; coherence R and H; groundedness R and F;
-    engagingness all three. Engagingness is asked of each sentence of the response and **summed**: it lies between 0
+    engagingness all three. Engagingness is asked of each sentence of the response and **summed**: it is between 0
     and the number of sentences, all others between 0 and 1, and the mean of the five, ``overall``, can pass 1 too.
 
     H is the utterances without speakers, F the facts of the response, one a line. Which fact the paper of ComperDial

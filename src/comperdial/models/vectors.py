@@ -90,5 +90,5 @@ class VectorStore:
 
 
 def text_hash(text: str) -> bytes:
-    """Return what stands for a text in files of vectors, which hold no text: 16 bytes of BLAKE2b."""
+    """Return the key of a text in files of vectors, which hold no text: 16 bytes of BLAKE2b."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -142,7 +142,7 @@ def _denied_clitic(sentence: Sentence, place: int, follows: str, gap: str) -> Se
     before, word, after = _around(sentence, place, -1, 0, 1)
     if (word == "'s" and before not in _W.with_is) or (word == "'d" and after == "better"):
         return None
-    # "I'd put", "I'd come": would, as far as their forms tell.
+    # "I'd put", "I'd come": "would", judging by the form.
     had = word == "'d" and is_participle(follows) and not verb_of(follows, "VB")
     if short := "had" if had else _W.clitics[word]:
         return [*sentence[:place], Piece(" ", short), Piece(gap, "n't"), *sentence[place + 1 :]]

@@ -185,7 +185,7 @@ def _spread(values: Floats) -> Floats:
 # a narrow one is not wrong more often. benchmarks/few_systems.py counts both. Tau and Pearson's r of a normal
 # population tell each other: tau = 2 / pi asin(r), and Spearman's is 6 / pi asin(r / 2).
 
-# Simulated samples of a rank coefficient; each stands for its mirror image too.
+# Simulated samples of a rank coefficient; each also represents its mirror image.
 _DRAWS, _SEED = 2**19, 8
 # Fisher's z of the populations tried for Pearson's r.
 _Z = np.linspace(-15, 15, 6001)
@@ -195,7 +195,7 @@ def posterior_interval(value: float, systems: int, name: Coefficient, confidence
     """Return the ends of the interval of a coefficient over the means of 4 to ``FEW`` systems.
 
     A rank coefficient of ties is taken as the nearest one that has none. The interval reaches to the value where what is
-    likely lies nearer to 0. NaN for NaN, and for a Pearson of 1 or -1: points on a line were not drawn from what is assumed.
+    is likely nearer to 0. NaN for NaN, and for a Pearson of 1 or -1: points on a line were not drawn from what is assumed.
     """
     if np.isnan(value):
         return value, value

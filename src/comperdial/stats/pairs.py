@@ -36,7 +36,7 @@ def within_items(scores: Floats, ratings: Floats, items: Integers, name: Coeffic
 
     Where the pooled correlation mixes "this context is easy" with "this answer is good", this one asks for the second. Shapes:
     ``scores`` (metrics, n), ``ratings`` and ``items`` (n,); NaN where missing. An item where the coefficient is undefined is
-    left out, as mt-metrics-eval has it: 0 in its place would punish a metric for what people could not tell apart either.
+    left out, as mt-metrics-eval has it: 0 in its place would punish a metric for pairs that people could not separate either.
     """
     units = units_of(codes_of(items))
     place = np.full((len(units), max(map(len, units))), -1, dtype=np.intp)

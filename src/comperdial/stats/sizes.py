@@ -1,4 +1,4 @@
-"""Learning curves, with fewer systems, dialogues, annotators or samples of judges, and the power to tell metrics apart."""
+"""Learning curves, with fewer systems, dialogues, annotators or samples of judges, and the power to separate metrics."""
 
 from __future__ import annotations
 

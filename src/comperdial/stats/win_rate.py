@@ -57,6 +57,6 @@ def votes_needed(win_rate: float, *, power_wanted: float = 0.8, alpha: float = 0
     spread = np.sqrt(win_rate * (1 - win_rate))
     reach = stats.norm.ppf(1 - alpha / 2) / 2 + stats.norm.ppf(power_wanted) * spread
     near = (max(reach, 0.1) / (win_rate - 0.5)) ** 2
-    # The exact number lies a little above the normal one: whole wins cost at most a few of the tails' steps.
+    # The exact number is a little above the normal one: whole wins cost at most a few of the tails' steps.
     tried = np.arange(1, int(1.3 * near + 4 / abs(win_rate - 0.5)) + 20)
     return int(tried[power(win_rate, tried, alpha=alpha) < power_wanted].max(initial=0)) + 1

@@ -27,7 +27,7 @@ _MARK = re.compile(r"\(\s*[FD?]\s*([^()]*)\)")
 
 
 class Exchange(NamedTuple):
-    """What the wizard said, what the participant answered, and who scored it how; a score is None where it is missing."""
+    """The wizard's utterance, the participant's answer, and the scores by rater; None if a score is missing."""
 
     dialogue_id: str
     turn: int
