@@ -1,0 +1,84 @@
+"""Supports: the tests notice at least 28 of 30 one-line faults in stats, metrics, judges and evaluation.
+
+`python benchmarks/mutations.py [NUMBER …]` makes each change in a copy of the package, runs the tests that are named beside it,
+and prints which changes no test noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# File, what it has, what it gets, and the test files that should fail.
+MUTATIONS = [
+    ("stats/agreement", "(marginals.sum(axis=1) - 1) * observed", "marginals.sum(axis=1) * observed", "AGREEMENT"),
+    ("stats/agreement", "- marginals / 2 if level", "- marginals if level", "AGREEMENT"),
+    ("stats/alternative_test", "of_judge >= of_annotator, of", "of_judge > of_annotator, of", "AUDIT"),
+    ("stats/bradley_terry", "self.first), 1 - self.won", "self.first), self.won", "PREFERENCES"),
+    ("stats/chance_agreement", "prevalence * (1 - prevalence)", "prevalence * prevalence", "AUDIT"),
+    ("stats/classification", "axis=-1) - downs / 2)", "axis=-1))", "CONTINUITY"),
+    ("stats/corrected_means", "(1 + n / len(others))", "(1 + len(others) / n)", "AUDIT"),
+    ("stats/multiple", "np.arange(len(order), 0, -1)", "len(order)", "COMPARISON"),
+    ("stats/pairs", "n**2 * (fewest - 1)", "n**2 * fewest", "PAIRS"),
+    ("stats/pairs", "pairs - 2 * counts)", "pairs - counts)", "PAIRS"),
+    ("stats/coefficients", "x.total**2 - x.squares", "x.total**2", "COEFFICIENTS"),
+    ("stats/win_rate", "np.minimum(won, n - won)", "won", "PREFERENCES"),
+    ("metrics/bleu", "math.exp(1 - closest / length)", "math.exp(1 - length / closest)", "OVERLAP"),
+    ("metrics/bleu", "max(1, length - before)", "max(1, length)", "OVERLAP"),
+    ("metrics/_ngrams", "max(count, most.get(gram, 0))", "count", "OVERLAP"),
+    ("metrics/rouge", "recall + weight * precision", "precision + weight * recall", "OVERLAP"),
+    ("metrics/distinct", "len(set(pairs)), below", "len(pairs), below", "OVERLAP"),
+    ("metrics/embedding", "high >= -low, high", "high >= low, high", "EMBEDDING"),
+    ("metrics/bertscore", "/ (1 - baseline[name])", "/ (1 + baseline[name])", "EMBEDDING"),
+    ("metrics/density", "-gaussian.euclidean", "gaussian.euclidean", "DENSITY"),
+    ("judges/prices", "(len(piece) - 1) // 8", "len(piece) // 4", "JUDGES"),
+    ("judges/prices", "input_tokens * self.input +", "output_tokens * self.input +", "JUDGES"),
+    ("judges/probabilities", "value * math.exp(log - top) / total", "value * math.exp(log - top)", "JUDGES"),
+    ("judges/parsing", "form.low <= value <= self.form.high", "form.low <= value", "PARSING"),
+    ("judges/parsing", "if len(different) > 1:", "if len(different) > 2:", "PARSING"),
+    ("evaluation/ratings", "(own - theirs).mean()", "(theirs - own).mean()", "RATINGS"),
+    ("evaluation/ratios", "share(mine > least", "share(mine >= least", "RATIOS"),
+    ("evaluation/ensembles", "values.mean(axis=0)", "values.sum(axis=0)", "ENSEMBLES"),
+    ("evaluation/ceilings", "np.delete(sample.single, annotator, axis=0)", "sample.single", "EVALUATION"),
+    ("evaluation/correlations", "(counts < FEWEST_SYSTEMS)", "(counts <= FEWEST_SYSTEMS)", "EVALUATION"),
+]
+
+
+def survives(name: str, old: str, new: str, tests: str, source: Path) -> bool:
+    """Return whether the tests pass with the change."""
+    path = source / "comperdial" / f"{name}.py"
+    text = path.read_text()
+    if text.count(old) < 1:
+        raise SystemExit(f"{name}: no {old!r}")
+    path.write_text(text.replace(old, new, 1))
+    try:
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests.split()]
+        made = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(source)}, capture_output=True)
+        if made.returncode not in (0, 1):
+            raise SystemExit(made.stdout.decode()[-2000:])
+        return made.returncode == 0
+    finally:
+        path.write_text(text)
+
+
+def main() -> None:
+    """Make the changes one by one."""
+    chosen = [MUTATIONS[int(number) - 1] for number in sys.argv[1:]] or MUTATIONS
+    caught = 0
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder)
+        shutil.copytree(ROOT / "src" / "comperdial", source / "comperdial")
+        for name, old, new, tests in chosen:
+            missed = survives(name, old, new, tests, source)
+            caught += not missed
+            print(f"{'NOT NOTICED' if missed else 'noticed'}: {name}: {old} -> {new}", flush=True)
+    print(f"{caught} of {len(chosen)} noticed")
+
+
+if __name__ == "__main__":
+    main()
