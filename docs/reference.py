@@ -69,30 +69,18 @@ def metrics() -> str:
     text = "## Kinds\n"
     for kind in kinds():
         metric = create(kind)
-        limits = {
-            name: "none" if pair is None else f"{pair[0]:g} to {pair[1]:g}" for name, pair in metric.bounds.items()
-        }
-        alike = len({*limits.values()}) == 1
-        rows = [
-            ("outputs, the main one first", code(metric.outputs)),
-            ("needs, besides the response", ", ".join(metric.needs) or "nothing"),
-            ("bounds", [*limits.values()][0] if alike else "; ".join(map(": ".join, limits.items()))),
-            *(
-                (f"option `{one.name}`", f"{code([one.type])}; default {code([repr(getattr(metric, one.name))])}")
-                for one in fields(metric)
-            ),
+        limits = [f"{name} {'any' if ends is None else '%g to %g' % ends}" for name, ends in metric.bounds.items()]
+        rows = [("outputs, the main one first", code(metric.outputs)), ("bounds", "; ".join(limits))]
+        rows += [("needs, besides the response", ", ".join(metric.needs) or "nothing")]
+        rows += [
+            (f"option `{one.name}`", f"{one.type}; default {getattr(metric, one.name)!r}") for one in fields(metric)
         ]
         text += f"\n### {kind}\n\n{prose(type(metric).__doc__)}\n\n" + grid("property, value", rows)
-    named = [
-        (
-            code([name]),
-            entry["kind"],
-            code(f"{k}: {v}" for k, v in entry.items() if k not in ("kind", "main", "label", "datasets", "skip")),
-            entry.get("main", ""),
-            code(entry["datasets"]) if "datasets" in entry else ", not ".join(["all", *entry.get("skip", ())]),
-        )
-        for name, entry in registered("metrics").items()
-    ]
+    named = []
+    for name, entry in registered("metrics").items():
+        own = code(f"{k}: {v}" for k, v in entry.items() if k not in ("kind", "main", "label", "datasets", "skip"))
+        where = ", ".join(entry.get("datasets", [])) or ", not ".join(["all", *entry.get("skip", ())])
+        named.append((code([name]), entry["kind"], own, str(entry.get("main", "")).strip("[]"), where))
     return f"{text}\n## Named metrics\n\n" + grid("name, kind, options, main output, data sets", named)
 
 
@@ -104,14 +92,8 @@ def tables() -> str:
     meanings, columns = entries(module.__doc__, "Tables"), entries(module.__doc__, "Columns")
     text = "## All tables\n"
     for table in TABLES.values():
-        rows = [
-            (
-                code([one.name]) + " (key)" * (one.name in table.key) + " (optional)" * one.nullable,
-                columns[one.name],
-                one.expected,
-            )
-            for one in table.fields
-        ]
+        marks = {one.name: " (key)" if one.name in table.key else " (optional)" * one.nullable for one in table.fields}
+        rows = [(code([one.name]) + marks[one.name], columns[one.name], one.expected) for one in table.fields]
         text += f"\n### {table.name}\n\nA row: {meanings[table.name]}\n\n" + grid("column, meaning, expected", rows)
     return text
 
@@ -162,13 +144,8 @@ def datasets() -> str:
     return "## All data sets\n\n" + grid("name, title, rated, from, licence", rows)
 
 
-PAGES = {
-    "command-line.md": commands,
-    "metrics.md": metrics,
-    "data-model.md": tables,
-    "configuration.md": configuration,
-    "data-sets.md": datasets,
-}
+PAGES = {"command-line.md": commands, "metrics.md": metrics, "data-model.md": tables}
+PAGES |= {"configuration.md": configuration, "data-sets.md": datasets}
 
 if __name__ == "__main__":
     sys.stdout.write(PAGES[sys.argv[1]]())
