@@ -66,10 +66,12 @@ def metrics() -> str:
     from comperdial.config.registry import registered
     from comperdial.metrics import create, kinds
 
-    text = "## Kinds\n"
+    text = "## All kinds\n"
     for kind in kinds():
         metric = create(kind)
-        limits = [f"{name} {'any' if ends is None else '%g to %g' % ends}" for name, ends in metric.bounds.items()]
+        limits = [
+            f"{name} {' to '.join(map('{:g}'.format, ends or ())) or 'any'}" for name, ends in metric.bounds.items()
+        ]
         rows = [("outputs, the main one first", code(metric.outputs)), ("bounds", "; ".join(limits))]
         rows += [("needs, besides the response", ", ".join(metric.needs) or "nothing")]
         rows += [
