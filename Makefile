@@ -80,7 +80,7 @@ llm-evaluators: setup
 docs: setup
 	@test -x $(VENV)/bin/mkdocs || $(STAGE) 'Installing MkDocs' \
 	  $(INSTALL) --constraint requirements.lock --editable '.[docs]'
-	mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
 test: setup
 	pytest --numprocesses 2
