@@ -292,7 +292,7 @@ class _Run:
         if not self.report.shortened:
             log.warning(
                 "the server counts %d tokens of a prompt that has %d or more: it may have cut it. Give it a longer "
-                "context (docs/judge-servers.md)",
+                "context (docs/judges.md)",
                 *(read, least),
             )
         self.report.shortened += 1
