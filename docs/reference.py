@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-Schema = Mapping[str, Any]
 
 
 def grid(names: str, rows: Iterable[Iterable[object]]) -> str:
@@ -69,14 +68,14 @@ def metrics() -> str:
     text = "## All kinds\n"
     for kind in kinds():
         metric = create(kind)
-        limits = [
-            f"{name} {' to '.join(map('{:g}'.format, ends or ())) or 'any'}" for name, ends in metric.bounds.items()
-        ]
-        rows = [("outputs, the main one first", code(metric.outputs)), ("bounds", "; ".join(limits))]
+        limits = {name: " to ".join(map("{:g}".format, ends or ())) for name, ends in metric.bounds.items()}
+        rows = [("outputs, the main one first", code(metric.outputs))]
+        rows += [("bounds", "; ".join(f"{name} {ends or 'any'}" for name, ends in limits.items()))]
         rows += [("needs, besides the response", ", ".join(metric.needs) or "nothing")]
-        rows += [
-            (f"option `{one.name}`", f"{one.type}; default {getattr(metric, one.name)!r}") for one in fields(metric)
-        ]
+        options = {
+            f"option `{one.name}`": f"{one.type}; default {getattr(metric, one.name)!r}" for one in fields(metric)
+        }
+        rows += options.items()
         text += f"\n### {kind}\n\n{prose(type(metric).__doc__)}\n\n" + grid("property, value", rows)
     named = []
     for name, entry in registered("metrics").items():
@@ -100,7 +99,7 @@ def tables() -> str:
     return text
 
 
-def kind_of(schema: Schema) -> str:
+def kind_of(schema: Mapping[str, Any]) -> str:
     """Return what a key of the configuration may hold, in words."""
     if name := schema.get("$ref", "").rpartition("/")[2]:
         return f"[{name}](#{name.lower()})"
@@ -118,7 +117,7 @@ def configuration() -> str:
     """Describe each key of params.yaml and study.yaml."""
     from comperdial.config.parameters import Parameters, Study
 
-    models: dict[str, Schema] = {}
+    models: dict[str, Any] = {}
     for top in (Parameters, Study):
         schema = top.model_json_schema()
         models |= {top.__name__: schema} | {name: models.get(name, one) for name, one in schema["$defs"].items()}
@@ -139,10 +138,9 @@ def datasets() -> str:
 
     rows = []
     for one in load_catalogue(ROOT / "data/sources.yaml").datasets.values():
-        said = [
-            "; ".join(dict.fromkeys(getattr(f, key) for f in one.files.values())) for key in ("citation", "licence")
-        ]
-        rows.append((code([one.name]), one.title, ", ".join(one.levels) or "pairs", *said))
+        cited, licences = dict.fromkeys(f.citation for f in one.files.values()), {f.licence for f in one.files.values()}
+        level = ", ".join(one.levels) or "pairs"
+        rows.append((code([one.name]), one.title, level, "; ".join(cited), "; ".join(sorted(licences))))
     return "## All data sets\n\n" + grid("name, title, rated, from, licence", rows)
 
 
