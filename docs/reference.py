@@ -1,7 +1,5 @@
 """The generated parts of the documentation: ``python docs/reference.py metrics.md`` prints that of a page."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys
