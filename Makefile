@@ -26,14 +26,14 @@ override TABLES := $(value TABLES)
 override OLD := $(value OLD)
 export DATASETS TABLES OLD
 
-.PHONY: help setup reproduce notebooks llm-evaluators site test lint format publish publish-all-only plots-diff prune-store keep-summaries lock clean
+.PHONY: help setup reproduce notebooks llm-evaluators docs test lint format publish publish-all-only plots-diff prune-store keep-summaries lock clean
 
 help:
 	@echo 'make reproduce   set up .venv, run the study (the embedded demo), say where the results lie'
 	@echo '                 DATASETS="usr_persona usr_topical" runs real data instead'
 	@echo 'make notebooks   open the notebooks in JupyterLab, which is installed first where it is missing'
 	@echo 'make llm-evaluators   the study of LLMs as dialogue evaluators, on twelve real data sets (docs/llm-evaluators.md)'
-	@echo 'make site        write results/index.html, which links all tables, figures, pages and notebooks that are here'
+	@echo 'make docs        build the website from docs/ and the results that are here: site/index.html'
 	@echo 'make test        run the tests'
 	@echo 'make lint        ruff, mypy, import-linter, snakefmt, snakemake --lint'
 	@echo 'make publish     run, then commit and push results to the DVC remote'
@@ -77,8 +77,10 @@ llm-evaluators: setup
 	@echo
 	@echo 'Start with results/studies/llm_evaluators/tables/llm_evaluators_table_2.html and docs/llm-evaluators.md.'
 
-site: setup
-	python workflow/index_page.py > results/index.html
+docs: setup
+	@test -x $(VENV)/bin/mkdocs || $(STAGE) 'Installing MkDocs' \
+	  $(INSTALL) --constraint requirements.lock --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
 test: setup
 	pytest --numprocesses 2
@@ -142,7 +144,7 @@ publish-all-only:
 lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet torch==2.13.0
-	.venv-lock/bin/pip install --quiet --editable '.[workflow,neural,judge,cluster,jupyter,dev]'
+	.venv-lock/bin/pip install --quiet --editable '.[workflow,neural,judge,cluster,jupyter,docs,dev]'
 	{ head -2 requirements.lock; .venv-lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//'; } > requirements.lock.new
 	mv requirements.lock.new requirements.lock
 	.venv-lock/bin/pip install --quiet uv

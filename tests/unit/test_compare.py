@@ -39,10 +39,16 @@ def compared(capsys, *arguments):
 
 
 def page(root):
-    """Return the blocks of the page's section, by language."""
-    text = (root / "docs/command-line.md").read_text()
-    section = text[text.index("## Compare metrics on your own file") : text.index("## Score a file")]
-    return dict(re.findall(r"```(\w+)\n(.*?)```", section, flags=re.DOTALL))
+    """Return the tutorial's file, and its command that compares metrics with what it prints, by language."""
+    text = (root / "docs/tutorial.md").read_text()
+    section = text[text.index("## Compare metrics") : text.index("## Make the report")]
+    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", section, flags=re.DOTALL))
+    return blocks | {"csv": text.split("```csv\n")[1].split("```")[0]}
+
+
+def unjudged(root):
+    """Return the tutorial's file without its column of a judge's scores."""
+    return pd.read_csv(io.StringIO(page(root)["csv"])).drop(columns="gpt4_score")
 
 
 @pytest.fixture
@@ -50,7 +56,7 @@ def mine(tmp_path, root, monkeypatch):
     """Return the page's file in a folder with a params.yaml of few metrics, where there are no models."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMPERDIAL_MODELS", str(tmp_path / "models"))
-    (tmp_path / "mine.csv").write_text(page(root)["csv"])
+    unjudged(root).to_csv(tmp_path / "mine.csv", index=False)
     (tmp_path / "params.yaml").write_text(
         "metrics:\n  plain: {kind: bleu, text: raw}\n  f1: {kind: f1, text: raw, unit: character}\n"
         "  far: {kind: bleurt}\n"
@@ -156,7 +162,7 @@ def test_the_page_s_command_on_two_systems_takes_them_as_given(tmp_path, root, c
     blocks = page(root)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "params.yaml").write_text((root / "params.yaml").read_text())
-    frame = pd.read_csv(io.StringIO(blocks["csv"]))
+    frame = unjudged(root)
     _, *arguments = shlex.split(blocks["sh"])
     tests = []
     for systems in (["a", "b"], ["a", "c"]):

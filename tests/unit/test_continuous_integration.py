@@ -40,13 +40,14 @@ def test_every_command_of_a_workflow_exists(root):
             named.append(path)
         for path in re.findall(r"\S+\.dvc\b", line):
             assert (root / path).is_file(), (name, line)
-    assert {"lint", "test", "setup", "site", ".ci/try-package"} <= set(named)
+    assert {"lint", "test", "setup", "docs", ".ci/try-package"} <= set(named)
 
 
-def test_what_the_pages_workflow_uploads_is_what_make_site_builds(root):
+def test_what_the_pages_workflow_uploads_is_what_make_docs_builds(root):
     steps = workflows(root)["pages.yml"]["jobs"]["deploy"]["steps"]
     (upload,) = [step for step in steps if step.get("uses", "").startswith("actions/upload-pages-artifact@")]
-    assert f"index_page.py > {upload['with']['path']}/index.html\n" in (root / "Makefile").read_text()
+    assert upload["with"]["path"] == yaml.safe_load((root / "mkdocs.yml").read_text())["site_dir"]
+    assert "mkdocs build --strict" in (root / "Makefile").read_text()
 
 
 def test_tests_and_package_run_on_every_python_that_is_promised(root):

@@ -481,7 +481,7 @@ def test_the_page_of_a_file_of_ratings(root, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text(page.split("```csv\n")[1].split("```")[0])
     assert main(["validate", "mine.csv"]) == 0
-    assert capsys.readouterr().out == page.split("```text\n")[1].split("```")[0]
+    assert capsys.readouterr().out.startswith(page.split("```text\n")[1].split("```")[0])
     assert main(["validate", "mine.csv", "--params", str(root / "params.yaml")]) == 0, "as the repository ships it"
     assert "What there will not be" in capsys.readouterr().out
     listed = page.split("| column |")[1].split("\n\n")[0]

@@ -12,9 +12,11 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 from comperdial import schema
+from comperdial.config.parameters import Judge
 from comperdial.config.registry import completed
 from comperdial.data.catalogue import load_catalogue
 from comperdial.judges.tasks import read_judging
+from comperdial.metrics import kinds
 
 # The name of a package at conda-forge or bioconda where it is not PyPI's.
 CONDA_NAMES = {"torch": "pytorch", "dvc": "dvc", "matplotlib": "matplotlib-base"}
@@ -100,16 +102,23 @@ def test_no_path_of_a_machine_and_no_pickle(root):
             assert not re.search(r"\bimport pickle\b|(?<!\.)\beval\(|shell=True", text), name
 
 
-def test_the_data_model_page_lists_every_column(root):
-    tables, columns = (root / "docs/data-model.md").read_text().split("\n## Columns\n")
-    listed = re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \| ([^|]*) \|$", tables, flags=re.M)
-    assert [name for name, *_ in listed] == list(schema.TABLES)
-    for name, *cells in listed:
-        key, others = (re.findall(r"`(\w+)`", cell) for cell in cells)
-        assert key == list(schema.TABLES[name].key)
-        assert sorted([*key, *others]) == sorted(schema.TABLES[name].columns), name
-    explained = re.findall(r"^\| `(\w+)` \|", columns, flags=re.M)
-    assert sorted(explained) == sorted({column for table in schema.TABLES.values() for column in table.columns})
+def test_the_reference_describes_every_command_metric_table_column_and_key(root):
+    def page(name):
+        program = [sys.executable, "docs/reference.py", name]
+        return subprocess.run(program, cwd=root, capture_output=True, text=True, check=True).stdout
+
+    def rows(text, section):
+        return set(re.findall(r"^\| `(\w+)`", text.split(f"\n### {section}\n")[1].split("\n### ")[0], flags=re.M))
+
+    tables = page("data-model.md")
+    for name, table in schema.TABLES.items():
+        assert rows(tables, name) == set(table.columns)
+    assert rows(page("configuration.md"), "Judge") == set(Judge.model_fields)
+    metrics = page("metrics.md")
+    assert all(f"\n### {kind}\n" in metrics for kind in kinds())
+    commands = page("command-line.md")
+    assert "\n### judge file\n" in commands and "| `--server, --base-url NAME\\|URL` |" in commands
+    assert "| `usr_persona` | USR-Persona | turn |" in page("data-sets.md")
 
 
 def test_links_between_pages_lead_somewhere(root):

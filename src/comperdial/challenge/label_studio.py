@@ -1,7 +1,7 @@
 """Label Studio: ratings of responses and dialogues, and choices between dialogues, as projects; and its exports as tables.
 
 The procedure of ratings is ComperDial's (3.2.3, A.7.1 and A.7.2), that of choices ACUTE-Eval's (Li, Weston and Roller 2019);
-``docs/annotation.md`` and ``docs/collecting-preferences.md`` are for who organises it. ``projects`` has the labeling interfaces
+``docs/annotation.md`` is for who organises it. ``projects`` has the labeling interfaces
 and the guidelines.
 
 Everything shown is HTML in ``HyperText`` tags, with the texts escaped. The plainer tags are not safe for any text that may come:

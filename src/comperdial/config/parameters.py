@@ -88,7 +88,29 @@ class SimulatedRatings(Strict):
 
 
 class Challenge(Strict):
-    """A data set made of dialogues and submissions, or read from a folder in ComperDial's own form."""
+    """A data set made of dialogues and submissions, or read from a folder in ComperDial's own form.
+
+    Attributes
+    ----------
+    title
+        its name in tables
+    dialogues
+        a file in the form of ComperDial_data.json
+    submissions
+        .jsonl files, or folders of them
+    agents
+        agents to run here, by the system's name: FILE or FILE:CLASS
+    ratings
+        files of ratings; without them there are scores and no correlations
+    simulated
+        ratings by programs, as in the demo
+    comperdial
+        a folder that `comperdial export` wrote, alone
+    source
+        whose ratings to use, if not those of `evaluation.source`
+    target
+        the rated dimension of tables and figures
+    """
 
     title: Text
     dialogues: Maybe[FilePath] = None
@@ -115,7 +137,23 @@ class Challenge(Strict):
 
 
 class OwnData(Strict):
-    """The user's own rated responses."""
+    """The user's own rated responses.
+
+    Attributes
+    ----------
+    file
+        CSV, TSV, JSONL, JSON, Parquet or Excel
+    title
+        its name in tables; default: the entry's name
+    columns
+        our name of a column: the file's
+    scale
+        [low, high], or one for each dimension; default: what the file says or holds
+    source
+        whose ratings to use
+    target
+        the rated dimension of tables and figures
+    """
 
     file: TableFile
     title: Maybe[Text] = None
@@ -126,7 +164,21 @@ class OwnData(Strict):
 
 
 class Personas(Strict):
-    """Personas from a knowledge graph."""
+    """Personas from a knowledge graph.
+
+    Attributes
+    ----------
+    graph
+        a file in PeaCoK's layout
+    constraints
+        the folder of names, families, ages and negative words
+    count
+        how many to draw
+    seed
+        another seed draws other personas
+    default_ages
+        the range of ages of heads without one
+    """
 
     graph: FilePath
     constraints: FilePath
@@ -143,21 +195,53 @@ class ComperdialColumns(Strict):
 
 
 class Comperdial(Strict):
-    """Sony/ComperDial's own files, and what the paper counts."""
+    """Sony/ComperDial's own files, and what the paper counts.
+
+    Attributes
+    ----------
+    columns
+        the names of fields in the two rated files
+    counts
+        what the paper counts; a difference is reported
+    """
 
     columns: ComperdialColumns
     counts: dict[Literal["systems", "dialogues", "turns", "rated_dialogues"], Seed]
 
 
 class Shows(Strict):
-    """The outputs that stand for scores in tables and figures, and what these call the scores, or each output."""
+    """The outputs that represent scores in tables and figures, and their labels.
+
+    Attributes
+    ----------
+    main
+        the output, or outputs, with intervals, tests and ranks
+    label
+        the label of the main output, or of each output
+    """
 
     main: Maybe[OutputName | Annotated[Distinct[OutputName], Field(min_length=1)]] = None
     label: Maybe[Text | dict[OutputName, Text]] = None
 
 
 class Metric(Shows):
-    """A metric: its kind, and the kind's options, which :func:`comperdial.metrics.create` checks."""
+    """A metric: its kind, and the kind's options, which :func:`comperdial.metrics.create` checks.
+
+    Attributes
+    ----------
+    kind
+        the module in `comperdial.metrics`
+    main
+        the output, or outputs, with intervals, tests and ranks
+    label
+        the label of the main output, or of each output
+    datasets
+        only these data sets
+    skip
+        not these data sets
+    apart
+        true: in no general table, only where it is named
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -185,7 +269,44 @@ def _sendable(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 class Judge(Strict):
-    """Who judges."""
+    """Who judges.
+
+    Answers depend on `model`, `mode`, `parameters` and `explain`; the other keys make nothing stale.
+
+    Attributes
+    ----------
+    service
+        `openai` (OpenAI, or with `base_url` any server that speaks its protocol), `transformers` (a local causal
+        model) or `rules` (a program that counts words)
+    model
+        the service's name of the model; a folder for `transformers`
+    role
+        which of a study's roles it plays, such as the paper's smaller and larger model; default: each
+    mode
+        `probabilities` takes the expected value over the probabilities of the scale's tokens instead of a written
+        answer
+    parameters
+        sent with each request; `dtype`, `prefix` and `chat_template_kwargs` for `transformers`
+    explain
+        ask for a rationale too
+    items
+        only so many responses or dialogues of each data set: those with the smallest hashes, the same ones
+        everywhere
+    base_url
+        the server
+    key
+        the environment variable with the key; default for OpenAI: OPENAI_API_KEY
+    free
+        whether it costs nothing; default: true for a server on this machine
+    concurrency
+        requests at a time
+    requests_per_minute
+        the rate limit
+    timeout
+        seconds
+    attempts
+        how often a request is tried after a fault
+    """
 
     service: Text
     model: Maybe[Text] = None
@@ -217,7 +338,38 @@ _FIELDS = {"turn": ["fact", "history", "reference", "response"], "dialogue": ["d
 
 
 class Variant(Strict):
-    """One way of asking a judge."""
+    """One way of asking a judge.
+
+    Attributes
+    ----------
+    prompt
+        a prompt of the package, or a file
+    fields
+        what the template uses: history, response, reference, fact; for dialogues turn_scores and responses, or
+        dialogue
+    dimensions
+        the ratings in an answer
+    label
+        its name in tables
+    main
+        the rating with intervals, tests and ranks
+    scale
+        [low, high]
+    samples
+        how many answers are averaged; of a list, the largest first, each makes a score
+    retries
+        fresh samples after an answer that cannot be read
+    turns
+        the variant whose turn scores the dialogue prompt gets
+    roles
+        the judges' roles that are asked
+    explain
+        ask for a rationale too
+    labels
+        values of answers, such as {"Yes": 1, "No": 0}: the score is their mean, weighted by their probabilities
+    question
+        a dimension with a question of the package, or a text
+    """
 
     prompt: Text
     fields: Annotated[Distinct[Text], Field(min_length=1)]
@@ -266,7 +418,23 @@ class Variant(Strict):
 
 
 class Judging(Strict):
-    """What judges are asked."""
+    """What judges are asked.
+
+    Attributes
+    ----------
+    judges
+        who judges which data set; `default` for data sets that are not named
+    variants
+        from the registry, or entries of your own
+    asks
+        which variants are asked on which data set; default: all
+    ledger
+        the folder of the answers
+    prices
+        US dollars per million tokens
+    budget
+        the most that all answers in the ledger together may cost, in US dollars; 0 asks no paid service
+    """
 
     judges: dict[str, Distinct[Text]]
     variants: dict[VariantName, Variant]
@@ -336,7 +504,21 @@ class _Placed(Strict):
 
 
 class Recorded(_Placed, Shows):
-    """Scores computed elsewhere."""
+    """Scores computed elsewhere.
+
+    Attributes
+    ----------
+    dataset
+        the data set that they are of
+    format
+        the reader; `table` for a file with context_id, system_id and value
+    about
+        who computed them, with what; part of the signature
+    source
+        a file of the catalogue
+    path
+        a local file
+    """
 
     dataset: Text
     format: Text
@@ -344,7 +526,21 @@ class Recorded(_Placed, Shows):
 
 
 class RecordedJudge(Shows):
-    """Answers of a language model that others recorded."""
+    """Answers of a language model that others recorded.
+
+    Attributes
+    ----------
+    dataset
+        the data set that they are of
+    format
+        the reader
+    model
+        the model that answered
+    prompt
+        the prompt it was given
+    sources
+        files of the catalogue, by the reader's names
+    """
 
     dataset: Text
     format: Text
@@ -425,7 +621,27 @@ class Agreement(Strict):
 
 
 class Evaluation(Agreement):
-    """What is correlated with what."""
+    """What is correlated with what.
+
+    Attributes
+    ----------
+    source
+        whose ratings: human, or the name of a judge; never mixed
+    target
+        the rated dimension of tables and figures; if nobody rated it, the only one or the first by name
+    levels
+        which levels to evaluate
+    systems
+        `fixed`: intervals and tests are over contexts only, as they always are with two or three systems
+    tests
+        statistics over systems to test besides the default ones
+    curves
+        learning curves and power
+    resamples
+        resamples of intervals, tests and soft pairwise accuracies
+    seed
+        the seed of all that is drawn
+    """
 
     source: Text
     target: Text
@@ -436,7 +652,13 @@ class Evaluation(Agreement):
 
 
 class Figures(Strict):
-    """Our own figures: the outputs that each shows."""
+    """Figures of each data set: the outputs that each shows instead of the main ones.
+
+    Attributes
+    ----------
+    resamples
+        resamples of intervals that only figures show
+    """
 
     resamples: Resamples
     heatmap: Maybe[list[Output]] = None
@@ -448,7 +670,17 @@ class Figures(Strict):
 
 
 class Tables(Strict):
-    """Tables of the papers."""
+    """Tables of the papers.
+
+    Attributes
+    ----------
+    benchmark
+        the data set whose numbered tables are in results/studies/comperdial
+    systems
+        the scores in the table of systems
+    level_differences
+        how many dialogues to show that are rated lower as a whole than by turn (ComperDial's Table 13 shows three)
+    """
 
     benchmark: Text
     systems: Annotated[list[Output], Field(min_length=1)]
@@ -484,7 +716,22 @@ class Contrast(Strict):
 
 
 class Shown(BaseModel):
-    """A table or figure of a study; any other key is a setting of its function."""
+    """A table or figure of a study; any other key is a setting of its function.
+
+    Attributes
+    ----------
+    title
+        its heading
+    caption
+        the text below it
+    function
+        a function in `comperdial.studies.<study>`; default: the table of correlations
+    datasets
+        default: the study's
+    inputs
+        the files that it reads, by name; `{dataset}`, `{scorer}`, `{judge}` and `{recorded_judge}` stand for each
+        one
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -496,7 +743,43 @@ class Shown(BaseModel):
 
 
 class Study(Strict):
-    """What a study needs and shows: ``studies/NAME/study.yaml``."""
+    """What a study needs and shows: ``studies/NAME/study.yaml``.
+
+    Attributes
+    ----------
+    title
+        its heading
+    datasets
+        what to run
+    metrics
+        metrics to run on these data sets besides those of params.yaml, with their changes
+    judges
+        who judges these data sets
+    variants
+        what they are asked
+    recorded_judges
+        recorded answers to import
+    ensembles
+        scores that are averaged
+    perturbed
+        data sets whose responses are made worse
+    planned_contrasts
+        comparisons fixed before the results were seen
+    own_metrics_only
+        data sets of such studies alone are scored only with the metrics that these list
+    restricted
+        outputs that are also correlated within systems and without human systems
+    raters
+        other sources of ratings, whose mean rating of a response is taken as a score
+    tables
+        tables by name
+    figures
+        figures by name
+    resamples
+        instead of those in params.yaml
+    seed
+        instead of that in params.yaml
+    """
 
     title: Text
     datasets: Distinct[Text] = []
@@ -526,7 +809,49 @@ Shards = Annotated[
 
 
 class Parameters(JudgingSections):
-    """All of ``params.yaml``."""
+    """All of ``params.yaml``.
+
+    Attributes
+    ----------
+    datasets
+        what to run: names of the catalogue, of `own_data` and `challenges`, or files
+    own_data
+        your own files of ratings
+    catalogue
+        the file of public files and data sets
+    mirror
+        a folder <owner>/<repository>/<path> to take public files from; COMPERDIAL_MIRROR takes precedence
+    challenges
+        data sets made of dialogues and submissions
+    personas
+        how personas are drawn
+    comperdial
+        names of fields in Sony/ComperDial
+    metrics
+        what to run; a name alone is an entry of the registry
+    recorded
+        scores computed elsewhere
+    recorded_judges
+        answers that others recorded
+    training
+        what `comperdial train` trains
+    shards
+        into how many parts scoring is split, by data set
+    evaluation
+        what is correlated with what
+    agreement
+        Krippendorff's alpha: resamples and seed
+    figures
+        what figures show
+    tables
+        what tables show
+    studies
+        settings that replace those of study.yaml
+    judges
+        who judges
+    judging
+        what judges are asked
+    """
 
     datasets: Annotated[Distinct[Chosen], Field(min_length=1)]
     own_data: Section[dict[DatasetName, OwnData]] = {}

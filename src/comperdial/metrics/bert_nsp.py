@@ -18,8 +18,10 @@ from comperdial.metrics.base import Batch, Bounds, Scores, check_choice, check_n
 class BertNsp(ModelMetric):
     """BERT's probability that the response is the sentence after the context (Devlin et al. 2019); 0 to 1.
 
-    The input is [CLS] context [SEP] response [SEP], segments 0 and 1. The probability is taken in double precision
-    from the difference of the two logits: BERT is sure of nearly every pair, and single precision would tie them at 1.
+    The input is [CLS] context [SEP] response [SEP], segments 0 and 1; the context is all utterances joined by spaces, or
+    the last. The probability is taken in double precision from the difference of the two logits: BERT is sure of nearly
+    every pair, and single precision would tie them at 1. The default model is bert-base-uncased as published. Over
+    ``max_length`` the context is cut from its left.
     """
 
     kind: ClassVar[str] = "bert_nsp"

@@ -27,11 +27,20 @@ _TINY, _SMALL = 1e-15, 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Bleu(WordMetric):
-    """Sentence BLEU with uniform weights, no re-weighing, all references at once; 0 to 1.
+    """Sentence BLEU with uniform weights, all references at once; 0 to 1, except with ``method5`` and ``method7``.
 
-    Sources: nltk's ``method1`` with epsilon 1e-12 is ComperDial's (appendix C.2); ``nlg-eval`` is what Mehri and
-    Eskenazi 2020 and Yeh et al. 2021 ran. Both are computed here, from counts that the orders and all responses to a
-    context share, with their authors' arithmetic to the last digit; nltk computes the other kinds of smoothing.
+    The brevity penalty, by the reference whose length is closest, times the geometric mean of the clipped n-gram
+    precisions. ``smoothing`` decides the value of an order without a shared n-gram:
+
+    - ``method1`` (nltk): the order counts ``epsilon``. Without a shared word the score is 0; two identical texts of
+      three words have a BLEU-4 of 0.001. Source: ComperDial, appendix C.2.
+    - ``nlg-eval`` (pycocoevalcap): each precision is (matches + 1e-15) / (n-grams + 1e-9), as is the ratio of lengths in
+      the brevity penalty, so no score is exactly 0. With ``text: raw`` this is what Mehri and Eskenazi 2020 and Yeh et
+      al. 2021 ran.
+    - ``method0`` to ``method5`` and ``method7``: nltk's.
+
+    The first two are computed here, with their authors' arithmetic to the last digit, from counts that the orders and
+    all responses to a context share; nltk computes the others.
     """
 
     kind: ClassVar[str] = "bleu"

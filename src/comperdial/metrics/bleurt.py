@@ -22,10 +22,14 @@ from comperdial.metrics.text import clean
 class Bleurt(ModelMetric):
     """BLEURT of a response and its reference (Sellam et al. 2020; BLEURT-20: Pu et al. 2021); best reference.
 
-    The model reads ``[CLS] reference [SEP] response [SEP]``, the first three parts in segment 0, the rest in segment 1;
-    a linear layer makes one number of its pooled output: for BLEURT-20 mostly between 0 and 1, but not bounded. A
-    pair of more than ``max_length`` tokens loses tokens from the end of its longer side, of the response where both
-    are equally long, as in the published code; ``cut`` counts those of the pair whose score it is.
+    The model reads ``[CLS] reference [SEP] response [SEP]``, the first three parts in segment 0, the rest in segment 1; a
+    linear layer makes one number of its pooled output: for BLEURT-20 mostly between 0 and 1, but not bounded. A pair of
+    more than ``max_length`` tokens loses tokens from the end of its longer side, of the response if both are equally
+    long, as in the published code; ``cut`` counts those of the pair whose score it is.
+
+    The weights are lucadiliello/BLEURT-20, a third party's PyTorch conversion, with exact GELU where Google's repository
+    has the tanh form. That the papers normalised the text is inferred. Yeh et al. and DEnsity ran BLEURT's tiny
+    checkpoint.
     """
 
     kind: ClassVar[str] = "bleurt"

@@ -19,10 +19,11 @@ _NOTHING_SHARED = 1e-16
 
 @dataclass(frozen=True, kw_only=True)
 class Chrf(ReferenceMetric):
-    """nltk's ``sentence_chrf`` without white space, best reference; 0 to 1.
+    """nltk's chrF without white space, best reference; 0 to 1.
 
-    nltk averages the F of the n-gram orders; sacrebleu takes the F of the averaged precision and recall, so the two
-    differ (docs/metrics.md).
+    The mean F, with ``beta``, over character n-grams of the orders 1 to ``order`` (Popović 2015). sacrebleu takes the F of
+    the averaged precision and recall instead: do not compare the two. If a text has n < 6 characters, chrF is at most
+    n / 6, because missing orders count 0: ``ok`` compared with itself has .333.
     """
 
     kind: ClassVar[str] = "chrf"

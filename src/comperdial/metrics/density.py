@@ -27,9 +27,14 @@ _CPU_TOKENS = 256
 class Density(Metric):
     """DEnsity of Park et al. 2023, without a reference; higher is better in all outputs.
 
-    A selection model reads context and response (:mod:`comperdial.training`). ``density`` is minus the Mahalanobis
-    distance (the square root of equation 3, as in section 4.3) of its feature from those of people's responses,
-    ``euclidean`` minus the Euclidean distance, ``classifier`` the model's own score f(c, r).
+    A model trained to distinguish a dialogue's next utterance from others reads history and response
+    (:mod:`comperdial.training`). ``density`` is minus the Mahalanobis distance (the square root of equation 3, as in
+    section 4.3) of its feature from those of people's responses, ``euclidean`` minus the Euclidean distance,
+    ``classifier`` the model's own score f(c, r).
+
+    ``trained`` is a model of ``comperdial train`` (docs/density.md). The history keeps its last 72 tokens, facts their
+    first 56, a response its first 40, as in training. With ``facts: true`` the model reads facts before the history, and
+    a response without facts has no score.
     """
 
     kind: ClassVar[str] = "density"

@@ -19,12 +19,13 @@ _TEXTS = 16_384
 
 @dataclass(frozen=True, kw_only=True)
 class Distinct(SplitsWords, Metric):
-    """The different words, and pairs of neighbouring words, of a response over the number of its words; 0 to 1.
+    """Different words, and different pairs of neighbouring words, over the number of words of a response; 0 to 1.
 
-    Source: Li et al. 2016, "A Diversity-Promoting Objective Function for Neural Conversation Models", where the texts
-    are all responses of a system; here each response is a text of its own. As there, both counts are divided by the
-    number of words; ``over: ngrams`` divides pairs by the number of pairs, as many programs do. A response of which
-    normalisation leaves no word has no score; with ``over: ngrams`` one of a single word has no distinct-2.
+    Source: Li et al. 2016, "A Diversity-Promoting Objective Function for Neural Conversation Models", who count over all
+    responses of a system; here each response is a text of its own. As there, both counts are divided by the number of
+    words, so distinct-2 is at most (n - 1) / n and mostly measures the length of short responses; ``over: ngrams`` divides
+    pairs by the number of pairs. A response of which normalisation leaves no word has no score; with ``over: ngrams``, one
+    of a single word has no distinct-2.
     """
 
     kind: ClassVar[str] = "distinct"

@@ -18,9 +18,9 @@ class Embedding(PairMetric):
     """The three cosines of Liu et al. 2016 between a response and its reference, best reference; -1 to 1.
 
     Average compares the means of the token vectors; extrema compares, in each dimension, the value farthest from zero;
-    greedy is the mean best cosine of the tokens, averaged over both directions. The papers take GloVe or word2vec, one
-    vector a word whatever its context; these are a model's vectors in context (``layer: 0``: before its first
-    layer), so the papers' numbers are no target for them. A text of which nothing is left has no score.
+    greedy is the mean best cosine of the tokens, averaged over both directions. The papers use GloVe or word2vec; these
+    are a model's vectors in context (``layer: 0``: before its first layer), so published numbers are not reproduced. A
+    text without tokens has no score.
     """
 
     kind: ClassVar[str] = "embedding"

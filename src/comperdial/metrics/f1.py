@@ -14,10 +14,11 @@ from comperdial.metrics.base import Bounds, check_choice
 
 @dataclass(frozen=True, kw_only=True)
 class F1(WordMetric):
-    """Harmonic mean of the precision and recall of shared words (a multiset), best reference; 0 to 1.
+    """Harmonic mean of the precision and recall of shared words, best reference; 0 to 1.
 
-    Source: ComperDial, Table 14 (``Word F1``). ``unit: character`` counts characters, spaces included, which is what
-    the F-1 row of USR's Tables 5 and 6 turns out to be (docs/reproduction-notes.md).
+    With c tokens shared, counted with repetition: F1 = 2c / (|response| + |reference|), precision = c / |response|,
+    recall = c / |reference|. Source: ParlAI, and ComperDial, Table 14 (``Word F1``). ``unit: character`` counts
+    characters, spaces included, as the F-1 row of USR's Tables 5 and 6 does (docs/reproduction-notes.md).
     """
 
     kind: ClassVar[str] = "f1"

@@ -42,13 +42,17 @@ class FollowUps(NamedTuple):
 class Fed(ModelMetric):
     """FED of Mehri and Eskenazi 2020a: 18 qualities of a turn or dialogue, and their mean; higher is better.
 
-    L is the mean negative log-likelihood, in nats a token, of the whole string "<|endoftext|> u1 <|endoftext|> u2 …
-    <|endoftext|> response <|endoftext|> follow-up", history included. A quality's score is the mean of L over its
-    negative follow-ups less the mean over its positive ones; an empty set counts 0, so that a quality without
-    positive ones has a score above 0 that means something only beside other responses'.
+    L is the mean negative log-likelihood, in nats per token, of the whole string
+    ``<|endoftext|> u1 <|endoftext|> … <|endoftext|> response <|endoftext|> follow-up``. A quality's score is the mean of L
+    over its negative follow-ups minus the mean over its positive ones. An empty set counts 0, so a quality without
+    positive ones is always above 0: only comparisons of responses are meaningful. ``fed`` is the mean of all qualities, as
+    in the code of Yeh et al. 2021; ComperDial tabulates ``engaging`` and ``relevant``, which is inferred from its FEDEn and
+    FEDRel. The follow-ups are the released ones.
 
-    ``fed`` is the mean of all qualities, as in the code of Yeh et al. 2021. ComperDial tabulates ``engaging`` and
-    ``relevant`` alone.
+    ``spaces: kept`` keeps the spaces around the marker as tokens, as transformers 5 does; ``stripped`` removes them, as
+    older versions did and as DialoGPT was trained. ``scored: follow-up`` takes L over the follow-up alone, given
+    everything before it; any causal model works. Keep ``dtype: fp32`` with ``scored: whole``. Over ``max_length`` tokens,
+    the dialogue loses whole tokens from the left, except the first marker.
     """
 
     kind: ClassVar[str] = "fed"

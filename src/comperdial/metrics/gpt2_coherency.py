@@ -19,11 +19,11 @@ from comperdial.models.trees import halves
 class Gpt2Coherency(ModelMetric):
     """The log-likelihood of a response given its context, in nats; higher (nearer 0) is better.
 
-    ``gpt2-coherency`` is the mean over the response's tokens, that is minus the logarithm of its perplexity, as Pang
-    et al. 2020's context coherence is described by Park et al. 2023 (DEnsity); ``gpt2-coherency-sum`` is the sum, as
-    in Pang et al.'s code. Their last step (scores below the data set's 5th percentile raised to it, all divided by
-    it) is left out: a score here does not hang on the other responses of its set. Both papers fine-tune GPT-2 on
-    dialogues; with other weights this is the same formula and another metric, which the signature's model tells apart.
+    ``gpt2-coherency`` is the mean over the response's tokens, minus the logarithm of its perplexity, as Park et al. 2023
+    (DEnsity) describe the context coherence of Pang et al. 2020; ``gpt2-coherency-sum`` is the sum, as in Pang et al.'s
+    code. Their last step (scores below the data set's 5th percentile raised to it, all divided by it) is left out, so a
+    score does not depend on the other responses. Both papers fine-tune GPT-2 on dialogues; the default here is GPT-2 as
+    published. How utterances are joined (``separator``) is inferred. Over ``max_length`` the context is cut from its left.
     """
 
     kind: ClassVar[str] = "gpt2_coherency"

@@ -15,11 +15,11 @@ from comperdial.models.encoder import Vectors
 
 @dataclass(frozen=True, kw_only=True)
 class GroundedCosine(EmbeddingMetric):
-    """Cosines of a response with the last utterances and with the facts, and their sum; each of the two -1 to 1.
+    """Cosines of a response with the last utterances and with the facts, -1 to 1 each, and their sum.
 
-    This is ours: a baseline that costs next to nothing and that a costly metric has to beat. The last utterances are
-    encoded as one text, joined by spaces, and so are all facts; a vector is the mean of a text's tokens, as
-    sentence-transformers has it. A response without facts has the cosine with its context only: no sum is made up.
+    This is ours, a cheap baseline. ``context`` compares the response with the last ``utterances``, joined by spaces,
+    ``fact`` with all facts or the persona, joined by spaces; a vector is the mean of a text's tokens, as in
+    sentence-transformers. A context that is too long loses its beginning. A response without facts has only ``context``.
     """
 
     kind: ClassVar[str] = "grounded_cosine"

@@ -18,10 +18,12 @@ from comperdial.metrics.base import Batch, Bounds, Scores, check_number
 
 @dataclass(frozen=True, kw_only=True)
 class Meteor(ReferenceMetric):
-    """nltk's ``meteor_score`` on white-space tokens, best reference; 0 to 1.
+    """nltk's METEOR on white-space tokens, best reference; 0 to 1.
 
-    This is the METEOR of Banerjee and Lavie 2005 (matches of words, stems and synonyms), not the Java METEOR 1.5 that
-    USR and Yeh et al. 2021 report; docs/reproduction-notes.md measures the difference.
+    Words match if they are equal, have equal stems or are WordNet synonyms. Score = (1 - gamma (chunks / matches)^beta)
+    P R / (alpha P + (1 - alpha) R). Source: Banerjee and Lavie 2005, not the Java METEOR 1.5 that USR and Yeh et al. 2021
+    report; docs/reproduction-notes.md measures the difference. ``wordnet`` is the version wanted; ``comperdial wordnet``
+    fetches it.
     """
 
     kind: ClassVar[str] = "meteor"

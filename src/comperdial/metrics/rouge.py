@@ -19,16 +19,18 @@ _SHORTEST_TO_STEM = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Rouge(WordMetric):
-    """rouge-score's ROUGE with an F that can weigh recall; each type takes its own best reference; 0 to 1.
+    """rouge-score's ROUGE-1, 2 and L with an F that can weigh recall; each type takes its own best reference; 0 to 1.
 
-    The counts are our own, equal to rouge-score's: its tokens, its stems, its precision and recall.
-    rouge-score reads letters and digits of ASCII alone; here those of other scripts, and emoji, are tokens too
-    (:func:`comperdial.core.scripts.alphanumeric_words`), which the signature calls ``tokens:unicode`` on data that have
-    such. F = (1 + beta^2) P R / (R + beta^2 P). ComperDial does not say which ROUGE it tabulates, so all are given.
+    Precision and recall of shared n-grams, for ROUGE-L of the longest common subsequence, with rouge-score's tokens and
+    stems; F = (1 + beta^2) P R / (R + beta^2 P). ComperDial does not say which ROUGE it tabulates, so all are given.
 
-    ``tokens: nlg-eval`` and ``beta: 1.2`` give the ROUGE-L of nlg-eval, which USR and Yeh et al. 2021 report. Its
-    tokens are what is between single spaces, so that a double space holds an empty one; of several references,
-    the best precision and the best recall count, which may be those of two.
+    rouge-score reads ASCII letters and digits only. Here those of other scripts, and emoji, are tokens too
+    (:func:`comperdial.core.scripts.alphanumeric_words`); the signature then says ``tokens:unicode``. ASCII text gives the
+    same scores.
+
+    ``tokens: nlg-eval`` with ``beta: 1.2`` and ``text: raw`` is the ROUGE-L of nlg-eval, which USR and Yeh et al. 2021
+    report. It splits at single spaces, so a double space makes an empty token; of several references, the best precision
+    and the best recall count, even if from two. ``tokens: whitespace`` splits at any white space.
     """
 
     kind: ClassVar[str] = "rouge"

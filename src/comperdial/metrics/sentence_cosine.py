@@ -16,11 +16,11 @@ from comperdial.models.vectors import Encoded
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceCosine(PairMetric):
-    """Cosine of one vector a text, best reference; -1 to 1.
+    """Cosine of one vector per text, best reference; -1 to 1.
 
-    Source: the SimCSE row of the DEnsity paper (sup-simcse-bert-base-uncased between answer and response). SimCSE's
-    supervised models take the pooled output of [CLS] (``pooler``); sentence-transformers' models take the ``mean`` of
-    all tokens.
+    Source: the SimCSE row of the DEnsity paper (sup-simcse-bert-base-uncased between answer and response). ``pooler`` is
+    the pooled output of [CLS], as in SimCSE's supervised models; ``mean`` the mean of all tokens, [CLS] and [SEP]
+    included, as in sentence-transformers; ``cls`` the first vector.
     """
 
     kind: ClassVar[str] = "sentence_cosine"

@@ -23,22 +23,23 @@ _NO_FACT = "_nofact"
 
 @dataclass(frozen=True, kw_only=True)
 class UniEval(ModelMetric):
-    r"""UniEval's five dimensions of a dialogue response and their mean (Zhong et al. 2022), on raw text.
+    """UniEval's five dimensions of a dialogue response and their mean (Zhong et al. 2022), on raw text.
 
-    The model reads ``question: Q </s> response: R </s> dialogue history: H </s> fact: F``, of which each dimension has
-    only the fields that it needs, and the score is p(Yes) / (p(Yes) + p(No)) at the first step of its decoder, with
-    the first token of each word. Naturalness and understandability need R; coherence R and H; groundedness R and F;
-    engagingness all three. Engagingness is asked of each sentence of the response and **summed**: it is between 0
-    and the number of sentences, all others between 0 and 1, and the mean of the five, ``overall``, can pass 1 too.
+    The model reads ``question: Q </s> response: R </s> dialogue history: H </s> fact: F`` with the fields that a dimension
+    needs; the score is p(Yes) / (p(Yes) + p(No)) at the first step of the decoder, with the first token of each word.
+    Naturalness and understandability need R; coherence R and H; groundedness R and F; engagingness all three.
+    Engagingness is asked of each sentence of the response and **summed**: it goes from 0 to the number of sentences, all
+    others from 0 to 1, and the mean of the five, ``overall``, can exceed 1 too.
 
-    H is the utterances without speakers, F the facts of the response, one a line. Which fact the paper of ComperDial
-    gave to UniEval is not known; the facts there are the persona of the speaker B. A response without history has no
-    coherence, engagingness and overall, one without facts no groundedness, engagingness and overall: they are NaN.
+    H is the utterances without speakers, F the facts, one per line. Which fact ComperDial gave to UniEval is not known;
+    here it is the persona of speaker B. A response without history has no coherence, engagingness and overall, one without
+    facts no groundedness, engagingness and overall. ``without_facts: _nofact`` passes the word that the published data have
+    for contexts without a fact. ``sentences: punkt`` needs nltk's data (``python -m nltk.downloader punkt_tab``);
+    ``untrained`` needs none, but ends a sentence at the full stop of an abbreviation.
 
-    An input of more than ``max_length`` tokens loses the oldest tokens of its history; question, response and fact
-    stay whole. The published code cuts the end of the input instead, and so the fact: scores differ from it for such
-    inputs and for no others. What is still too long without any history is cut at the end, as there. ``cut`` is the
-    largest number of tokens that an input of the response lost.
+    An input of more than ``max_length`` tokens loses the oldest tokens of its history; question, response and fact stay
+    whole. The published code cuts the end of the input instead, and so the fact. What is still too long without any
+    history is cut at the end. ``cut`` is the most tokens that an input of the response lost.
     """
 
     kind: ClassVar[str] = "unieval"

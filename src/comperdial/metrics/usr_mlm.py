@@ -32,10 +32,12 @@ class UsrMlm(ModelMetric):
     The input is "context _eos _go response _eos" in lower case, as in the released code of Mehri and Eskenazi 2020b
     (USR). That code masks context and markers too (``masked: all``); Park et al. 2023 (DEnsity) describe the metric as
     masking the response's tokens given the context (``masked: response``). The code's data were also tokenised with
-    spaCy first, which is not done here.
+    spaCy, which is not done here. With ``history: all``, utterances are joined by ``_eos``, which is inferred.
 
-    USR-MLM means a RoBERTa fine-tuned on the dialogues in question, by its authors on Topical-Chat. With any other
-    weights, such as plain roberta-base, this is the same formula but not USR-MLM: name such results after the model.
+    USR-MLM means a RoBERTa fine-tuned on Topical-Chat by its authors, whose file is not on the hub. The default weights
+    are a third party's upload (adamlin/usr-topicalchat-roberta_ft) that could not be checked. With other weights, this is
+    the same formula but not USR-MLM: name such results after the model. Over ``max_length``
+    the context is cut from its left.
     """
 
     kind: ClassVar[str] = "usr_mlm"

@@ -18,12 +18,12 @@ from comperdial.metrics.options import Options
 
 @dataclass(frozen=True, kw_only=True)
 class WithContext(Metric):
-    """The overlap or similarity of a response with its context: a baseline that does without references.
+    """Another metric with the context in place of the reference: a baseline without references.
 
-    The context is one text: the last utterance, or all utterances before the response, joined with spaces. Outputs,
-    bounds and cuts are the inner metric's; that the text is no reference shows in the signature, which holds the inner
-    one whole. An inner metric that reads so many tokens and no more cuts a long history as it cuts a reference, at its
-    end.
+    Higher means more repetition: a copy of the last utterance has the highest score. ``metric`` is a kind that needs
+    references and nothing else, ``options`` its options. The context is the last utterance, or with ``of: history`` all
+    utterances before the response, joined by spaces. Outputs, bounds and cuts are the inner metric's; the signature
+    contains the inner one. A model cuts a history that is too long at its end: prefer ``of: last`` with models.
     """
 
     kind: ClassVar[str] = "with_context"

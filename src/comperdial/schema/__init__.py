@@ -1,7 +1,7 @@
 """The tables that everything flows through: tidy, one row a fact, checked when written and when foreign.
 
 A table is described once (:mod:`comperdial.schema.tables`); the Parquet types and the checks both come from it.
-``docs/data-model.md`` explains the tables to their users, and a test holds that page to this package.
+The docstring of that module says what rows and columns mean; the site's page of tables is generated from it.
 
 A Parquet table is checked, sorted by the table's key and marked with the table's name. A file with that mark is taken
 as it is when it is read: only its schema and the checksums of its pages are looked at. Any other is checked value by

@@ -1,4 +1,277 @@
-"""The tables as they are defined: columns, types, keys, what each value must satisfy, and the check of a frame."""
+"""The tables as they are defined: columns, types, keys, what each value must satisfy, and the check of a frame.
+
+What a row of each table is, and what each column holds; the reference page is made of these lists:
+
+Tables
+------
+systems
+    who answered: a dialogue system, a person, or the reference responses
+contexts
+    what was answered: a point in a dialogue
+personas
+    who a speaker is, where the data set gives personas
+responses
+    what was answered
+ratings
+    one rating of one response (``level`` turn) or one whole dialogue, on one dimension, by one person or judge;
+    never averaged. ComperDial's six axes of dialogues (``Fluency``, ``Coherence``, ``Consistency``,
+    ``Engagingness``, ``Persona consistency``, ``Humanness``) are 0 if the rater marked a problem and 1 if not.
+preferences
+    one choice between two dialogues for one question, by one person or judge.
+labels
+    one label of an item, by one person or judge, without the item's text: for audits of judges.
+annotators
+    who an annotator is to the dialogues, where the data set says so
+continuations
+    whether the user went on after a response
+scores
+    what a metric computed for one item; a score that could not be computed is absent. The demo's ``truth.parquet``
+    has this form too: metric ``simulated_truth``, the truth before the raters' noise.
+judgements
+    one answer of a judge; scores are means of these.
+correlations
+    how well an output agrees with the ratings of a dimension
+ceilings
+    how well one annotator agrees with the mean of the others
+pairs
+    the paired test of two outputs of one data set; the p-values are not corrected
+curves
+    correlations on random subsets of the data
+power
+    the chance that a test at 5 % finds the difference of two metrics, with more or less data
+dimension_correlations
+    a correlation with the mean rating of each dimension, by who rated (study ``llm_evaluators``). Ensembles are
+    metrics: ``ensemble-dimensions:<metric>``, ``ensemble-models:<name>``.
+ratios
+    how often a score falls when a response or dialogue is perturbed.
+between_dimensions
+    how two dimensions of one rater, a source of ratings or a judge, agree over the items that have all five (study
+    ``llm_evaluators``).
+overall
+    a metric on one task of an overall ranking, or over all of them.
+overall_pairs
+    how many pairs of systems a task over means of systems uses, and how many of them include a human.
+overall_comparisons
+    a paired comparison of two metrics on a task or over all; each pair once.
+
+Columns
+-------
+dataset
+    name of the data set
+system_id
+    the system
+context_id
+    the context: a point in a dialogue
+dialogue_id
+    the dialogue
+item_id
+    the ``context_id`` at turn level, the ``dialogue_id`` at dialogue level
+kind
+    ``agent``, ``human``, or ``reference`` (what the others are compared with; never scored)
+track
+    track of a challenge, if any
+description
+    of a system, in words; may be empty
+turn
+    which of the dialogue's evaluated turns, from 0
+history
+    utterances before the response, oldest first, each ``{speaker, text}``
+references
+    what a response is compared with; may be empty
+facts
+    facts or persona sentences that a response may draw on; may be empty
+speaker
+    ``A`` or ``B``; B is the system under evaluation
+sentences
+    persona sentences
+kinds
+    the kind of each sentence: ``profile``; in ComperDial's form ``name``, ``age``, ``family``, ``head``,
+    ``characteristic``, ``routine_habit``, ``goal_plan``, ``experience`` or ``other``, by its wording
+response
+    the text, not empty
+annotator_id
+    who rated
+position
+    the column of the rater in the source's files, from 0, where it has columns; a position is not a person
+dimension
+    the rated quality, in the source's words
+rating
+    a number within its scale
+scale_min
+    lowest rating possible
+scale_max
+    highest rating possible
+source
+    whose ratings: ``human``, the name of a judge, or ``simulated``; never mixed
+pair_id
+    the pair of dialogues, or of turns of one chat
+first_dialogue_id
+    the dialogue of the pair's first side; where two systems talk to each other, both sides have one dialogue
+first_system_id
+    who is judged in it
+second_dialogue_id
+    the other side's dialogue
+second_system_id
+    who is judged in that
+question
+    which question was asked: ``overall``, ``engagingness``, …, in the source's words
+choice
+    ``first``, ``second`` or ``tie``
+left
+    which side was shown on the left; missing if the source does not say
+control
+    of a control pair: the side known to be better
+reason
+    the annotator's own words
+seconds
+    how long the annotator took; in ``continuations`` how long until the user's next message
+cluster
+    which items belong together: questions about one text, pairs of one instruction
+label
+    the class, in the source's words, or a whole number
+role
+    ``interlocutor`` (took part in the dialogue) or ``outsider``
+user_id
+    the user who is answered; a number assigned here, never a name
+continued
+    1 if the user went on, 0 if not
+began
+    seconds from the data set's first dialogue to the beginning of this one
+split
+    ``train``, ``validation`` or ``test``; no dialogue is in two
+level
+    ``turn``, ``dialogue`` or ``system``: of the scores, or of what is rated or changed
+against
+    whose ratings: those of ``turn``s or of ``dialogue``s
+target
+    the rated dimension
+metric
+    the metric's name in ``params.yaml``; of a judge the variant and the judge (``cpds-d_rules``); ``human`` for
+    ratings of turns correlated with those of dialogues
+output
+    which of the metric's numbers; of a judgement, which rating ``value`` is
+signature
+    everything that determines the score: metric, options, versions
+metric_a
+    the metric that correlates better
+output_a
+    which of its numbers
+metric_b
+    the other metric
+output_b
+    which of its numbers
+coefficient
+    ``pearson``, ``spearman``, ``kendall`` (tau-b); ``tau_c``, ``tau_23``, ``pairwise_pearson``; ``accuracy``,
+    ``acc_eq`` and ``spa`` (shares of pairs, 0 to 1); in ``overall`` also ``mean``
+grouping
+    ``pooled`` (all units, or the means of systems, together), ``item`` (within each context or dialogue, averaged
+    over them), ``system`` (within each system, likewise) or ``agents`` (pooled, without the responses of human
+    systems)
+value
+    the score (single precision for a metric that runs a model or a judge, else 12 significant digits), the
+    coefficient, or in ``curves`` its mean over the subsets. Missing if an answer could not be read, a side does not
+    vary or there are too few units; never missing in ``scores``
+low
+    lower end of the 95 % interval, which pooled coefficients of main outputs have; in ``curves`` the 2.5 % quantile
+    over the subsets, which overlap: no confidence interval
+high
+    its upper end; in ``curves`` the 97.5 % quantile
+over
+    what the interval is over: ``systems and contexts``; ``contexts, these systems``, if the systems are fixed (two
+    or three, or on request); ``contexts``, if there is one system or the systems are unknown. Missing if there is
+    no interval
+loso_value
+    leave one system out: the lowest pooled coefficient without one of the systems, towards 0 and beyond
+loso_system
+    the system that was left out for ``loso_value``; without a ``loso_value``, the one without which no coefficient
+    can be computed
+p
+    two-sided, for independent pairs, as in the papers; in ``pairs`` of the test that ``test`` names. Missing if
+    there is no test
+p_exact
+    for up to eight systems: the share of all their orders that would correlate as strongly or more
+p_adjusted
+    Holm's correction over the pairs of a task
+p_fdr
+    Benjamini and Hochberg's correction over the same pairs
+p_wmt
+    one-sided and uncorrected, as in the WMT metrics tasks
+test
+    the test, its resamples and seed
+n
+    how many complete units, systems, items or pairs the value uses; in ``overall`` how many tasks
+rank
+    cluster of metrics without significant differences by the corrected paired tests; 1 is the best
+rank_wmt
+    the same as ``rank``, by ``p_wmt``
+systems
+    how many systems were rated
+pairs
+    how many pairs these make
+with_human
+    in how many of these pairs a system is a person
+board
+    which list of tasks
+task
+    the statistic and its data sets; ``overall``: the weighted mean of all tasks, 0 to 1
+weight
+    of the task; of ``overall`` the weight of the tasks that the metric has
+coverage
+    share of the rated units (in ``ratios``: of the pairs) that have a score; references do not count
+cut
+    tokens of the item's input that did not fit the metric's model; in ``correlations`` how many scored units lost
+    any
+lacking
+    what the units without a score lack: ``references``, ``history``, ``facts``. An output without any score has a
+    row with ``n`` and ``coverage`` 0
+difference
+    value of a minus value of b, over the units that both have
+varied
+    what the subsets have less or more of: ``systems``, ``dialogues``; in ``curves`` also ``annotators``, or
+    ``samples`` of a judge
+size
+    how many of them
+agreement
+    Kendall's tau-b of the metrics' ranking with that on all data, mean over the subsets
+repeats
+    how many subsets were drawn
+power
+    0 to 1, if the difference is what it is here; missing where the variance cannot be estimated
+sample
+    which of the judgements that a score is the mean of, from 0
+key
+    the first ten characters of the answer's key
+tries
+    how many answers were read: until one could be, or all of them
+failure
+    why the last answer could not be read
+rationale
+    the judge's explanation, if one was requested
+input_tokens
+    of all tries, as the service counted them
+output_tokens
+    the same
+cost
+    US dollars of all tries, at the price of the day
+perturbation
+    the strategy: see ``comperdial perturbations``
+threshold
+    by how much the score must fall to count, on a scale from 0 to 1
+ratio
+    share of pairs whose score falls by more; missing where no pair has both scores
+ties
+    share of pairs with equal scores
+lowest
+    the lowest possible score, from which a drop is scaled
+highest
+    the highest possible score
+who
+    a source of ratings, or a judge
+dimension_a
+    a rated dimension
+dimension_b
+    another one
+"""
 
 from __future__ import annotations
 
