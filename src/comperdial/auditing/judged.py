@@ -320,9 +320,9 @@ def from_ratings(
     if judge:
         scores = scores[scores["metric"].map(plain) == plain(judge)]
     if scores.empty:
-        rated = ", ".join(map(str, of_people["dimension"].unique()))
+        given = ", ".join(map(str, of_people["dimension"].unique()))
         expected = "a column such as gpt4_score, --judge COLUMN, or ratings by another source"
-        expected += f"; read as people's ratings: {rated}"
+        expected += f"; read as people's ratings: {given}"
         raise ConfigError("no judge beside people's ratings", expected=expected)
     dimensions = [str(name) for name in of_people["dimension"].unique()]
     if target and target not in dimensions:

@@ -140,7 +140,7 @@ def audits_of_judges(
     A judge of another dimension than ``target`` is compared with ratings of its own; one that nobody can audit has a reason.
     """
     made = []
-    for name in [*about["judged"], *about["recorded_judges"]]:
+    for name in [*about["judged"], *about.get("recorded_judges", [])]:
         entry, own = about["judges"][name], scores[scores["metric"] == name]
         for (level, given), rows in own.groupby(["level", "output"], sort=False):
             output = str(given)
