@@ -17,9 +17,11 @@ from comperdial.cli import main
 from comperdial.config import load_yaml
 from comperdial.core.files import write_table
 from comperdial.data.catalogue import load_catalogue
+from comperdial.data.files import read_file
 from comperdial.data.preferences import read_dialogues
 from comperdial.data.preferences import read_preferences as read_votes
-from comperdial.evaluation.preferences import metric_choices, strengths, votes_of, win_matrix
+from comperdial.data.votes import read_votes as own_votes
+from comperdial.evaluation.preferences import agreement_with_people, metric_choices, strengths, votes_of, win_matrix
 from comperdial.stats.bradley_terry import Ballots, uncertainty
 from comperdial.stats.bradley_terry import strengths as bradley_terry
 from comperdial.stats.win_rate import flip_p, votes_needed
@@ -121,9 +123,9 @@ VOTES = [
 ]
 
 
-def preferences(folder, lines, *options, header=HEADER):
+def preferences(folder, lines, *options):
     path = folder / "votes.csv"
-    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    path.write_text("\n".join([HEADER, *lines]) + "\n", encoding="utf-8")
     return main(["preferences", str(path), "--resamples", "20", *map(str, options)])
 
 
@@ -169,9 +171,9 @@ def test_columns_that_may_be_empty_may_be_missing_in_every_form(tmp_path, suffix
     write_table(
         tmp_path / f"votes.{suffix}", pd.DataFrame([dict(zip(HEADER.split(","), VOTES[0].split(","), strict=True))])
     )
-    read = schema.read(tmp_path / f"votes.{suffix}", "preferences")
-    assert list(read.columns) == schema.table("preferences").columns
-    assert read["choice"].tolist() == ["first"] and read["left"].isna().all()
+    table = schema.read(tmp_path / f"votes.{suffix}", "preferences")
+    assert list(table.columns) == schema.table("preferences").columns
+    assert table["choice"].tolist() == ["first"] and table["left"].isna().all()
 
 
 def ranked(pairs, shared=False):
@@ -220,36 +222,36 @@ def test_votes_that_share_a_dialogue_are_less_evidence():
     assert (shared["rank"].max(), alone["rank"].max()) == (1, 2)
 
 
+def own(folder, header, rows):
+    """Return votes in a form of one's own as table `preferences`."""
+    write_table(folder / "votes.csv", pd.DataFrame(rows, columns=header.split()))
+    return own_votes(read_file(folder / "votes.csv"), folder / "votes.csv")[0]
+
+
 def test_judges_are_rows_next_to_people(tmp_path):
     """Whether they are columns, or rows of another rater with the two systems in another order."""
     people = {"1": "AAB", "2": "ABt", "3": "BBB", "4": "ttt", "5": "AAA"}
     judge = {"1": "A", "2": "t", "3": "A", "4": "t", "5": "A"}
-    said = {"A": "model_a", "B": "model_b", "t": "tie"}
-    wide = [f"{n},x,y,{','.join(said[one] for one in [*people[n], judge[n]])}" for n in people]
-    header = "question_id,model_a,model_b,rater1_choice,rater2_choice,rater3_choice,gpt4_choice"
-    assert preferences(tmp_path, wide, "--output", tmp_path / "out", header=header) == 0
-    found = pd.read_csv(tmp_path / "out/judges.csv").set_index("source")
+    said, other = ({"A": f"model_{a}", "B": f"model_{b}", "t": "tie"} for a, b in ("ab", "ba"))
+    wide = [(n, "x", "y", *(said[one] for one in [*people[n], judge[n]])) for n in people]
+    table = own(tmp_path, "question_id model_a model_b rater1_choice rater2_choice rater3_choice gpt4_choice", wide)
+    found = agreement_with_people(table, resamples=20).set_index("source")
     result = found.loc["gpt4"]
     # Majorities: A, tie (no choice has most votes), B, tie, A.
     assert result[["votes", "pairs", "strict"]].tolist() == [5, 5, 3] and found.loc["human", "votes"] == 15
     assert (result["accuracy"], result["accuracy_ties"]) == pytest.approx((2 / 3, 4 / 5), abs=1e-6)
     # Expected by chance: (2 * 3 + 2 * 2 + 1 * 0) / 25.
     assert result["kappa"] == pytest.approx((0.8 - 0.4) / 0.6, abs=1e-6)
-    other = {"A": "model_b", "B": "model_a", "t": "tie"}
-    long = [f"{n},x,y,{said[one]},r{at}" for n in people for at, one in enumerate(people[n])]
-    long += [f"{n},y,x,{other[judge[n]]},gpt-4" for n in people]
-    header = "question_id,model_a,model_b,winner,judge"
-    assert preferences(tmp_path, long, "--output", tmp_path / "out", header=header) == 0
-    again = pd.read_csv(tmp_path / "out/judges.csv").set_index("source")
-    assert np.allclose(again.loc["gpt-4"], result)
+    long = [(n, "x", "y", said[one], f"r{at}") for n in people for at, one in enumerate(people[n])]
+    long += [(n, "y", "x", other[judge[n]], "gpt-4") for n in people]
+    again = agreement_with_people(own(tmp_path, "question_id model_a model_b winner judge", long), resamples=20)
+    pd.testing.assert_series_equal(again.set_index("source").loc["gpt-4"], result, check_names=False)
 
 
-def test_weights_count_in_strengths_and_shares(tmp_path):
-    lines = [f"p{n},x,y,{1 + weight}" for n, weight in enumerate([0.25, 0.5, 0.0, 0.75, 0.1])]
-    header = "prompt,generator_1,generator_2,preference"
-    assert preferences(tmp_path, lines, "--output", tmp_path / "out", header=header) == 0
-    result = pd.read_csv(tmp_path / "out/strengths.csv").set_index("system")["won"]
-    assert result.to_dict() == pytest.approx({"x": 0.68, "y": 0.32})
+def test_weights_count_in_strengths(tmp_path):
+    rows = [(f"p{n}", "x", "y", 1 + weight) for n, weight in enumerate([0.25, 0.5, 0.0, 0.75, 0.1])]
+    votes = votes_of(own(tmp_path, "prompt generator_1 generator_2 preference", rows))
+    assert strengths(votes).set_index("system")["won"].to_dict() == pytest.approx({"x": 0.68, "y": 0.32})
 
 
 # The study: sixty workers talk to three bots; X writes most and always wins, Y and Z differ in Likert ratings alone
