@@ -1,9 +1,8 @@
-"""The audit of a judge: its verdict and numbers on data whose truth is known, and the study of recorded judges."""
+"""The audit of a judge: its verdict and numbers on data whose truth is known."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from functools import cache
 
 import numpy as np
@@ -11,15 +10,10 @@ import pandas as pd
 import pytest
 
 import comperdial
-from comperdial.auditing import recorded
 from comperdial.cli import main
-from comperdial.config.studies import read_study
-from comperdial.core.errors import ComperdialError, NothingToShowError, SourceError
-from comperdial.data.labels import Labels
-from comperdial.report.render import markdown
+from comperdial.core.errors import ComperdialError
 from comperdial.stats.chance_agreement import gwet_ac, weighted_kappa
 from comperdial.stats.corrected_means import corrected_difference, corrected_mean
-from comperdial.studies import judge_audit
 
 ROWS = 400
 PEARSON = "Pearson with people's mean"
@@ -250,11 +244,6 @@ def test_a_judge_on_another_scale_is_mapped_if_asked_and_people_may_use_a_part_o
     assert comperdial.audit(part).judged.scale == (1, 5)
 
 
-def test_several_judges_each_have_a_verdict():
-    audit = audited(rated().assign(claude_score=rated(noise=3)["gpt4_score"]))
-    assert audit.judged.judge_name == "gpt4_score" and [*audit.others] == ["claude_score, rating"]
-
-
 def test_labels_are_joined_by_what_was_rated_and_texts_are_not_needed():
     frame = rated().drop(columns="question")
     judged, people = frame.drop(columns=RATERS), frame.drop(columns="gpt4_score")
@@ -318,67 +307,3 @@ def test_the_command_writes_every_form(tmp_path, capsys):
 def test_what_is_missing_is_one_message(frame, options, message):
     with pytest.raises(ComperdialError, match=message):
         comperdial.audit(frame, **options)
-
-
-# The study of recorded judges
-
-SETS = {
-    name: {"title": name.title(), "scoring": scoring, "epsilon": 0.1}
-    for name, scoring in (("good", "rmse"), ("words", "accuracy"), ("gone", "accuracy"))
-}
-
-
-def recorded_labels(name: str) -> Labels:
-    """Return labels of four people, and of judges: the truth and its opposite, or words that nobody used."""
-
-    def labels(values, column):
-        rows = [(f"{n:03}__q", "c", who, value) for who, given in values.items() for n, value in enumerate(given)]
-        return pd.DataFrame(rows, columns=["item", "cluster", column, "label"])
-
-    truth = np.random.default_rng(1).integers(1, 6, 80)
-    people = {str(n): np.clip(truth + np.random.default_rng(n).integers(-1, 2, 80), 1, 5) for n in range(4)}
-    if name == "alt_test_good":
-        return Labels(labels(people, "rater"), labels({"judge": truth, "wrong": 6 - truth}, "judge"))
-    if name == "alt_test_words":
-        texts = {rater: np.array([*" abcde"])[given] for rater, given in people.items()}
-        return Labels(labels(texts, "rater"), labels({"judge": np.full(80, "none")}, "judge"))
-    raise SourceError("the mirror has no source", where="somewhere")
-
-
-def test_the_study_has_theirs_next_to_ours_and_names_what_is_missing(tmp_path):
-    tests = pd.DataFrame(recorded.alternative_tests(SETS, recorded_labels))
-    frame = tests.set_index(["set", "judge"])
-    assert frame.loc[("good", "judge"), ["wins", "annotators", "passed"]].tolist() == [4, 4, True]
-    assert frame.loc[("good", "wrong"), ["wins", "passed"]].tolist() == [0, False]
-    # A label that no person gave matches nobody.
-    assert frame.loc[("words", "judge"), "rho"] < 0.7 and not frame.loc[("words", "judge"), "passed"]
-    tests.to_csv(tmp_path / "result.csv", index=False)
-    columns = ["source", "place", "table", "dataset", "subject", "measure", "value"]
-    rows = [("x", "y", "alternative_test", "good", "judge", *cell) for cell in (("wins", 4), ("rho", 0.1))]
-    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "reported.csv", index=False)
-    inputs = {"result": [tmp_path / "result.csv"], "reported": [tmp_path / "reported.csv"]}
-    text = markdown(judge_audit.alternative_test(inputs, {"entry": {"title": "T", "caption": "C", "sets": SETS}}))
-    assert "| judge | 4 of 4 | 4 of 4 |" in text and "- gone: not here: the mirror has no source" in text
-
-
-def test_measures_of_two_raters_are_of_the_items_of_both():
-    both = [[0, 1, 2, 2, np.nan], [0, 1, 2, 1, 2]]
-    made = recorded.measures(both, [0, 1, 2])
-    assert made == recorded.measures([row[:4] for row in both], [0, 1, 2])
-    assert made["kappa"] == pytest.approx((0.75 - 0.3125) / (1 - 0.3125))
-
-
-def test_without_any_data_each_table_has_nothing_to_show(root, tmp_path, monkeypatch):
-    shutil.copytree(root / "studies/judge_audit", tmp_path / "studies/judge_audit")
-    for name in ("data", "mirror"):
-        (tmp_path / name).mkdir()
-    shutil.copy(root / "data/sources.yaml", tmp_path / "data/sources.yaml")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COMPERDIAL_MIRROR", str(tmp_path / "mirror"))
-    assert main(["audit-recorded", "--output", "results/studies/judge_audit"]) == 0
-    for name, entry in read_study("judge_audit")["tables"].items():
-        frame = pd.read_csv(f"results/studies/judge_audit/{name}.csv")
-        assert frame["note"].str.startswith("not here: the mirror has no source").all()
-        with pytest.raises(NothingToShowError, match="not here"):
-            inputs = {key: [tmp_path / path] for key, path in entry["inputs"].items()}
-            getattr(judge_audit, entry["function"])(inputs, {"entry": entry})

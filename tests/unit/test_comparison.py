@@ -18,7 +18,7 @@ from comperdial.stats.means import paired_means, system_means
 from comperdial.stats.multiple import benjamini_hochberg, holm, rank_clusters
 from comperdial.stats.pairs import replicates
 from comperdial.stats.sizes import components
-from comperdial.stats.swaps import ENOUGH, SWAPS, draw_signs, swap_systems, swap_systems_of_pairs, swapped_differences
+from comperdial.stats.swaps import ENOUGH, SWAPS, swap_systems, swap_systems_of_pairs, swapped_differences
 from sampled import crossed, drawn
 
 # compare
@@ -127,38 +127,6 @@ def test_a_much_better_metric_is_found_and_the_test_is_named(name, average):
     assert np.isnan(without.p).all() == by_swaps
 
 
-@pytest.mark.parametrize("name", ["pearson", "spearman"])
-def test_the_jackknife_keeps_its_level_where_swaps_of_units_do_not(name):
-    # benchmarks/paired.py counts this on the size of the real benchmark.
-    design, rng = crossed(20, 8, 3), np.random.default_rng(15)
-    n, rejected = len(design.systems), []
-    for _ in range(40):
-        quality = rng.normal(size=20)[design.systems] + rng.normal(size=8)[design.dialogues] + rng.normal(size=n)
-        likes = rng.normal(size=(2, 20))[:, design.systems] + rng.normal(size=(2, 8))[:, design.dialogues]
-        scores, ratings = quality + likes + rng.normal(size=(2, n)), quality + rng.normal(size=n)
-        found = compare(scores, ratings, design, name, resamples=0, seed=0)
-        swapped = swapped_differences(scores, ratings, design, np.arange(n), name, None, resamples=39, rng=rng)
-        rejected.append([found.p[0, 1] <= 0.05, np.mean(swapped >= abs(found.difference[0, 1])) <= 0.05])
-    default, of_units = np.mean(rejected, axis=0)
-    assert default <= 0.12 and of_units >= 0.2
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"name": "cosine"}, "unknown coefficient"),
-        ({"ratings": np.full(90, np.nan)}, "a rating for each unit"),
-        ({"ratings": np.zeros(5)}, "expected scores"),
-    ],
-)
-def test_wrong_arguments(change, message):
-    design = crossed()
-    scores, ratings = drawn(design)
-    arguments = {"scores": scores, "ratings": ratings, "design": design, "name": "pearson", "resamples": 9, "seed": 0}
-    with pytest.raises(ValueError, match=message):
-        compare(**arguments | change)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_every_function_has_the_same_coefficients_of_means_tied_but_for_rounding(name):
     rng, design = np.random.default_rng(16), crossed(30, 5, 3, average=True)
@@ -180,20 +148,6 @@ def test_every_function_has_the_same_coefficients_of_means_tied_but_for_rounding
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_two_systems_are_given_and_each_context_is_a_cluster(name):
-    p = []
-    for seed in range(6):
-        design = crossed(2, 30, 1)
-        scores, ratings = drawn(design, seed=seed)
-        found = compare(scores, ratings, design, name, resamples=0, seed=0)
-        alone = Design(np.zeros_like(design.systems), design.dialogues)
-        assert found.p == pytest.approx(compare(scores, ratings, alone, name, resamples=0, seed=0).p)
-        assert found.given.all()
-        p.append(found.p[0, 1])
-    assert np.ptp(p) > 0.2
-
-
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("average", [False, True])
 def test_more_systems_are_given_if_asked_for(name, average):
     design = crossed(6, 40, 1, average=average)
@@ -209,57 +163,7 @@ def test_more_systems_are_given_if_asked_for(name, average):
     assert np.nanmean(made.high - made.low) < np.nanmean(wide.high - wide.low)
 
 
-def test_intervals_over_contexts_cover_the_values_of_two_systems():
-    rng, hits, apart = np.random.default_rng(4), [], []
-    for draw in range(80):
-        quality = rng.normal(size=2)[:, np.newaxis] + rng.normal(size=(2, 2030))
-        ratings = np.round(quality + rng.normal(size=quality.shape)).ravel()
-        likes = rng.normal(0, 0.5, (2, 2, 1))
-        scores = (quality + likes + rng.normal(size=(2, *quality.shape))).reshape(2, -1)
-        design = crossed(2, 2030, 1)
-        first = design.dialogues < 30
-        true = coefficients(scores[:, ~first], ratings[~first], design.of(~first), NAMES[:2])
-        part = (scores[:, first], ratings[first], design.of(first))
-        made = intervals(*part, NAMES[:2], resamples=60, seed=draw)
-        hits.append((made.low <= true) & (true <= made.high))
-        for at, name in enumerate(NAMES[:2]):
-            low, high = compare(*part, name, resamples=0, seed=0).ends
-            apart.append(low[0, 1] <= true[0, at] - true[1, at] <= high[0, 1])
-    assert 0.9 < np.mean(hits) < 0.99 and 0.9 < np.mean(apart) < 0.99
-
-
 # Whole systems swapped
-
-
-def plain_swap(a, b, y, name, signs):
-    """Differences of numerators: what the coefficients are divided by is kept."""
-
-    def value(x):
-        if name == "spearman":
-            return sum(np.sign(x[:, None] - x).sum(axis=1) * stats.rankdata(y))
-        return (np.sign(x[:, None] - x) * np.sign(y[:, None] - y)).sum()
-
-    values = [value(np.where(z > 0, a, b)) - value(np.where(z > 0, b, a)) for z in (np.ones(len(y)), *signs)]
-    return int(np.sum(np.abs(values[1:]) >= abs(values[0]) - 1e-9))
-
-
-@settings(max_examples=20)
-@given(st.integers(0, 10**6), st.sampled_from(["spearman", "kendall"]), st.integers(1, 6), st.integers(4, 12))
-def test_swaps_of_systems_by_products_are_the_plain_loop(seed, name, coarse, systems):
-    # Few values: ties within metrics, between the first two, and in the ratings.
-    rng = np.random.default_rng(seed)
-    scores = np.round(rng.normal(size=(3, systems)) * coarse) / coarse
-    scores[1] = rng.permutation(scores[0])
-    ratings = np.round(rng.normal(size=systems) * coarse) + scores[0]
-    if (np.ptp(scores, axis=1) == 0).any() or np.ptp(ratings) == 0:
-        return
-    p = swap_systems(scores, ratings, name, 40, seed, 40)
-    signs = draw_signs(np.random.default_rng(seed), 40, systems)
-    # Sums in another order must not break ties.
-    standard = np.round(stats.zscore(scores, axis=1), 10)
-    for one, other in ((0, 1), (0, 2), (1, 2)):
-        plain = plain_swap(standard[one], standard[other], ratings, name, signs)
-        assert p[one, other] == p[other, one] == pytest.approx((1 + plain) / 41)
 
 
 def test_more_swaps_go_to_small_p_only_and_do_not_depend_on_other_pairs():
@@ -286,7 +190,7 @@ def units():
     return x, y, Design(system, dialogue), np.unique(dialogue * 2 + turn, return_inverse=True)[1]
 
 
-@pytest.mark.parametrize("measure", ["spa", "accuracy", "tau_23", "tau_c"])
+@pytest.mark.parametrize("measure", ["spa", "accuracy", "tau_23", "tau_c", "spearman", "kendall"])
 def test_swaps_of_systems_are_recomputed(units, measure):
     x, y, design, items = units
     if measure == "spa":
@@ -307,7 +211,7 @@ def test_swaps_of_systems_are_recomputed(units, measure):
     far = sum(apart(signs) >= observed - 1e-12 for signs in swaps)
     often = 200 if measure == "spa" else 4000
     p = swap_systems_of_pairs(x, y, design, items, measure, resamples=often, seed=3, most=5_000)
-    assert p[0, 1] == pytest.approx(far / len(swaps), abs=0.05)
+    assert p[0, 1] == pytest.approx(far / len(swaps), abs=0.05 if measure == "spa" else 0.02)
 
 
 @pytest.mark.parametrize("measure", ["tau_c", "accuracy", "tau_23", "acc_eq", "spa"])

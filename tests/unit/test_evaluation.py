@@ -6,8 +6,7 @@ import pytest
 from scipy import stats
 
 from comperdial import evaluation, schema
-from comperdial.cli import main
-from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.evaluation import Detail, Subsampling, aggregate
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.results import correlate
@@ -104,13 +103,6 @@ def test_each_level_against_each_kind_of_ratings(made, found, metric):
     }
 
 
-def test_people_are_a_row_of_dialogues(made, found):
-    turns, whole = (made[level].groupby(UNIT)["rating"].mean() for level in ("turn", "dialogue"))
-    expected = stats.pearsonr(by_dialogue(turns), whole.reindex(by_dialogue(turns).index)).statistic
-    assert value(found, "dialogue", "dialogue", "human") == pytest.approx(expected, abs=1e-12)
-    assert set(found.loc[found["metric"] == "human", "against"]) == {"dialogue"}
-
-
 def test_ceilings_against_a_plain_loop(made):
     found = evaluation.ceilings(all_samples(made))
     table = made["turn"].pivot(index=UNIT, columns="annotator_id", values="rating")
@@ -166,23 +158,6 @@ def test_one_changed_rating_changes_every_kind_of_result(made):
     for before, again, after in zip(everything(made["turn"]), everything(made["turn"]), everything(other), strict=True):
         pd.testing.assert_frame_equal(before, again)
         assert not before.equals(after)
-
-
-def test_curves_end_at_the_full_data_and_take_judges_samples(made, found):
-    samples = all_samples(made, levels=["turn"])
-    good, rng = made["scores"][made["scores"]["metric"] == "good"], np.random.default_rng(0)
-    judged = [good.assign(sample=k, value=good["value"] + rng.normal(size=len(good))) for k in range(4)]
-    few = Subsampling("pearson", repeats=5, seed=3)
-    curves = evaluation.curves(
-        samples, detail=Detail(), subsampling=few, judgements=pd.concat(judged, ignore_index=True)
-    )
-    curves = curves.sort_values("size")
-    for varied, size in (("systems", SYSTEMS), ("dialogues", DIALOGUES), ("annotators", len(RATERS))):
-        last = curves[(curves["varied"] == varied) & (curves["metric"] == "bad")].iloc[-1]
-        assert (last["size"], last["value"]) == (size, pytest.approx(value(found, "turn", "turn", "bad"), abs=1e-12))
-    of_samples = curves[curves["varied"] == "samples"]
-    assert set(of_samples["metric"]) == {"good"} and list(of_samples["size"]) == [1, 2, 3, 4]
-    assert of_samples["value"].is_monotonic_increasing
 
 
 def test_what_is_missing_is_missing_on_both_sides_and_counted(made):
@@ -289,15 +264,6 @@ def test_scores_that_do_not_belong_to_the_ratings(made, change, choice, message)
         all_samples(made | {"scores": pd.concat([kept, changed])}, **choice)
 
 
-def test_detail_named_by_text(made):
-    assert Detail.named(["f1:f1", "m:a:b"], None, 100, 1).outputs == [("f1", "f1"), ("m:a", "b")]
-    for arguments, message in (((["f1"], None, 100, 1), "METRIC:OUTPUT"), ((None, None, 1, 1), "2 or more")):
-        with pytest.raises(ConfigError, match=message):
-            Detail.named(*arguments)
-    with pytest.raises(UnknownNameError, match=r"unknown output 'good:oo'.* Did you mean 'good:o'"):
-        Detail(outputs=[("good", "oo")]).check(all_samples(made))
-
-
 # Files
 
 
@@ -319,23 +285,6 @@ def test_short_files_of_ratings_name_what_was_rated_in_one_of_three_ways(tmp_pat
     path.write_text("context_id,dialogue_id\n01,1\n01,2\n")
     with pytest.raises(SchemaError, match="context '01' is in two rows"):
         aggregate.read_contexts(path)
-
-
-def test_ratings_are_added_to_the_tables_of_a_challenge(tmp_path):
-    contexts = [("d", f"c{c}", "whole", c, [], [], []) for c in range(2)]
-    responses = [("d", f"c{c}", "s0", "yes") for c in range(2)]
-    for name, rows in (("contexts", contexts), ("responses", responses)):
-        schema.write(tmp_path / f"{name}.parquet", pd.DataFrame(rows, columns=schema.table(name).columns), name)
-    (tmp_path / "submissions.json").write_text('{"failed": {"lost": "no responses"}}')
-    turn, dialogue = tmp_path / "turn.csv", tmp_path / "dialogue.csv"
-    turn.write_text("context_id,system_id,rating\nc0,s0,4\nc1,s0,5\nc1,lost,1\n")
-    dialogue.write_text("dialogue_id,system_id,rating\nwhole,s0,3\n")
-    aggregate.add_ratings(tmp_path, turn=turn, dialogue=dialogue)
-    found = schema.read(tmp_path / "ratings.parquet", "ratings")
-    expected = [["dialogue", "whole", 3], ["turn", "c0", 4], ["turn", "c1", 5]]
-    assert found[["level", "item_id", "rating"]].to_numpy().tolist() == expected
-    with pytest.raises(SchemaError, match=r"2 rated items are in no table, the first: d, c0, s0"):
-        aggregate.add_ratings(tmp_path, dialogue=turn)
 
 
 # The results of a data set
@@ -415,18 +364,3 @@ def test_ranks_and_contrasts_are_corrected_over_the_rows_that_are_given(results)
     assert pearson["difference"].iloc[0] < 0 and pearson["low"].iloc[0] < pearson["high"].iloc[0]
     np.testing.assert_allclose(pearson["p_adjusted"][:2], holm(pearson["p"].to_numpy()[:2]))
     assert set(pearson["tests"]) == {2} and pearson["p"].isna().to_list() == [False, False, True]
-
-
-def test_the_command_writes_the_three_tables_of_a_folder(results, folder, tmp_path):
-    command = ["correlate", folder, "--scores", folder.parent / "scores.parquet", "--outputs", "good:o", "fair:o"]
-    for name in ("output", "pairs", "ceilings"):
-        command += [f"--{name}", tmp_path / f"{name}.parquet"]
-    assert main([*map(str, command), "--compared", "shown:o", "--resamples", "50"]) == 0
-    found = schema.read(tmp_path / "output.parquet", "correlations")
-    for column in ("value", "low"):
-        one, other = (value(frame, "turn", "turn", "good", column=column) for frame in (found, results.correlations))
-        assert one == other
-    pairs = schema.read(tmp_path / "pairs.parquet", "pairs")
-    assert len(pairs.query("level == 'turn' and coefficient == 'pearson' and grouping == 'pooled'")) == 3
-    ceilings = results.ceilings.sort_values(list(schema.table("ceilings").key), ignore_index=True)
-    pd.testing.assert_frame_equal(schema.read(tmp_path / "ceilings.parquet", "ceilings"), ceilings)

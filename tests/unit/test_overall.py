@@ -203,35 +203,3 @@ def test_bad_input_gives_one_message(here, capsys, change, options, message):
     assert ranked(change(own_scores()), *options) == 1
     line = capsys.readouterr().err.splitlines()[-1]
     assert re.search(message, line), line
-
-
-def test_dialogues_are_scored_whole(workplace, tmp_path, monkeypatch, capsys, root):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "studies").symlink_to(root / "studies")
-    rng, keys = np.random.default_rng(5), [(f"d{d:02}", "ab"[d % 2]) for d in range(20)]
-    turns = [(f"{name}-{turn}", name, turn, system) for name, system in keys for turn in range(2)]
-    tables = {
-        "systems": [("fed_dial", name, "agent", None, "") for name in "ab"],
-        "contexts": [("fed_dial", c, d, turn, [{"speaker": "A", "text": "Hello."}], [], []) for c, d, turn, _ in turns],
-        "responses": [("fed_dial", c, system, f"Turn {turn}.") for c, _, turn, system in turns],
-    }
-    for name, rows in tables.items():
-        schema.write(
-            f"data/tables/fed_dial/{name}.parquet", pd.DataFrame(rows, columns=schema.table(name).columns), name
-        )
-    about = {"level": "dialogue", "dataset": "fed_dial", "source": "gpt-4", "dimension": "overall"}
-    rated = rating_rows(keys, rng.integers(1, 6, 20), "gpt-4", **about)
-    schema.write("data/tables/fed_dial/ratings.parquet", schema.validate(rated, "ratings"), "ratings")
-    scores = rng.normal(size=20)
-    write_scores("fed_dial", "distinct", "distinct-2", keys, scores, "dialogue")
-    options = ["--board", "dialogues", "--catalogue", str(workplace / "data/sources.yaml")]
-    assert main(["leaderboard", "--template", "--texts", "texts.jsonl", *options]) == 0
-    assert [line.split(",")[1:3] for line in capsys.readouterr().out.splitlines()[1:]] == [[*key] for key in keys]
-    texts = [json.loads(line)["response"] for line in Path("texts.jsonl").read_text().splitlines()]
-    assert texts == ["Turn 0.", "Turn 1."] * 20
-    frame = pd.DataFrame(keys, columns=["item_id", "system_id"]).assign(
-        dataset="fed_dial", level="dialogue", value=scores
-    )
-    assert ranked(frame, "--output", "ranking.csv", *options) == 0
-    ranking = pd.read_csv("ranking.csv").set_index(["metric", "task"])["value"]
-    assert ranking["mine"].to_dict() == ranking["distinct"].to_dict()

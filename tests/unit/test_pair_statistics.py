@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from comperdial.stats import COEFFICIENTS
@@ -139,21 +137,6 @@ def test_a_jackknife_over_one_kind_of_cluster_is_a_t_test():
     assert (p[0, 0], drawn.named) == (1, ["systems"])
 
 
-@pytest.mark.parametrize(("systems", "named"), [(12, ["systems", "dialogues"]), (3, ["dialogues"])])
-@pytest.mark.parametrize("measure", ["kendall", "tau_c", "accuracy", "tau_23", "acc_eq"])
-def test_a_clearly_better_metric_differs_and_a_copy_does_not(measure, systems, named):
-    rng, design = np.random.default_rng(5), crossed(systems, 30, 1)
-    y = rng.normal(size=len(design.systems))
-    good = y + rng.normal(size=len(y)) * 0.5
-    x = np.stack([good, rng.normal(size=len(y)), 2 * good + 1])
-    found = one(x, y, design, design.dialogues, measure, "item")
-    drawn = variances(found)
-    p = drawn.test(found.values[:, None] - found.values, drawn.cautious)[0]
-    # Fewer than four systems count as given.
-    assert drawn.named == named
-    assert p[0, 1] < 0.001 and p[0, 2] == 1
-
-
 @pytest.mark.parametrize("name", ["accuracy", "tau_23", "acc_eq", "spa"])
 def test_the_variance_of_means_over_pairs_of_systems_is_that_of_a_u_statistic(name):
     """Plainly: the square of the mean less the mean product of two pairs without a system in common."""
@@ -215,28 +198,6 @@ def test_worked_examples_of_calibration(scores, ratings, epsilon, value):
     assert found.values[0] == pytest.approx(value, nan_ok=True)
 
 
-units = st.lists(
-    st.tuples(st.integers(-4, 4) | st.just(NONE), st.integers(1, 4) | st.just(NONE), st.integers(0, 2)),
-    min_size=2,
-    max_size=14,
-)
-
-
-@settings(max_examples=50)
-@given(units, st.sampled_from([1, 3, 7]))
-def test_calibration_finds_the_best_threshold_and_the_smallest(drawn, share):
-    scores, ratings, items = (np.array(side, dtype=float) for side in zip(*drawn, strict=True))
-    # Thirds lie apart like whole numbers.
-    found = best_epsilon(scores / share + 1, ratings, Pairs.of(np.unique(items, return_inverse=True)[1]))
-    candidates = sorted({0.0, *(abs(a - b) for a, b in itertools.combinations(scores, 2) if not np.isnan(a - b))})
-    values = [accuracy(scores, ratings, items, epsilon) for epsilon in candidates]
-    if np.isnan(values).all():
-        assert np.isnan(found)
-        return
-    smallest = next(e for e, value in zip(candidates, values, strict=True) if value > max(values) - 1e-12)
-    assert found == pytest.approx(smallest / share, abs=1e-12)
-
-
 # Soft pairwise accuracy
 
 
@@ -248,21 +209,6 @@ def test_p_value_of_the_worked_example():
     found = p_better(scores, scores, signs)
     assert found[0, 1] == 0.1
     assert np.isnan(found[np.tril_indices(2)]).all()
-
-
-def test_p_values_against_a_loop_with_missing_cells():
-    rng = np.random.default_rng(1)
-    matrix = rng.integers(1, 6, size=(6, 12)).astype(float)
-    matrix[rng.random(matrix.shape) < 0.2] = np.nan
-    matrix[0, :6], matrix[1, 6:] = np.nan, np.nan
-    signs = sign_flips(12, 200, 3)
-    found = p_better(matrix, matrix, signs)
-    for i, j in itertools.combinations(range(6), 2):
-        both = ~np.isnan(matrix[i] - matrix[j])
-        apart = (matrix[i] - matrix[j])[both]
-        expected = np.mean(signs[:, both] @ apart >= apart.sum()) if both.any() else NONE
-        assert found[i, j] == pytest.approx(expected, nan_ok=True)
-    assert np.isnan(found[0, 1])
 
 
 def test_soft_pairwise_accuracy_of_good_and_bad_metrics():

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import subprocess
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from comperdial import evaluation, schema
+from comperdial import schema
 from comperdial.config.studies import DATASET, read_study
 from comperdial.core.errors import ComperdialError, NothingToShowError
 from comperdial.report import correlations, dataset, render
 from comperdial.report.about import label
-from comperdial.report.correlations import partial_notes, pooled
 from comperdial.report.headline import headline, not_run
 from comperdial.report.render import Section, Table
-from ratedtables import rating_rows, score_rows
 
 # The four forms
 
@@ -191,72 +185,6 @@ def test_what_was_not_run_is_counted_by_reason() -> None:
 
 # Notes under a table: each of their numbers is counted from the data
 
-CONTEXTS = [f"{d}-{t}" for d, t in product(("d1", "d2", "d3"), (1, 2))]
-UNITS = {"turn": [*product(CONTEXTS, "abc")], "dialogue": [*product(("d1", "d2", "d3"), "abc")]}
-LEVEL = {"any": "turn", "reference": "turn", "whole": "dialogue"}
-
-
-def whole_of(unit: tuple[str, str]) -> tuple[str, str]:
-    return unit[0].partition("-")[0], unit[1]
-
-
-@st.composite
-def drawn_scores(draw: st.DrawFn) -> Any:
-    """Draw scores {metric: {unit: cut tokens}} of turns (one needs references) and of dialogues, and what was rated."""
-    references = draw(st.sets(st.sampled_from(CONTEXTS)))
-    rated = {level: draw(st.sets(st.sampled_from(units))) for level, units in UNITS.items()}
-    scored = {}
-    for name, level in LEVEL.items():
-        size = len(UNITS[level])
-        cut = draw(st.lists(st.sampled_from([0, 0, 0, 7, None]), min_size=size, max_size=size))
-        values = dict(zip(UNITS[level], cut, strict=True))
-        own = {u: n for u, n in values.items() if n is not None and (name != "reference" or u[0] in references)}
-        # Scores of nothing that was rated are an error, tested elsewhere.
-        if own and (not rated[level] or rated[level] & {*own}):
-            scored[name] = own
-    return scored, rated
-
-
-def expected_notes(scored: Any, rated: Any) -> Any:
-    """Count from the raw data what the notes are about."""
-    for name, values in scored.items():
-        if name != "whole" and rated["turn"]:
-            units, average = "responses", ""
-            shares = [unit in values for unit in rated["turn"]]
-            cut = {unit for unit in rated["turn"] if values.get(unit)}
-        else:
-            units, average = "dialogues", ", on average"
-            wholes = rated["dialogue"] or {whole_of(unit) for unit in rated["turn"]}
-            cut = {whole_of(unit) for unit, tokens in values.items() if tokens} & wholes
-            of = {other: [whole_of(unit) for unit in scored[other]] for other in scored if LEVEL[other] == LEVEL[name]}
-            most = {unit: max(one.count(unit) for one in of.values()) for unit in wholes}
-            shares = [of[name].count(unit) / most[unit] if most[unit] else 0 for unit in wholes]
-            if name == "whole":
-                shares = [unit in values for unit in wholes]
-        share = sum(shares) / len(shares)
-        if 0 < share < 1 - 1e-12:
-            percent = f"{math.floor(share * 1000 + 1e-9) / 10:.1f}%"
-            yield f"{name} o: {percent} of the rated {units} of d have a score{average}"
-        if share and cut:
-            yield f"{name} o: the input of {len(cut)} {units} of d did not fit the model and was cut"
-
-
-@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(drawn_scores())
-def test_notes_count_what_is_missing_and_what_was_cut(drawn: Any) -> None:
-    scored, rated = drawn
-    if not scored or not any(rated.values()):
-        return
-    scores = [score_rows(v, range(len(v)), m, level=LEVEL[m], cut=[*v.values()]) for m, v in scored.items()]
-    ratings = [rating_rows(sorted(units), range(len(units)), level=level) for level, units in rated.items() if units]
-    contexts = pd.DataFrame([{"dataset": "d", "context_id": c, "dialogue_id": c.partition("-")[0]} for c in CONTEXTS])
-    samples = evaluation.samples(pd.concat(scores), pd.concat(ratings), contexts=contexts)
-    result = pooled(evaluation.correlations(samples))
-    result = result[(result["metric"] != "human") & (result["coverage"] > 0)]
-    texts = [note.partition(": ") for note in partial_notes(result.assign(label=result["metric"] + " o"))]
-    notes = {f"{name}: {text}" for names, _, text in texts for name in names.split("; ")}
-    assert notes == {note for note in expected_notes(scored, rated) if note.split()[0] in {*result["metric"]}}
-
 
 # The tables of a study: its rows beside the values that a paper reports
 
@@ -416,7 +344,6 @@ RESULTS = {
 
 
 # Scores are in a file for each metric.
-FILES = {"scores": "a"}
 
 
 @pytest.fixture
@@ -427,7 +354,7 @@ def shown(tmp_path: Path) -> Any:
     (tmp_path / "about.json").write_text(json.dumps(known))
 
     def make(name: str, tables: dict[str, Any]) -> render.Table:
-        inputs = {key: [put(tmp_path / f"{FILES.get(key, key)}.parquet", rows, key)] for key, rows in tables.items()}
+        inputs = {key: [put(tmp_path / f"{key}.parquet", rows, key)] for key, rows in tables.items()}
         entry = {"name": name, **read_study(DATASET)["tables"][name]}
         inputs["about"] = [tmp_path / "about.json"]
         table: render.Table = getattr(dataset, entry["function"])(inputs, {"entry": entry, "datasets": ["d"]})
@@ -440,7 +367,7 @@ def shown(tmp_path: Path) -> Any:
     ("name", "lines"),
     [
         ("correlations", ["| A, o | **0.400 [0.30, 0.50] #1** | – |", r"| b o | 0.200 #2 | – |", "| local o | 0.100 | 0.250 |"]),
-        ("measures", ["| A, o | 0.400 | 0.300 [0.20, 0.40] |"]),
+        ("measures", ["| A, o | 0.400 | 0.300 [0.20, 0.40] | – |", "| local o | 0.100 | – | 0.250 |"]),
         ("comparisons", ["| Turn level, ratings of turns, Spearman | 3 | 2 | 2 | 2 |", "| 1 | A, o | 2 | 0 | 0 |  | + | + |",
                          "| 2 | b o | 0 | 1 | 1 | − |  | o |"]),
         ("power", ["| b o | 0.040 | 0.30 | 0.85 | 0.90 | 30 |", "| 0.02 to 0.05 | 1 | 0.30 | 0.85 | 0.90 |"]),
@@ -458,48 +385,3 @@ def test_tables_of_a_data_set(shown: Any, name: str, lines: list[str]) -> None:
     if name in ("comparisons", "power", "curves"):
         with pytest.raises(NothingToShowError, match="it takes two metrics"):
             shown(name, {key: [] for key in RESULTS})
-
-
-def test_systems_raters_and_judges(shown: Any) -> None:
-    of = {"dataset": "d", "level": "turn", "metric": "a", "output": "o", "cut": 2, "signature": "a|v:1"}
-    cells = [("c1", "bot"), ("c1", "man"), ("c2", "bot"), ("c2", "man")]
-    rated = (
-        ("c1", "bot", "x", 2.0),
-        ("c1", "bot", "y", 4.0),
-        ("c2", "bot", "x", 5.0),
-        ("c2", "bot", "y", 5.0),
-        ("c1", "man", "x", 5.0),
-    )
-    context = {"dataset": "d", "turn": 0, "history": [], "references": [], "facts": []}
-    base = of | {
-        "metric": "v_j",
-        "item_id": "c1",
-        "tries": 1,
-        "sample": 0,
-        "cost": 0.01,
-        "input_tokens": 10,
-        "output_tokens": 2,
-    }
-    answers = (("s", "k1", 3.0, None), ("t", "k1", 3.0, None), ("u", "k2", None, "no rating"))
-    tables = {
-        "ratings": [
-            {"dataset": "d", "level": "turn", "item_id": item, "system_id": system, "annotator_id": who, "dimension": "Overall"}
-            | {"rating": rating, "scale_min": 1.0, "scale_max": 5.0, "source": "human"} for item, system, who, rating in rated
-        ],
-        "systems": [
-            {"dataset": "d", "system_id": s, "kind": k, "description": "-"} for s, k in (("bot", "agent"), ("man", "human"))
-        ],
-        "responses": [{"dataset": "d", "context_id": c, "system_id": s, "response": "x"} for c, s in cells],
-        "scores": [of | {"item_id": "c1", "system_id": "bot", "value": 0.5}],
-        "contexts": [context | {"context_id": c, "dialogue_id": c} for c in ("c1", "c2")],
-        "judgements": [base | dict(zip(("system_id", "key", "value", "failure"), one, strict=True)) for one in answers],
-    }  # fmt: skip
-    lines = {name: render.markdown(shown(name, tables)).splitlines() for name in ("systems", "alpha", "judges")}
-    man, bot = (
-        "| man | human | – | 2 | 5.000 | not rated | – |",
-        "| bot | agent | – | 2 | 4.000 [1.00, 5.00] | not rated | 0.500 |",
-    )
-    assert lines["systems"].index(man) < lines["systems"].index(bot)
-    assert any(line.startswith("| Turn level | Overall | x | 2 | 3.500 | -1.000 |") for line in lines["alpha"])
-    # An answer that two items share is counted once.
-    assert "| V by j | 3 | 2 | 1 | 0 | 1 | 20 | 4 | 0.02 |" in lines["judges"]

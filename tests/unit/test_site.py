@@ -17,7 +17,7 @@ import pytest
 
 from comperdial import schema
 from comperdial.core.files import write_json
-from comperdial.report.page import contents, decimals_of, page
+from comperdial.report.page import contents, page
 from comperdial.report.render import number
 from ratedtables import score_rows
 
@@ -84,6 +84,7 @@ def toy(tmp_path, monkeypatch):
             | {"scale_min": 1.0, "scale_max": 5.0, "source": "human"}
             for c, s in cells for rater in ("r1", "r2") for name in ("Overall", "Fluent") if (c, rater) != ("d1-t1", "r2")
         ],
+        "personas": [],
     }  # fmt: skip
     results = {
         "correlations": [
@@ -115,14 +116,6 @@ def toy(tmp_path, monkeypatch):
     about |= {"outputs": ["m:one", "m:two", "n:big"], "not_run": {"z": "no <model>"}, "labels": {"m:two": "Two"}}
     write_json(Path("results/toy/about.json"), about)
     return {**{name: pd.DataFrame(rows) for name, rows in tables.items()}, "scores": every, "about": about}
-
-
-@pytest.mark.parametrize(
-    ("values", "decimals"),
-    [([0.12345, 0.9], 3), ([4.5, 1.0], 1), ([1, 5], 0), ([12.345], 2), ([12345.6], 0), ([0.00001234], 6), ([], 0), ([np.nan, 0.5], 1)],
-)  # fmt: skip
-def test_as_many_decimals_as_are_needed(values, decimals):
-    assert decimals_of(np.array(values, dtype=np.float64)) == decimals
 
 
 def test_every_score_rating_and_text_is_that_of_the_tables(toy):
@@ -228,5 +221,3 @@ def test_in_a_browser(toy, tmp_path):
     row = re.search(r'data-score="m:one".*?</tr>', evil, re.S).group()
     score = toy["scores"].query("item_id == 'd1-t1' and system_id == 'b' and output == 'one'")["value"].item()
     assert re.findall(r'<span class="number">(.*?)</span>', row) == [number(score), "–"]
-    pairs = dom(text, tmp_path, "view=pairs")
-    assert "1 of 1 pairs differ significantly" in pairs and first_column(pairs, "pairs") == ["n big"]

@@ -1,8 +1,5 @@
 """Learning curves and power."""
 
-import importlib
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +7,6 @@ from hypothesis import strategies as st
 
 from comperdial.stats.correlation import correlate
 from comperdial.stats.sizes import Components, components, sample_curve, subsample_curve
-from conftest import ROOT
 from sampled import crossed
 
 NONE = float("nan")
@@ -107,17 +103,6 @@ def test_components_are_those_of_leaving_one_out(average):
         assert variance == pytest.approx(max(jackknife, found.cells / 360), rel=rel)
 
 
-def test_a_missing_score_leaves_its_unit_out_for_the_pair():
-    design = crossed(12, 8, 1)
-    scores, annotators = rated(11, design, metrics=3)
-    ratings, kept = annotators[0], design.dialogues != 7
-    gappy = scores.copy()
-    gappy[0, ~kept] = NONE
-    first, second = components(gappy, ratings, design, "pearson", [(0, 1), (1, 2)])
-    assert first == components(scores[:, kept], ratings[kept], design.of(kept), "pearson", [(0, 1)])[0]
-    assert second == components(scores, ratings, design, "pearson", [(1, 2)])[0]
-
-
 variances = st.floats(0.01, 20.0)
 
 
@@ -137,43 +122,3 @@ def test_power_of_a_z_test_with_many():
     pair = Components(0.1, 2.802, 1e4, 0.0, 0.0, (10_000, 10_000))
     assert pair.power(10_000, 10_000) == pytest.approx(0.80, abs=0.001)
     assert Components(0, 50.0, 1.0, 1.0, 1.0, (10, 10)).power(10, 10) == 1
-
-
-@pytest.mark.parametrize("shape", [(5, 20, 1), (2, 3, 1), (1, 5, 1), (5, 1, 1)])
-@pytest.mark.parametrize("average", [False, True])
-def test_few_systems_and_constant_metrics_have_no_value_and_no_warning(shape, average, recwarn):
-    design = crossed(*shape, average)
-    rng = np.random.default_rng(13)
-    ratings = rng.integers(1, 6, len(design.systems)).astype(float)
-    scores = np.stack([ratings + rng.normal(size=len(ratings)), np.full(len(ratings), NONE), np.ones(len(ratings))])
-    pairs = components(scores, ratings, design, "kendall", [(0, 1), (0, 2), (0, 0)])
-    assert np.isnan([pair.power(4, 10) for pair in pairs]).all()
-    for varied, count in (("systems", shape[0]), ("dialogues", shape[1])):
-        options = {"varied": varied, "sizes": (1, count), "repeats": 3, "seed": 1}
-        curve = subsample_curve(scores, ratings[None], design, "kendall", **options)
-        assert np.isnan(curve.value[:, 1:]).all() and np.isnan(curve.agreement).all()
-    assert not recwarn.list
-
-
-@pytest.mark.parametrize("average", [False, True])
-def test_predicted_power_is_the_share_of_simulated_benchmarks_that_find_the_difference(average, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    simulated = importlib.import_module("simulated")
-    monkeypatch.delitem(sys.modules, "simulated")
-    skills, model = simulated.demo()
-    metrics = [simulated.Metric(truth=1.0), simulated.Metric(truth=0.45 if average else 0.72)]
-    rng = np.random.default_rng(22)
-
-    def pair(systems, dialogues):
-        drawn = simulated.draw(rng, metrics, skills, model, systems=systems, dialogues=dialogues, turns=3)
-        design = crossed(systems, dialogues, 3, average)
-        return components(drawn.scores.reshape(2, -1), drawn.turn.ravel(), design, "pearson", [(0, 1)])[0]
-
-    def is_significant(found):
-        variance, _ = found.variance(*found.counts)
-        return abs(found.effect) > 2.0 * variance**0.5
-
-    share = np.mean([is_significant(pair(40, 8)) for _ in range(40)])
-    pilots = [pair(60, 12) for _ in range(10)]
-    typical = np.mean([[p.effect, p.systems, p.dialogues, p.cells] for p in pilots], axis=0)
-    assert Components(0.0, *typical, (60, 12)).power(40, 8) == pytest.approx(share, abs=0.25)
