@@ -172,11 +172,13 @@ def test_what_is_missing_is_missing_on_both_sides_and_counted(made):
     scores = made["scores"].assign(cut=(made["scores"]["item_id"] == "d1t1") * 40)
     scores = scores[~((scores["metric"] == "good") & (scores["system_id"] == "s3"))]
     systems = pd.DataFrame({"dataset": "d", "system_id": [f"s{n}" for n in range(SYSTEMS)], "kind": "agent"})
-    for kind, coverage, cut in (("agent", 7 / 8, 7), ("reference", 1, 7)):
+    for kind, coverage in (("agent", 7 / 8), ("reference", 1)):
         systems.loc[3, "kind"] = kind
-        found = evaluation.correlations(all_samples(made | {"scores": scores}, levels=["turn"], systems=systems))
-        row = found[found["metric"] == "good"].iloc[0]
-        assert (row["coverage"], row["cut"], row["n"]) == (pytest.approx(coverage), cut, 105)
+        samples = all_samples(made | {"scores": scores}, levels=["turn", "dialogue"], systems=systems)
+        found = evaluation.correlations(samples)
+        for level, n in (("turn", 105), ("dialogue", 35)):
+            row = found[(found["metric"] == "good") & (found["level"] == level)].iloc[0]
+            assert (row["coverage"], row["cut"], row["n"]) == (pytest.approx(coverage), 7, n)
 
 
 def test_judges_people_and_data_sets_are_never_mixed(made):
@@ -208,18 +210,6 @@ def test_ties_are_those_of_the_scores_as_computed_but_for_rounding(made):
     for column in ("value", "low", "loso_value", "p"):
         np.testing.assert_allclose(one[column].astype(float), other[column].astype(float), atol=1e-12)
     assert (tests["difference"].abs() < 1e-12).all() and (tests["p"].dropna() == 1).all()
-
-
-def test_a_dialogue_is_the_mean_of_its_turns_whoever_rated_them(made):
-    turn = made["turn"].copy()
-    first = (turn["item_id"] == "d0t0") & (turn["system_id"] == "s0")
-    others = turn["item_id"].isin(["d0t1", "d0t2"]) & (turn["system_id"] == "s0")
-    turn = turn[~(first & (turn["annotator_id"] != "ann")) & ~(others & (turn["annotator_id"] == "ann"))]
-    turn.loc[first, "rating"], turn.loc[others, "rating"] = 5.0, 1.0
-    for sample in all_samples(made | {"turn": turn}, levels=["dialogue"]):
-        place = sample.units.index(("d0", "s0"))
-        rating = sample.ratings if sample.against == "turn" else sample.scores[sample.names.index(("human", "turns"))]
-        assert rating[place] == pytest.approx(7 / 3)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from scipy import stats
 
 from comperdial import schema
@@ -17,6 +18,7 @@ from comperdial.core.errors import ConfigError
 from comperdial.data import readers
 from comperdial.evaluation import samples
 from comperdial.evaluation.overall import OVERALL, Board, overall, pairs_of_systems
+from comperdial.studies import overall as study
 from minidata import mini_items, write_mirror
 from ratedtables import rating_rows, score_rows
 
@@ -80,6 +82,29 @@ def test_pairs_of_systems_are_counted_and_only_accuracies_are_pooled(found):
     assert pairs[["dataset", "pairs", "with_human"]].values.tolist() == [["one", 15, 9], ["two", 15, 0]]
     with pytest.raises(ConfigError, match="`together` for spearman"):
         Board.of("b", [{"measure": "spearman", "together": True, "datasets": ["one", "two"]}])
+
+
+def test_the_table_of_the_study_has_each_value(found, tmp_path):
+    outputs = [{"label": name.title(), "metric": name, "output": output} for name, output in NAMES]
+    about = {"title": "Board", "level": "turn", "source": "human", "tasks": ENTRIES, "outputs": outputs}
+    (tmp_path / "boards.yaml").write_text(yaml.safe_dump({"boards": {"b": about}}))
+    board, inputs = Board.of("b", ENTRIES), {"boards": [tmp_path / "boards.yaml"], "about": []}
+    ranking, tests = overall(board, found, NAMES, resamples=20)
+    pairs = pairs_of_systems(board, found, {"one": {"s0": "human", "s3": "human"}})
+    frames = {"overall": ranking, "overall_comparisons": tests, "overall_pairs": pairs}
+    for key, (name, frame) in zip(("ranking", "comparisons", "pairs"), frames.items(), strict=True):
+        schema.write(tmp_path / f"{name}.parquet", frame, name)
+        inputs[key] = [tmp_path / f"{name}.parquet"]
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"dataset": name, "title": name.title()}))
+        inputs["about"].append(tmp_path / f"{name}.json")
+    table = study.overall(inputs, {})
+    (section,) = table.sections
+    assert list(section.frame.index) == ["Good", "Fair", "Poor"]
+    best = ranking[(ranking["metric"] == "good") & (ranking["task"] == OVERALL)]["value"].item()
+    assert section.frame["Overall", "score"]["Good"].startswith(f"{best:.3f} [")
+    rests = "accuracy on 30 pairs of systems (One 15, Two 15), of which 9 include a human"
+    assert any(rests in note for note in table.notes) and any("Holm over 3 tests" in note for note in table.notes)
 
 
 # The leaderboard

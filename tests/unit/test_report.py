@@ -80,12 +80,6 @@ def test_the_answer_comes_first_and_what_was_not_run_is_counted() -> None:
     assert "- A: model 'a' is not present" in render.markdown(one)
 
 
-def test_what_cannot_be_shown_has_its_reason_in_every_form(tmp_path: Path) -> None:
-    render.write(render.nothing("USR", "no ratings"), tmp_path / "usr")
-    assert (tmp_path / "usr.csv").read_text() == "note\nNothing to show: no ratings\n"
-    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".md", ".tex", ".html"}
-
-
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no LaTeX here")
 def test_latex_compiles(tmp_path: Path) -> None:
     for name, one in {"short": table(), "long": table(120)}.items():
