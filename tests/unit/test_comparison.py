@@ -66,7 +66,7 @@ def test_what_holds_of_any_comparison(seed, name, average):
     np.testing.assert_array_equal(np.diag(found.p), 1)
     assert found.p[0, 3] == 1
     assert np.all(found.n == (9 if average else 90))
-    # The interval leaves out 0 just where p < 0.05, and lies between -2 and 2.
+    # The interval leaves out 0 just where p < 0.05, and is between -2 and 2.
     there = np.isfinite(found.reach) & ~np.eye(4, dtype=bool)
     assert there.any() == (not average or name == "pearson")
     low, high = found.ends

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from comperdial.stats import COEFFICIENTS as NAMES
 from comperdial.stats.design import Design
 from comperdial.stats.intervals import intervals
-from sampled import sample
+from sampled import crossed, sample
 
 
 def of_means(x, y):
@@ -63,16 +63,15 @@ def test_an_interval_of_few_systems_agrees_with_their_exact_p():
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_intervals_over_units_and_means_have_their_width(average):
-    """Over many systems of one turn each, the width is Fisher's; a dialogue for each turn adds nothing."""
-    rng = np.random.default_rng(3)
-    systems = np.repeat(np.arange(200), 2 if average else 1)
-    x = rng.normal(size=200)[systems]
-    y = x + 1.5 * rng.normal(size=200)[systems]
-    dialogues = np.tile([0, 1], 200) if average else np.zeros(200, dtype=int)
-    found = intervals(x[np.newaxis], y, Design(systems, dialogues, average), ["pearson"], resamples=400, seed=1)
+def test_over_many_systems_the_width_is_that_of_fisher(average):
+    """Over units with one turn each, and over means, whatever a system alone does in each of twenty dialogues."""
+    rng, design = np.random.default_rng(3), crossed(100, 20 if average else 1, 1, average=average)
+    x = rng.normal(size=100)[design.systems]
+    y = x + 1.5 * rng.normal(size=100)[design.systems]
+    x, y = (side + average * 4 * rng.normal(size=len(x)) for side in (x, y))
+    found = intervals(x[np.newaxis], y, design, ["pearson"], resamples=200, seed=1)
     width = np.arctanh(found.high[0, 0]) - np.arctanh(found.low[0, 0])
-    assert width == pytest.approx(2 * 1.96 / np.sqrt(197), rel=0.2)
+    assert width == pytest.approx(2 * 1.96 / np.sqrt(97), rel=0.2)
 
 
 @settings(max_examples=12)

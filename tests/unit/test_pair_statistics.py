@@ -147,7 +147,7 @@ def test_the_variance_of_means_over_pairs_of_systems_is_that_of_a_u_statistic(na
     x = np.stack([y + rng.normal(size=len(y)) * noise for noise in (1, 2, 3)])
     found = one(x, y, design, dialogue, name, "pooled", resamples=50)
     ours, whole = (variances(of).parts[0] for of in (found, replace(found, residuals=None)))
-    # The value without all systems but two is what their pair says.
+    # The value without all systems but two is that of their pair.
     pairs = {}
     for i, j in itertools.combinations(range(systems), 2):
         kept = np.isin(system, [i, j])

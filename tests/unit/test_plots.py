@@ -92,7 +92,7 @@ def made(tmp_path):
     return SimpleNamespace(folder=tmp_path, inputs=inputs, rated=rated, draw=draw)
 
 
-def test_a_figure_has_the_same_bytes_twice_and_says_simulated(made):
+def test_a_figure_has_the_same_bytes_twice_and_is_marked_as_simulated(made):
     write_json(made.folder / "about.json", ABOUT | {"source": "simulated"})
     ratings = schema.read(made.folder / "ratings.parquet", "ratings").assign(source="simulated")
     schema.write(made.folder / "ratings.parquet", ratings, "ratings")

@@ -106,7 +106,7 @@ def test_an_output_has_one_name(output: tuple[str, str], labels: dict[str, str],
     assert label(output, labels) == called
 
 
-# The sentence that answers an evaluation never says more than the tests allow
+# The sentence that answers an evaluation claims no more than the tests allow
 
 OF = {"level": "turn", "against": "turn", "target": "Overall", "grouping": "pooled", "coefficient": "spearman"}
 ROW = {"low": 0.3, "high": 0.5, "over": None, "loso_value": None, "loso_system": None, "p": 0.001}
