@@ -65,13 +65,14 @@ def test_an_interval_of_few_systems_agrees_with_their_exact_p():
 @pytest.mark.parametrize("average", [False, True])
 def test_over_many_systems_the_width_is_that_of_fisher(average):
     """Over units with one turn each, and over means, whatever a system alone does in each of twenty dialogues."""
-    rng, design = np.random.default_rng(3), crossed(100, 20 if average else 1, 1, average=average)
-    x = rng.normal(size=100)[design.systems]
-    y = x + 1.5 * rng.normal(size=100)[design.systems]
+    rng, (systems, dialogues) = np.random.default_rng(3), (100, 20) if average else (200, 1)
+    design = crossed(systems, dialogues, 1, average=average)
+    x = rng.normal(size=systems)[design.systems]
+    y = x + 1.5 * rng.normal(size=systems)[design.systems]
     x, y = (side + average * 4 * rng.normal(size=len(x)) for side in (x, y))
     found = intervals(x[np.newaxis], y, design, ["pearson"], resamples=200, seed=1)
     width = np.arctanh(found.high[0, 0]) - np.arctanh(found.low[0, 0])
-    assert width == pytest.approx(2 * 1.96 / np.sqrt(97), rel=0.2)
+    assert width == pytest.approx(2 * 1.96 / np.sqrt(systems - 3), rel=0.2)
 
 
 @settings(max_examples=12)
