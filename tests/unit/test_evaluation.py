@@ -7,7 +7,7 @@ from scipy import stats
 
 from comperdial import evaluation, schema
 from comperdial.core.errors import SchemaError, UnknownNameError
-from comperdial.evaluation import Detail, Subsampling, aggregate
+from comperdial.evaluation import Detail, Subsampling
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.results import correlate
 from comperdial.evaluation.samples import Tables
@@ -252,29 +252,6 @@ def test_scores_that_do_not_belong_to_the_ratings(made, change, choice, message)
     kept = scores[~chosen] if "dataset" not in change else scores[:0]
     with pytest.raises((SchemaError, UnknownNameError), match=message):
         all_samples(made | {"scores": pd.concat([kept, changed])}, **choice)
-
-
-# Files
-
-
-@pytest.mark.parametrize(
-    ("head", "cells", "level"),
-    [
-        ("context_id", "1", "turn"),
-        ("dialogue_id", "1", "dialogue"),
-        # Of a response the dialogue may be named too.
-        ("context_id,dialogue_id", "1,d", "turn"),
-        ("level,item_id", "dialogue,1", "dialogue"),
-    ],
-)
-def test_short_files_of_ratings_name_what_was_rated_in_one_of_three_ways(tmp_path, head, cells, level):
-    path = tmp_path / "ratings.csv"
-    path.write_text(f"{head},system_id,rating\n{cells},s,4\n")
-    row = aggregate.read_ratings(path, dataset="d", scale=(1, 5)).iloc[0]
-    assert row[["level", "item_id", "system_id", "rating", "source"]].tolist() == [level, "1", "s", 4, "human"]
-    path.write_text("context_id,dialogue_id\n01,1\n01,2\n")
-    with pytest.raises(SchemaError, match="context '01' is in two rows"):
-        aggregate.read_contexts(path)
 
 
 # The results of a data set
