@@ -7,7 +7,7 @@ from scipy import stats
 
 from comperdial import evaluation, schema
 from comperdial.core.errors import SchemaError, UnknownNameError
-from comperdial.evaluation import Detail, Subsampling
+from comperdial.evaluation import Detail, Subsampling, aggregate
 from comperdial.evaluation.expected import Expected
 from comperdial.evaluation.results import correlate
 from comperdial.evaluation.samples import Tables
@@ -252,6 +252,15 @@ def test_scores_that_do_not_belong_to_the_ratings(made, change, choice, message)
     kept = scores[~chosen] if "dataset" not in change else scores[:0]
     with pytest.raises((SchemaError, UnknownNameError), match=message):
         all_samples(made | {"scores": pd.concat([kept, changed])}, **choice)
+
+
+def test_contexts_of_a_file_have_one_dialogue_each(tmp_path):
+    path = tmp_path / "contexts.csv"
+    path.write_text("context_id,dialogue_id\n01,1\n02,1\n")
+    assert aggregate.read_contexts(path, dataset="d").to_numpy().tolist() == [["d", "01", "1"], ["d", "02", "1"]]
+    path.write_text("context_id,dialogue_id\n01,1\n01,2\n")
+    with pytest.raises(SchemaError, match="context '01' is in two rows"):
+        aggregate.read_contexts(path)
 
 
 # The results of a data set
