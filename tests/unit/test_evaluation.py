@@ -1,18 +1,24 @@
-import sys
+"""From scores and ratings to tables of results: every number compared with plain pandas and scipy."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from comperdial import evaluation
-from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
-from comperdial.evaluation import Detail, Subsampling
-from comperdial.report.ranking import corrected, with_ranks
+from comperdial import evaluation, schema
+from comperdial.core.errors import SchemaError, UnknownNameError
+from comperdial.evaluation import Detail, Subsampling, aggregate
+from comperdial.evaluation.expected import Expected
+from comperdial.evaluation.results import correlate
+from comperdial.evaluation.samples import Tables
+from comperdial.report.ranking import contrasts, corrected, of_outputs, with_ranks
+from comperdial.stats.multiple import holm
 from ratedtables import rating_rows, score_rows
 
 SYSTEMS, DIALOGUES, TURNS = 8, 5, 3
 RATERS = ("ann", "bob", "cy")
+PLAIN = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+UNIT = ["item_id", "system_id"]
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +41,12 @@ def made():
     }
     contexts = [("d", f"d{d}t{t}", f"d{d}") for d in range(DIALOGUES) for t in range(TURNS)]
     contexts = pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id"])
-    dialogue_of = contexts.set_index("context_id")["dialogue_id"]
-    scores = pd.concat(scores, ignore_index=True)
-    return {"scores": scores, **ratings, "contexts": contexts, "dialogue_of": dialogue_of}
+    return {"scores": pd.concat(scores, ignore_index=True), **ratings, "contexts": contexts}
 
 
 def all_samples(made, **choice):
-    return list(
-        evaluation.samples(
-            made["scores"], pd.concat([made["turn"], made["dialogue"]]), contexts=made["contexts"], **choice
-        )
-    )
+    ratings = pd.concat([made["turn"], made["dialogue"]])
+    return list(evaluation.samples(made["scores"], ratings, contexts=made["contexts"], **choice))
 
 
 @pytest.fixture(scope="module")
@@ -53,159 +54,104 @@ def found(made):
     return evaluation.correlations(all_samples(made))
 
 
+@pytest.fixture(scope="module")
+def detailed(made):
+    return evaluation.evaluate(
+        all_samples(made), detail=Detail(outputs=[("good", "o"), ("bad", "o")], resamples=50, seed=1)
+    )
+
+
 def value(found, level, against, metric, coefficient="pearson", grouping="pooled", column="value"):
-    rows = found[
-        (found["level"] == level) & (found["against"] == against) & (found["metric"] == metric)
-        & (found["coefficient"] == coefficient) & (found["grouping"] == grouping)
-    ]  # fmt: skip
-    assert len(rows) == 1
-    return rows[column].iloc[0]
+    wanted = {"level": level, "against": against, "metric": metric, "coefficient": coefficient, "grouping": grouping}
+    return found.loc[(found[[*wanted]] == pd.Series(wanted)).all(axis=1), column].item()
+
+
+def by_dialogue(turns):
+    return turns.groupby([turns.index.get_level_values(0).str[:2], "system_id"]).mean()
 
 
 def plain(made, metric):
-    """Return scores and mean ratings of turns and dialogues, by pandas alone."""
-    scores = made["scores"][made["scores"]["metric"] == metric]
-    if metric == "whole":
-        return None, scores.set_index(["item_id", "system_id"])["value"].astype(float)
-    turns = scores.set_index(["item_id", "system_id"])["value"].astype(float)
-    return turns, by_dialogue(turns, made)
-
-
-def by_dialogue(turns, made):
-    whole = turns.reset_index()
-    whole["item_id"] = whole["item_id"].map(made["dialogue_of"])
-    return whole.groupby(["item_id", "system_id"])[turns.name].mean()
-
-
-def rated(made):
-    turns, whole = (made[level].groupby(["item_id", "system_id"])["rating"].mean() for level in ("turn", "dialogue"))
-    return turns, by_dialogue(turns, made), whole
-
-
-PLAIN = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
-
-
-@pytest.mark.parametrize("coefficient", PLAIN)
-@pytest.mark.parametrize("metric", ["good", "bad", "whole"])
-def test_each_level_against_each_kind_of_ratings(made, found, metric, coefficient):
-    turns, whole = plain(made, metric)
-    rated_turns, averaged, rated_whole = rated(made)
-    expected = {
-        ("dialogue", "turn"): (whole, averaged),
+    """Return scores and ratings of a metric at each level and kind of ratings, by pandas alone."""
+    scores = made["scores"][made["scores"]["metric"] == metric].set_index(UNIT)["value"].astype(float)
+    turns, rated_whole = (made[level].groupby(UNIT)["rating"].mean() for level in ("turn", "dialogue"))
+    whole = scores if metric == "whole" else by_dialogue(scores)
+    sides = {
+        ("dialogue", "turn"): (whole, by_dialogue(turns)),
         ("dialogue", "dialogue"): (whole, rated_whole),
+        ("system", "turn"): (whole.groupby("system_id").mean(), by_dialogue(turns).groupby("system_id").mean()),
         ("system", "dialogue"): (whole.groupby("system_id").mean(), rated_whole.groupby("system_id").mean()),
-        ("system", "turn"): (whole.groupby("system_id").mean(), averaged.groupby("system_id").mean()),
     }
-    if turns is not None:
-        expected["turn", "turn"] = (turns, rated_turns)
-    for (level, against), (x, y) in expected.items():
-        statistic, p = PLAIN[coefficient](x, y.reindex(x.index))
-        assert value(found, level, against, metric, coefficient) == pytest.approx(statistic, abs=1e-12)
-        assert value(found, level, against, metric, coefficient, column="p") == pytest.approx(p, rel=1e-9)
-        assert value(found, level, against, metric, coefficient, column="n") == len(x)
+    return sides if metric == "whole" else sides | {("turn", "turn"): (scores, turns)}
 
 
-def test_a_metric_of_dialogues_has_no_turn_level_and_one_of_turns_has_all(found):
-    places = {tuple(row) for row in found[found["metric"] == "whole"][["level", "against"]].to_numpy()}
-    assert places == {("dialogue", "turn"), ("dialogue", "dialogue"), ("system", "turn"), ("system", "dialogue")}
-    assert ("turn", "turn") in {tuple(row) for row in found[found["metric"] == "good"][["level", "against"]].to_numpy()}
-
-
-def test_the_human_row_is_mean_ratings_of_turns_against_those_of_dialogues(made, found):
-    _, averaged, rated_whole = rated(made)
-    assert value(found, "dialogue", "dialogue", "human") == pytest.approx(
-        stats.pearsonr(averaged, rated_whole.reindex(averaged.index)).statistic, abs=1e-12
-    )
-    systems = [series.groupby("system_id").mean() for series in (averaged, rated_whole)]
-    assert value(found, "system", "dialogue", "human") == pytest.approx(stats.pearsonr(*systems).statistic, abs=1e-12)
-    assert set(found.loc[found["metric"] == "human", "against"]) == {"dialogue"}
+@pytest.mark.parametrize("metric", ["good", "bad", "whole"])
+def test_each_level_against_each_kind_of_ratings(made, found, metric):
+    sides = plain(made, metric)
+    for (level, against), (x, y) in sides.items():
+        y = y.reindex(x.index)
+        for name, of in PLAIN.items():
+            row = {column: value(found, level, against, metric, name, column=column) for column in ("value", "p", "n")}
+            expected = of(x, y)
+            assert row == pytest.approx({"value": expected.statistic, "p": expected.pvalue, "n": len(x)}, abs=1e-9)
+            # The lowest value without a system, and that system.
+            systems = x.index.get_level_values("system_id")
+            left = {s: of(x[systems != s], y[systems != s]).statistic for s in systems.unique()}
+            assert value(found, level, against, metric, name, column="loso_value") == pytest.approx(min(left.values()))
+            assert value(found, level, against, metric, name, column="loso_system") == min(left, key=left.get)
+    assert {*zip(*(found.loc[found["metric"] == metric, name] for name in ("level", "against")), strict=True)} == {
+        *sides
+    }
 
 
 def test_ceilings_against_a_plain_loop(made):
     found = evaluation.ceilings(all_samples(made))
-    table = made["turn"].pivot(index=["item_id", "system_id"], columns="annotator_id", values="rating")
+    table = made["turn"].pivot(index=UNIT, columns="annotator_id", values="rating")
     for rater in RATERS:
         others = table.drop(columns=rater).mean(axis=1)
         rows = found[(found["annotator_id"] == rater) & (found["level"] == "turn")]
-        pooled = rows[(rows["grouping"] == "pooled") & (rows["coefficient"] == "spearman")]
-        assert pooled["value"].iloc[0] == pytest.approx(stats.spearmanr(table[rater], others).statistic, abs=1e-12)
-        within = [
-            stats.pearsonr(one[rater], others.reindex(one.index)).statistic for _, one in table.groupby("item_id")
-        ]
-        of_items = rows[(rows["grouping"] == "item") & (rows["coefficient"] == "pearson")]
-        assert of_items["value"].iloc[0] == pytest.approx(np.mean(within), abs=1e-12)
-
-
-def test_ceilings_leave_out_what_others_did_not_rate(made):
+        rows = rows.set_index(["grouping", "coefficient"])["value"]
+        assert rows["pooled", "spearman"] == pytest.approx(stats.spearmanr(table[rater], others).statistic, abs=1e-12)
+        within = [stats.pearsonr(one[rater], others.loc[one.index]).statistic for _, one in table.groupby("item_id")]
+        assert rows["item", "pearson"] == pytest.approx(np.mean(within), abs=1e-12)
     alone = made["turn"][(made["turn"]["annotator_id"] == "ann") | (made["turn"]["item_id"] == "d0t0")]
-    made = made | {"turn": alone}
-    found = evaluation.ceilings(all_samples(made, levels=["turn"]))
-    assert set(found.loc[found["grouping"] == "pooled", "n"]) == {SYSTEMS}
+    found = evaluation.ceilings(all_samples(made | {"turn": alone}, levels=["turn"]))
+    assert set(found.loc[found["grouping"] == "pooled", "n"]) == {SYSTEMS}, "what others did not rate is left out"
 
 
-def test_detail_is_for_what_it_names(made):
-    samples = all_samples(made)
-    detail = Detail(outputs=[("good", "o"), ("bad", "o")], resamples=100, seed=1)
-    found = evaluation.correlations(samples, detail=detail)
-    pooled = found[(found["grouping"] == "pooled") & found["coefficient"].isin(PLAIN)]
-    assert set(pooled.loc[pooled["low"].notna(), "metric"]) == {"good", "bad", "human"}
-    assert (pooled["low"].dropna() <= pooled.loc[pooled["low"].notna(), "value"]).all()
-    assert set(found.loc[found["grouping"] == "item", "metric"]) == {"good", "bad", "human"}
-    assert set(found.loc[found["coefficient"].isin(["acc_eq", "spa"]) & (found["grouping"] == "pooled"), "level"]) == {
-        "system"
-    }
-    # The values are the same with and without.
-    without = evaluation.correlations(samples)
-    pd.testing.assert_series_equal(pooled["value"].reset_index(drop=True), without["value"])
-    unknown = Detail(outputs=[("good", "o")], targets=["Fluency"], resamples=100)
-    assert evaluation.correlations(samples, detail=unknown)["low"].isna().all()
-
-
-def test_within_items_is_the_mean_over_contexts_or_dialogues(made):
-    found = evaluation.correlations(all_samples(made), detail=Detail(resamples=100))
-    turns, whole = plain(made, "good")
-    rated_turns, _, rated_whole = rated(made)
-    for level, against, x, y in (
-        ("turn", "turn", turns, rated_turns),
-        ("dialogue", "dialogue", whole, rated_whole),
-    ):
-        expected = [stats.kendalltau(one, y.reindex(one.index)).statistic for _, one in x.groupby("item_id")]
-        assert value(found, level, against, "good", "kendall", "item") == pytest.approx(np.mean(expected), abs=1e-12)
-        assert value(found, level, against, "good", "kendall", "item", "n") == len(expected)
-
-
-def test_comparisons_name_the_better_first_and_ranks_follow(made):
-    samples, detail = all_samples(made), Detail(resamples=200)
-    found = evaluation.pairs(samples, detail=detail)
-    tests = corrected(found)
-    assert (tests["difference"] >= 0).all()
-    assert (tests["p_adjusted"] >= tests["p"]).all()
+def test_detail_is_of_the_outputs_that_it_names(made, found, detailed):
+    values, tests = detailed
+    pooled = values[(values["grouping"] == "pooled") & values["coefficient"].isin(PLAIN)]
+    known = pooled[pooled["low"].notna()]
+    assert set(known["metric"]) == set(values.loc[values["grouping"] == "item", "metric"]) == {"good", "bad", "human"}
+    assert (known["low"] <= known["value"]).all() and set(known["over"]) == {"systems and contexts"}
+    pd.testing.assert_series_equal(pooled["value"].reset_index(drop=True), found["value"])
+    x, y = plain(made, "good")["turn", "turn"]
+    within = [stats.kendalltau(one, y.loc[one.index]).statistic for _, one in x.groupby("item_id")]
+    assert value(values, "turn", "turn", "good", "kendall", "item") == pytest.approx(np.mean(within), abs=1e-12)
+    # Pairs: the better first, nobody but metrics, and ranks that follow from the corrected p.
+    tests = corrected(tests)
+    assert (tests["difference"] >= 0).all() and (tests["p_adjusted"] >= tests["p"]).all()
     assert "human" not in {*tests["metric_a"], *tests["metric_b"]}
-    correlations = with_ranks(evaluation.correlations(samples, detail=detail), found)
-    pooled = tests[tests["grouping"] == "pooled"]
-    pair = pooled[(pooled["level"] == "turn") & (pooled["coefficient"] == "pearson")].iloc[0]
-    assert (pair["metric_a"], pair["metric_b"]) == ("good", "bad")
-    difference = value(correlations, "turn", "turn", "good") - value(correlations, "turn", "turn", "bad")
+    assert {"accuracy", "spa"} <= set(tests.loc[tests["level"] == "system", "coefficient"])
+    ranked = with_ranks(values, tests)
+    pair = tests.query("level == 'turn' and coefficient == 'pearson' and grouping == 'pooled'").iloc[0]
+    ranks = [value(ranked, "turn", "turn", name, column="rank") for name in ("good", "bad")]
+    assert (pair["metric_a"], ranks) == ("good", [1, 2 if pair["p_adjusted"] <= 0.05 else 1])
+    difference = value(values, "turn", "turn", "good") - value(values, "turn", "turn", "bad")
     assert pair["difference"] == pytest.approx(difference, abs=1e-12)
-    assert value(correlations, "turn", "turn", "good", column="rank") == 1
-    expected = 2 if pair["p_adjusted"] <= 0.05 else 1
-    assert value(correlations, "turn", "turn", "bad", column="rank") == expected
-    assert correlations.loc[correlations["metric"] == "human", "rank"].isna().all()
-    of_good = correlations[(correlations["metric"] == "good") & (correlations["grouping"] == "item")]
-    assert of_good["rank"].notna().all()
 
 
 def test_one_changed_rating_changes_every_kind_of_result(made):
     def everything(turn):
-        samples, detail = all_samples(made | {"turn": turn}), Detail(resamples=100)
-        few = Subsampling(repeats=2)
-        return [
-            evaluation.correlations(samples, detail=detail),
+        samples = all_samples(made | {"turn": turn}, levels=["turn"])
+        detail, few = Detail(outputs=[("good", "o"), ("bad", "o")], resamples=20), Subsampling(repeats=2)
+        tables = evaluation.evaluate(samples, detail=detail)
+        options = {"detail": detail, "subsampling": few}
+        return (
+            *tables,
             evaluation.ceilings(samples),
-            evaluation.pairs(samples, detail=detail),
-            evaluation.curves(samples, detail=detail, subsampling=few),
-            evaluation.power(samples, detail=detail, subsampling=few),
-        ]
+            *(of(samples, **options) for of in (evaluation.curves, evaluation.power)),
+        )
 
     other = made["turn"].copy()
     other.loc[other.index[0], "rating"] += 3
@@ -214,233 +160,183 @@ def test_one_changed_rating_changes_every_kind_of_result(made):
         assert not before.equals(after)
 
 
-def test_curves_end_at_the_full_data_and_take_judges_samples(made):
-    samples = [sample for sample in all_samples(made) if sample.level == "turn"]
-    good = made["scores"][made["scores"]["metric"] == "good"]
-    rng = np.random.default_rng(0)
-    judgements = pd.concat(
-        [good.assign(sample=k, value=good["value"] + rng.normal(size=len(good))) for k in range(4)], ignore_index=True
-    )
-    few = Subsampling("pearson", repeats=5, seed=3)
-    found = evaluation.curves(samples, detail=Detail(), subsampling=few, judgements=judgements)
-    assert set(found["varied"]) == {"systems", "dialogues", "annotators", "samples"}
-    whole = evaluation.correlations(samples)
-    for varied, size in (("systems", SYSTEMS), ("dialogues", DIALOGUES), ("annotators", len(RATERS))):
-        last = found[(found["varied"] == varied) & (found["metric"] == "bad")].sort_values("size").iloc[-1]
-        assert last["size"] == size
-        assert last["value"] == pytest.approx(value(whole, "turn", "turn", "bad"), abs=1e-12)
-        assert last["agreement"] == pytest.approx(1)
-    of_samples = found[found["varied"] == "samples"].sort_values("size")
-    assert set(of_samples["metric"]) == {"good"}
-    assert list(of_samples["size"]) == [1, 2, 3, 4]
-    assert of_samples["value"].is_monotonic_increasing
-
-
-def test_power_rises_with_what_there_is(made):
-    samples = [sample for sample in all_samples(made) if sample.level == "turn"]
-    found = evaluation.power(samples, detail=Detail(), subsampling=Subsampling("pearson"))
-    assert set(found["varied"]) == {"systems", "dialogues"}
-    for _, pair in found.groupby(["grouping", "coefficient", "varied"]):
-        assert pair.sort_values("size")["power"].dropna().is_monotonic_increasing
-
-
-def test_scores_of_nothing_that_was_rated_are_refused(made):
-    elsewhere = made | {"scores": made["scores"].assign(item_id="x-" + made["scores"]["item_id"])}
-    with pytest.raises(
-        SchemaError, match="no score of metric 'good' belongs to a rated response; the first is of 'x-d0t0'"
-    ):
-        all_samples(elsewhere)
-    unrated = made | {"turn": made["turn"][made["turn"]["item_id"] != "d0t0"]}
-    unrated["scores"] = made["scores"][made["scores"]["item_id"] == "d0t0"]
-    with pytest.raises(SchemaError, match="belongs to a rated response"):
-        all_samples(unrated)
-    with pytest.raises(SchemaError, match="scores, and no ratings"):
-        all_samples(made | {"scores": made["scores"].assign(dataset="other")})
-
-
-def test_detail_named_by_text():
-    assert Detail.named(["f1:f1", "m:a:b"], None, 100, 1).outputs == [("f1", "f1"), ("m:a", "b")]
-    assert Detail.named(None, None, 100, 1).outputs is None
-    with pytest.raises(ConfigError, match="expected METRIC:OUTPUT"):
-        Detail.named(["f1"], None, 100, 1)
-    with pytest.raises(ConfigError, match="2 or more"):
-        Detail.named(None, None, 1, 1)
-    with pytest.raises(ConfigError, match="seed -3; expected 0 or more"):
-        Detail.named(None, None, 100, -3)
-
-
-def test_a_typing_error_is_no_result(made):
-    samples = all_samples(made)
-    with pytest.raises(UnknownNameError, match=r"unknown output 'good:oo'.* Did you mean 'good:o'"):
-        Detail(outputs=[("good", "oo")]).check(samples)
-    with pytest.raises(UnknownNameError, match="unknown dimension 'overal'"):
-        Detail(targets=["overal"]).check(samples)
-    with pytest.raises(UnknownNameError, match="unknown dimension 'overal'"):
-        all_samples(made, targets=["overal"])
-    with pytest.raises(UnknownNameError, match="source of ratings"):
-        all_samples(made, source="humans")
-
-
-def test_means_that_differ_in_the_order_of_adding_are_ties(made):
-    # Thirds: three raters, three turns. The metric is the mean rating of each turn, so it must agree perfectly.
-    rng = np.random.default_rng(5)
-    turn = made["turn"].assign(rating=rng.integers(1, 6, len(made["turn"])) / 1.0)
-    means = turn.groupby(["item_id", "system_id"])["rating"].mean().reset_index(name="value")
-    scores = means.assign(dataset="d", level="turn", metric="same", output="o", cut=0, signature="same|v:1")
-    samples = all_samples(made | {"turn": turn, "scores": scores})
-    found = evaluation.correlations(samples, detail=Detail(resamples=50))
-    same = found[(found["metric"] == "same") & (found["against"] == "turn") & found["coefficient"].isin(PLAIN)]
-    assert {*zip(same["level"], same["grouping"], strict=True)} >= {("dialogue", "pooled"), ("dialogue", "item")}
-    np.testing.assert_allclose(same["value"], 1, atol=1e-12)
-    # One sum a unit: no more values than there are sums.
-    of_dialogues = next(sample for sample in samples if (sample.level, sample.against) == ("dialogue", "turn"))
-    sums = (
-        turn.assign(dialogue=turn["item_id"].map(made["dialogue_of"]))
-        .groupby(["dialogue", "system_id"])["rating"]
-        .sum()
-    )
-    assert len(np.unique(of_dialogues.ratings)) == sums.nunique()
-
-
-@pytest.mark.parametrize("coefficient", PLAIN)
-def test_ties_are_those_of_the_scores_as_computed(made, coefficient):
-    """As sentence BLEU's: most of them tiny, and all the same different."""
-    rng = np.random.default_rng(3)
-    scores = made["scores"][made["scores"]["metric"] == "bad"].copy()
-    scores["value"] = (10.0 ** rng.integers(-15, 1, len(scores)) * rng.integers(1, 4, len(scores))).astype(np.float32)
-    tables = made | {"scores": scores}
-    found = evaluation.correlations(all_samples(tables, levels=["turn", "dialogue"]))
-    turns = plain(tables, "bad")[0]
-    expected = PLAIN[coefficient](turns, rated(made)[0].reindex(turns.index))
-    assert value(found, "turn", "turn", "bad", coefficient) == pytest.approx(expected.statistic, abs=1e-12)
-    assert value(found, "turn", "turn", "bad", coefficient, column="p") == pytest.approx(expected.pvalue, abs=1e-12)
-
-
-def test_cuts_of_whole_dialogues_are_counted_where_a_dialogue_counts_once_a_turn(made):
-    scores = made["scores"].copy()
-    assert (evaluation.correlations(all_samples(made))["cut"] == 0).all()
-    scores.loc[(scores["metric"] == "whole") & (scores["item_id"] == "d1"), "cut"] = 9
+def test_what_is_missing_is_missing_on_both_sides_and_counted(made):
+    scores = made["scores"]
+    scores = scores[~((scores["metric"] == "good") & scores["item_id"].str.endswith("t0"))]
     found = evaluation.correlations(all_samples(made | {"scores": scores}))
-    assert value(found, "system", "turn", "whole", column="cut") == SYSTEMS * TURNS
-    assert value(found, "system", "dialogue", "whole", column="cut") == SYSTEMS
-    assert (found.loc[found["metric"] != "whole", "cut"] == 0).all()
-
-
-def test_a_dialogue_s_rating_is_the_mean_of_its_turns_whoever_rated_them(made):
-    turn = made["turn"].copy()
-    first = (turn["item_id"] == "d0t0") & (turn["system_id"] == "s0")
-    others = turn["item_id"].isin(["d0t1", "d0t2"]) & (turn["system_id"] == "s0")
-    turn = turn[~(first & (turn["annotator_id"] != "ann")) & ~(others & (turn["annotator_id"] == "ann"))]
-    turn.loc[first, "rating"], turn.loc[others, "rating"] = 5.0, 1.0
-    samples = all_samples(made | {"turn": turn})
-    sample = next(sample for sample in samples if (sample.level, sample.against) == ("dialogue", "turn"))
-    assert sample.ratings[sample.units.index(("d0", "s0"))] == pytest.approx(7 / 3)
-    sample = next(sample for sample in samples if (sample.level, sample.against) == ("dialogue", "dialogue"))
-    human = sample.scores[sample.names.index(("human", "turns"))]
-    assert human[sample.units.index(("d0", "s0"))] == pytest.approx(7 / 3)
-
-
-def test_turns_without_a_score_count_against_coverage_at_every_level(made):
-    lacking = made["scores"][~((made["scores"]["metric"] == "good") & made["scores"]["item_id"].str.endswith("t0"))]
-    found = evaluation.correlations(all_samples(made | {"scores": lacking}))
     shares = found[found["metric"] == "good"].groupby(["level", "against"])["coverage"].first()
     np.testing.assert_allclose(shares, 2 / 3)
-    assert set(found.loc[found["metric"] != "good", "coverage"]) == {1.0}
+    x, y = plain(made | {"scores": scores}, "good")["turn", "turn"]
+    assert value(found, "turn", "turn", "good") == pytest.approx(stats.pearsonr(x, y.loc[x.index]).statistic)
+    # A system without scores counts, unless it is a reference; so do cut inputs.
+    scores = made["scores"].assign(cut=(made["scores"]["item_id"] == "d1t1") * 40)
+    scores = scores[~((scores["metric"] == "good") & (scores["system_id"] == "s3"))]
+    systems = pd.DataFrame({"dataset": "d", "system_id": [f"s{n}" for n in range(SYSTEMS)], "kind": "agent"})
+    for kind, coverage in (("agent", 7 / 8), ("reference", 1)):
+        systems.loc[3, "kind"] = kind
+        samples = all_samples(made | {"scores": scores}, levels=["turn", "dialogue"], systems=systems)
+        found = evaluation.correlations(samples)
+        for level, n in (("turn", 105), ("dialogue", 35)):
+            row = found[(found["metric"] == "good") & (found["level"] == level)].iloc[0]
+            assert (row["coverage"], row["cut"], row["n"]) == (pytest.approx(coverage), 7, n)
 
 
-def test_names_that_would_clash_are_refused(made):
-    both = pd.concat([made["scores"], made["scores"][made["scores"]["metric"] == "whole"].assign(metric="good")])
-    with pytest.raises(SchemaError, match="metric 'good', output 'o' has scores of turns and of dialogues"):
-        all_samples(made | {"scores": both})
-    with pytest.raises(SchemaError, match="a metric is called 'human'"):
-        turns = made["scores"][made["scores"]["level"] == "turn"]
-        all_samples(
-            made | {"scores": turns.assign(metric="human", output="turns").drop_duplicates(["item_id", "system_id"])}
-        )
+def test_judges_people_and_data_sets_are_never_mixed(made):
+    ratings = made["turn"]
+    judge = ratings.assign(source="gpt", annotator_id="gpt", rating=1.0)
+    samples = all_samples(made | {"turn": pd.concat([ratings, judge, ratings.assign(dataset="other", rating=0.0)])})
+    for one, other in zip(samples, all_samples(made), strict=True):
+        np.testing.assert_array_equal(one.ratings, other.ratings)
 
 
-def test_ratings_of_dialogues_need_the_contexts(made):
-    turns = made["scores"][made["scores"]["level"] == "turn"]
-    with pytest.raises(SchemaError, match=r"no score belongs to a rated dialogue.*contexts"):
-        list(evaluation.samples(turns, pd.concat([made["turn"], made["dialogue"]])))
-
-
-def test_scores_of_systems_are_said_to_be_unused(made, caplog):
-    more = pd.concat([made["scores"], made["scores"].head(3).assign(level="system", metric="other")])
-    all_samples(made | {"scores": more})
-    assert "3 scores of whole systems are not used" in caplog.text
-
-
-def test_one_kind_of_ratings_is_enough(made):
-    whole = made["scores"][made["scores"]["metric"] == "whole"]
-    alone = list(evaluation.samples(whole, made["dialogue"]))
-    assert [(sample.level, sample.against) for sample in alone] == [("dialogue", "dialogue"), ("system", "dialogue")]
-    against_turns = list(evaluation.samples(whole, made["turn"], contexts=made["contexts"]))
-    assert [(s.level, s.against) for s in against_turns] == [("dialogue", "turn"), ("system", "turn")]
-
-
-def test_scores_that_differ_by_rounding_alone_are_ties_in_every_grouping():
-    """0.1 + 0.2 is not 0.3 in the computer, and 0.7 times 3 not 2.1: no ranking may hang on the seventeenth digit."""
-    rng = np.random.default_rng(4)
-    units = [(f"c{c}", f"s{s}") for c in range(8) for s in range(5)]
-    exact = rng.integers(1, 5, len(units)).astype(float)
-    noise = np.array([0.0, 1e-16, -1e-16, 2e-16])[rng.integers(0, 4, len(units))]
-    rounded = exact / 10 * (1 + noise)
-    assert (rounded != exact / 10).any()
-    scores = pd.concat([score_rows(units, exact / 10, "exact"), score_rows(units, rounded, "rounded")])
-    ratings = rating_rows(units, rng.integers(1, 6, len(units)).astype(float))
-    samples = list(evaluation.samples(scores, ratings))
-    found = evaluation.correlations(samples, detail=Detail(resamples=100))
-    one, other = (found[found["metric"] == name].reset_index(drop=True) for name in ("exact", "rounded"))
-    for column in ("value", "low", "high", "loso_value", "p"):
+def test_ties_are_those_of_the_scores_as_computed_but_for_rounding(made):
+    """0.1 + 0.2 is not 0.3 in the computer; sentence BLEU's scores are mostly tiny and all the same different."""
+    rng = np.random.default_rng(3)
+    good, bad = (made["scores"][made["scores"]["metric"] == name].copy() for name in ("good", "bad"))
+    bad["value"] = (10.0 ** rng.integers(-15, 1, len(bad)) * rng.integers(1, 4, len(bad))).astype(np.float32)
+    tiny = made | {"scores": bad}
+    found = evaluation.correlations(all_samples(tiny, levels=["turn"]))
+    x, y = plain(tiny, "bad")["turn", "turn"]
+    assert value(found, "turn", "turn", "bad", "kendall") == pytest.approx(
+        stats.kendalltau(x, y.loc[x.index]).statistic
+    )
+    exact = rng.integers(1, 5, len(good)) / 10
+    noise = np.array([0.0, 1e-16, -1e-16, 2e-16])[rng.integers(0, 4, len(good))]
+    scores = pd.concat([good.assign(value=exact), good.assign(value=exact * (1 + noise), metric="rounded")])
+    values, tests = evaluation.evaluate(
+        all_samples(made | {"scores": scores}, levels=["turn"]), detail=Detail(resamples=50)
+    )
+    one, other = (values[values["metric"] == name].reset_index(drop=True) for name in ("good", "rounded"))
+    for column in ("value", "low", "loso_value", "p"):
         np.testing.assert_allclose(one[column].astype(float), other[column].astype(float), atol=1e-12)
-    tests = evaluation.pairs(samples, detail=Detail(resamples=100))
     assert (tests["difference"].abs() < 1e-12).all() and (tests["p"].dropna() == 1).all()
 
 
-def test_pairs_of_systems_are_tested_where_they_are_few_or_somebody_asks(monkeypatch, made):
-    samples = all_samples(made)
-    of_systems = lambda tests: {*tests.loc[(tests["level"] == "system"), "coefficient"]} - {*PLAIN}  # noqa: E731
-    assert of_systems(evaluation.pairs(samples, detail=Detail(resamples=100))) == {"accuracy", "spa"}
-    asked = Detail(resamples=100, tests=("tau_c", "accuracy"))
-    assert of_systems(evaluation.pairs(samples, detail=asked)) == {"accuracy", "spa", "tau_c"}
-    monkeypatch.setattr(sys.modules["comperdial.evaluation.correlations"], "FEW_SYSTEMS", 2)
-    assert not of_systems(evaluation.pairs(samples, detail=Detail(resamples=100)))
-    assert of_systems(evaluation.pairs(samples, detail=asked)) == {"accuracy", "tau_c"}
-    # Values are there all the same.
-    found = evaluation.correlations(samples, detail=Detail(resamples=100))
-    of_pairs = found[
-        (found["level"] == "system") & found["coefficient"].isin(["tau_c", "tau_23", "accuracy", "acc_eq", "spa"])
-    ]
-    assert of_pairs["value"].notna().all() and of_pairs["coefficient"].nunique() == 5
-
-
-def test_both_tables_at_once_are_each_by_itself(made):
-    samples, detail = all_samples(made), Detail(resamples=100)
-    values, tests = evaluation.evaluate(samples, detail=detail)
-    pd.testing.assert_frame_equal(values, evaluation.correlations(samples, detail=detail))
-    pd.testing.assert_frame_equal(tests, evaluation.pairs(samples, detail=detail))
-
-
-def test_systems_are_given_where_there_are_few_or_params_ask_for_it():
-    rng = np.random.default_rng(1)
-    names = [(f"c{context}", system) for context in range(12) for system in "ABCDE"]
-    scores = pd.concat([score_rows(names, rng.normal(size=len(names)), metric) for metric in "fg"])
-    ratings = rating_rows(names, rng.integers(1, 6, len(names)))
-    detail = evaluation.Detail(resamples=100, seed=1)
-    for systems, fixed, over, test in (
+@pytest.mark.parametrize(
+    ("systems", "fixed", "over", "test"),
+    [
         ("ABCDE", False, "systems and contexts", "jackknife|seed"),
         ("ABCDE", True, "contexts, these systems", "jackknife|dialogues|seed"),
         ("AB", False, "contexts, these systems", "jackknife|dialogues|seed"),
         ("A", False, "contexts", "jackknife|seed"),
+    ],
+)
+def test_systems_are_given_where_there_are_few_or_somebody_asks(systems, fixed, over, test):
+    rng = np.random.default_rng(1)
+    names = [(f"c{context}", system) for context in range(12) for system in systems]
+    scores = pd.concat([score_rows(names, rng.normal(size=len(names)), metric) for metric in "fg"])
+    samples = evaluation.samples(scores, rating_rows(names, rng.integers(1, 6, len(names))), levels=["turn"])
+    samples = [sample.with_systems_given() if fixed else sample for sample in samples]
+    values, tests = evaluation.evaluate(samples, detail=Detail(resamples=50, seed=1))
+    assert set(values.loc[(values["grouping"] == "pooled") & values["low"].notna(), "over"]) == {over}
+    assert tests.loc[tests["grouping"] == "pooled", "test"].str.startswith(test).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "choice", "message"),
+    [
+        ({"item_id": "x"}, {}, "no score of metric 'bad' belongs to a rated response; the first is of 'x'"),
+        ({"dataset": "other"}, {}, "scores, and no ratings"),
+        ({"metric": "human", "output": "turns"}, {}, "a metric is called 'human'"),
+        ({"level": "dialogue"}, {}, "has scores of turns and of dialogues"),
+        ({}, {"targets": ["overal"]}, "unknown dimension 'overal'"),
+        ({}, {"source": "humans"}, "source of ratings"),
+    ],
+)
+def test_scores_that_do_not_belong_to_the_ratings(made, change, choice, message):
+    scores = made["scores"][made["scores"]["metric"] != "whole"].copy()
+    chosen = (scores["metric"] == "bad") & ((scores["system_id"] == "s0") | ("level" not in change))
+    changed = scores[chosen].assign(**change)
+    if "item_id" in change:
+        changed = changed.drop_duplicates("system_id")
+    kept = scores[~chosen] if "dataset" not in change else scores[:0]
+    with pytest.raises((SchemaError, UnknownNameError), match=message):
+        all_samples(made | {"scores": pd.concat([kept, changed])}, **choice)
+
+
+def test_contexts_of_a_file_have_one_dialogue_each(tmp_path):
+    path = tmp_path / "contexts.csv"
+    path.write_text("context_id,dialogue_id\n01,1\n02,1\n")
+    assert aggregate.read_contexts(path, dataset="d").to_numpy().tolist() == [["d", "01", "1"], ["d", "02", "1"]]
+    path.write_text("context_id,dialogue_id\n01,1\n01,2\n")
+    with pytest.raises(SchemaError, match="context '01' is in two rows"):
+        aggregate.read_contexts(path)
+
+
+# The results of a data set
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder of tables, and beside it a file of scores."""
+    root, rng = tmp_path_factory.mktemp("set"), np.random.default_rng(5)
+    names = ("a", "b", "c", "d", "human")
+    units = [(f"c{d}", system) for d in range(12) for system in names]
+    truth = rng.normal(size=len(units)) + np.tile(np.arange(5), 12) / 2
+    systems = [("mine", name, "human" if name == "human" else "agent", None, "") for name in names]
+    contexts = [("mine", f"c{d}", f"c{d}", 0, [{"speaker": "u", "text": "Hello"}], [], []) for d in range(12)]
+    tables = {
+        "systems": pd.DataFrame(systems, columns=schema.table("systems").columns),
+        "contexts": pd.DataFrame(contexts, columns=schema.table("contexts").columns),
+        "ratings": pd.concat(
+            rating_rows(units, truth + rng.normal(size=len(units)), name, source=source, dataset="mine")
+            for name, source in (("r1", "human"), ("r2", "human"), ("g", "gpt-4"))
+        ),
+    }
+    for name, frame in tables.items():
+        schema.write(root / f"tables/{name}.parquet", frame, name)
+    noise = {"good": 0.5, "fair": 1.0, "poor": 3.0, "shown": 1.5}
+    scores = [score_rows(units, truth + n * rng.normal(size=len(units)), m, dataset="mine") for m, n in noise.items()]
+    schema.write(root / "scores.parquet", pd.concat(scores), "scores")
+    return root / "tables"
+
+
+@pytest.fixture(scope="module")
+def results(folder):
+    expected = {"lost": {"signature": "lost", "outputs": {"o": ["references"]}}}
+    return correlate(
+        Tables.read(folder, [folder.parent / "scores.parquet"]), outputs=["good:o", "fair:o", "poor:o"],
+        compared=["shown:o", "gpt-4_recorded:mean"], restricted=["shown:o"], raters=["gpt-4"], resamples=50,
+        main_target="overall", expected=Expected.of(expected, schema.read(folder / "contexts.parquet", "contexts")),
+    )  # fmt: skip
+
+
+def test_main_outputs_have_everything_and_shown_ones_intervals(results, folder):
+    turns = results.correlations.query("level == 'turn' and grouping == 'pooled'").set_index(["coefficient", "metric"])
+    pearson, kendall = turns.loc["pearson"], turns.loc["kendall"]
+    assert pearson["value"].drop("lost").notna().all()
+    assert {*pearson.index[pearson["low"].notna()]} == {"good", "fair", "poor", "shown", "gpt-4_recorded"}
+    assert {*kendall.index[kendall["low"].notna()]} == {"good", "fair", "poor"}
+    assert pearson.loc["lost", ["coverage", "lacking"]].tolist() == [0, "references"]
+    few = results.correlations.query("level == 'system' and coefficient == 'spearman'").set_index("metric")
+    assert few["p_exact"].drop("lost").notna().all()
+    shown = results.pairs.query("metric_a == 'shown' or metric_b == 'shown'")
+    assert {*shown["coefficient"]} == {"pearson", "spearman"} and {*shown["level"]} == {"turn"}
+    # Restricted outputs are correlated within systems and without people, too.
+    units = schema.read(folder.parent / "scores.parquet", "scores").query("metric == 'shown'").set_index(UNIT)
+    ratings = schema.read(folder / "ratings.parquet", "ratings").query("source == 'human'")
+    both = pd.DataFrame({"score": units["value"], "rating": ratings.groupby(UNIT)["rating"].mean()})
+    within = [stats.spearmanr(one["score"], one["rating"]).statistic for _, one in both.groupby("system_id")]
+    agents = both.drop("human", level="system_id")
+    for grouping, name, expected in (
+        ("system", "spearman", np.mean(within)),
+        ("agents", "pearson", stats.pearsonr(agents["score"], agents["rating"]).statistic),
     ):
-        of = [table[table["system_id"].isin(list(systems))] for table in (scores, ratings)]
-        found = list(evaluation.samples(*of, levels=["turn"]))
-        found = [sample.with_systems_given() for sample in found] if fixed else found
-        pooled = evaluation.correlations(found, detail=detail)
-        pooled = pooled[(pooled["grouping"] == "pooled") & pooled["low"].notna()]
-        assert set(pooled["over"]) == {over}
-        tests = evaluation.pairs(found, detail=detail)
-        assert tests.loc[tests["grouping"] == "pooled", "test"].str.startswith(test).all()
-        within = tests.loc[tests["grouping"] == "item", "test"]
-        assert not within.str.contains("jackknife|systems", regex=False).any() or over == "systems and contexts"
+        assert value(results.correlations, "turn", "turn", "shown", name, grouping) == pytest.approx(expected, abs=1e-9)
+
+
+def test_ranks_and_contrasts_are_corrected_over_the_rows_that_are_given(results):
+    for outputs, tests in ((["good:o", "fair:o", "poor:o"], 3), (["good:o", "shown:o"], 1)):
+        ranked = with_ranks(of_outputs(results.correlations, outputs), results.pairs)
+        assert value(ranked, "turn", "turn", "good", column="tests") == tests
+        assert value(ranked, "turn", "turn", "good", column="rank") == 1
+    planned = [
+        {"metric": "poor:o", "against": "good:o", "datasets": ["mine"]},
+        {"metric": "good:o", "against": "shown:o", "datasets": ["mine", "other"]},
+    ]
+    made = contrasts(results.pairs[results.pairs["level"] == "turn"], planned)
+    pearson = made[made["coefficient"] == "pearson"]
+    assert list(pearson["dataset"]) == ["mine", "mine", "other"]
+    assert pearson["difference"].iloc[0] < 0 and pearson["low"].iloc[0] < pearson["high"].iloc[0]
+    np.testing.assert_allclose(pearson["p_adjusted"][:2], holm(pearson["p"].to_numpy()[:2]))
+    assert set(pearson["tests"]) == {2} and pearson["p"].isna().to_list() == [False, False, True]

@@ -1,8 +1,10 @@
-"""The overall ranking: weights, scales, missing scores, and tests that agree with its clusters."""
+"""The overall ranking, and one's own metric on the leaderboard, as docs/leaderboard.md has it."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,9 +15,12 @@ from scipy import stats
 from comperdial import schema
 from comperdial.cli import main
 from comperdial.core.errors import ConfigError
+from comperdial.data import readers
 from comperdial.evaluation import samples
-from comperdial.evaluation.overall import OVERALL, Board, Task, overall, pairs_of_systems
+from comperdial.evaluation.overall import OVERALL, Board, overall, pairs_of_systems
 from comperdial.studies import overall as study
+from minidata import mini_items, write_mirror
+from ratedtables import rating_rows, score_rows
 
 ENTRIES = [
     {"measure": "spearman", "datasets": ["one", "two"]},
@@ -25,131 +30,201 @@ ENTRIES = [
 NAMES = [("good", "o"), ("fair", "o"), ("poor", "o")]
 
 
-def tables(dataset, seed, without=()):
-    rng = np.random.default_rng(seed)
-    scores, ratings = [], []
-    for item in range(25):
-        for system in range(6):
-            truth = rng.normal() + system / 3
-            key = {"dataset": dataset, "system_id": f"s{system}"}
-            ratings.append(
-                key
-                | {
-                    "level": "turn",
-                    "item_id": f"c{item}",
-                    "annotator_id": "a",
-                    "dimension": "Overall",
-                    "rating": truth,
-                    "position": None,
-                }
-                | {"scale_min": -9.0, "scale_max": 9.0, "source": "human"}
-            )
-            for (metric, output), noise in zip(NAMES, (0.4, 1.0, 20.0), strict=True):
-                if metric not in without:
-                    named = {"level": "turn", "item_id": f"c{item}", "metric": metric, "output": output}
-                    scores.append(key | named | {"value": truth + noise * rng.normal(), "cut": 0, "signature": "s"})
-    return pd.DataFrame(scores), pd.DataFrame(ratings)
+def sample_of(dataset, seed, without=()):
+    rng, units = np.random.default_rng(seed), [(f"c{item}", f"s{system}") for item in range(25) for system in range(6)]
+    truth = rng.normal(size=150) + np.tile(np.arange(6), 25) / 3
+    scores = [
+        score_rows(units, truth + noise * rng.normal(size=150), name, dataset=dataset)
+        for (name, _), noise in zip(NAMES, (0.4, 1.0, 20.0), strict=True)
+        if name not in without
+    ]
+    return next(samples(pd.concat(scores), rating_rows(units, truth, dataset=dataset), levels=["turn"]))
 
 
 @pytest.fixture(scope="module")
 def found():
-    return {name: next(samples(*tables(name, seed), levels=["turn"])) for seed, name in enumerate(("one", "two"))}
+    return {name: sample_of(name, seed) for seed, name in enumerate(("one", "two"))}
 
 
-def test_the_score_is_the_weighted_mean_of_tasks(found):
-    frame, _ = overall(Board.of("b", ENTRIES), found, NAMES, resamples=0)
+def test_the_score_is_the_weighted_mean_of_tasks_and_clusters_follow_their_tests(found):
+    frame, tests = overall(Board.of("b", ENTRIES), found, NAMES, resamples=100)
     good = frame[frame["metric"] == "good"].set_index("task")
     sample = found["one"]
     expected = stats.spearmanr(sample.scores[sample.names.index(("good", "o"))], sample.ratings).statistic
     assert good.loc["spearman, one", "value"] == pytest.approx(expected)
-    tasks = good.drop(OVERALL)
+    tasks, whole = good.drop(OVERALL), good.loc[OVERALL]
     scaled = np.where(tasks["coefficient"] == "spearman", (tasks["value"] + 1) / 2, tasks["value"])
     assert tasks["weight"].tolist() == pytest.approx([1 / 6] * 4 + [1 / 3])
-    assert good.loc[OVERALL, "value"] == pytest.approx(float(tasks["weight"] @ scaled))
-    assert good.loc[OVERALL, "low"] < good.loc[OVERALL, "value"] < good.loc[OVERALL, "high"]
-    assert good.loc[OVERALL, "n"] == 5
-
-
-def test_clusters_follow_their_tests_by_both_rules(found):
-    frame, tests = overall(Board.of("b", ENTRIES), found, NAMES, resamples=200)
-    whole = frame[frame["task"] == OVERALL].set_index("metric")
-    assert whole["value"].to_dict() == pytest.approx(whole["value"].sort_values(ascending=False).to_dict())
-    assert whole.loc["poor", "rank"] > whole.loc["good", "rank"] == 1
-    of_pairs = tests[tests["task"] == OVERALL]
+    assert whole["value"] == pytest.approx(float(tasks["weight"] @ scaled))
+    assert whole["low"] < whole["value"] < whole["high"] and whole["n"] == 5
+    board = frame[frame["task"] == OVERALL].set_index("metric")
+    assert board.loc["poor", "rank"] > board.loc["good", "rank"] == 1
     for rank, p in (("rank", "p_adjusted"), ("rank_wmt", "p_wmt")):
-        for pair in of_pairs.to_dict("records"):
-            same = whole.loc[pair["metric_a"], rank] == whole.loc[pair["metric_b"], rank]
+        for pair in tests[tests["task"] == OVERALL].to_dict("records"):
+            same = board.loc[pair["metric_a"], rank] == board.loc[pair["metric_b"], rank]
             assert not (same and pair[p] <= 0.05)
 
 
-def test_a_metric_without_scores_on_a_task_is_left_out(found):
-    two = next(samples(*tables("two", 1, without=("good",)), levels=["turn"]))
+def test_what_lacks_scores_of_a_task_is_not_ranked(found):
     board = Board.of("b", ENTRIES)
-    frame, tests = overall(board, found | {"two": two}, NAMES, resamples=0)
+    frame, tests = overall(board, found | {"two": sample_of("two", 1, ["good"])}, NAMES, resamples=0)
     good = frame[(frame["metric"] == "good") & (frame["task"] == OVERALL)].iloc[0]
-    assert np.isnan(good["value"])
-    assert pd.isna(good["rank"])
-    assert "no scores for: spearman, two" in good["lacking"]
-    assert "good" not in {*tests[tests["task"] == OVERALL]["metric_a"], *tests[tests["task"] == OVERALL]["metric_b"]}
+    assert np.isnan(good["value"]) and pd.isna(good["rank"]) and "no scores for: spearman, two" in good["lacking"]
+    assert "good" not in {*tests.loc[tests["task"] == OVERALL, ["metric_a", "metric_b"]].stack()}
+    frame, _ = overall(board, {"one": found["one"]}, NAMES, resamples=0)
+    assert frame.loc[frame["task"] == OVERALL, "value"].isna().all()
+    assert frame.loc[frame["task"] == "spearman, one", "value"].notna().all()
 
 
-def test_a_data_set_that_is_not_here_lacks_for_all(found):
-    frame, _ = overall(Board.of("b", ENTRIES), {"one": found["one"]}, NAMES, resamples=0)
-    assert frame[frame["task"] == OVERALL]["value"].isna().all()
-    assert frame[frame["task"] == "spearman, one"]["value"].notna().all()
-
-
-def test_only_accuracies_are_pooled_over_data_sets():
+def test_pairs_of_systems_are_counted_and_only_accuracies_are_pooled(found):
+    kinds = {"one": {"s0": "human", "s3": "human"}, "two": {}}
+    pairs = pairs_of_systems(Board.of("b", ENTRIES), found, kinds)
+    assert pairs[["dataset", "pairs", "with_human"]].values.tolist() == [["one", 15, 9], ["two", 15, 0]]
     with pytest.raises(ConfigError, match="`together` for spearman"):
         Board.of("b", [{"measure": "spearman", "together": True, "datasets": ["one", "two"]}])
-    assert Task("accuracy", ("one", "two"), "pooled").name == "accuracy, one+two"
+
+
+def test_the_table_of_the_study_has_each_value(found, tmp_path):
+    outputs = [{"label": name.title(), "metric": name, "output": output} for name, output in NAMES]
+    about = {"title": "Board", "level": "turn", "source": "human", "tasks": ENTRIES, "outputs": outputs}
+    (tmp_path / "boards.yaml").write_text(yaml.safe_dump({"boards": {"b": about}}))
+    board, inputs = Board.of("b", ENTRIES), {"boards": [tmp_path / "boards.yaml"], "about": []}
+    ranking, tests = overall(board, found, NAMES, resamples=20)
+    pairs = pairs_of_systems(board, found, {"one": {"s0": "human", "s3": "human"}})
+    frames = {"overall": ranking, "overall_comparisons": tests, "overall_pairs": pairs}
+    for key, (name, frame) in zip(("ranking", "comparisons", "pairs"), frames.items(), strict=True):
+        schema.write(tmp_path / f"{name}.parquet", frame, name)
+        inputs[key] = [tmp_path / f"{name}.parquet"]
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"dataset": name, "title": name.title()}))
+        inputs["about"].append(tmp_path / f"{name}.json")
+    table = study.overall(inputs, {})
+    (section,) = table.sections
+    assert list(section.frame.index) == ["Good", "Fair", "Poor"]
+    best = ranking[(ranking["metric"] == "good") & (ranking["task"] == OVERALL)]["value"].item()
+    assert section.frame["Overall", "score"]["Good"].startswith(f"{best:.3f} [")
+    rests = "accuracy on 30 pairs of systems (One 15, Two 15), of which 9 include a human"
+    assert any(rests in note for note in table.notes) and any("Holm over 3 tests" in note for note in table.notes)
+
+
+# The leaderboard
+
+SETS = ("usr_persona", "usr_topical")
+METRICS = (("distinct", "distinct-2"), ("f1_context", "f1"), ("density", "density"))
+
+
+def write_scores(dataset, metric, output, keys, values, level="turn"):
+    table = score_rows(keys, values, metric, output=output, dataset=dataset, level=level)
+    schema.write(f"results/{dataset}/scores/{metric}.parquet", table, "scores")
 
 
 @pytest.fixture(scope="module")
-def ranked(tmp_path_factory):
-    """Rank by the command, and return the inputs of the study's functions."""
-    folder = tmp_path_factory.mktemp("overall")
-    outputs = [{"label": m.title(), "metric": m, "output": o} for m, o in NAMES]
-    about = {"title": "Board", "level": "turn", "source": "human"}
-    (folder / "boards.yaml").write_text(
-        yaml.safe_dump({"boards": {"b": about | {"tasks": ENTRIES, "outputs": outputs}}})
+def workplace(tmp_path_factory):
+    """Return a folder with two rated sets of six contexts, and scores of three metrics of board `responses`."""
+    root, rng = tmp_path_factory.mktemp("leaderboard"), np.random.default_rng(3)
+    (root / "data").mkdir()
+    write_mirror(root, mini_items()).rename(root / "data/sources.yaml")
+    (root / "ratings.json").write_text(json.dumps(mini_items()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        for dataset in SETS:
+            tables = readers.read("usr", dataset, {"ratings": root / "ratings.json"})
+            for name, frame in tables.items():
+                schema.write(f"data/tables/{dataset}/{name}.parquet", frame, name)
+            means = tables["ratings"].query("dimension == 'Overall'").groupby(["item_id", "system_id"])["rating"].mean()
+            means = means.drop("Original Ground Truth", level="system_id")
+            for noise, (metric, output) in enumerate(METRICS, start=1):
+                write_scores(dataset, metric, output, means.index, means + noise * rng.normal(size=len(means)))
+    return root
+
+
+@pytest.fixture
+def here(workplace, tmp_path, monkeypatch, root):
+    """Work in a folder of one's own over the shared data."""
+    (tmp_path / "studies").symlink_to(root / "studies")
+    for name in ("data", "results"):
+        (tmp_path / name).symlink_to(workplace / name)
+    monkeypatch.chdir(tmp_path)
+
+
+def own_scores():
+    """Return random scores of everything that the template asks for."""
+    parts = []
+    for dataset in SETS:
+        table = schema.read(f"results/{dataset}/scores/distinct.parquet", "scores")
+        parts.append(table[["dataset", "level", "item_id", "system_id"]])
+    frame = pd.concat(parts, ignore_index=True)
+    return frame.assign(value=np.random.default_rng(1).normal(size=len(frame)))
+
+
+def ranked(frame, *options):
+    frame.to_csv("mine.csv", index=False)
+    return main(["leaderboard", "mine.csv", "--resamples", "0", *options])
+
+
+def test_from_the_template_to_the_ranking(here, capsys):
+    assert main(["leaderboard", "--template", "--texts", "texts.jsonl"]) == 0
+    Path("template.csv").write_text(capsys.readouterr().out)
+    frame = pd.read_csv("template.csv", dtype={"item_id": str})
+    key = ["dataset", "item_id", "system_id"]
+    # Six contexts and four systems of each; the references are not evaluated.
+    pd.testing.assert_frame_equal(
+        frame[key].sort_values(key, ignore_index=True), own_scores()[key].sort_values(key, ignore_index=True)
     )
-    (folder / "sources.yaml").write_text("files: {}\ndatasets: {}\n")
-    options = {name: str(folder / f"{name}.parquet") for name in ("output", "comparisons", "pairs")}
-    for seed, name in enumerate(("one", "two")):
-        scores, ratings = tables(name, seed)
-        schema.write(folder / f"{name}_scores.parquet", scores, "scores")
-        schema.write(folder / name / "ratings.parquet", ratings, "ratings")
-        people = ("s0", "s3") if name == "one" else ()
-        systems = [(name, f"s{n}", "human" if f"s{n}" in people else "agent", None, "") for n in range(6)]
-        frame = pd.DataFrame(systems, columns=schema.table("systems").columns)
-        schema.write(folder / name / "systems.parquet", frame, "systems")
-        contexts = [(name, f"c{n}", f"c{n}", 0, [], [], []) for n in range(25)]
-        frame = pd.DataFrame(contexts, columns=schema.table("contexts").columns)
-        schema.write(folder / name / "contexts.parquet", frame, "contexts")
-        (folder / f"{name}.json").write_text(json.dumps({"dataset": name, "title": name.title()}))
-    arguments = ["--tables", str(folder / "one"), str(folder / "two"), "--resamples", "50"]
-    arguments += ["--scores", str(folder / "one_scores.parquet"), str(folder / "two_scores.parquet")]
-    arguments += ["--catalogue", str(folder / "sources.yaml")]
-    arguments += [text for name, path in options.items() for text in (f"--{name}", path)]
-    assert main(["rank", str(folder / "boards.yaml"), "b", *arguments]) == 0
-    inputs = {name: [folder / f"{name}.parquet"] for name in ("comparisons", "pairs")}
-    inputs |= {"ranking": [folder / "output.parquet"], "boards": [folder / "boards.yaml"]}
-    return inputs | {"about": [folder / "one.json", folder / "two.json"]}
+    texts = [json.loads(line) for line in Path("texts.jsonl").read_text().splitlines()]
+    assert [[text[name] for name in key] for text in texts] == frame[key].values.tolist()
+    assert all(text["response"] and text["history"] for text in texts)
+    # An empty cell is an item without a score.
+    values = own_scores()["value"].where(frame["dataset"] == "usr_persona")
+    assert ranked(frame.assign(value=values)) == 0
+    out = capsys.readouterr().out
+    assert "mine (yours): 50 % of the rated items have a score" in out and "no scores for: spearman, usr_topical" in out
+    assert "Distinct-2" in out and "Over 2 of the board's 9 data sets" in out
 
 
-def test_the_table_has_each_value_and_says_what_it_rests_on(ranked):
-    table, drawn = study.overall(ranked, {}), study.overall_figure(ranked, {"entry": {"title": "T", "notes": ""}})[1]
-    (section,) = table.sections
-    assert list(section.frame.index) == ["Good", "Fair", "Poor"]
-    values = drawn.set_index("label")["value"]
-    for label, score in section.frame["Overall", "score"].items():
-        assert score.startswith(f"{values[label]:.3f} [")
-    assert section.frame["Spearman", "One"].str.fullmatch(r"-?\d\.\d{3}").all()
-    text = "Board: 33% of the weight is that of accuracy on 30 pairs of systems (One 15, Two 15), of which 9 include a human"
-    assert text in table.notes
-    assert any("Holm over 3 tests" in note for note in table.notes)
+@pytest.mark.parametrize(("metric", "output"), METRICS[1:])
+def test_the_scores_of_a_ranked_metric_rank_where_it_does(here, metric, output):
+    own = pd.concat([schema.read(f"results/{dataset}/scores/{metric}.parquet", "scores") for dataset in SETS])
+    own = own.drop(columns=["metric", "signature"])
+    # Scores of references are not used.
+    answers = schema.read("data/tables/usr_persona/responses.parquet", "responses")
+    answers = answers[answers["system_id"] == "Original Ground Truth"]
+    more = answers.assign(item_id=answers["context_id"], level="turn", value=1.0)[
+        ["dataset", "level", "item_id", "system_id", "value"]
+    ]
+    assert ranked(pd.concat([own, more]), "--output", "ranking.csv") == 0
+    ranking = pd.read_csv("ranking.csv")
+    columns = ["task", "value", "low", "high", "n", "rank", "coverage"]
+    original, copy = (ranking[ranking["metric"] == name][columns].reset_index(drop=True) for name in (metric, "mine"))
+    assert len(original) and original["value"].notna().all()
+    pd.testing.assert_frame_equal(original, copy)
 
 
-def test_only_tasks_over_systems_have_pairs(found):
-    assert pairs_of_systems(Board.of("b", ENTRIES[:2]), found, {}).empty
+def changed(row, **values):
+    def change(frame):
+        frame = frame.astype(object)
+        frame.loc[row, [*values]] = [*values.values()]
+        return frame
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (changed(4, dataset="usr_personas"), (), r"mine.csv: unknown data set 'usr_personas'.* Did you mean 'usr_persona'"),
+        (changed(4, dataset="fed_turn"), (), r"mine.csv: data set 'fed_turn' is not here"),
+        (changed(0, item_id="usr_persona-00"), (), r"the first: 'usr_persona-00', .*; expected such as 'usr_persona-00"),
+        (changed(2, value="high"), (), r"record 3, column 'value'"),
+        (lambda frame: pd.concat([frame, frame.iloc[[7]]]), (), r"mine.csv"),
+        (lambda frame: frame.assign(level="dialogue"), (), r"scores of level 'dialogue'; expected 'turn'"),
+        (lambda frame: frame.drop(columns="system_id"), (), r"mine.csv: no column 'system_id'"),
+        (lambda frame: frame.assign(value=""), (), r"no scores"),
+        (lambda frame: frame.assign(metric="density"), (), r"is a metric of the board"),
+        (lambda frame: frame, ("--board", "response"), r"Did you mean 'responses'"),
+    ],
+)  # fmt: skip
+def test_bad_input_gives_one_message(here, capsys, change, options, message):
+    assert ranked(change(own_scores()), *options) == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert re.search(message, line), line

@@ -11,8 +11,10 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from types import FrameType
+from typing import Any
 
 import typer
 
@@ -67,6 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
 
 
+@cache
+def _program() -> Any:  # noqa: ANN401 - what typer makes of the commands, in most of a second
+    return typer.main.get_command(app)
+
+
 def _run(arguments: list[str]) -> int:
     for argument in arguments:
         # Tables and records hold names of files, and are UTF-8.
@@ -79,7 +86,7 @@ def _run(arguments: list[str]) -> int:
             return 2
     try:
         # Not `main`, which ends the interpreter.
-        program = typer.main.get_command(app)
+        program = _program()
         with program.make_context("comperdial", arguments) as context:
             return program.invoke(context) or 0
     except typer.Exit as end:
