@@ -34,7 +34,7 @@ class Gpt2Coherency(ModelMetric):
     history: Literal["all", "last"] = "all"
     """All utterances before the response, or the last one."""
     separator: Literal["space", "newline", "eos"] = "space"
-    """The separator of utterances: a space as in Pang et al.'s code, a line end, or the end-of-text token, as
+    """What stands between utterances: a space as in Pang et al.'s code, a line end, or the end-of-text token, as
     DialoGPT was trained."""
     max_length: int = 1024
     """The most tokens of context and response. What is over is cut from the context's left."""

@@ -34,7 +34,7 @@ class WithContext(Metric):
     options: Options = ()
     """The inner metric's options, as a mapping in ``params.yaml``."""
     of: Literal["last", "history"] = "last"
-    """What replaces the reference: the last utterance, or all of them."""
+    """What stands in the reference's place: the last utterance, or all of them."""
 
     def __post_init__(self) -> None:
         check_choice(self, "of", ("last", "history"))
