@@ -41,6 +41,7 @@ from comperdial.training import density
 from comperdial.training import trained as trained_models
 from comperdial.training.pairs import Pairs, Reader
 from comperdial.training.selection import Group, SelectionModel
+from resulttables import correlation, pair, write_results, write_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -111,12 +112,12 @@ def test_a_pair_is_an_utterance_and_all_before_it(pairs):
 
 
 def test_negatives_are_of_other_dialogues_of_the_corpus(pairs):
-    for number, pair in enumerate(pairs):
-        group, again = (pairs.group(pair, 5, np.random.default_rng(number), facts=False) for _ in range(2))
+    for number, own in enumerate(pairs):
+        group, again = (pairs.group(own, 5, np.random.default_rng(number), facts=False) for _ in range(2))
         assert group == again
-        assert group.candidates[0] == pairs.response(pair)
+        assert group.candidates[0] == pairs.response(own)
         assert len(group.candidates) == 6
-        others = [one for one in pairs if one.corpus == pair.corpus and one.dialogue != pair.dialogue]
+        others = [one for one in pairs if one.corpus == own.corpus and one.dialogue != own.dialogue]
         spoken = [tokens for one in others for tokens in (*one.history, one.answer)]
         allowed = {tuple(pairs.reader.response(tokens)[0]) for tokens in spoken}
         assert {tuple(candidate) for candidate in group.candidates[1:]} <= allowed
@@ -332,9 +333,7 @@ def test_corpora(tmp_path, format, text, expected):
 def test_tables_of_a_data_set_are_a_corpus(tmp_path):
     lines = [{"speaker": "A", "text": "Hi"}, {"speaker": "B", "text": "Hello"}, {"speaker": "A", "text": "Tea?"}]
     rows = [("mine", "1", "d", 0, lines[:1], ["Hello"], []), ("mine", "2", "d", 1, lines, ["Yes"], ["I like tea."])]
-    schema.write(
-        tmp_path / "contexts.parquet", pd.DataFrame(rows, columns=schema.table("contexts").columns), "contexts"
-    )
+    write_rows(tmp_path, contexts=rows)
     (dialogue,) = read_corpus("c", "tables", tmp_path)
     assert (dialogue.texts, dialogue.speakers) == (("Hi", "Hello", "Tea?", "Yes"), ("A", "B", "A", "B"))
     assert dialogue.facts == {"B": ("I like tea.",)}
@@ -460,59 +459,28 @@ ROWS = [
     {"section": "Density", "label": "DEnsity", "metric": "density", "output": "density"},
     {"section": "Density", "label": "Selection", "metric": "density-selection", "output": "density"},
 ]
-SAME = {
-    "level": "turn",
-    "against": "turn",
-    "target": "overall",
-    "grouping": "pooled",
-    "coefficient": "pearson",
-    "n": 30,
-}
-
-
-def output_of(metric):
-    return "density" if "density" in metric else "score"
-
-
-def result(dataset, metric, value, **more):
-    row = dict.fromkeys(schema.table("correlations").columns) | SAME | {"dataset": dataset, "metric": metric}
-    row |= {"output": output_of(metric), "value": value, "low": 0.1, "high": 0.6, "p": 0.2, "coverage": 1.0, "cut": 0}
-    return row | {"signature": metric} | more
-
-
-def pair(dataset, a, b, difference, p):
-    row = dict.fromkeys(schema.table("pairs").columns) | SAME | {"dataset": dataset, "test": "jackknife", "p": p}
-    row |= {"metric_a": a, "output_a": output_of(a), "metric_b": b, "output_b": output_of(b)}
-    return row | {"difference": difference, "low": difference - 0.1, "high": difference + 0.1}
 
 
 @pytest.fixture
 def made(tmp_path):
-    empty = {"n": 0, "coverage": 0.0, "lacking": "facts", "low": np.nan, "high": np.nan}
-    values = {"bleu": 0.3, "chrf": 0.5, "density": 0.4, "density-selection": 0.35}
-    rows = {
-        "correlations": [
-            *(result("one", metric, value) for metric, value in values.items()),
-            result("two", "bleu", 0.2),
-            result("two", "density", np.nan, **empty),
-        ],
-        "pairs": [
-            pair("one", "density", "bleu", 0.1, 0.01),
-            pair("one", "chrf", "density", 0.1, 0.03),
-            pair("one", "density", "density-selection", 0.05, 0.2),
-            pair("two", "bleu", "chrf", 0.1, 0.9),
-        ],
-    }
-    inputs = {"correlations": [], "pairs": [], "about": [], "reported": [tmp_path / "known.csv"]}
-    about = {"source": "human", "target": "overall", "main_target": None, "labels": {}, "not_run": {}, "judges": {}}
-    about |= {"recorded_of": {}, "metrics": ["bleu", "chrf", "density"], "outputs": ["bleu:score"]}
-    for dataset in ("one", "two"):
-        inputs["about"].append(tmp_path / f"{dataset}.json")
-        inputs["about"][-1].write_text(json.dumps(about | {"dataset": dataset, "title": f"Set {dataset}"}))
-        for name, records in rows.items():
-            inputs[name].append(tmp_path / f"{dataset}_{name}.parquet")
-            own = pd.DataFrame([row for row in records if row["dataset"] == dataset])
-            schema.write(inputs[name][-1], own, name)
+    none = {"n": 0, "coverage": 0.0, "lacking": "facts", "low": np.nan, "high": np.nan}
+    results = [
+        correlation("one", "bleu", "score", 0.3),
+        correlation("one", "chrf", "score", 0.5),
+        correlation("one", "density", "density", 0.4),
+        correlation("one", "density-selection", "density", 0.35),
+        correlation("two", "bleu", "score", 0.2),
+        correlation("two", "density", "density", np.nan, **none),
+    ]
+    pairs = [
+        pair("one", "density:density", "bleu:score", 0.1, 0.01),
+        pair("one", "chrf:score", "density:density", 0.1, 0.03),
+        pair("one", "density:density", "density-selection:density", 0.05, 0.2),
+        pair("two", "bleu:score", "chrf:score", 0.1, 0.9),
+    ]
+    about = {"recorded_of": {}, "metrics": ["bleu", "chrf", "density"], "outputs": ["bleu:score"]}
+    inputs = write_results(tmp_path, results, pairs, **about)
+    inputs["reported"] = [tmp_path / "known.csv"]
     inputs["reported"][0].write_text(
         "source,place,dataset,level,against,dimension,metric,output,coefficient,value,starred,note\n"
         "p,Table 1,one,turn,turn,overall,BLEU,,pearson,0.25,,\np,Table 1,one,turn,turn,overall,EmbAvg.,,pearson,0.1,,\n"
@@ -526,7 +494,7 @@ def made(tmp_path):
 
 def test_ours_are_next_to_the_papers_and_an_empty_row_says_why(made):
     page = render.markdown(correlations.correlations(*made))
-    assert "| Reference-based | BLEU | 0.300\\* [0.10, 0.60] | 0.250 | +0.050 |" in page
+    assert "| Reference-based | BLEU | 0.300\\* [0.10, 0.50] | 0.250 | +0.050 |" in page
     assert "| Reference-based | GloVe | 0.100 |" in page.partition("with reported values, not run here")[2]
     assert "Not run: GloVe: no vectors" in page
     assert "two has no facts where overall was rated" in page
@@ -583,8 +551,7 @@ def test_pairs_are_scored_and_counted(tmp_path, capsys):
         ],
         "systems": [("p", side, "agent", None, "") for side in sides],
     }
-    for name, rows in tables.items():
-        schema.write(tmp_path / f"{name}.parquet", pd.DataFrame(rows, columns=schema.table(name).columns), name)
+    write_rows(tmp_path, **tables)
     scores, ratios = tmp_path / "scores.parquet", tmp_path / "ratios.parquet"
     command = ["score-pairs", tmp_path, "--metrics", "distinct", "--kinds", "repetition", "speaker", "--sample", 9]
     assert main([*map(str, [*command, "--seed", 1, "--output", scores, "--ratios", ratios])]) == 0
@@ -610,9 +577,9 @@ def test_histograms_count_each_side_and_how_much_they_share(tmp_path):
         ]
 
     rows = [*scores("density", [1.0, 2.0], [-4.0, -5.0]), *scores("density-selection", [1.0, 2.0], [1.0, 2.0])]
-    schema.write(tmp_path / "s.parquet", pd.DataFrame(rows, columns=schema.table("scores").columns), "scores")
+    inputs = {"scores": [write_rows(tmp_path, scores=rows)["scores"]]}
     entry = {"bins": 7, "title": "T", "notes": "{answers} answers"}
-    _, bars = study_tables.histograms({"scores": [tmp_path / "s.parquet"]}, {"entry": entry})
+    _, bars = study_tables.histograms(inputs, {"entry": entry})
     assert set(bars.groupby(["metric", "side"])["count"].sum()) == {2}
     assert bars.groupby("metric")["overlap"].first().to_dict() == {"density": 0.0, "density-selection": 1.0}
 
@@ -626,8 +593,7 @@ def test_examples_have_normalised_scores_and_ranks(tmp_path):
     ]
     values = zip(units, [0.2, 0.2, 0.4, 0.3], strict=True)
     scores = [("one", "turn", *unit, "f1", "f1", value, 0, "f1") for unit, value in values]
-    for name, rows in {"ratings": ratings, "scores": scores}.items():
-        schema.write(tmp_path / f"{name}.parquet", pd.DataFrame(rows, columns=schema.table(name).columns), name)
+    write_rows(tmp_path, ratings=ratings, scores=scores)
     about = {"dataset": "one", "title": "One", "source": "human", "target": None, "main_target": None}
     (tmp_path / "about.json").write_text(json.dumps(about | {"not_run": {"fed": "no model"}}))
     columns = "source,place,example,context_id,system_id,metric,score,rank\n"

@@ -16,6 +16,7 @@ from comperdial.metrics import Batch, create, local, scoring
 from comperdial.metrics.local import Features, Fit
 from comperdial.report import render
 from comperdial.studies import local_metrics
+from resulttables import correlation, pair, write_results, write_rows
 
 METRICS = {"distinct": {"kind": "distinct"}, "f1_context": {"kind": "with_context", "metric": "f1"}}
 PARTS = {
@@ -45,18 +46,15 @@ def study(tmp_path_factory):
             contexts.append((name, f"{name}-{n}", f"{name}-{n}", 0, history, [], facts))
             responses += [(name, f"{name}-{n}", system, words(rng.integers(2, 9))) for system in "xy"]
         systems = [(name, system, "agent", None, "a program") for system in "xy"]
-        tables = {"contexts": contexts, "responses": responses, "systems": systems}
-        frames = {key: pd.DataFrame(rows, columns=schema.table(key).columns) for key, rows in tables.items()}
-        rated = frames["responses"].drop(columns="response").rename(columns={"context_id": "item_id"})
-        frames["ratings"] = rated.assign(
-            level="turn", annotator_id="1", position=None, dimension="overall", scale_min=1.0, scale_max=5.0,
-            source="human", rating=rng.integers(1, 6, len(rated)).astype(float),
-        )[schema.table("ratings").columns]  # fmt: skip
-        for key, frame in frames.items():
-            schema.write(root / "tables" / name / f"{key}.parquet", frame, key)
+        rated = [
+            (name, "turn", item, system, "1", None, "overall", float(rng.integers(1, 6)), 1.0, 5.0, "human")
+            for _, item, system, _ in responses
+        ]
+        folder = root / "tables" / name
+        write_rows(folder, contexts=contexts, responses=responses, systems=systems, ratings=rated)
         for metric, made in FEATURES.made().items():
             output = root / "results" / name / "scores" / f"{metric}.parquet"
-            scoring.write_scores(made, metric, root / "tables" / name, output)
+            scoring.write_scores(made, metric, folder, output)
     fitted_on = {name: {"target": "overall", "group": group} for name, group in SETS.items()}
     content = {"metrics": METRICS, "parts": PARTS, "fitted_on": fitted_on, "penalties": PENALTIES}
     (root / "features.yaml").write_text(yaml.safe_dump(content))
@@ -219,58 +217,35 @@ ROWS = [
     {"label": "DEnsity", "metric": "density", "output": "density"},
 ]
 PLANNED = {"metric": "gpt-4_recorded:mean", "against": "local:local", "datasets": ["two", "one"], "note": "later"}
-SAME = {
-    "level": "turn", "against": "turn", "target": "overall", "grouping": "pooled", "coefficient": "spearman", "n": 24,
-}  # fmt: skip
-
-
-def output_of(metric):
-    return "mean" if metric == "gpt-4_recorded" else metric
-
-
-def result(dataset, metric, value, **more):
-    row = dict.fromkeys(schema.table("correlations").columns) | SAME | {"dataset": dataset, "metric": metric}
-    row |= {"output": output_of(metric), "value": value, "low": value - 0.2, "high": value + 0.2, "p": 0.01}
-    return row | {"coverage": 1.0, "cut": 0, "signature": metric} | more
-
-
-def pair(dataset, a, b, difference, p):
-    row = dict.fromkeys(schema.table("pairs").columns) | SAME | {"dataset": dataset, "test": "jackknife", "p": p}
-    row |= {"metric_a": a, "output_a": output_of(a), "metric_b": b, "output_b": output_of(b)}
-    return row | {"difference": difference, "low": difference - 0.1, "high": difference + 0.1}
 
 
 @pytest.fixture
 def made(tmp_path):
-    no_interval = {"low": np.nan, "high": np.nan}
-    rows = {
-        "correlations": [
-            result("one", "local", 0.5),
-            result("one", "local", 0.25, grouping="system", n=2, p=np.nan, **no_interval),
-            result("one", "local", 0.35, grouping="agents", n=20),
-            result("one", "meteor", 0.2),
-            result("one", "f1", 0.7),
-            result("one", "density", np.nan, **no_interval | {"n": 0, "coverage": 0.0}),
-            result("two", "local", 0.3, loso_value=0.1, loso_system="y"),
-            result("two", "gpt-4_recorded", 0.6),
-            result("two", "local", 0.7, target="style"),
-            result("two", "local", 0.7, level="system"),
-        ],
-        "pairs": [
-            pair("one", "local", "meteor", 0.3, 0.001),
-            pair("one", "f1", "local", 0.4, 0.9),
-            pair("two", "gpt-4_recorded", "local", 0.3, 0.04),
-        ],
-    }
-    inputs = {"correlations": [], "pairs": [], "about": [], "costs": [tmp_path / "costs.csv"]}
-    for dataset in ("one", "two"):
-        about = {"dataset": dataset, "title": f"Set {dataset}", "source": "human", "target": "overall", "labels": {}}
-        inputs["about"].append(tmp_path / f"{dataset}.json")
-        inputs["about"][-1].write_text(json.dumps(about | {"main_target": None, "not_run": {"density": "no weights"}}))
-        for name, records in rows.items():
-            inputs[name].append(tmp_path / f"{dataset}_{name}.parquet")
-            own = pd.DataFrame([record for record in records if record["dataset"] == dataset])
-            schema.write(inputs[name][-1], own, name)
+    def result(dataset, metric, value, output=None, **more):
+        return correlation(
+            dataset, metric, output or metric, value, **{"coefficient": "spearman", "n": 24, "p": 0.01} | more
+        )
+
+    none = {"low": np.nan, "high": np.nan}
+    results = [
+        result("one", "local", 0.5),
+        result("one", "local", 0.25, grouping="system", **none | {"n": 2, "p": np.nan}),
+        result("one", "local", 0.35, grouping="agents", n=20),
+        result("one", "meteor", 0.2),
+        result("one", "f1", 0.7),
+        result("one", "density", np.nan, **none | {"n": 0, "coverage": 0.0}),
+        result("two", "local", 0.3, loso_value=0.1, loso_system="y"),
+        result("two", "gpt-4_recorded", 0.6, "mean"),
+        result("two", "local", 0.7, target="style"),
+        result("two", "local", 0.7, level="system"),
+    ]
+    pairs = [
+        pair("one", "local:local", "meteor:meteor", 0.3, 0.001, coefficient="spearman"),
+        pair("one", "f1:f1", "local:local", 0.4, 0.9, coefficient="spearman"),
+        pair("two", "gpt-4_recorded:mean", "local:local", 0.3, 0.04, coefficient="spearman"),
+    ]
+    inputs = write_results(tmp_path, results, pairs, not_run={"density": "no weights"})
+    inputs["costs"] = [tmp_path / "costs.csv"]
     inputs["costs"][0].write_text("metric,seconds,usd,how,machine,date\nlocal,12.3,0,measured,a laptop,2026-01-01\n")
     entry = {"name": "local_metrics", "rows": ROWS, "title": "T", "caption": "C."}
     entry["columns"] = read_study("local_metrics")["tables"]["local_metrics"]["columns"]
