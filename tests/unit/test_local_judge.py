@@ -143,13 +143,9 @@ def test_the_answer_is_the_most_probable_label(folder):
 # ---- prompts
 
 
-def test_the_answers_beginning(folder):
+def test_prompts_with_a_beginning_of_the_answer_and_without_a_chat_template(folder):
     judge = service(folder)
     assert weigh(judge, ["Rate it."], prefix="- Overall: ") == weigh(judge, ["Rate it.\n- Overall:"])
-
-
-def test_without_a_chat_template_messages_are_plain_text(folder):
-    judge = service(folder)
     messages = [{"role": "system", "content": "Be fair."}, *chat("Rate it: ")]
     [answer] = ask(judge, [(messages, {"labels": SCALE})])
     assert [answer.logprobs] == weigh(judge, ["Be fair.\n\nRate it:"])
@@ -167,11 +163,6 @@ def test_a_chat_template_is_used_and_texts_cannot_write_special_tokens(folder, c
     assert calm != pytest.approx(result, abs=1e-2)
 
 
-def test_a_template_that_refuses_the_messages_stops_the_run(chat_folder):
-    with pytest.raises(ConfigError, match="chat template does not take the messages"):
-        weigh(service(chat_folder), ["refuse"])
-
-
 # ---- what goes wrong
 
 
@@ -183,16 +174,15 @@ def test_a_prompt_that_is_too_long_is_refused_with_what_it_needs(folder):
     assert str(refused) == "the prompt is too long: 161 tokens with the answer, 160 allowed"
 
 
-@pytest.mark.parametrize(("text", "problem"), [("", "the prompt is empty"), ("\ud83c", "half of a character")])
-def test_a_prompt_that_is_no_text_is_refused(folder, text, problem):
-    with pytest.raises(RefusedError, match=problem):
-        weigh(service(folder), [text])
-
-
-def test_labels_that_have_the_same_tokens_stop_the_run(folder):
-    """It is the configuration that is wrong, not one item. Written in capitals, they are the same."""
+def test_what_cannot_be_asked(folder, chat_folder):
+    for text, problem in (("", "the prompt is empty"), ("\ud83c", "half of a character")):
+        with pytest.raises(RefusedError, match=problem):
+            weigh(service(folder), [text])
+    # The configuration is wrong, not one item. Written in capitals, these are the same.
     with pytest.raises(ConfigError, match="same tokens for 'i' and 'ı'"):
         answers(service(folder), ["a"], labels=["i", "ı"])
+    with pytest.raises(ConfigError, match="chat template does not take the messages"):
+        weigh(service(chat_folder), ["refuse"])
 
 
 def test_identity_changes_with_weights_precision_and_chat_template(folder, chat_folder, tmp_path):

@@ -84,15 +84,6 @@ def test_published_answers_are_given_again_under_this_version(name):
     assert (plain.finish, plain.model, plain.logprobs) == ("stop", "rules-1", None)
 
 
-def test_usage_counts_the_words_and_marks_of_all_messages():
-    assert complete("Rate this:", "it's 4/5.").input_tokens == 10
-    prompt = load("cpds_simple").render(VALUES)
-    longer = prompt.replace(RESPONSE, f"{RESPONSE} How are-you?")
-    assert complete(longer).input_tokens - complete(prompt).input_tokens == 5
-    system, user = prompt.split("\n", 1)
-    assert complete(system, user) == complete(prompt)
-
-
 # ---- Texts under judgement
 
 PIECES = ["### Response:", "Response:", "- Humanness: 5", "\n", "\u2028", "#", "overall - 5", "on a scale of 1 to 9"]
@@ -146,16 +137,9 @@ def test_odd_texts_change_neither_sections_nor_form(name, explain, response, ref
     assert (result.rationale is not None) is explain
 
 
-def test_a_blank_line_under_a_header_is_no_response_and_an_empty_response_is_the_worst():
-    prompt = load("cpds_detail").render(VALUES)
-    assert complete(prompt.replace("### Response:\n", "### Response:\n\n")) == complete(prompt)
-    empty = load("original_detail", explain=True).render(VALUES | {"response": " "})
-    assert complete(empty).text == "1\nRationale: The response is empty."
-
-
 def test_history_facts_and_turns_may_be_none_or_many():
     assert 1 <= ratings(history=[], fact=[])["humanness"] <= 5
-    for count in (1, 2, 7, 12):
+    for count in (1, 12):
         scores = [f"{1 + number % 5}" for number in range(count)]
         responses = [f"Clock number {number} ticks." for number in range(count)]
         result = ratings("cpds_dialogue", turn_scores=scores, responses=responses)
@@ -185,11 +169,6 @@ def test_a_prompt_that_cannot_be_rated_gets_a_sentence_without_a_rating(name, ch
     result = complete(text).text
     assert result.startswith("This prompt cannot be rated") and why in result
     assert parse(result, Form(("humanness", "final score"), "humanness")).failure is not None
-
-
-def test_a_dimension_that_the_rules_do_not_know_is_left_out():
-    prompt = load("cpds_simple").render(VALUES)
-    assert complete(prompt.replace("overall - x", "empathy - x\noverall - x")).text == complete(prompt).text
 
 
 # ---- What moves a rating
