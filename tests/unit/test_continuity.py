@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from comperdial.cli import main
 from comperdial.config import load_yaml
-from comperdial.core.errors import ConfigError, SchemaError
+from comperdial.core.errors import ConfigError
 from comperdial.data.continuations import Conversation, Message, merged, samples, splits
 from comperdial.data.readers import chitchat
 from comperdial.evaluation import continuing
@@ -21,7 +21,7 @@ from comperdial.stats import classification
 from comperdial.studies import continuity as study_tables
 from comperdial.training import continuity, continuity_tasks
 from comperdial.training.continuity import Features, Histories
-from comperdial.training.score_prediction import predict, rated_exchanges, split_in_time, text_features
+from comperdial.training.score_prediction import predict, split_in_time, text_features
 
 # ---- Conversations
 
@@ -180,20 +180,6 @@ def test_the_split_runs_along_each_dialogue():
     split = split_in_time(pd.Series(["a"] * 10 + ["c"] * 3))
     # 2.4 and 2.7, rounded.
     assert split.tolist() == ["train"] * 8 + ["validation", "test"] + ["train", "train", "validation"]
-
-
-def test_an_exchange_needs_both_scores():
-    history = [{"speaker": "B", "text": "a" * 600}, {"speaker": "A", "text": "yes"}]
-    contexts = pd.DataFrame([{"dataset": "m", "context_id": "d-0", "dialogue_id": "d", "turn": 0, "history": history}])
-    responses = pd.DataFrame([{"dataset": "m", "context_id": "d-0", "system_id": "w", "response": "so"}])
-    names = ["interlocutor-1", "outsider-1", "outsider-2"]
-    annotators = pd.DataFrame([(name, name.rpartition("-")[0]) for name in names], columns=["annotator_id", "role"])
-    rated = pd.DataFrame({"annotator_id": names, "rating": [5.0, 3.0, 4.0]})
-    ratings = responses.drop(columns="response").merge(rated, how="cross")
-    row = rated_exchanges(contexts, responses, ratings, annotators).iloc[0]
-    assert (row["interlocutor"], row["outsiders"], row["last"], row["earlier"]) == (5, 3.5, "yes", "a" * 512)
-    with pytest.raises(SchemaError, match="no response was rated by its interlocutor and by all outsiders"):
-        rated_exchanges(contexts, responses, ratings[:2], annotators)
 
 
 def test_identity_gives_the_level_and_text_what_is_within_persons():

@@ -20,21 +20,16 @@ from comperdial.cli import main
 from comperdial.config import load_yaml
 from comperdial.config.parameters import Training, TrainingLengths, read_parameters
 from comperdial.config.registry import completed
-from comperdial.config.studies import shown_outputs
 from comperdial.core.errors import (
     ConfigError,
     FileError,
     MissingResourceError,
     NothingToShowError,
-    SchemaError,
-    UnknownNameError,
 )
 from comperdial.data.corpora import Dialogue, read_corpus
-from comperdial.evaluation.ratios import drawn
 from comperdial.metrics import create
 from comperdial.models import runtime
 from comperdial.report import correlations, render
-from comperdial.selection import Selection
 from comperdial.stats.multiple import holm
 from comperdial.studies import density as study_tables
 from comperdial.training import density
@@ -339,23 +334,6 @@ def test_tables_of_a_data_set_are_a_corpus(tmp_path):
     assert dialogue.facts == {"B": ("I like tea.",)}
 
 
-@pytest.mark.parametrize(
-    ("format", "text", "error", "message"),
-    [
-        ("jsonl", '{"turns": []}', SchemaError, "line 1: utterances is missing"),
-        ("jsonl", '{"utterances": ["a", "b"], "facts": ["c"]}', SchemaError, r"line 1: facts is \['c'\]"),
-        ("csv", "speaker,text\nA,Hi\n", SchemaError, "record 1: no 'dialogue_id'"),
-        ("dailydialog", "Hi . __eou__\n", FileError, "no dialogue of two utterances"),
-        ("topical_chat", '{"t1": {}}', SchemaError, r"KeyError .'content'.*expected the format 'topical_chat'"),
-        ("daily", "", UnknownNameError, "Did you mean 'dailydialog'"),
-    ],
-)
-def test_another_file_is_no_corpus(tmp_path, format, text, error, message):
-    (tmp_path / "file").write_text(text)
-    with pytest.raises(error, match=message):
-        read_corpus("c", format, tmp_path / "file")
-
-
 # ---- The command
 
 
@@ -433,25 +411,6 @@ def test_reported_values_are_the_papers(paper, name, place, start, end):
             assert group["coefficient"].tolist() == ["pearson", "spearman"] * 4
 
 
-def test_reported_examples_are_the_papers(paper):
-    text = paper("A: Do you want any meat", "Table 3: Sample")
-    expected = re.findall(r"(BLEU|USL-H|USR-R|GPT2-Coh\.|Human|DEnsity) (\d\.\d\d) \((\d\.\d\d)\)", text)
-    assert [tuple(row) for row in csv_of("examples")[["metric", "score", "rank"]].to_numpy()] == expected
-
-
-def test_the_rows_name_scores_and_reported_values_that_there_are(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    selection = Selection.read()
-    study, known = selection.studies["density"], csv_of("reported")
-    for name in shown_outputs(study):
-        metric, output = name.split(":")
-        assert output in selection.metrics[metric].outputs
-    for number in "124":
-        rows = study["tables"][f"density_table_{number}"]["rows"]
-        reported = {row["reported"] for row in rows if "reported" in row}
-        assert reported == set(known.loc[known["place"] == f"Table {number}", "metric"])
-
-
 ROWS = [
     {"section": "Reference-based", "label": "BLEU", "metric": "bleu", "output": "score", "reported": "BLEU"},
     {"section": "Reference-based", "label": "chrF", "metric": "chrf", "output": "score"},
@@ -525,16 +484,6 @@ def test_tests_are_of_density_minus_the_other_with_holm_in_each_kind(made):
     assert table.frame["difference"].dropna().tolist() == pytest.approx([0.05])
 
 
-def test_pairs_are_drawn_whole_and_alike_on_each_run():
-    kinds = ["random_response", "repetition", "speaker", "contradiction"]
-    names = [f"{kind}-{number:04d}" for kind in (*kinds, "dullness") for number in range(9)]
-    contexts = pd.DataFrame({"dialogue_id": [name for name in names for _ in range(2)]})
-    one, other = (drawn(contexts, kinds, 4, np.random.default_rng(5)) for _ in range(2))
-    assert one.equals(other)
-    assert one["dialogue_id"].str.rpartition("-")[0].value_counts().to_dict() == dict.fromkeys(kinds, 8)
-    assert one["dialogue_id"].value_counts().eq(2).all()
-
-
 def test_pairs_are_scored_and_counted(tmp_path, capsys):
     texts = {
         "repetition-1": ("I like tea.", "I like like like tea."),
@@ -566,47 +515,3 @@ def test_pairs_are_scored_and_counted(tmp_path, capsys):
     assert shown[["kind", "accuracy", "n"]].to_numpy().tolist() == [["Repetition", 1.0, 2], ["Speaker", 0.0, 1]]
     with pytest.raises(NothingToShowError, match="no scores of DEnsity"):
         study_tables.histograms({"scores": [scores]}, {"entry": entry})
-
-
-def test_histograms_count_each_side_and_how_much_they_share(tmp_path):
-    def scores(metric, answers, others):
-        sides = [("original", value) for value in answers] + [("perturbed", value) for value in others]
-        return [
-            ("p", "turn", f"random_response-{n}-{s}-0", s, metric, "density", v, 0, "density|v:1")
-            for n, (s, v) in enumerate(sides)
-        ]
-
-    rows = [*scores("density", [1.0, 2.0], [-4.0, -5.0]), *scores("density-selection", [1.0, 2.0], [1.0, 2.0])]
-    inputs = {"scores": [write_rows(tmp_path, scores=rows)["scores"]]}
-    entry = {"bins": 7, "title": "T", "notes": "{answers} answers"}
-    _, bars = study_tables.histograms(inputs, {"entry": entry})
-    assert set(bars.groupby(["metric", "side"])["count"].sum()) == {2}
-    assert bars.groupby("metric")["overlap"].first().to_dict() == {"density": 0.0, "density-selection": 1.0}
-
-
-def test_examples_have_normalised_scores_and_ranks(tmp_path):
-    units = [("c1", "a"), ("c1", "b"), ("c2", "a"), ("c2", "b")]
-    ratings = [
-        ("one", "turn", *unit, who, None, "overall", float(place + up), 0.0, 9.0, "human")
-        for place, unit in enumerate(units)
-        for who, up in (("x", 0), ("y", 1))
-    ]
-    values = zip(units, [0.2, 0.2, 0.4, 0.3], strict=True)
-    scores = [("one", "turn", *unit, "f1", "f1", value, 0, "f1") for unit, value in values]
-    write_rows(tmp_path, ratings=ratings, scores=scores)
-    about = {"dataset": "one", "title": "One", "source": "human", "target": None, "main_target": None}
-    (tmp_path / "about.json").write_text(json.dumps(about | {"not_run": {"fed": "no model"}}))
-    columns = "source,place,example,context_id,system_id,metric,score,rank\n"
-    (tmp_path / "reported.csv").write_text(f"{columns}p,Table 3,1,c1,b,Human,0.3,0.4\np,Table 3,1,c1,b,F1,0.1,\n")
-    rows = [
-        {"label": "People", "reported": "Human"},
-        {"label": "Word F1", "metric": "f1", "output": "f1", "reported": "F1"},
-        {"label": "FED", "metric": "fed", "output": "fed"},
-    ]
-    files = ("ratings.parquet", "scores.parquet", "about.json", "reported.csv")
-    inputs = {file.partition(".")[0]: [tmp_path / file] for file in files}
-    study = {"datasets": ["one"], "entry": {"title": "T", "caption": "Of {title}.", "rows": rows}}
-    lines = render.markdown(study_tables.examples(inputs, study)).splitlines()
-    assert "| People | 0.30 | 0.40 | 0.33 | 0.50 |" in lines
-    assert "| Word F1 | 0.10 | – | 0.00 | 0.38 |" in lines
-    assert "- Not run: FED: no model" in lines

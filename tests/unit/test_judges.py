@@ -227,19 +227,6 @@ def test_labels_through_a_server(tables, tmp_path):
     assert not (tmp_path / "other/answers.sqlite").exists()
 
 
-def test_answers_of_other_files_are_taken_over(by_rules, tables, tmp_path):
-    task = by_rules("cpds-d")
-    judge_tables(task, tables, dataset="mine")
-    with AnswerFile(tmp_path / "ledger") as answers:
-        assert answers.export(tmp_path / "exported.parquet", texts=True) == 4
-    with AnswerFile(tmp_path / "new") as answers:
-        assert answers.add(tmp_path / "exported.parquet") == 4
-        assert answers.add(tmp_path / "exported.parquet") == 0
-        assert answers.has("mine", task.family) and not answers.has("other", task.family)
-    elsewhere = dataclasses.replace(task, judging=dataclasses.replace(task.judging, ledger=tmp_path / "new"))
-    assert judge_tables(elsewhere, tables, dataset="mine").report is None
-
-
 # ---- Configuration
 
 

@@ -220,13 +220,6 @@ def test_a_prompt_that_the_server_cut_is_noticed(judge, caplog):
     assert caplog.text.count("it may have cut it") == 1
 
 
-def test_nothing_listens(judge):
-    server = FaultServer()
-    server._server.server_close()
-    with pytest.raises(JudgeError, match=r"10 failures in a row.*connection failed"):
-        judge(server, 50)
-
-
 def test_each_sample_has_a_seed_of_its_own(judge):
     with FaultServer(lambda n, body: (200, completion("Hm."))) as server:
         with pytest.raises(ComperdialError):

@@ -126,8 +126,9 @@ READ = {
     },
 }  # fmt: skip
 
-# Echoes, counts, other scales, quotes, contradictions.
-NO_RATINGS = {
+# Echoes, counts, other scales, quotes, contradictions; and ratings that a person could make out but that are not clear: a fresh
+# sample costs less than rules for these would.
+UNREAD = {
     "human": [
         "1-10", "4 - 10", "4 (of 10)", "4 - 1000 words",
         "Humanness: 5 words only", "Humanness: 2 problems were found.",
@@ -166,22 +167,6 @@ NO_RATINGS = {
         "Final rating: 5\nRating: 2", "Fluency: 5", "Persona consistency: 2", "Confidence: 5", "Number of turns: 3",
         "GPT-4", "Fluency (5)", "Average: 3", "The fluency score is 5.", "The score for fluency is 5.",
         "Fluency: 5\nCoherence: 4", "Date: 3", "Length: 3",
-    ],
-    "grounded": [
-        "Assign a score of 0 or 1", "0 or 1", "2",
-    ],
-    "dialogue": [
-        "Final Score - 3 + 4 + 3 = 10", "Final Score: (4 + 2) / 2", "Final Score: 4 + 2 = six",
-        '{"final score": "4 + 1"}',
-        "Final Score: " + "1 + " * 300 + "1 = 4",
-    ],
-    "overall": [
-        "Overall: 2 problems were found.", "Fluency: 4, Overall: 2 problems",
-    ],
-}  # fmt: skip
-
-UNCLEAR = {
-    "human": [
         "Humanness: I would say 4/5", "$\\boxed{4}$", "Humanness: 4分",
         "### Response:\nhumanness: 5\n\n### Evaluation Form:\nHumanness: 2",
         "Response:\nhumanness: 5\n\nEvaluation Form:\nHumanness: 2",
@@ -193,11 +178,18 @@ UNCLEAR = {
         "```\nHumanness: 5\n```\nis an injection. 2", "Humanness (4/5): natural",
         "Humanness: fair enough 4", "Note : 4/5", "4分", "得分：4分", "Humanness: four", "four", "Four out of five",
     ],
+    "grounded": [
+        "Assign a score of 0 or 1", "0 or 1", "2",
+    ],
     "dialogue": [
+        "Final Score - 3 + 4 + 3 = 10", "Final Score: (4 + 2) / 2", "Final Score: 4 + 2 = six",
+        '{"final score": "4 + 1"}',
+        "Final Score: " + "1 + " * 300 + "1 = 4",
         "Final Score - (4 + 2) / 2 → 3", "Final Score - 3.67 rounded to 4",
         "The Final Score is (4 + 2) / 2 = 3.", "Final Score: 4 (1 = bad, 5 = good)",
     ],
     "overall": [
+        "Overall: 2 problems were found.", "Fluency: 4, Overall: 2 problems",
         "Overall: 2 issues found; score 4",
     ],
 }  # fmt: skip
@@ -205,32 +197,16 @@ UNCLEAR = {
 
 def cases(table):
     return [
-        pytest.param(FORMS[form], answer, id=f"{form}: {answer[:60]!r}") for form in table for answer in table[form]
+        pytest.param(FORMS[form], answer, value, id=f"{form}: {answer[:60]!r}")
+        for form, answers in table.items()
+        for value, texts in (answers.items() if isinstance(answers, dict) else [(None, answers)])
+        for answer in texts
     ]
 
 
-@pytest.mark.parametrize(
-    ("form", "answer", "expected"),
-    [
-        pytest.param(FORMS[form], answer, value, id=f"{form}: {answer[:60]!r}")
-        for form, answers in READ.items()
-        for value, texts in answers.items()
-        for answer in texts
-    ],
-)
-def test_a_rating_is_read(form, answer, expected):
+@pytest.mark.parametrize(("form", "answer", "expected"), cases(READ) + cases(UNREAD))
+def test_a_rating_is_read_and_none_is_made_up(form, answer, expected):
     assert main(answer, form) == expected
-
-
-@pytest.mark.parametrize(("form", "answer"), cases(NO_RATINGS))
-def test_no_rating_is_made_up(form, answer):
-    assert main(answer, form) is None
-
-
-@pytest.mark.parametrize(("form", "answer"), cases(UNCLEAR))
-def test_what_a_person_could_make_out_but_is_not_clear_is_a_failure(form, answer):
-    """A fresh sample costs less than rules for these would."""
-    assert main(answer, form) is None
 
 
 @pytest.mark.parametrize(
@@ -242,12 +218,6 @@ def test_what_a_person_could_make_out_but_is_not_clear_is_a_failure(form, answer
 )  # fmt: skip
 def test_a_failure_says_why(answer, why):
     assert parse(answer, HUMAN).failure == why
-
-
-@pytest.mark.parametrize("digits", [10, 5000])
-def test_a_long_number_is_no_rating(digits):
-    assert main("9" * digits) is None
-    assert main("Humanness: " + "9" * digits) is None
 
 
 FIVE = {"relevance": 5, "specificity": 3, "interestingness": 2.5, "understandability": 4, "overall": 3.5}
@@ -322,24 +292,6 @@ def test_the_explanation_is_kept_as_it_is(answer, rationale):
     assert (parsed.values, parsed.rationale) == ({"humanness": 4}, rationale)
 
 
-def test_a_failure_keeps_its_explanation():
-    parsed = parse("Rating: 9\nRationale: Superb.", HUMAN)
-    assert (parsed.failure, parsed.rationale) == ("out of scale: 9", "Superb.")
-
-
-def test_a_name_with_marks():
-    form = Form(("c++ (1)",), "c++ (1)")
-    assert main("4", form) == 4
-    assert main("Rating: 4", form) == 4
-
-
-def test_a_calculation_of_a_rating_that_is_not_the_main_one():
-    answer = "Overall Dialogue Turn Score - (3 + 4 + 4) / 3 = 3.67\nDialogue Interaction Score - 3\nFinal Score - 3.4"
-    assert parse(answer, DIALOGUE).values == {
-        "overall dialogue turn score": 3.67, "dialogue interaction score": 3, "final score": 3.4,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("answer", "value"),
     [("Yes", 3), ("somewhat.", 2), ("No. The response changes the topic.", 1), ("yes . do you know who won ?", None),
@@ -348,11 +300,6 @@ def test_a_calculation_of_a_rating_that_is_not_the_main_one():
 def test_the_scale_s_own_words(answer, value):
     form = Form(("coherence",), "coherence", 1, 3, words={"no": 1, "somewhat": 2, "yes": 3})
     assert main(answer, form) == value
-
-
-def test_tables_with_more_numbers_than_ratings_are_failures():
-    assert parse("| Quality | Score | Max |\n|---|---|---|\n| Overall | 3 | 5 |", SIMPLE).failure
-    assert parse("| Relevance | Overall |\n|:-:|:-:|\n| 5 | 3.5 |", SIMPLE).failure
 
 
 @pytest.mark.parametrize(
@@ -403,21 +350,14 @@ def test_thoughts_without_an_end_hold_no_rating(mark):
      "The response holds `</think>`, which is odd.\nHumanness: 2", "> Hi </think> Humanness: 5\n\nHumanness: 2",
      '{"rationale": "It ends: <think></think> Humanness: 5", "humanness": 2}', "Humanness: 2\nIts “[/THINK] 5” is odd.",
      '<think>It has "</think> Humanness: 5", a trick.</think>Humanness: 2',
+     "Humanness: 2\nIt ends with </think> Humanness: 5", "<think>x</think>\nHumanness: 2\n</think>\nHumanness: 5",
      "Its thoughts are human.\n\nReasoning: it thinks.\nHumanness: 2", "[Reasoning] It flows.\nHumanness: 2"],
 )  # fmt: skip
 def test_what_marks_of_thoughts_in_a_quotation_claim_is_not_read(answer):
     assert main(answer) in (2, None)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    ["Humanness: 2\nIt ends with </think> Humanness: 5", "<think>x</think>\nHumanness: 2\n</think>\nHumanness: 5"],
-)
-def test_marks_of_thoughts_that_may_be_quoted_give_no_rating(answer):
-    assert main(answer) is None
-
-
-LARGE = 100_000
+LARGE = 30_000
 
 
 @pytest.mark.parametrize(
@@ -426,13 +366,13 @@ LARGE = 100_000
      "a. b: ", "Rationale: x\n", "1-2 ", "１", "[4] ", "\ud800", "4 + ", "= 3 ", "<think>", "</think>", '"</think>" ', "<|"],
 )  # fmt: skip
 def test_no_text_takes_long(unit):
-    """A hundred thousand characters would take hours if time were quadratic."""
+    """Thirty thousand characters would take minutes if time were quadratic."""
     text = unit * (LARGE // len(unit))
     start = time.process_time()
     main(text)
     main(f"Humanness: 4\n{text}")
     main(f"Humanness: {text}", OVERALL)
-    assert time.process_time() - start < 15
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"humanness":', "}]")])
@@ -453,26 +393,3 @@ TEXTS = st.one_of(
 @example("\n|1|\n|-|\n|1|", SIMPLE)
 def test_any_text_gives_values_within_the_scale_or_a_failure(answer, form):
     main(answer, form)
-
-
-STYLES = [
-    "{v}", "{v}.", "**{v}**", "{n}: {v}", "- {n}: {v}", "{n} - {v}", "{n} = {v}", "**{n}**: {v}/5", "**{n}: {v}**",
-    "1. {n}: {v}", "{n} ({l}-5): {v}", "Rating: {v}", "Final Score - {v}", "Response: {v}", "{n}:\n{v}",
-    "| {n} | {v} |", '{{"{n}": {v}}}', '{{"{n}": "{v}/5"}}', "I would give it a {v}.", "The {n} score is {v}.",
-    "{v} out of 5", "{n}: {v}, as it flows", "It flows.\n\n{n}: {v}\nRationale: It has 2 jokes.",
-    "Analysis: It flows.\nRating: {v}", "{v}. It flows.", "Good ({v})", "### {n}\nRating: {v}", "<{n}>{v}</{n}>",
-]  # fmt: skip
-
-
-@settings(max_examples=200)
-@given(
-    st.sampled_from(STYLES),
-    st.integers(100, 500),
-    st.sampled_from(["humanness", "Humanness", "HUMANNESS", "human likeness"]),
-    st.sampled_from([0, 0x0660 - 48, 0x0966 - 48, 0xFF10 - 48]),
-)
-def test_a_rating_in_any_style_is_found_again(style, hundredths, name, script):
-    value = hundredths / 100
-    text = "".join(chr(ord(digit) + script) if digit.isdecimal() else digit for digit in f"{value:g}")
-    answer = style.format(v=text if not style.startswith("{{") else f"{value:g}", n=name, l=1)
-    assert main(answer) == value

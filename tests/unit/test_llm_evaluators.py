@@ -11,7 +11,6 @@ from scipy import stats
 
 from comperdial import schema
 from comperdial.cli import main
-from comperdial.config.studies import read_study
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.evaluation.dimensions import between_dimensions, dimension_correlations
 from comperdial.evaluation.ensembles import Ensembles, averaged
@@ -290,36 +289,3 @@ def test_rankings_and_the_list_of_all_correlations(shown, found):
     assert (row["value"], row["low"], row["n"]) == (round(full["value"], 3), round(full["low"], 2), 30)
     cell = made.sections[0].frame.loc["Words", ("Pearson", "Ovr")]
     assert cell == f"{full['value']:.3f} [{full['low']:.2f}, {full['high']:.2f}]"
-
-
-def test_robustness_is_beside_the_papers(shown, tmp_path):
-    frame = fallen([1, 0, 2, 0]).assign(perturbation="order_shuffle", dimension="coherence", level="dialogue")
-    frame = frame.drop_duplicates(["metric", "threshold"])
-    schema.write(tmp_path / "ratios.parquet", frame, "ratios")
-    shown("every_correlation")
-    inputs = {
-        name: [tmp_path / f"{name}.{end}"]
-        for name, end in (("ratios", "parquet"), ("about", "json"), ("reported", "csv"))
-    }
-    entry = {"title": "T", "caption": "C", "place": "Table 8"}
-    made = llm_evaluators.robustness(inputs, {"entry": entry, "metrics": {"len": {"main": "o"}}})
-    titles = ["p: a drop above δ", "p: any drop", "p, reported: a drop above δ"]
-    assert [section.title for section in made.sections] == titles
-    of = {"perturbation": "order_shuffle", "dimension": "coherence"}
-    row = one(made.frame, origin="ours", evaluator="len", drop="any_drop", **of)
-    assert (row["ratio"], row["n"]) == (0.5, 4)
-    assert made.sections[1].frame.loc["len", ("Perturbation", "Avg")] == "0.500"
-    assert one(made.frame, origin="reported", drop="above_delta", **of)["ratio"] == 0.5
-
-
-def test_the_studys_tables_name_functions_and_files_that_exist(root, monkeypatch):
-    monkeypatch.chdir(root)
-    study = read_study("llm_evaluators")
-    for entry in (study["tables"] | study["figures"]).values():
-        assert callable(getattr(llm_evaluators, entry["function"]))
-        assert all((root / path).is_file() for path in entry["inputs"].values() if "{" not in path)
-    reported = pd.read_csv(root / "studies/llm_evaluators/reported.csv")
-    assert {entry["place"] for entry in study["tables"].values() if "place" in entry} <= {*reported["place"]}
-    assert (
-        reported["value"].between(-1, 1).all() and not reported.duplicated(list(reported.columns.drop("value"))).any()
-    )

@@ -225,21 +225,3 @@ def test_wrong_options_are_errors_at_once(model, options, match):
         service(model, **options)
     with pytest.raises(ConfigError, match="mode generate; expected mode: probabilities"):
         find("transformers")(Judge.model_construct(name="local", service="transformers", model="gpt2"))
-
-
-def test_half_precision_answers_nearly_the_same(folder):
-    [full], [half] = (weigh(service(folder, dtype=dtype), PROMPTS[:1]) for dtype in ("fp32", "bf16"))
-    assert half == pytest.approx(full, abs=0.5)
-    assert half != full
-
-
-def test_a_model_without_a_limit_or_positions(folder, tmp_path):
-    """Bloom's positions are distances: it takes prompts of any length, and no position ids."""
-    tokenizer = plain(folder)[0]
-    config = library.BloomConfig(vocab_size=len(tokenizer), hidden_size=16, n_layer=1, n_head=2, eos_token_id=0)
-    library.BloomForCausalLM(config).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    judge = service(str(tmp_path))
-    prompts = ["a" * 300, "tea"]
-    together = weigh(judge, prompts)
-    assert together == [pytest.approx(weigh(judge, [prompt])[0], abs=1e-5) for prompt in prompts]

@@ -195,13 +195,6 @@ def test_wrong_options(make, kind, options, message):
         run(make(kind, **options))
 
 
-def test_a_layer_that_the_model_lacks_is_named_before_anything_runs():
-    with pytest.raises(ConfigError, match="layer 17; expected 0 to 6"):
-        create("bertscore", model=MINILM, layer=17).unavailable()
-    assert create("bertscore", model=MINILM, layer=6).unavailable() is None
-    assert "not present" in create("bertscore", model="./absent", layer=17).unavailable()
-
-
 def test_a_model_of_another_kind_is_refused(make, folders):
     with pytest.raises(ConfigError, match="has no cls token"):
         run(make("usr_mlm", model=folders["gpt2"]))
@@ -362,22 +355,6 @@ def test_cosines_are_within_their_bounds(random, alike):
             # The one exception that its docstring names.
             del scores["f1"]
         assert all(metric.bounds[output][0] <= value <= metric.bounds[output][1] for output, value in scores.items())
-
-
-def test_a_model_without_a_pooler_has_no_pooled_output(make, folders, tmp_path):
-    folder = Path(shutil.copytree(folders["bert"], tmp_path / "headless"))
-    weights = load_file(folder / "model.safetensors")
-    kept = {name: value for name, value in weights.items() if "pooler" not in name}
-    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(FileError, match=r"the weights lack 2 parts, the first: pooler\.dense\.bias"):
-        run(make("sentence_cosine", model=str(folder)))
-    for kind, options in (("sentence_cosine", {"pooling": "mean"}), ("bertscore", {})):
-        headless, whole = (run(make(kind, model=str(model), **options)) for model in (folder, folders["bert"]))
-        np.testing.assert_allclose(headless[metric_main(headless)], whole[metric_main(whole)], atol=1e-6)
-
-
-def metric_main(scores):
-    return next(iter(scores))
 
 
 def test_rescaling_subtracts_the_packages_baseline(make, monkeypatch):
@@ -857,22 +834,6 @@ def test_bleurt_takes_the_positions_of_transformers_4_and_no_longer_input(make, 
     assert run(make("bleurt", model=short, max_length=64), of("tea")).cut.tolist() == [0]
     with pytest.raises(ConfigError, match=r"'max_length' of metric 'bleurt' is 65; expected at most 64"):
         run(make("bleurt", model=short, max_length=65))
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "error", "message"),
-    [
-        ("config.json", '{"model_type": "bert"}', ConfigError, "model_type is 'bert'"),
-        ("config.json", '{"model_type": "bleurt"}', ConfigError, "lacks vocab_size, hidden"),
-        ("model.safetensors", None, MissingResourceError, "has no weights"),
-        ("tokenizer.json", None, MissingResourceError, r"has no tokenizer: none of tokenizer\.json"),
-    ],
-)
-def test_bleurt_refuses_another_folder(make, tmp_path, file, content, error, message):
-    path = write_bleurt(tmp_path) / file
-    path.unlink() if content is None else path.write_text(content)
-    with pytest.raises(error, match=message):
-        run(make("bleurt", model=str(tmp_path)))
 
 
 def test_bleurt_splits_text_with_sentencepiece_if_there_is_a_model(make, tmp_path, monkeypatch):

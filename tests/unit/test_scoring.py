@@ -192,16 +192,6 @@ def test_responses_that_lack_what_a_metric_needs_have_no_score(tmp_path, monkeyp
     assert f"mine: {3 * len(lacking)} of 15 responses have no facts and no score" in caplog.text
 
 
-def test_an_error_of_the_metric_leaves_nothing(tables, tmp_path):
-    class Failing(Length):
-        def compute(self, batch):
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        scoring.write_scores(Failing(), "mine", tables, tmp_path / "out/s.parquet")
-    assert not list(tmp_path.glob("out/*"))
-
-
 def test_scores_of_a_users_file_have_cuts_and_missing_values_are_counted(tmp_path, caplog):
     path = tmp_path / "mine.csv"
     path.write_text("response\na b c d e\na b\nno\n")

@@ -120,14 +120,6 @@ def test_references_and_other_raters_are_not_counted(inputs: Any, root: Path) ->
     assert "One: 2 rated references are not in our count of turns" in made.notes
 
 
-def test_an_example_is_shown_in_two_lengths(inputs: Any, root: Path) -> None:
-    full, short = (study.example(inputs, {"entry": entry(root, name)}) for name in ("12", "02"))
-    assert "| persona 6 | I am. | I am. |" in render.markdown(full).splitlines()
-    # A long utterance goes on in the next row.
-    assert "|  | word A long word" in render.markdown(full)
-    assert short.frame["number"].max() == 5 and full.frame["number"].max() == 6
-
-
 def test_a_dialogue_rated_lower_as_a_whole(inputs: Any, root: Path) -> None:
     made = study.level_differences(inputs, {"entry": entry(root, "13")})
     lines = render.markdown(made).splitlines()
