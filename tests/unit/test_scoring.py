@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -307,103 +308,25 @@ def test_long_and_wide_files(tmp_path, content, expected):
     assert {(metric, system): value for (_, system, metric, _), value in scores.items()} == expected
 
 
-INSPECT = {
-    "version": 2,
-    "eval": {"model": "openai/bot", "scorers": [{"name": "graded", "options": {"model": "openai/judge"}}]},
-    "samples": [
-        {
-            "id": number,
-            "epoch": 1,
-            "input": [{"role": "user", "content": f"what is {number}?"}],
-            "target": "tea",
-            "output": {"choices": [{"message": {"role": "assistant", "content": f"tea {number}"}}]},
-            "scores": {
-                "match": {"value": "CI"[number]},
-                "graded": {"value": {"fit": number / 4}},
-                "words": {"value": "maybe"},
-            },
-        }
-        for number in range(2)
-    ],
-}
-PROMPTFOO = {
-    "evalId": "e",
-    "results": {
-        "version": 3,
-        "results": [
-            {
-                "provider": {"id": "bot"},
-                "testIdx": test,
-                "prompt": {"raw": f"what is {test}?"},
-                "vars": {"q": test},
-                "response": {"output": f"tea {test}"},
-                "score": 0.5 + test / 2,
-                "namedScores": {"kind": test},
-                "gradingResult": {
-                    "componentResults": [
-                        {"score": 1, "assertion": {"type": "llm-rubric", "provider": "openai:judge"}},
-                        {"score": test, "assertion": {"type": "javascript", "metric": "kind"}},
-                    ]
-                },
-            }
-            for test in range(2)
-        ],
-    },
-}
-DEEPEVAL = {
-    "testCases": [
-        {
-            "name": f"case_{number}",
-            "input": f"what is {number}?",
-            "actualOutput": f"tea {number}",
-            "expectedOutput": "tea",
-            "metricsData": [{"name": "Relevancy", "score": number / 2, "evaluationModel": "judge"}],
-        }
-        for number in range(2)
-    ],
-    "hyperparameters": {"model": "bot"},
-}
-HARNESS = [
-    {
-        "doc_id": number,
-        "doc": {},
-        "target": "tea",
-        "arguments": {"gen_args_0": {"arg_0": f"what is {number}?", "arg_1": {}}},
-        "resps": [[f"tea {number}"]],
-        "filtered_resps": [f"{number}"],
-        "filter": one,
-        "metrics": ["exact_match"],
-        "exact_match": float(number),
-    }
-    for one in ("strict", "loose")
-    for number in range(2)
-]
-# Name of the file, system, scores of the second item, signature.
+# A log of each tool: the system, the scores of the second item, the signature.
 LOGS = {
-    "Inspect": (
-        INSPECT, "log.json", "openai/bot", {("match", "score"): 0, ("graded", "fit"): 0.25},
-        "Inspect|judge:openai/judge",
+    "inspect.json": (
+        "openai/bot", {("match", "score"): 0, ("graded", "fit"): 0.25}, "Inspect|judge:openai/judge",
     ),
-    "promptfoo": (
-        PROMPTFOO, "log.json", "bot",
-        {("promptfoo", "score"): 1, ("kind", "score"): 1, ("llm-rubric", "score"): 1},
-        "promptfoo|judge:openai:judge",
+    "promptfoo.json": (
+        "bot", {("promptfoo", "score"): 1, ("kind", "score"): 1, ("llm-rubric", "score"): 1}, "promptfoo|judge:openai:judge",
     ),
-    "DeepEval": (DEEPEVAL, "log.json", "bot", {("Relevancy", "score"): 0.5}, "DeepEval|judge:judge"),
-    "lm-evaluation-harness": (
-        HARNESS, "my__bot/samples_tea.jsonl", "my/bot",
-        {("exact_match,strict", "score"): 1, ("exact_match,loose", "score"): 1}, "lm-evaluation-harness",
+    "deepeval.json": ("bot", {("Relevancy", "score"): 0.5}, "DeepEval|judge:judge"),
+    "my__bot/samples_tea.jsonl": (
+        "my/bot", {("exact_match,strict", "score"): 1, ("exact_match,loose", "score"): 1}, "lm-evaluation-harness",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("tool", LOGS)
-def test_logs_of_tools(tmp_path, tool):
-    log, name, system, second, signature = LOGS[tool]
-    path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
-    lines = log if isinstance(log, list) else [log]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+@pytest.mark.parametrize("name", LOGS)
+def test_logs_of_tools(name):
+    system, second, signature = LOGS[name]
+    path = Path(__file__).parents[1] / "fixtures/logs" / name
     scores, signatures = scores_of(path)
     items = list(dict.fromkeys(item for item, *_ in scores))
     assert {key[2:]: value for key, value in scores.items() if key[0] == items[1]} == second
@@ -414,7 +337,7 @@ def test_logs_of_tools(tmp_path, tool):
     assert records.responses["context_id"].tolist() == items
     last = [history[-1] for history in records.histories]
     assert [one if isinstance(one, str) else one["text"] for one in last] == ["what is 0?", "what is 1?"]
-    assert tool == "promptfoo" or records.references == [["tea"], ["tea"]]
+    assert name == "promptfoo.json" or records.references == [["tea"], ["tea"]]
 
 
 def test_a_log_of_likelihoods_holds_scores_and_no_responses(tmp_path):
