@@ -18,10 +18,9 @@ import tinymodels
 from comperdial import models, schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
-from comperdial.config.parameters import Training, TrainingLengths, read_parameters
+from comperdial.config.parameters import Training, TrainingLengths
 from comperdial.config.registry import completed
 from comperdial.core.errors import (
-    ConfigError,
     FileError,
     MissingResourceError,
     NothingToShowError,
@@ -356,21 +355,6 @@ def test_train_trains_an_entry_of_params(bert, tmp_path, monkeypatch, capsys):
     assert "Did you mean 'mine'" in capsys.readouterr().err
     assert train("mine", held_out=20) == 1
     assert "20 dialogues are left to train on; expected more than the 20" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"phases": [{"loss": "in-batch", "steps": 1, "batch": 2, "learning_rate": 1}]}, "trains no selection"),
-        ({"corpora": {"a": {"format": "csv"}}}, "neither of `source` and `path`"),
-        ({"negatives": 0}, "negatives"),
-    ],
-)
-def test_wrong_settings_are_refused(change, message):
-    params = completed(load_yaml(ROOT / "params.yaml"))
-    params["training"] = {"density": {**params["training"]["density"], **change}}
-    with pytest.raises(ConfigError, match=message):
-        read_parameters(params)
 
 
 # ---- The study

@@ -195,11 +195,6 @@ def test_wrong_options(make, kind, options, message):
         run(make(kind, **options))
 
 
-def test_a_model_of_another_kind_is_refused(make, folders):
-    with pytest.raises(ConfigError, match="has no cls token"):
-        run(make("usr_mlm", model=folders["gpt2"]))
-
-
 def test_other_weights_in_the_same_folder_are_another_model(make, tmp_path, monkeypatch):
     def both(folder):
         metrics = [make(kind, model=str(folder)) for kind in (*EMBEDDINGS, "bert_nsp")]
@@ -824,16 +819,6 @@ def test_bleurt_refuses_weights_that_do_not_fit(make, tmp_path, change, message)
     change(weights)
     with pytest.raises(FileError, match=message):
         run(make("bleurt", model=str(write_bleurt(tmp_path, weights))))
-
-
-def test_bleurt_takes_the_positions_of_transformers_4_and_no_longer_input(make, tmp_path):
-    weights = bleurt_weights() | {"bleurt.embeddings.position_ids": np.arange(512)[None, :]}
-    old = run(make("bleurt", model=str(write_bleurt(tmp_path / "old", weights))))
-    assert old["bleurt"] == pytest.approx(run(make("bleurt"))["bleurt"], abs=1e-5)
-    short = str(write_bleurt(tmp_path / "short", max_position_embeddings=64))
-    assert run(make("bleurt", model=short, max_length=64), of("tea")).cut.tolist() == [0]
-    with pytest.raises(ConfigError, match=r"'max_length' of metric 'bleurt' is 65; expected at most 64"):
-        run(make("bleurt", model=short, max_length=65))
 
 
 def test_bleurt_splits_text_with_sentencepiece_if_there_is_a_model(make, tmp_path, monkeypatch):

@@ -254,17 +254,6 @@ def test_bytes_that_are_not_what_the_hub_lists_are_not_kept(hub, altered):
     assert models.verified(fetch("roberta").name)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [({"repository": "other/name"}, "model 'roberta' cannot be fetched"), ({"files": ["spm.model"]}, "no config.json")],
-)
-def test_a_model_that_cannot_be_fetched(hub, known, capsys, change, message):
-    known(roberta=HOSTED | change)
-    assert main(["models", "fetch", "roberta"]) == 1
-    assert message in capsys.readouterr().err
-    assert models.label("roberta") == "roberta@absent"
-
-
 # ---- Pickles
 
 

@@ -253,33 +253,27 @@ def test_the_seed_alone_decides_how_an_item_changes(tmp_path):
 
     def texts(*arguments):
         made = perturb(tmp_path, "x", *arguments)
-        found = made.pairs[made.pairs["perturbation"] == "repetition"]
-        return {
-            (pair.source_context_id, pair.source_system_id): rows(made, pair.dialogue_id, "perturbed")[0]["response"]
-            for pair in found.itertuples()
-        }
+        pairs = made.pairs[made.pairs["perturbation"] == "repetition"].set_index("dialogue_id")["source_context_id"]
+        return {item: rows(made, pair, "perturbed")[0]["response"] for pair, item in pairs.items()}
 
     alone = texts(["repetition"], 3, 5)
-    assert len(alone) == 3 and alone.items() <= texts(["pronouns", "repetition"], 6, 5).items()
+    assert len(alone) == 3
+    assert alone.items() <= texts(["pronouns", "repetition"], 6, 5).items()
     assert texts(["repetition"], 6, 5) != texts(["repetition"], 6, 6)
 
 
 def test_errors(tmp_path):
-    write(tmp_path)
-    with pytest.raises(UnknownNameError, match="pronouns"):
-        perturb(tmp_path, "x", ["pronoun"])
-    with pytest.raises(UnknownNameError, match="unknown strategy"):
-        perturb(tmp_path, "x", ["self_contradiction"])
+    write(tmp_path, own=False)
+    for name, message in (("pronoun", "pronouns"), ("self_contradiction", "unknown strategy")):
+        with pytest.raises(UnknownNameError, match=message):
+            perturb(tmp_path, "x", [name])
     contexts = schema.read(tmp_path / "contexts.parquet", "contexts")
     schema.write(tmp_path / "contexts.parquet", contexts.iloc[1:], "contexts")
-    with pytest.raises(SchemaError, match="'d0-bot-a-0'"):
+    with pytest.raises(SchemaError, match="'d0-all-0'"):
         perturb(tmp_path, "x", ["pronouns"])
-    schema.write(tmp_path / "contexts.parquet", schema.empty("contexts"), "contexts")
-    with pytest.raises(SchemaError, match=r"responses\.parquet: a response names context 'd0-bot-a-0'"):
-        perturb(tmp_path, "x", ["pronouns"])
-    write(tmp_path, own=False)
     responses = schema.read(tmp_path / "responses.parquet", "responses")
     schema.write(tmp_path / "responses.parquet", responses[responses["system_id"] == "gold"], "responses")
+    schema.write(tmp_path / "contexts.parquet", contexts, "contexts")
     with pytest.raises(SchemaError, match="no response of a system that is no reference"):
         perturb(tmp_path, "x", ["pronouns"])
 

@@ -174,37 +174,6 @@ def test_a_prompt_that_cannot_be_rated_gets_a_sentence_without_a_rating(name, ch
 # ---- What moves a rating
 
 
-@pytest.mark.parametrize(
-    ("better", "worse", "dimension"),
-    [
-        ("I mend old clocks on a Sunday.", "I mend old clocks on a", "fluency"),
-        ("I mend old clocks on a Sunday.", "I mend mend mend mend old old old clocks", "fluency"),
-        ("I mend old clocks on a Sunday.", "I MEND OLD CLOCKS ON A SUNDAY.", "fluency"),
-        ("I mend old clocks on a Sunday.", "I like it a lot.", "coherency"),
-        ("I mend old clocks on a Sunday.", "Trains bring sand to harbours.", "coherency"),
-        ("I row with my knee.", "Hello! I keep bees behind my house.", "consistency"),
-        ("My knee gave up, so I row less.", "I like it a lot.", "consistency"),
-        ("I mend old clocks. And you?", "I mend old clocks.", "engagingness"),
-        ("I mend old brass clocks from Dresden.", "I see. That is nice.", "engagingness"),
-        ("I mend old clocks on a Sunday.", "As an AI, I mend old clocks on a Sunday.", "humanness"),
-        ("I don’t have rowing friends.", "I don’t have feelings, friends.", "humanness"),
-        ("I mend old clocks on a Sunday.", "I mend old clocks on a Sunday. " + "It goes on and on. " * 12, "humanness"),
-    ],
-)
-def test_features_pull_where_they_should(better, worse, dimension):
-    assert ratings(response=better)[dimension] > ratings(response=worse)[dimension]
-
-
-def test_a_reference_moves_overall_and_humanness_alone_and_by_at_most_one_point():
-    plain = "I mend it."
-    alone = ratings(response=plain)
-    for reference, low, high in (("Trains whistle.", -0.5, -0.5), (plain, 0.5, 1.0)):
-        moved = ratings("cpds_simple_ref", response=plain, reference=reference)
-        change = {name: moved[name] - alone[name] for name in alone if moved[name] != alone[name]}
-        assert set(change) == {"humanness", "overall"}
-        assert all(low <= value <= high for value in change.values())
-
-
 VARIED = [
     "I mend brass clocks.",
     "Rowing ruined my left knee years ago, sadly enough.",
