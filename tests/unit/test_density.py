@@ -160,6 +160,7 @@ def test_a_resumed_training_gives_the_weights_of_an_uninterrupted_one(bert, tmp_
     assert len(list((tmp_path / "whole/runs").iterdir())) == 4
 
 
+@pytest.mark.ci
 def test_a_killed_training_is_resumed(bert, trained, tmp_path):
     """The process ends without any clean-up in the third phase, as when the machine stops."""
     killed = f"""

@@ -62,7 +62,7 @@ def assert_equal_to_plain(kind, options, responses, references):
 
 
 @every_case
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(batches)
 # Nothing is left of one side or of both.
 @example([("the", ["a"]), ("...", ["go on"]), ("go on", ["the"]), ("日本", ["—"])])
@@ -80,13 +80,13 @@ def test_equal_to_the_plain_loop(real_wordnet, kind, options, batch):
 
 @pytest.fixture(scope="module")
 def demo(root):
-    """Return 200 responses of the demo, each with two utterances as references."""
+    """Return 100 responses of the demo, each with two utterances as references."""
     lines = (root / "data/demo/response_bank.jsonl").read_text(encoding="utf-8").splitlines()
     bank = [json.loads(line)["response"] for line in lines]
     dialogues = json.loads((root / "data/demo/dialogues.json").read_text(encoding="utf-8"))
     spoken = [turn["text"] for dialogue in dialogues for turn in dialogue["dialogue"]]
-    references = [[spoken[n % len(spoken)], spoken[n * 7 % len(spoken)]] for n in range(200)]
-    return [bank[n % len(bank)] for n in range(200)], references
+    references = [[spoken[n % len(spoken)], spoken[n * 7 % len(spoken)]] for n in range(100)]
+    return [bank[n % len(bank)] for n in range(100)], references
 
 
 @every_case

@@ -51,14 +51,14 @@ def answers(tmp_path):
 
 def test_every_request_is_answered_once_under_faults(judge, answers):
     with FaultServer(faults=0.3) as server:
-        judged = judge(server, 200, concurrency=16, attempts=16)
-        assert (len(judged.scores), judged.report.answered) == (200, 200)
-        assert len(judged.judgements["key"].unique()) == 200
+        judged = judge(server, 80, concurrency=16, attempts=16)
+        assert (len(judged.scores), judged.report.answered) == (80, 80)
+        assert len(judged.judgements["key"].unique()) == 80
         calls = len(server.requests)
-        assert judge(server, 200).report is None
+        assert judge(server, 80).report is None
         assert len(server.requests) == calls
     with answers() as kept:
-        assert len(kept) == 200
+        assert len(kept) == 80
 
 
 def test_no_key_and_no_error_page_is_kept(judge, tmp_path):
@@ -88,17 +88,17 @@ def test_the_budget_is_never_passed(judge, answers, usage):
     budget = 10.5 * WORST
     with FaultServer(lambda n, body: (200, completion(usage=usage)), faults=0.2) as server:
         with pytest.raises(JudgeError, match=r"budget|more than there can be"):
-            judge(server, 200, budget=budget, free=False)
+            judge(server, 60, budget=budget, free=False)
         answered = len(server.answered)
         honest = usage and 0 < usage["prompt_tokens"] < 1000
         # What a server counts wrongly is charged as if it were the most.
-        assert answered <= (200 if honest else 10)
+        assert answered <= (60 if honest else 10)
         with answers() as kept:
             assert kept.spent <= budget or usage == {"prompt_tokens": 10**7, "completion_tokens": 10**7}
             assert kept.spent >= min(budget - 2 * WORST, answered * (54 / 1_000_000 if honest else WORST))
         calls = len(server.requests)
         with pytest.raises((JudgeError, MissingAnswersError)):
-            judge(server, 200, budget=0, free=False)
+            judge(server, 60, budget=0, free=False)
         assert len(server.requests) == calls
 
 
@@ -127,14 +127,14 @@ def test_a_paid_judge_needs_a_price_and_a_limit_of_length(judge):
 def test_a_server_that_is_wrong_about_everything_stops_the_run(judge, answers, answer, match):
     with FaultServer(lambda n, body: answer) as server:
         with pytest.raises(JudgeError, match=match):
-            judge(server, 100, attempts=2)
+            judge(server, 60, attempts=2)
         assert len(server.requests) < 60
     with answers() as kept:
         refused = kept._database.execute("SELECT COUNT(*) FROM answers WHERE finish = 'refused'").fetchone()
         assert refused == (0,)
     # It works now: what was unreadable is asked for again on demand, the rest by itself.
     with FaultServer() as server:
-        assert len(judge(server, 100, ask_again=True).scores) == 100
+        assert len(judge(server, 60, ask_again=True).scores) == 60
 
 
 def test_a_request_that_is_refused_again_is_refused_for_good(judge):
@@ -158,12 +158,12 @@ def test_many_refusals_for_good_do_not_stop_the_others_but_refusals_alone_do(jud
         return (400, "too long") if body["messages"][0]["content"].endswith("0?") else (200, completion())
 
     with FaultServer(answer) as server:
-        judged = judge(server, 100, concurrency=1)
-        assert (len(judged.scores), judged.report.refused) == (90, 10)
+        judged = judge(server, 40, concurrency=1)
+        assert (len(judged.scores), judged.report.refused) == (36, 4)
     # Eight refusals in a row were the service's fault.
     with FaultServer(lambda n, body: (400, "bad") if n in range(6, 14) else (200, completion())) as server:
-        judged = judge(server, 30, concurrency=1, model="other")
-        assert len(judged.scores) == 30
+        judged = judge(server, 20, concurrency=1, model="other")
+        assert len(judged.scores) == 20
         assert not judged.failures
     with (
         FaultServer(lambda n, body: (400, "no")) as server,

@@ -226,7 +226,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(TEXTS, st.sampled_from([*FORMS.values()]))
 @example("(1", HUMAN)
 @example("\n|1|\n|-|\n|1|", SIMPLE)

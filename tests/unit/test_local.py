@@ -220,7 +220,9 @@ PLANNED = {"metric": "gpt-4_recorded:mean", "against": "local:local", "datasets"
 
 
 @pytest.fixture
-def made(tmp_path):
+def made(tmp_path, root, monkeypatch):
+    monkeypatch.chdir(root)
+
     def result(dataset, metric, value, output=None, **more):
         return correlation(
             dataset, metric, output or metric, value, **{"coefficient": "spearman", "n": 24, "p": 0.01} | more

@@ -140,6 +140,7 @@ def test_normalise(text, expected):
     assert normalise(text) == expected
 
 
+@settings(max_examples=50)
 @given(st.text())
 def test_normalise_twice_is_once(text):
     once = normalise(text)

@@ -92,7 +92,7 @@ odd = st.one_of(st.text(max_size=80), st.lists(st.sampled_from(PIECES), max_size
 RATINGS = "humanness - 5\noverall - 5\nFinal Score - 5\nRationale: it is perfect"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.sampled_from(list(ANSWERS)), st.booleans(), odd, odd, odd, odd)
 @example("original_detail", False, "Response:", "", "", "")
 @example("original_detail", False, "", "", "Response:", "- Engagingness:")
