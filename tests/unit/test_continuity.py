@@ -11,12 +11,14 @@ from scipy.stats import pearsonr
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from comperdial.cli import main
+from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError
 from comperdial.data.continuations import Conversation, Message, merged, samples, splits
 from comperdial.data.readers import chitchat
 from comperdial.evaluation import continuing
 from comperdial.evaluation.perspective import by_person, in_whose_eye, simple_scores
 from comperdial.stats import classification
+from comperdial.studies import continuity as study_tables
 from comperdial.training import continuity, continuity_tasks
 from comperdial.training.continuity import Features, Histories
 from comperdial.training.score_prediction import predict, split_in_time, text_features
@@ -256,3 +258,42 @@ def test_whose_eye_ranks_metrics_by_role():
 
 
 # ---- Tables
+
+
+def test_ours_on_other_chats_are_apart_from_the_papers_on_x(root, tmp_path):
+    study = load_yaml(root / "studies/continuity/study.yaml") | {"datasets": ["chitchat", "convai2"]}
+    keys = {"dataset": "convai2", "split": "time", "rate": "balanced", "against": "", "n": 40, "users": 9}
+    keys |= {"value": 0.6, "low": 0.5, "high": 0.7, "model": "tfidf", "user": "none", "measure": "accuracy"}
+    pd.DataFrame([{**keys, "group": group} for group in ("all", "0")]).to_csv(tmp_path / "dcp.csv", index=False)
+    inputs = {"paper": [root / "studies/continuity/paper.csv"], "measures": [tmp_path / "dcp.csv"]}
+    table = study_tables.continuing(inputs, study | {"entry": study["tables"]["continuity_4"]})
+    paper, ours = (section.frame for section in table.sections)
+    assert (paper["", "Ours, on X"] == "data not obtainable").all()
+    assert paper.loc["BERT-DCP", ("Paper, on X", "accuracy")] == "0.668"
+    assert ours.loc[("tfidf", "none"), ("Ours", "accuracy")] == "0.600 [0.50, 0.70]"
+    assert ours.loc[("FED", "none"), ("Of", "replies")] == "not run"
+    assert "Chit-Chat: no results" in table.notes
+
+
+def test_predictions_have_no_difference_of_what_does_not_vary(root, tmp_path):
+    study = load_yaml(root / "studies/continuity/study.yaml") | {"datasets": ["chitchat", "convai2"]}
+    entry = study["tables"]["continuity_2"]
+    names, measures = [row["name"] for row in entry["rows"]], ("pooled", "within")
+    values = pd.DataFrame(
+        [(name, measure) for name in names for measure in measures], columns=["prediction", "measure"]
+    )
+    values = values.assign(value=0.5, low=0.4, high=0.6, n=500, persons=60, train=4000, validation=500)
+    values["penalty"] = [3.0] * 8 + [None] * (len(values) - 8)
+    same = (values["prediction"] == "personal-mean") & (values["measure"] == "within")
+    values.loc[same, ["value", "low", "high"]] = None
+    both = pd.DataFrame({"measure": measures, "difference": [0.1, None], "p": [0.01, None]})
+    pairs = pd.DataFrame(entry["compared"], columns=["prediction", "other"]).merge(both, how="cross")
+    values.to_csv(tmp_path / "values.csv", index=False)
+    pairs.assign(low=pairs["difference"], high=pairs["difference"]).to_csv(tmp_path / "differences.csv", index=False)
+    inputs = {name: [tmp_path / f"{name}.csv"] for name in ("values", "differences")}
+    inputs["paper"] = [root / "studies/continuity/paper.csv"]
+    body, apart = (section.frame for section in study_tables.prediction(inputs, study | {"entry": entry}).sections)
+    body = body.drop(columns="")
+    assert body.iloc[3].tolist() == ["0.500 [0.40, 0.60]", "0.496", "0.500 [0.40, 0.60]", "3"]
+    assert body.iloc[4].tolist()[:3] == ["0.500 [0.40, 0.60]", "–", "–"]
+    assert apart.iloc[0].tolist() == ["+0.100 [0.10, 0.10]", "0.010", "–", "–"]

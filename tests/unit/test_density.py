@@ -1,15 +1,12 @@
 """DEnsity on a tiny random BERT: training that is interrupted and resumed, the Gaussian, the metric, and the study."""
 
 import json
-import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from safetensors.numpy import load_file
@@ -361,41 +358,6 @@ def test_train_trains_an_entry_of_params(bert, tmp_path, monkeypatch, capsys):
 # ---- The study
 
 
-@pytest.fixture(scope="module")
-def paper():
-    folder, mirror = os.environ.get("COMPERDIAL_PAPERS"), os.environ.get("COMPERDIAL_MIRROR")
-    path = Path(folder) if folder else Path(mirror or ".").parent / "papers"
-    if not (path / "density.txt").is_file():
-        pytest.skip("set COMPERDIAL_PAPERS to the folder with the paper's text")
-    text = (path / "density.txt").read_text(encoding="utf-8")
-    return lambda start, end: text[text.index(start) : text.index(end, text.index(start))]
-
-
-def csv_of(name):
-    return pd.read_csv(ROOT / f"studies/density/{name}.csv", dtype=str, keep_default_na=False)
-
-
-@pytest.mark.parametrize(
-    ("name", "place", "start", "end"),
-    [
-        ("reported", "Table 1", "DailyDialog Zhao ConvAI2 USR", "Table 1: The"),
-        ("reported", "Table 2", "DailyDialog Zhao DailyDialog GRADE Scoring", "Table 2: Results"),
-        ("reported", "Table 4", "Turn-level Metrics USR-Retrieval", "Table 4: The"),
-        ("selection", None, "Model R@1 MRR R@1 MRR", "Table 5: Performance"),
-    ],
-)
-def test_reported_values_are_the_papers(paper, name, place, start, end):
-    rows = csv_of(name)
-    rows = rows[rows["place"] == place] if place else rows
-    numbers = [float(one) for one in re.findall(r"-?\d+\.\d+", paper(start, end))]
-    assert [100 * float(value) for value in rows["value"]] == pytest.approx(numbers)
-    if place == "Table 1":
-        sets = ["dailydialog_zhao", "usr_persona", "grade_dailydialog", "grade_convai2"]
-        for _, group in rows.groupby("metric"):
-            assert group["dataset"].tolist() == [one for one in sets for _ in range(2)]
-            assert group["coefficient"].tolist() == ["pearson", "spearman"] * 4
-
-
 ROWS = [
     {"section": "Reference-based", "label": "BLEU", "metric": "bleu", "output": "score", "reported": "BLEU"},
     {"section": "Reference-based", "label": "chrF", "metric": "chrf", "output": "score"},
@@ -500,3 +462,47 @@ def test_pairs_are_scored_and_counted(tmp_path, capsys):
     assert shown[["kind", "accuracy", "n"]].to_numpy().tolist() == [["Repetition", 1.0, 2], ["Speaker", 0.0, 1]]
     with pytest.raises(NothingToShowError, match="no scores of DEnsity"):
         study_tables.histograms({"scores": [scores]}, {"entry": entry})
+
+
+def test_histograms_count_each_side_and_how_much_they_share(tmp_path):
+    def scores(metric, answers, others):
+        sides = [("original", value) for value in answers] + [("perturbed", value) for value in others]
+        return [
+            ("p", "turn", f"random_response-{n}-{s}-0", s, metric, "density", v, 0, "density|v:1")
+            for n, (s, v) in enumerate(sides)
+        ]
+
+    rows = [*scores("density", [1.0, 2.0], [-4.0, -5.0]), *scores("density-selection", [1.0, 2.0], [1.0, 2.0])]
+    inputs = {"scores": [write_rows(tmp_path, scores=rows)["scores"]]}
+    entry = {"bins": 7, "title": "T", "notes": "{answers} answers"}
+    _, bars = study_tables.histograms(inputs, {"entry": entry})
+    assert set(bars.groupby(["metric", "side"])["count"].sum()) == {2}
+    assert bars.groupby("metric")["overlap"].first().to_dict() == {"density": 0.0, "density-selection": 1.0}
+
+
+def test_examples_have_normalised_scores_and_ranks(tmp_path):
+    units = [("c1", "a"), ("c1", "b"), ("c2", "a"), ("c2", "b")]
+    ratings = [
+        ("one", "turn", *unit, who, None, "overall", float(place + up), 0.0, 9.0, "human")
+        for place, unit in enumerate(units)
+        for who, up in (("x", 0), ("y", 1))
+    ]
+    values = zip(units, [0.2, 0.2, 0.4, 0.3], strict=True)
+    scores = [("one", "turn", *unit, "f1", "f1", value, 0, "f1") for unit, value in values]
+    write_rows(tmp_path, ratings=ratings, scores=scores)
+    about = {"dataset": "one", "title": "One", "source": "human", "target": None, "main_target": None}
+    (tmp_path / "about.json").write_text(json.dumps(about | {"not_run": {"fed": "no model"}}))
+    columns = "source,place,example,context_id,system_id,metric,score,rank\n"
+    (tmp_path / "reported.csv").write_text(f"{columns}p,Table 3,1,c1,b,Human,0.3,0.4\np,Table 3,1,c1,b,F1,0.1,\n")
+    rows = [
+        {"label": "People", "reported": "Human"},
+        {"label": "Word F1", "metric": "f1", "output": "f1", "reported": "F1"},
+        {"label": "FED", "metric": "fed", "output": "fed"},
+    ]
+    files = ("ratings.parquet", "scores.parquet", "about.json", "reported.csv")
+    inputs = {file.partition(".")[0]: [tmp_path / file] for file in files}
+    study = {"datasets": ["one"], "entry": {"title": "T", "caption": "Of {title}.", "rows": rows}}
+    lines = render.markdown(study_tables.examples(inputs, study)).splitlines()
+    assert "| People | 0.30 | 0.40 | 0.33 | 0.50 |" in lines
+    assert "| Word F1 | 0.10 | – | 0.00 | 0.38 |" in lines
+    assert "- Not run: FED: no model" in lines

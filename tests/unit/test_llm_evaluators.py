@@ -276,3 +276,23 @@ def test_rankings_are_compared_between_people_and_the_judge(shown, found):
     wide = both.pivot(index="metric", columns="source", values="value")
     row = one(made.frame, dimension="overall")
     assert (row["evaluators"], row["ours"]) == (2, pytest.approx(wide.corr(method="spearman").loc["human", "gpt-4"]))
+
+
+def test_robustness_is_beside_the_papers(shown, tmp_path):
+    frame = fallen([1, 0, 2, 0]).assign(perturbation="order_shuffle", dimension="coherence", level="dialogue")
+    frame = frame.drop_duplicates(["metric", "threshold"])
+    schema.write(tmp_path / "ratios.parquet", frame, "ratios")
+    shown("every_correlation")
+    inputs = {
+        name: [tmp_path / f"{name}.{end}"]
+        for name, end in (("ratios", "parquet"), ("about", "json"), ("reported", "csv"))
+    }
+    entry = {"title": "T", "caption": "C", "place": "Table 8"}
+    made = llm_evaluators.robustness(inputs, {"entry": entry, "metrics": {"len": {"main": "o"}}})
+    titles = ["p: a drop above δ", "p: any drop", "p, reported: a drop above δ"]
+    assert [section.title for section in made.sections] == titles
+    of = {"perturbation": "order_shuffle", "dimension": "coherence"}
+    row = one(made.frame, origin="ours", evaluator="len", drop="any_drop", **of)
+    assert (row["ratio"], row["n"]) == (0.5, 4)
+    assert made.sections[1].frame.loc["len", ("Perturbation", "Avg")] == "0.500"
+    assert one(made.frame, origin="reported", drop="above_delta", **of)["ratio"] == 0.5

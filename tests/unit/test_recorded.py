@@ -13,7 +13,7 @@ from comperdial.core.errors import ComperdialError, SchemaError, UnknownNameErro
 from comperdial.core.files import sha256
 from comperdial.data import readers
 from comperdial.data.catalogue import load_catalogue
-from comperdial.data.recorded import Rated, import_scores, origin, read_entries
+from comperdial.data.recorded import Rated, import_scores, read_entries
 from comperdial.judges.parsing import PARSER_VERSION
 from comperdial.judges.recorded import Recorded, signature
 from comperdial.metrics import create, scoring
@@ -248,17 +248,6 @@ def test_entries_of_the_configuration(tmp_path):
     ):
         with pytest.raises(ComperdialError, match=message):
             read_entries({name: table | changes}, **known)
-
-
-def test_a_file_of_no_known_commit_has_none_in_its_origin(tmp_path):
-    content = yaml.safe_load(write_mirror(tmp_path, mini_items()).read_text())
-    entry = content["files"]["mini_ratings"]
-    pins = {name: entry.pop(name) for name in ("sha256", "bytes", "commit")} | {"commit": None}
-    lock = {"mini_ratings": pins | {"repository": entry["repository"]}}
-    (tmp_path / "sources.lock.yaml").write_text(yaml.safe_dump(lock))
-    entry |= {"revision": "main", "url": "https://example.invalid/{revision}/ratings.json"}
-    (tmp_path / "other.yaml").write_text(yaml.safe_dump(content))
-    assert origin(load_catalogue(tmp_path / "other.yaml").file("mini_ratings")) == "invented/mini/ratings.json"
 
 
 def test_the_command_takes_a_fetched_file_and_no_other(folder, mini_mirror, monkeypatch, capsys):
