@@ -190,17 +190,19 @@ def test_probabilities_that_give_no_value(logprobs, labels, match):
         expected_value(logprobs, labels)
 
 
+YES_NO = {
+    "prompt": "implicit_turn", "question": "overall", "fields": ["history", "response"], "dimensions": ["overall"],
+    "labels": {"Yes": 1, "No": 0},
+}  # fmt: skip
+
+
 def test_labels_through_a_server(tables, tmp_path):
     # Two tokens may have the same text: half of exp(-0.5) each.
     yes = {"token": "Yes", "logprob": -0.5 - math.log(2)}
     top = [yes, yes, {"token": " no", "logprob": -1.0}, {"token": "Well", "logprob": -3.0}]
     answer = completion("Yes", logprobs={"content": [{"token": "Yes", "top_logprobs": top}]})
-    variant = {
-        "prompt": "implicit_turn", "question": "overall", "fields": ["history", "response"], "dimensions": ["overall"],
-        "labels": {"Yes": 1, "No": 0},
-    }  # fmt: skip
     with FaultServer(lambda n, body: (200, answer)) as server:
-        judging = judging_of({"base_url": server.url, "mode": "probabilities"}, tmp_path, variants={"yes-no": variant})
+        judging = judging_of({"base_url": server.url, "mode": "probabilities"}, tmp_path, variants={"yes-no": YES_NO})
         task = Task(judging, judging.judges["server"], judging.variants["yes-no"], 1)
         judged = judge_tables(task, tables, dataset="mine")
         assert all(body["logprobs"] and body["top_logprobs"] == 20 for body in server.requests)
@@ -217,6 +219,19 @@ def test_labels_through_a_server(tables, tmp_path):
     assert again.report is None
     pd.testing.assert_frame_equal(again.scores, judged.scores)
     assert not (tmp_path / "other/answers.sqlite").exists()
+
+
+def test_published_answers_are_readable_without_the_model(root, monkeypatch):
+    """The names of answers hold the model's checksum, which the registry knows."""
+    if not (root / "data/ledger/published.parquet").is_file():
+        pytest.skip("dvc pull data/ledger/published.parquet")
+    config = yaml.safe_load((root / "params.yaml").read_text())
+    monkeypatch.setattr("comperdial.models.missing", lambda name: "not here")
+    judging = {"judges": {"default": ["smollm2"]}, "variants": {"yes-no": YES_NO}, "ledger": str(root / "data/ledger")}
+    judging = read_judging({"smollm2": config["judges"]["smollm2"]}, judging)
+    task = Task(judging, judging.judges["smollm2"], judging.variants["yes-no"], 1)
+    assert task.unavailable("topical_usr") is None
+    assert task.unavailable("usr_persona") == "not here"
 
 
 # ---- Configuration
