@@ -1,6 +1,4 @@
-"""DEnsity on a tiny random BERT: pairs, training that is interrupted and resumed, the Gaussian, the metric, the command."""
-
-from __future__ import annotations
+"""DEnsity on a tiny random BERT: training that is interrupted and resumed, the Gaussian, the metric, and the study."""
 
 import json
 import shutil
@@ -9,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from safetensors.numpy import load_file
@@ -18,17 +15,24 @@ import tinymodels
 from comperdial import models, schema
 from comperdial.cli import main
 from comperdial.config import load_yaml
-from comperdial.config.parameters import Training, TrainingLengths, read_parameters
+from comperdial.config.parameters import Training, TrainingLengths
 from comperdial.config.registry import completed
-from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SchemaError, UnknownNameError
+from comperdial.core.errors import (
+    FileError,
+    MissingResourceError,
+    NothingToShowError,
+)
 from comperdial.data.corpora import Dialogue, read_corpus
 from comperdial.metrics import create
 from comperdial.models import runtime
+from comperdial.report import correlations, render
+from comperdial.stats.multiple import holm
+from comperdial.studies import density as study_tables
 from comperdial.training import density
 from comperdial.training import trained as trained_models
 from comperdial.training.pairs import Pairs, Reader
 from comperdial.training.selection import Group, SelectionModel
-from comperdial.training.trained import Gaussian
+from resulttables import correlation, pair, write_results, write_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,49 +47,47 @@ PHASES = [
 ]
 
 
-def dialogues(count: int, *, corpus: str = "talk", facts: bool = True) -> list[Dialogue]:
+def dialogues(count, *, corpus="talk", facts=True):
     random = np.random.default_rng(len(corpus))
     made = []
     for number in range(count):
         texts = tuple(" ".join(random.choice(WORDS, random.integers(2, 7))) for _ in range(random.integers(2, 6)))
-        speakers = tuple("AB"[place % 2] for place in range(len(texts)))
         known = {"B": (" ".join(random.choice(WORDS, 3)),)} if facts and number % 2 else {}
-        made.append(Dialogue(corpus, str(number), speakers, texts, known))
+        made.append(Dialogue(corpus, str(number), tuple("ABABAB"[: len(texts)]), texts, known))
     return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bert(tmp_path_factory):
     return tinymodels.bert(tmp_path_factory.mktemp("tiny") / "bert")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pairs(bert):
     reader = Reader(runtime.load_tokenizer(models.find(str(bert))), TrainingLengths(**LENGTHS))
     return Pairs([*dialogues(12), *dialogues(12, corpus="other")], reader)
 
 
-def settings(bert: Path, **changed) -> Training:
+def settings(bert, **changed):
     corpora = {"mine": {"format": "jsonl", "path": "mine.jsonl"}}
     entry = {"encoder": str(bert), "corpora": corpora, "phases": PHASES, "lengths": LENGTHS, "negatives": 4}
     return Training(**entry | {"held_out": 6, "check_every": 2} | changed)
 
 
-def train(bert: Path, folder: Path, **changed) -> Path:
+def train(bert, folder, **changed):
     """Train on invented dialogues; return the model's folder."""
     given = [*dialogues(20), *dialogues(10, corpus="other", facts=False)]
-    density.train(
-        "tiny", settings(bert, **changed), given, [given[3].texts], folder / "runs", folder / "tiny", origin={}
-    )
-    return folder / "tiny"
+    output = folder / "tiny"
+    density.train("tiny", settings(bert, **changed), given, [given[3].texts], folder / "runs", output, origin={})
+    return output
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def trained(bert, tmp_path_factory):
     return train(bert, tmp_path_factory.mktemp("trained"))
 
 
-# Pairs
+# ---- Training
 
 
 def test_a_pair_is_an_utterance_and_all_before_it(pairs):
@@ -100,13 +102,13 @@ def test_a_pair_is_an_utterance_and_all_before_it(pairs):
     assert cut == 18 + 6
 
 
-def test_negatives_are_each_once_and_of_other_dialogues_of_the_corpus(pairs):
-    for number, pair in enumerate(pairs):
-        group = pairs.group(pair, 5, np.random.default_rng(number), facts=False)
-        assert group == pairs.group(pair, 5, np.random.default_rng(number), facts=False)
-        assert group.candidates[0] == pairs.response(pair)
+def test_negatives_are_of_other_dialogues_of_the_corpus(pairs):
+    for number, own in enumerate(pairs):
+        group, again = (pairs.group(own, 5, np.random.default_rng(number), facts=False) for _ in range(2))
+        assert group == again
+        assert group.candidates[0] == pairs.response(own)
         assert len(group.candidates) == 6
-        others = [one for one in pairs if one.corpus == pair.corpus and one.dialogue != pair.dialogue]
+        others = [one for one in pairs if one.corpus == own.corpus and one.dialogue != own.dialogue]
         spoken = [tokens for one in others for tokens in (*one.history, one.answer)]
         allowed = {tuple(pairs.reader.response(tokens)[0]) for tokens in spoken}
         assert {tuple(candidate) for candidate in group.candidates[1:]} <= allowed
@@ -127,39 +129,35 @@ def test_dialogues_in_evaluation_data_are_removed():
     assert density.without_overlap(given, evaluated, 20) == given
 
 
-# Training
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_a_resumed_training_gives_the_weights_of_an_uninterrupted_one(bert, tmp_path, monkeypatch, dtype):
-    whole = train(bert, tmp_path / "whole", dtype=dtype, dropout=0.1)
-    calls, stops = 0, {1, 4, 6, 9, 14, 17}
-    plain = torch.optim.AdamW.step
+def test_a_resumed_training_gives_the_weights_of_an_uninterrupted_one(bert, tmp_path, monkeypatch):
+    options = {"dtype": "bf16", "dropout": 0.1}
+    whole = train(bert, tmp_path / "whole", **options)
+    step, stops, calls = torch.optim.AdamW.step, {1, 4, 9, 14}, []
 
     def interrupted(*arguments):
-        nonlocal calls
-        calls += 1
-        if calls in stops:
+        calls.append(1)
+        if len(calls) in stops:
             raise KeyboardInterrupt
-        return plain(*arguments)
+        return step(*arguments)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", interrupted)
     for _ in stops:
         with pytest.raises(KeyboardInterrupt):
-            train(bert, tmp_path / "parts", dtype=dtype, dropout=0.1)
-    parts = train(bert, tmp_path / "parts", dtype=dtype, dropout=0.1)
+            train(bert, tmp_path / "parts", **options)
+    parts = train(bert, tmp_path / "parts", **options)
     assert (parts / "weights.safetensors").read_bytes() == (whole / "weights.safetensors").read_bytes()
-    logs = [
-        [
-            [{key: value for key, value in row.items() if key != "seconds"} for row in phase["log"]]
-            for phase in json.loads((folder / "card.json").read_text())["phases"]
-        ]
-        for folder in (whole, parts)
-    ]
+    logs = []
+    for folder in (whole, parts):
+        phases = json.loads((folder / "card.json").read_text())["phases"]
+        logs.append([[row | {"seconds": 0} for row in phase["log"]] for phase in phases])
     assert logs[0] == logs[1]
     assert [row["step"] for row in logs[0][2]] == [2, 4, 5]
+    # Models that begin alike share their phases.
+    train(bert, tmp_path / "whole", **options, phases=[*PHASES[:2], {**PHASES[2], "contrastive": 0}])
+    assert len(list((tmp_path / "whole/runs").iterdir())) == 4
 
 
+@pytest.mark.ci
 def test_a_killed_training_is_resumed(bert, trained, tmp_path):
     """The process ends without any clean-up in the third phase, as when the machine stops."""
     killed = f"""
@@ -182,20 +180,6 @@ train({str(bert)!r}, Path({str(tmp_path)!r}))
     assert (resumed / "weights.safetensors").read_bytes() == (trained / "weights.safetensors").read_bytes()
 
 
-def test_models_that_begin_alike_share_their_phases(bert, tmp_path):
-    train(bert, tmp_path)
-    train(bert, tmp_path, phases=[*PHASES[:2], {**PHASES[2], "contrastive": 0}])
-    assert len(list((tmp_path / "runs").iterdir())) == 4
-
-
-def test_training_changes_the_layers_and_not_the_tables(bert, trained):
-    weights = load_file(trained / "weights.safetensors")
-    start = dict(SelectionModel(models.find(str(bert))).named_parameters())
-    assert not [name for name in weights if "word_embeddings" in name or "position_embeddings" in name]
-    changed = [name for name, value in weights.items() if not np.allclose(start[name].detach(), value, atol=1e-4)]
-    assert any(name.startswith("encoder.encoder.layer.0.") for name in changed)
-
-
 @pytest.mark.parametrize("loss", ["in_batch_loss", "selection_loss"])
 def test_a_loss_that_is_not_finite_stops_training(bert, tmp_path, monkeypatch, loss):
     plain = getattr(density, loss)
@@ -216,8 +200,8 @@ def test_the_losses_are_equations_1_and_4():
         others = [a for a in range(6) if a != i]
         total = sum(np.exp(z[i] @ z[a] / 0.1) for a in others)
         terms.append(-np.mean([np.log(np.exp(z[i] @ z[p] / 0.1) / total) for p in others if right[p]]))
-    found = density.contrastive_loss(torch.tensor(features), torch.tensor(right), 0.1)
-    assert found.item() == pytest.approx(np.mean(terms))
+    loss = density.contrastive_loss(torch.tensor(features), torch.tensor(right), 0.1)
+    assert loss.item() == pytest.approx(np.mean(terms))
 
 
 def test_candidates_read_together_are_as_read_alone(bert, pairs):
@@ -226,226 +210,299 @@ def test_candidates_read_together_are_as_read_alone(bert, pairs):
     model.eval()
     groups = [pairs.group(pair, 4, np.random.default_rng(1), facts=True) for pair in pairs[:4]]
     with torch.inference_mode():
-        features, scores = model(groups)
+        together = model(groups)
         alone = [model([Group(group.context, [candidate])]) for group in groups for candidate in group.candidates]
-    torch.testing.assert_close(features, torch.cat([found for found, _ in alone]), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(scores, torch.cat([found for _, found in alone]), rtol=1e-4, atol=1e-5)
+    for place, values in enumerate(together):
+        torch.testing.assert_close(values, torch.cat([one[place] for one in alone]), rtol=1e-4, atol=1e-5)
 
 
-# The metric
-
-HISTORIES = [["hello you", "what do you like"], ["hello you", "what do you like"], ["the sea"], ["i read"]]
-RESPONSES = ["i like tea", "no book today", "i like tea", "good day"]
-FACTS = [["green tea"], ["green tea"], [], ["red book", "rain"]]
-
-
-def distances(features: np.ndarray, gaussian: Gaussian) -> tuple[float, float]:
-    shift = features.astype(float) - gaussian.mean
-    inverse = np.linalg.pinv(gaussian.covariance, rcond=1e-10, hermitian=True)
-    return float(np.sqrt(shift @ inverse @ shift)), float(np.linalg.norm(shift))
+# ---- The metric
 
 
 @pytest.mark.parametrize("facts", [False, True])
-def test_the_metric_is_the_plain_computation_of_each_item(trained, facts):
-    kept = [0, 1, 3] if facts else [0, 1, 2, 3]
-    found = create("density", trained=str(trained), facts=facts).score(
-        [RESPONSES[item] for item in kept], histories=[HISTORIES[item] for item in kept],
-        facts=[FACTS[item] for item in kept] if facts else None,
-    )  # fmt: skip
+def test_the_metric_is_the_plain_computation_of_each_item(trained, pairs, facts):
+    """The distance of a pair's feature from training pairs, by numpy."""
+    key = "facts" if facts else "plain"
+    items = [("i like tea", ["hello you", "what do you like"], "green tea"), ("good day", ["i read"], "red book")]
+    responses, histories, known = zip(*items, strict=True)
+    scores = create("density", trained=str(trained), facts=facts).score(
+        responses, histories=histories, facts=[[one] for one in known] if facts else None
+    )
     model = trained_models.load(str(trained))
-    gaussian, tokenizer = model.gaussians["facts" if facts else "plain"], model.reader.tokenizer
-    end = [tokenizer.sep_token_id]
+    gaussian, tokenizer = model.gaussians[key], model.reader.tokenizer
+    inverse = np.linalg.pinv(gaussian.covariance, rcond=1e-10, hermitian=True)
 
-    def ids(texts):
-        return [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+    def ids(*texts):
+        return [n for text in texts for n in (*tokenizer(text, add_special_tokens=False)["input_ids"], end)]
 
-    for row, item in enumerate(kept):
-        pieces = [*([*ids(FACTS[item]), end] if facts else []), *(tokens + end for tokens in ids(HISTORIES[item]))]
-        context = [tokenizer.cls_token_id, *(token for tokens in pieces for token in tokens)]
+    end = tokenizer.sep_token_id
+    for row, (response, history, fact) in enumerate(items):
+        context = [tokenizer.cls_token_id, *ids(*([fact] if facts else []), *history)]
         with torch.inference_mode():
-            feature, score = model.network.eval()([Group(context, [ids([RESPONSES[item]])[0] + end])])
-        far, near = distances(feature[0].numpy(), gaussian)
-        assert found["density"][row] == pytest.approx(-far, rel=1e-3)
-        assert found["euclidean"][row] == pytest.approx(-near, rel=1e-3)
-        assert found["classifier"][row] == pytest.approx(score.item(), rel=1e-3, abs=1e-5)
-
-
-def test_the_gaussian_is_numpy_s_and_survives_its_file(bert, pairs, trained):
-    model = trained_models.load(str(trained))
-    (gaussian, count) = density.fit(model.network, pairs, 1)["plain"]
-    assert count == len(pairs)
-    rows = [Group(pairs.context(pair, facts=False), [pairs.response(pair)]) for pair in pairs]
+            feature, score = model.network.eval()([Group(context, [ids(response)])])
+        shift = feature[0].numpy().astype(float) - gaussian.mean
+        # The covariance of so few pairs is nearly singular, so that rounding moves the distance.
+        assert scores["density"][row] == pytest.approx(-np.sqrt(shift @ inverse @ shift), rel=1e-2)
+        assert scores["euclidean"][row] == pytest.approx(-np.linalg.norm(shift), rel=1e-3)
+        assert scores["classifier"][row] == pytest.approx(score.item(), rel=1e-3, abs=1e-5)
+    gaussian, count = density.fit(model.network, pairs, 1)[key]
+    kept = [pair for pair in pairs if pair.facts or not facts]
+    rows = [Group(pairs.context(pair, facts=facts), [pairs.response(pair)]) for pair in kept]
     with torch.inference_mode():
         features = torch.cat([model.network([row])[0] for row in rows]).double().numpy()
+    assert count == len(kept)
     np.testing.assert_allclose(gaussian.mean, features.mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(gaussian.covariance, np.cov(features, rowvar=False, bias=True), atol=1e-5)
-    saved = load_file(trained / "gaussians.safetensors")["plain.covariance"]
-    np.testing.assert_array_equal(saved, model.gaussians["plain"].covariance[np.tril_indices(len(gaussian.mean))])
-    assert (gaussian.mahalanobis(features[:1])[0], gaussian.euclidean(features[:1])[0]) == pytest.approx(
-        distances(features[0], gaussian)
-    )
 
 
-def test_the_signature_names_model_and_encoder(trained, bert):
-    signature = create("density", trained=str(trained)).signature()
-    assert f"trained:{trained_models.label(str(trained))}|facts:no|dtype:fp32" in signature
-    assert f"encoder:{models.find(str(bert)).name}@{models.find(str(bert)).digest}" in signature
-
-
-def test_what_is_cut_is_counted(trained):
-    found = create("density", trained=str(trained)).score(["tea " * 20], histories=[["sea " * 40]])
-    assert found.cut.tolist() == [20 - 7 + 41 - 24]
-
-
-def test_the_card_names_corpora_recall_and_licences(trained):
+def test_what_a_trained_model_says_of_itself(trained, bert):
+    metric = create("density", trained=str(trained))
+    assert f"trained:{trained_models.label(str(trained))}|facts:no|dtype:fp32" in metric.signature()
+    assert f"encoder:{models.find(str(bert)).name}@{models.find(str(bert)).digest}" in metric.signature()
+    assert metric.score(["tea " * 20], histories=[["sea " * 40]]).cut.tolist() == [20 - 7 + 41 - 24]
     card = json.loads((trained / "card.json").read_text())
     assert card["corpora"]["talk"]["dialogues"] == 20
     assert set(card["held-out"]) == {"all", "talk", "other"}
-    assert card["features"].keys() == {"plain", "facts"}
-    assert [phase["loss"] for phase in card["phases"]] == ["in-batch", "selection", "selection"]
-    text = (trained / "README.md").read_text()
-    assert "Recall@1" in text
-    assert "licence: not stated" in text
-
-
-def test_a_model_is_found_here_or_in_the_repository(trained, tmp_path, monkeypatch):
-    repository, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    monkeypatch.setattr(trained_models, "__file__", str(repository / "src/comperdial/training/trained.py"))
-    assert "not present in data/models/mine" in create("density", trained="mine").unavailable()
-    assert "mine@absent" in create("density", trained="mine").signature()
-    shutil.copytree(trained, repository / "data/models/mine")
-    assert create("density", trained="mine").unavailable() is None
-    # One of that name in the current folder goes first.
-    (elsewhere / "data/models/mine").mkdir(parents=True)
-    assert "not present in data/models/mine" in create("density", trained="mine").unavailable()
+    assert "licence: not stated" in (trained / "README.md").read_text()
+    # The encoder is trained, its tables are not.
+    weights = load_file(trained / "weights.safetensors")
+    start = dict(SelectionModel(models.find(str(bert))).named_parameters())
+    assert not [name for name in weights if "word_embeddings" in name]
+    changed = [name for name, value in weights.items() if not np.allclose(start[name].detach(), value, atol=1e-4)]
+    assert any(name.startswith("encoder.encoder.layer.0.") for name in changed)
 
 
 def test_an_altered_model_is_refused(trained, tmp_path):
     folder = shutil.copytree(trained, tmp_path / "copy")
-    weights = folder / "weights.safetensors"
+    weights, card = folder / "weights.safetensors", folder / "card.json"
+    content = json.loads(card.read_text())
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     with pytest.raises(MissingResourceError, match=r"weights\.safetensors of trained model .* is altered"):
         trained_models.load(str(folder))
     weights.write_bytes(b"")
     assert "is altered" in create("density", trained=str(folder)).unavailable()
-    card = json.loads((folder / "card.json").read_text())
-    card["settings"]["attention"] = "full"
-    (folder / "card.json").write_text(json.dumps(card))
+    card.write_text(json.dumps(content | {"settings": content["settings"] | {"attention": "full"}}))
     assert "has attention 'full', which only older versions run" in create("density", trained=str(folder)).unavailable()
-    with pytest.raises(MissingResourceError, match="attention 'full'"):
-        trained_models.load(str(folder))
-    (folder / "card.json").write_text('{"form": 1}')
+    card.write_text('{"form": 1}')
     with pytest.raises(FileError, match="not the card of a trained model"):
         create("density", trained=str(folder)).unavailable()
 
 
-# Corpora
+# ---- Corpora
 
 
 @pytest.mark.parametrize(
-    ("format", "name", "text", "expected"),
+    ("format", "text", "expected"),
     [
-        ("dailydialog", "a.txt", "Hi . __eou__ Good day . __eou__\n", [(("A", "B"), ("Hi .", "Good day ."), {})]),
+        ("dailydialog", "Hi . __eou__ Good day . __eou__\n", [(("A", "B"), ("Hi .", "Good day ."), {})]),
         (
-            "synthetic_persona_chat", "a.csv",
+            "synthetic_persona_chat",
             'user 1 personas,user 2 personas,Best Generated Conversation\n'
             '"I fish.\nI sail.",I cook.,"User 1: Hi\nUser 2: Hello\nthere"\n'
             'I fish.,I cook.,"User 1: Hi [name]\nUser 2: Hello"\n',
             [(("User 1", "User 2"), ("Hi", "Hello there"), {"User 1": ("I fish.", "I sail."), "User 2": ("I cook.",)})],
         ),
         (
-            "topical_chat", "a.json",
+            "topical_chat",
             '{"t1": {"content": [{"agent": "agent_1", "message": "Hi"}, {"agent": "agent_1", "message": "you"}, '
             '{"agent": "agent_2", "message": "Yes"}]}}',
             [(("agent_1", "agent_2"), ("Hi you", "Yes"), {})],
         ),
         (
-            "jsonl", "a.jsonl", '{"utterances": ["Hi", "Yes"], "facts": {"B": ["I cook."]}}\n\n'
+            "jsonl", '{"utterances": ["Hi", "Yes"], "facts": {"B": ["I cook."]}}\n\n'
             '{"utterances": [{"speaker": "x", "text": "Hi"}, {"speaker": "y", "text": "Yes"}]}\n',
             [(("A", "B"), ("Hi", "Yes"), {"B": ("I cook.",)}), (("x", "y"), ("Hi", "Yes"), {})],
         ),
-        ("csv", "a.csv", "dialogue_id,speaker,text\n1,x,Hi\n2,x,No\n1,y,Yes\n", [(("x", "y"), ("Hi", "Yes"), {})]),
+        ("csv", "dialogue_id,speaker,text\n1,x,Hi\n2,x,No\n1,y,Yes\n", [(("x", "y"), ("Hi", "Yes"), {})]),
     ],
 )  # fmt: skip
-def test_corpora(tmp_path, format, name, text, expected):
-    (tmp_path / name).write_text(text)
-    found = read_corpus("c", format, tmp_path / name)
-    assert [(dialogue.speakers, dialogue.texts, dict(dialogue.facts)) for dialogue in found] == expected
+def test_corpora(tmp_path, format, text, expected):
+    path = tmp_path / f"corpus.{format}"
+    path.write_text(text)
+    assert [(one.speakers, one.texts, dict(one.facts)) for one in read_corpus("c", format, path)] == expected
 
 
 def test_tables_of_a_data_set_are_a_corpus(tmp_path):
-    said = [{"speaker": "A", "text": "Hi"}, {"speaker": "B", "text": "Hello"}, {"speaker": "A", "text": "Tea?"}]
-    rows = [("1", "d", 0, said[:1], ["Hello"], []), ("2", "d", 1, said, ["Yes"], ["I like tea."])]
-    columns = ["context_id", "dialogue_id", "turn", "history", "references", "facts"]
-    frame = pd.DataFrame(rows, columns=columns).assign(dataset="mine")
-    schema.write(tmp_path / "contexts.parquet", frame, "contexts")
-    (found,) = read_corpus("c", "tables", tmp_path)
-    assert found.texts == ("Hi", "Hello", "Tea?", "Yes")
-    assert found.speakers == ("A", "B", "A", "B")
-    assert found.facts == {"B": ("I like tea.",)}
+    lines = [{"speaker": "A", "text": "Hi"}, {"speaker": "B", "text": "Hello"}, {"speaker": "A", "text": "Tea?"}]
+    rows = [("mine", "1", "d", 0, lines[:1], ["Hello"], []), ("mine", "2", "d", 1, lines, ["Yes"], ["I like tea."])]
+    write_rows(tmp_path, contexts=rows)
+    (dialogue,) = read_corpus("c", "tables", tmp_path)
+    assert (dialogue.texts, dialogue.speakers) == (("Hi", "Hello", "Tea?", "Yes"), ("A", "B", "A", "B"))
+    assert dialogue.facts == {"B": ("I like tea.",)}
 
 
-@pytest.mark.parametrize(
-    ("format", "text", "error", "message"),
-    [
-        ("jsonl", '{"turns": []}', SchemaError, "line 1: utterances is missing"),
-        ("jsonl", '{"utterances": ["a", "b"], "facts": ["c"]}', SchemaError, r"line 1: facts is \['c'\]"),
-        ("csv", "speaker,text\nA,Hi\n", SchemaError, "record 1: no 'dialogue_id'"),
-        ("dailydialog", "Hi . __eou__\n", FileError, "no dialogue of two utterances"),
-        (
-            "topical_chat",
-            '{"t1": {}}',
-            SchemaError,
-            r"KeyError .'content'. while reading; expected the format 'topical_chat'",
-        ),
-        ("daily", "", UnknownNameError, "Did you mean 'dailydialog'"),
-    ],
-)
-def test_what_is_no_corpus_is_refused(tmp_path, format, text, error, message):
-    path = tmp_path / "file"
-    path.write_text(text)
-    with pytest.raises(error, match=message):
-        read_corpus("c", format, path)
-
-
-# The command
-
-
-def write_params(bert: Path, **changed) -> None:
-    entry = settings(bert, phases=[{**PHASES[1], "steps": 2}]).model_dump(exclude_none=True) | changed
-    params = completed(load_yaml(ROOT / "params.yaml")) | {"training": {"mine": entry}}
-    Path("params.yaml").write_text(json.dumps(params))
+# ---- The command
 
 
 def test_train_trains_an_entry_of_params(bert, tmp_path, monkeypatch, capsys):
+    def train(name, **changed):
+        entry = settings(bert, phases=[{**PHASES[1], "steps": 2}]).model_dump(exclude_none=True) | changed
+        params = completed(load_yaml(ROOT / "params.yaml")) | {"training": {"mine": entry}}
+        Path("params.yaml").write_text(json.dumps(params))
+        return main(["train", name])
+
     monkeypatch.chdir(tmp_path)
-    lines = [json.dumps({"utterances": one.texts, "facts": one.facts}) for one in dialogues(20)]
-    Path("mine.jsonl").write_text("\n".join(lines))
+    Path("mine.jsonl").write_text("\n".join(json.dumps({"utterances": one.texts}) for one in dialogues(20)))
     Path("data").mkdir()
     Path("data/sources.yaml").write_text("files: {}\ndatasets: {}\n")
-    write_params(bert)
-    assert main(["train", "mine"]) == 0
+    assert "mine@absent" in create("density", trained="mine").signature()
+    assert train("mine") == 0
     assert "data/models/mine: recall@1" in capsys.readouterr().out
     assert create("density", trained="mine").unavailable() is None
-    assert main(["train", "mien"]) == 1
+    assert train("mien") == 1
     assert "Did you mean 'mine'" in capsys.readouterr().err
-    write_params(bert, held_out=20)
-    assert main(["train", "mine"]) == 1
+    assert train("mine", held_out=20) == 1
     assert "20 dialogues are left to train on; expected more than the 20" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"phases": [{"loss": "in-batch", "steps": 1, "batch": 2, "learning_rate": 1}]}, "trains no selection"),
-        ({"corpora": {"a": {"format": "csv"}}}, "neither of `source` and `path`"),
-        ({"negatives": 0}, "negatives"),
-    ],
-)
-def test_wrong_settings_are_refused(change, message):
-    params = completed(load_yaml(ROOT / "params.yaml"))
-    params["training"] = {"density": {**params["training"]["density"], **change}}
-    with pytest.raises(ConfigError, match=message):
-        read_parameters(params)
+# ---- The study
+
+
+ROWS = [
+    {"section": "Reference-based", "label": "BLEU", "metric": "bleu", "output": "score", "reported": "BLEU"},
+    {"section": "Reference-based", "label": "chrF", "metric": "chrf", "output": "score"},
+    {"section": "Reference-based", "label": "GloVe", "reported": "EmbAvg.", "not_run": "no vectors"},
+    {"section": "Density", "label": "DEnsity", "metric": "density", "output": "density"},
+    {"section": "Density", "label": "Selection", "metric": "density-selection", "output": "density"},
+]
+
+
+@pytest.fixture
+def made(tmp_path):
+    none = {"n": 0, "coverage": 0.0, "lacking": "facts", "low": np.nan, "high": np.nan}
+    results = [
+        correlation("one", "bleu", "score", 0.3),
+        correlation("one", "chrf", "score", 0.5),
+        correlation("one", "density", "density", 0.4),
+        correlation("one", "density-selection", "density", 0.35),
+        correlation("two", "bleu", "score", 0.2),
+        correlation("two", "density", "density", np.nan, **none),
+    ]
+    pairs = [
+        pair("one", "density:density", "bleu:score", 0.1, 0.01),
+        pair("one", "chrf:score", "density:density", 0.1, 0.03),
+        pair("one", "density:density", "density-selection:density", 0.05, 0.2),
+        pair("two", "bleu:score", "chrf:score", 0.1, 0.9),
+    ]
+    about = {"recorded_of": {}, "metrics": ["bleu", "chrf", "density"], "outputs": ["bleu:score"]}
+    inputs = write_results(tmp_path, results, pairs, **about)
+    inputs["reported"] = [tmp_path / "known.csv"]
+    inputs["reported"][0].write_text(
+        "source,place,dataset,level,against,dimension,metric,output,coefficient,value,starred,note\n"
+        "p,Table 1,one,turn,turn,overall,BLEU,,pearson,0.25,,\np,Table 1,one,turn,turn,overall,EmbAvg.,,pearson,0.1,,\n"
+    )
+    entry = {
+        "title": "T", "caption": "C.", "rows": ROWS, "source": "p", "levels": {"turn": "turn"}, "section_by": "dataset",
+        "coefficients": ["pearson"], "models": ["density", "density-selection"], "inputs": inputs,
+    }  # fmt: skip
+    return inputs, {"name": "density", "title": "DEnsity", "datasets": ["one", "two"], "entry": entry}
+
+
+def test_ours_are_next_to_the_papers_and_an_empty_row_says_why(made):
+    page = render.markdown(correlations.correlations(*made))
+    assert "| Reference-based | BLEU | 0.300\\* [0.10, 0.50] | 0.250 | +0.050 |" in page
+    assert "| Reference-based | GloVe | 0.100 |" in page.partition("with reported values, not run here")[2]
+    assert "Not run: GloVe: no vectors" in page
+    assert "two has no facts where overall was rated" in page
+    # A row about the paper alone is left out of a set of which it reports nothing.
+    assert page.count("| Reference-based | GloVe |") == 1
+
+
+def test_tests_are_of_density_minus_the_other_with_holm_in_each_kind(made):
+    inputs, study = made
+    table = study_tables.tests(inputs, study)
+    rows = table.frame.set_index("label")
+    assert rows["difference"].to_dict() == pytest.approx({"BLEU": 0.1, "chrF": -0.1, "Selection": 0.05})
+    assert (rows.loc["chrF", "low"], rows.loc["chrF", "high"]) == pytest.approx((-0.2, 0.0))
+    assert rows.loc[["BLEU", "chrF"], "holm_p"].tolist() == pytest.approx(holm([0.01, 0.03]).tolist())
+    assert rows.loc["Selection", "holm_p"] == pytest.approx(0.2)
+    page = render.markdown(table)
+    assert "| Set one | Reference-based | 1 of 2 | 1 | chrF (-0.100) |" in page
+    assert "Set two has no scores of DEnsity" in page
+    with pytest.raises(NothingToShowError, match="no scores of DEnsity"):
+        study_tables.tests(inputs | {"pairs": inputs["pairs"][1:]}, study)
+    labels = {"label": "Maha.", "output": "density", "reported": "BLEU"}
+    rows = [
+        {"section": "with", "metric": "density"} | labels,
+        {"section": "without", "metric": "density-selection"} | labels,
+    ]
+    table = study_tables.ablation(inputs, study | {"entry": study["entry"] | {"rows": rows}})
+    assert "| Set one | Maha. | +0.050 [-0.05, 0.15] | 0.200 |" in render.markdown(table)
+    assert table.frame["difference"].dropna().tolist() == pytest.approx([0.05])
+
+
+def test_pairs_are_scored_and_counted(tmp_path, capsys):
+    texts = {
+        "repetition-1": ("I like tea.", "I like like like tea."),
+        "repetition-2": ("Go on.", "Go on on on."),
+        "speaker-1": ("No no.", "Yes."),
+    }
+    sides = ("original", "perturbed")
+    tables = {
+        "contexts": [("p", f"{name}-{side}-0", name, 0, [], [], []) for name in texts for side in sides],
+        "responses": [
+            ("p", f"{name}-{side}-0", side, text)
+            for name, both in texts.items()
+            for side, text in zip(sides, both, strict=True)
+        ],
+        "systems": [("p", side, "agent", None, "") for side in sides],
+    }
+    write_rows(tmp_path, **tables)
+    scores, ratios = tmp_path / "scores.parquet", tmp_path / "ratios.parquet"
+    command = ["score-pairs", tmp_path, "--metrics", "distinct", "--kinds", "repetition", "speaker", "--sample", 9]
+    assert main([*map(str, [*command, "--seed", 1, "--output", scores, "--ratios", ratios])]) == 0
+    found = schema.read(ratios, "ratios").query("output == 'distinct-1'").set_index("perturbation")
+    assert found["ratio"].to_dict() == {"repetition": 1.0, "speaker": 0.0}
+    command = ["ratios", scores, "--tables", tmp_path, "--output", tmp_path / "out.csv", "--bounds"]
+    assert main([*map(str, command), '{"distinkt": {"distinct-1": [0, 1]}}']) == 1
+    assert "unknown output 'distinkt:distinct-1'" in capsys.readouterr().err
+    entry = {"outputs": {"distinct:distinct-1": "Distinct"}, "title": "T", "notes": "", "panels": {"made": "Made"}}
+    entry |= {"kinds": {"repetition": "Repetition", "speaker": "Speaker"}, "bins": 7}
+    _, shown = study_tables.adversarial({"ratios": [ratios]}, {"entry": entry})
+    assert shown[["kind", "accuracy", "n"]].to_numpy().tolist() == [["Repetition", 1.0, 2], ["Speaker", 0.0, 1]]
+    with pytest.raises(NothingToShowError, match="no scores of DEnsity"):
+        study_tables.histograms({"scores": [scores]}, {"entry": entry})
+
+
+def test_histograms_count_each_side_and_how_much_they_share(tmp_path):
+    def scores(metric, answers, others):
+        sides = [("original", value) for value in answers] + [("perturbed", value) for value in others]
+        return [
+            ("p", "turn", f"random_response-{n}-{s}-0", s, metric, "density", v, 0, "density|v:1")
+            for n, (s, v) in enumerate(sides)
+        ]
+
+    rows = [*scores("density", [1.0, 2.0], [-4.0, -5.0]), *scores("density-selection", [1.0, 2.0], [1.0, 2.0])]
+    inputs = {"scores": [write_rows(tmp_path, scores=rows)["scores"]]}
+    entry = {"bins": 7, "title": "T", "notes": "{answers} answers"}
+    _, bars = study_tables.histograms(inputs, {"entry": entry})
+    assert set(bars.groupby(["metric", "side"])["count"].sum()) == {2}
+    assert bars.groupby("metric")["overlap"].first().to_dict() == {"density": 0.0, "density-selection": 1.0}
+
+
+def test_examples_have_normalised_scores_and_ranks(tmp_path):
+    units = [("c1", "a"), ("c1", "b"), ("c2", "a"), ("c2", "b")]
+    ratings = [
+        ("one", "turn", *unit, who, None, "overall", float(place + up), 0.0, 9.0, "human")
+        for place, unit in enumerate(units)
+        for who, up in (("x", 0), ("y", 1))
+    ]
+    values = zip(units, [0.2, 0.2, 0.4, 0.3], strict=True)
+    scores = [("one", "turn", *unit, "f1", "f1", value, 0, "f1") for unit, value in values]
+    write_rows(tmp_path, ratings=ratings, scores=scores)
+    about = {"dataset": "one", "title": "One", "source": "human", "target": None, "main_target": None}
+    (tmp_path / "about.json").write_text(json.dumps(about | {"not_run": {"fed": "no model"}}))
+    columns = "source,place,example,context_id,system_id,metric,score,rank\n"
+    (tmp_path / "reported.csv").write_text(f"{columns}p,Table 3,1,c1,b,Human,0.3,0.4\np,Table 3,1,c1,b,F1,0.1,\n")
+    rows = [
+        {"label": "People", "reported": "Human"},
+        {"label": "Word F1", "metric": "f1", "output": "f1", "reported": "F1"},
+        {"label": "FED", "metric": "fed", "output": "fed"},
+    ]
+    files = ("ratings.parquet", "scores.parquet", "about.json", "reported.csv")
+    inputs = {file.partition(".")[0]: [tmp_path / file] for file in files}
+    study = {"datasets": ["one"], "entry": {"title": "T", "caption": "Of {title}.", "rows": rows}}
+    lines = render.markdown(study_tables.examples(inputs, study)).splitlines()
+    assert "| People | 0.30 | 0.40 | 0.33 | 0.50 |" in lines
+    assert "| Word F1 | 0.10 | – | 0.00 | 0.38 |" in lines
+    assert "- Not run: FED: no model" in lines

@@ -9,7 +9,6 @@ import pytest
 import comperdial
 from comperdial import schema
 from comperdial.cli import main
-from comperdial.core.errors import ComperdialError
 from comperdial.judges.own import own_judge
 from faultserver import FaultServer, completion
 
@@ -57,13 +56,10 @@ def test_any_form_with_a_template_and_again(here, command, file):
         assert "nothing was asked" in command(text) and len(server.requests) == 4
     scores = schema.read(here / "s.csv", "scores")
     assert scores.set_index("system_id")["value"].to_dict() == {"a": 9, "b": 3}
-
-
-def test_scores_join_with_the_ratings_of_the_file(here, command):
-    command("judge file mine.csv --server rules --output s.csv")
-    keys = ["dataset", "level", "item_id", "system_id"]
-    ratings = comperdial.read(here / "mine.csv", scale=[1, 5]).ratings
-    assert len(ratings[keys].merge(schema.read(here / "s.csv", "scores"), on=keys)) == 2
+    if file == "mine.csv":
+        # Its scores join with its ratings.
+        keys = ["dataset", "level", "item_id", "system_id"]
+        assert len(comperdial.read(here / file, scale=[1, 5]).ratings[keys].merge(scores, on=keys)) == 2
 
 
 @pytest.mark.parametrize(
@@ -90,15 +86,6 @@ def test_what_a_template_says(here, command, template, options, expected):
         shown = command(text, int(not expected.startswith(("The", "Is")))).replace("\n", " ")
         prompts = {body["messages"][0]["content"] for body in server.requests}
     assert expected in prompts or expected in shown
-
-
-def test_the_ratings_of_a_form(here, command):
-    (here / "form.md").write_text(f"{TEMPLATE}### Output Format:\nwarmth - x\noverall - x\n")
-    with FaultServer(lambda n, body: (200, completion("warmth - 7\noverall - 8"))) as server:
-        asked = f"judge file mine.jsonl --prompt form.md --server {server.url} --model m --output s.csv"
-        assert "warmth, overall from 1 to 10" in command(asked)
-    values = pd.read_csv("s.csv").groupby("output")["value"].first()
-    assert values.to_dict() == {"warmth": 7, "overall": 8}
 
 
 def test_money_is_spent_after_a_yes_or_within_a_budget(command):
@@ -167,19 +154,11 @@ def test_in_python_frames_give_the_same_scores(here):
         scores = comperdial.judge(frame, **asked)
         again = comperdial.judge(comperdial.read(here / "mine.jsonl", scale=[1, 5]), **asked)
         assert len(server.requests) == 2
-        with pytest.raises(ComperdialError, match="this costs money"):
-            comperdial.judge(frame.assign(question="Why?"), **asked, price=(1, 2))
-    assert list(scores["value"]) == list(again["value"]) == [9, 3] and list(scores["item_id"]) == ["1", "1"]
-
-
-@pytest.mark.parametrize(("text", "meant"), [("judge pln", "plan"), ("judge run --pramas x", "--params")])
-def test_a_misspelt_command_or_option_is_answered_by_what_is_meant(command, text, meant):
-    assert meant in command(text, 2)
+    assert list(scores["value"]) == list(again["value"]) == [9, 3]
 
 
 def test_rubrics_and_prompts_are_listed_and_shown(command):
-    listed = command("prompts")
-    assert "cpds-d-ref      cpds_detail_ref    turn      humanness from 1 to 5" in listed and "rating_turn" in listed
-    assert "### Evaluation Form" in command("prompts cpds-d") and "Rationale:" in command(
-        "prompts cpds_detail --explain"
-    )
+    assert "cpds-d-ref      cpds_detail_ref    turn      humanness from 1 to 5" in command("prompts")
+    assert "### Evaluation Form" in command("prompts cpds-d")
+    assert "Rationale:" in command("prompts cpds_detail --explain")
+    assert "plan" in command("judge pln", 2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from comperdial.perturbations import PERTURBATIONS, Corpus, Dialogue, Line, Turn
 from comperdial.perturbations.pronouns import replaced
 from comperdial.perturbations.text import join, split
 from comperdial.perturbations.turns import rarest
-from comperdial.schema.evaluated import DIMENSIONS
+from resulttables import write_rows
 
 TEXTS_OF = {"d1": {"I like tea.", "Do you like tea?"}, "d2": {"We saw Oslo with Tessa in May.", "My boat is red."}}
 RESPONSES = sorted({"I like tea.", *TEXTS_OF["d2"]})
@@ -39,13 +38,6 @@ def turned(name, text, history=("Do you like tea?",), seed=0):
 
 def talk(texts, fixed=False):
     return Dialogue("d1", tuple(Line("UB"[k % 2], text, chatbot=k % 2 == 1) for k, text in enumerate(texts)), fixed)
-
-
-def test_table():
-    assert sum(entry.paper for entry in PERTURBATIONS.values()) == 14
-    assert [n for n, p in PERTURBATIONS.items() if p.paper and not p.change] == ["self_contradiction"]
-    for entry in PERTURBATIONS.values():
-        assert entry.about and entry.dimensions and set(entry.dimensions) <= set(DIMENSIONS[entry.level])
 
 
 @pytest.mark.parametrize(
@@ -203,46 +195,23 @@ BOTS = {"bot-a": TALK[1::2], "bot-b": ("No, I don't like water.", "In Rome, with
 def write(folder, *, own=True, ratings=True):
     """Write four dialogues of two systems (``own`` histories) or of these and a reference, whose histories they share."""
     contexts, responses, rated = {}, [], []
-    for number, (system, said) in itertools.product(range(4), (*BOTS.items(), ("gold", ("Gold says.", "More gold.")))):
+    for number, (system, texts) in itertools.product(range(4), (*BOTS.items(), ("gold", ("Gold says.", "More gold.")))):
         if own and system == "gold":
             continue
         dialogue = f"d{number}-{system if own else 'all'}"
+        lines = [("U", TALK[0]), ("B", f"{texts[0]} {number}" if own else "Gold says."), ("U", TALK[2])]
+        history = [{"speaker": speaker, "text": text} for speaker, text in lines]
         for turn in range(2):
-            history = [("U", TALK[0]), ("B", f"{said[0]} {number}" if own else "Gold says."), ("U", TALK[2])]
-            context = f"{dialogue}-{turn}"
-            contexts[context] = {
-                "dataset": "made",
-                "context_id": context,
-                "dialogue_id": dialogue,
-                "turn": turn,
-                "history": [{"speaker": speaker, "text": text} for speaker, text in history[: 2 * turn + 1]],
-                "references": [f"Gold {number} says {turn}."],
-                "facts": [f"fact {turn}"],
-            }
-            response = f"{said[turn]} {number}"
-            responses.append({"dataset": "made", "context_id": context, "system_id": system, "response": response})
-            rated.append(("made", context, system, float(number + (system == "bot-a"))))
+            context, shown = f"{dialogue}-{turn}", history[: 2 * turn + 1]
+            gold = [f"Gold {number} says {turn}."]
+            contexts[context] = ("made", context, dialogue, turn, shown, gold, [f"fact {turn}"])
+            responses.append(("made", context, system, f"{texts[turn]} {number}"))
+            score = float(number + (system == "bot-a"))
+            rated.append(("made", "turn", context, system, "a", None, "Overall", score, 0.0, 9.0, "human"))
     kinds = {"bot-a": "agent", "bot-b": "human", "gold": "reference"}
-    systems = [
-        {"dataset": "made", "system_id": s, "kind": k, "track": None, "description": ""} for s, k in kinds.items()
-    ]
-    frames = {
-        "systems": pd.DataFrame(systems),
-        "contexts": pd.DataFrame(contexts.values()),
-        "responses": pd.DataFrame(responses),
-    }
-    if ratings:
-        frames["ratings"] = pd.DataFrame(rated, columns=["dataset", "item_id", "system_id", "rating"]).assign(
-            level="turn",
-            annotator_id="a",
-            position=None,
-            dimension="Overall",
-            scale_min=0.0,
-            scale_max=9.0,
-            source="human",
-        )
-    for name, table in frames.items():
-        schema.write(folder / f"{name}.parquet", table, name)
+    tables = {"contexts": contexts.values(), "responses": responses, "ratings": rated if ratings else []}
+    tables["systems"] = [("made", system, kind, None, "") for system, kind in kinds.items()]
+    write_rows(folder, **{name: records for name, records in tables.items() if records})
     return folder
 
 
@@ -292,33 +261,27 @@ def test_the_seed_alone_decides_how_an_item_changes(tmp_path):
 
     def texts(*arguments):
         made = perturb(tmp_path, "x", *arguments)
-        found = made.pairs[made.pairs["perturbation"] == "repetition"]
-        return {
-            (pair.source_context_id, pair.source_system_id): rows(made, pair.dialogue_id, "perturbed")[0]["response"]
-            for pair in found.itertuples()
-        }
+        pairs = made.pairs[made.pairs["perturbation"] == "repetition"].set_index("dialogue_id")["source_context_id"]
+        return {item: rows(made, pair, "perturbed")[0]["response"] for pair, item in pairs.items()}
 
     alone = texts(["repetition"], 3, 5)
-    assert len(alone) == 3 and alone.items() <= texts(["pronouns", "repetition"], 6, 5).items()
+    assert len(alone) == 3
+    assert alone.items() <= texts(["pronouns", "repetition"], 6, 5).items()
     assert texts(["repetition"], 6, 5) != texts(["repetition"], 6, 6)
 
 
 def test_errors(tmp_path):
-    write(tmp_path)
-    with pytest.raises(UnknownNameError, match="pronouns"):
-        perturb(tmp_path, "x", ["pronoun"])
-    with pytest.raises(UnknownNameError, match="unknown strategy"):
-        perturb(tmp_path, "x", ["self_contradiction"])
+    write(tmp_path, own=False)
+    for name, message in (("pronoun", "pronouns"), ("self_contradiction", "unknown strategy")):
+        with pytest.raises(UnknownNameError, match=message):
+            perturb(tmp_path, "x", [name])
     contexts = schema.read(tmp_path / "contexts.parquet", "contexts")
     schema.write(tmp_path / "contexts.parquet", contexts.iloc[1:], "contexts")
-    with pytest.raises(SchemaError, match="'d0-bot-a-0'"):
+    with pytest.raises(SchemaError, match="'d0-all-0'"):
         perturb(tmp_path, "x", ["pronouns"])
-    schema.write(tmp_path / "contexts.parquet", schema.empty("contexts"), "contexts")
-    with pytest.raises(SchemaError, match=r"responses\.parquet: a response names context 'd0-bot-a-0'"):
-        perturb(tmp_path, "x", ["pronouns"])
-    write(tmp_path, own=False)
     responses = schema.read(tmp_path / "responses.parquet", "responses")
     schema.write(tmp_path / "responses.parquet", responses[responses["system_id"] == "gold"], "responses")
+    schema.write(tmp_path / "contexts.parquet", contexts, "contexts")
     with pytest.raises(SchemaError, match="no response of a system that is no reference"):
         perturb(tmp_path, "x", ["pronouns"])
 

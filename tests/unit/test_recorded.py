@@ -1,43 +1,45 @@
+"""Scores and answers that others recorded, on an invented set: by dialogue and text, by name, and by line."""
+
 import json
 import logging
 
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from comperdial import schema
 from comperdial.cli import main
-from comperdial.core.errors import ComperdialError, SchemaError
+from comperdial.core.errors import ComperdialError, SchemaError, UnknownNameError
 from comperdial.core.files import sha256
 from comperdial.data import readers
 from comperdial.data.catalogue import load_catalogue
-from comperdial.data.recorded import import_scores, origin, read_entries, signature
+from comperdial.data.recorded import Rated, import_scores, read_entries
+from comperdial.judges.parsing import PARSER_VERSION
+from comperdial.judges.recorded import Recorded, signature
 from comperdial.metrics import create, scoring
 from comperdial.selection import Selection
 from minidata import mini_items, write_mirror
 
 REFERENCE = "Original Ground Truth"
 OURS = {
-    "naturalness": "Natural",
-    "coherence": "Maintains Context",
-    "engagingness": "Engaging",
-    "groundedness": "Uses Knowledge",
-    "understandability": "Understandable",
-    "overall": "Overall",
-}
+    "naturalness": "Natural", "coherence": "Maintains Context", "engagingness": "Engaging",
+    "groundedness": "Uses Knowledge", "understandability": "Understandable", "overall": "Overall",
+}  # fmt: skip
+
+
+def write_tables(folder, items):
+    """Write the tables of items in USR's format; return the folder."""
+    path = folder / "ratings.json"
+    path.write_text(json.dumps(items))
+    for name, frame in readers.read("usr", "mini", {"ratings": path}).items():
+        schema.write(folder / f"{name}.parquet", frame, name)
+    return folder
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Return tables of the invented set: six contexts, four systems and the references."""
-    root = tmp_path_factory.mktemp("mini")
-    path = root / "ratings.json"
-    path.write_text(json.dumps(mini_items()))
-    for name, frame in readers.read("usr", "mini", {"ratings": path}).items():
-        schema.write(root / f"{name}.parquet", frame, name)
-    return root
+    return write_tables(tmp_path_factory.mktemp("mini"), mini_items())
 
 
 def unieval_items():
@@ -45,16 +47,9 @@ def unieval_items():
     items = []
     for item in mini_items():
         for answer in item["responses"]:
-            number = len(items)
-            items.append(
-                {
-                    "source": item["context"],
-                    "system_id": answer["model"],
-                    "system_output": answer["response"],
-                    "context": item["fact"],
-                    "predict_scores": {name: number + rank / 10 for rank, name in enumerate(OURS)},
-                }
-            )
+            scores = {name: len(items) + rank / 10 for rank, name in enumerate(OURS)}
+            texts = {"source": item["context"], "system_output": answer["response"], "context": item["fact"]}
+            items.append(texts | {"system_id": answer["model"], "predict_scores": scores})
     return items
 
 
@@ -69,68 +64,30 @@ def values(frame):
     return frame.set_index(["item_id", "system_id", "output"])["value"].sort_index()
 
 
-def test_the_signature_says_where_scores_come_from(tmp_path):
-    path = tmp_path / "scores.csv"
-    path.write_text("a\n")
-    made = signature(path, format="table", origin="own/repo@abcdef0/scores.csv", about="us, with care")
-    digits = sha256(path)[:12]
-    assert made == f"recorded|format:table|from:own/repo@abcdef0/scores.csv|sha256:{digits}|about:us, with care|v:1"
+# ---- UniEval's predictions, by dialogue and text
 
 
-@pytest.mark.parametrize("options", [{"about": "a|b"}, {"about": " "}, {"about": "a\nb"}, {"origin": "a|b.csv"}])
-def test_what_would_break_a_signature_is_refused(tmp_path, options):
-    path = tmp_path / "scores.csv"
-    path.write_text("a\n")
-    with pytest.raises(ComperdialError, match=r"of recorded scores is .* expected one line of text without a bar"):
-        signature(path, **{"format": "table", "origin": "a.csv", "about": "us"} | options)
-
-
-def test_unieval_s_predictions_become_scores(folder, caplog):
+def test_predictions_become_scores_in_any_order_and_padding(folder, caplog):
     caplog.set_level(logging.INFO, "comperdial")
-    found = take(folder, unieval_items())
-    assert len(found) == 6 * 4 * 6
-    assert REFERENCE not in set(found["system_id"])
-    assert set(found["metric"]) == {"theirs"}
-    assert set(found["cut"]) == {0}
+    items = unieval_items()
+    scores = take(folder, items)
+    assert len(scores) == 6 * 4 * 6
+    assert REFERENCE not in set(scores["system_id"])
     # The eighth item is the third response, Dull's, to the second context.
-    scored = values(found)["mini-001", "Dull"]
-    assert scored.to_dict() == pytest.approx({name: 7 + rank / 10 for rank, name in enumerate(OURS)}, abs=1e-6)
+    expected = {name: 7 + rank / 10 for rank, name in enumerate(OURS)}
+    assert values(scores)["mini-001", "Dull"].to_dict() == pytest.approx(expected, abs=1e-6)
     assert "scores of 24 of the 24 evaluated responses of mini, 24 of them rated; left out: 6" in caplog.text
+    for item in items:
+        item["source"] = "\n".join(f" {line} " for line in item["source"].strip().split("\n")) + " \n\n"
+        item["system_output"] = f"  {item['system_output'].strip()} "
+    assert values(take(folder, items[::-1])).equals(values(scores))
+    # Items that are missing leave responses without a score.
+    assert {item for item, *_ in values(take(folder, unieval_items()[:10])).index} == {"mini-000", "mini-001"}
 
 
-@settings(max_examples=15)
-@given(order=st.permutations(range(30)))
-def test_the_order_of_items_does_not_count(folder, order):
+def altered(**fields):
     items = unieval_items()
-    expected = values(take(folder, items))
-    assert values(take(folder, [items[place] for place in order])).equals(expected)
-
-
-def test_padding_and_line_ends_do_not_count(folder):
-    items = unieval_items()
-    padded = [
-        item
-        | {
-            "source": "\n".join(f" {line} " for line in item["source"].strip().split("\n")) + " \n\n",
-            "system_output": f"  {item['system_output'].strip()} ",
-        }
-        for item in items
-    ]
-    assert values(take(folder, padded)).equals(values(take(folder, items)))
-
-
-def test_items_that_are_not_there_leave_responses_without_a_score(folder):
-    found = take(folder, unieval_items()[:10])
-    assert {(c, s) for c, s, _ in values(found).index} == {
-        (f"mini-00{number}", system)
-        for number in (0, 1)
-        for system in ("Copier", "Dull", "Wanderer", "New Human Generated")
-    }
-
-
-def altered(number, **fields):
-    items = unieval_items()
-    items[number] |= fields
+    items[3] |= fields
     return items
 
 
@@ -139,19 +96,11 @@ def altered(number, **fields):
     [
         ({}, "scores.json: no list of items; expected a JSON list"),
         ([7], "item 0: holds int; expected a JSON object"),
-        (
-            altered(3, system_output="not said"),
-            "item 3: no response of 'mini' by 'Wanderer' with this dialogue and text",
-        ),
-        (altered(3, source="hello ?\n"), "item 3: no response .* The dialogue ends in 'hello \\?'"),
-        (altered(3, system_id="Dull"), "item 3: no response of 'mini' by 'Dull'"),
-        (altered(3, system_id=4), "item 3: field 'system_id' holds 4; expected a str"),
-        (
-            [*unieval_items(), unieval_items()[3]],
-            "item 30: context 'mini-000', system 'Wanderer': output 'naturalness' was scored in item 3 already",
-        ),
-        (altered(3, predict_scores=dict.fromkeys(OURS, "2")), "item 3: the score is '2'; expected a finite number"),
-        (altered(3, predict_scores=dict.fromkeys(OURS, True)), "item 3: the score is True"),
+        (altered(system_output="else"), "item 3: no response of 'mini' by 'Wanderer' with this dialogue and text"),
+        (altered(source="hello ?\n"), "item 3: no response .* The dialogue ends in 'hello \\?'"),
+        (altered(system_id=4), "item 3: field 'system_id' holds 4; expected a str"),
+        ([*unieval_items(), unieval_items()[3]], "item 30: .*: output 'naturalness' was scored in item 3 already"),
+        (altered(predict_scores=dict.fromkeys(OURS, "2")), "item 3: the score is '2'; expected a finite number"),
         ([item for item in unieval_items() if item["system_id"] == REFERENCE], "no score of a response that is eval"),
     ],
 )
@@ -160,38 +109,14 @@ def test_wrong_items_are_named(folder, items, message):
         take(folder, items)
 
 
-def test_a_text_that_was_said_twice_is_not_guessed_at(tmp_path):
-    """Two contexts with the same dialogue, and a system that said the same in both."""
+def test_a_text_that_a_system_gave_twice_is_not_guessed_at(tmp_path):
     twice = mini_items()[:2]
     twice[1]["context"] = twice[0]["context"]
-    path = tmp_path / "ratings.json"
-    path.write_text(json.dumps(twice))
-    for name, frame in readers.read("usr", "mini", {"ratings": path}).items():
-        schema.write(tmp_path / f"{name}.parquet", frame, name)
     with pytest.raises(ComperdialError, match="item 2: 2 responses of 'mini' by 'Dull' with this dialogue and text"):
-        take(tmp_path, unieval_items()[:5])
+        take(write_tables(tmp_path, twice), unieval_items()[:5])
 
 
-TABLE = pd.DataFrame(
-    {
-        "context_id": ["mini-000", "mini-001", "mini-001", "mini-002"],
-        "system_id": ["Dull", "Dull", REFERENCE, "Copier"],
-        "value": [0.5, 0.25, 1.0, float("nan")],
-    }
-)
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_a_table_of_scores_in_every_kind_of_file(folder, tmp_path, suffix, caplog):
-    caplog.set_level(logging.INFO, "comperdial")
-    path = tmp_path / f"scores.{suffix}"
-    write = {"csv": TABLE.to_csv, "parquet": TABLE.to_parquet, "jsonl": TABLE.to_json}[suffix]
-    write(path, **({"orient": "records", "lines": True} if suffix == "jsonl" else {"index": False}))
-    found = import_scores("theirs", folder, path, format="table", origin=path.name, about="us")
-    assert values(found).to_dict() == {("mini-000", "Dull", "score"): 0.5, ("mini-001", "Dull", "score"): 0.25}
-    assert (
-        "scores of 2 of the 24 evaluated responses of mini; left out: 1 responses of references, 1 empty" in caplog.text
-    )
+# ---- Tables of scores, by name
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
@@ -200,263 +125,147 @@ def test_what_comperdial_score_writes_is_a_table_of_scores(folder, tmp_path, suf
     scores.loc[3, "cut"] = 12
     path = tmp_path / f"scores.{suffix}"
     schema.write(path, scores, "scores")
-    found = import_scores("theirs", folder, path, format="table", origin=path.name, about="us")
-    assert values(found).equals(values(scores))
-    assert found["cut"].sum() == 12
-    assert set(found["metric"]) == {"theirs"}
-    assert all(s.startswith(f"recorded|format:table|from:scores.{suffix}|") for s in found["signature"])
+    taken = import_scores("theirs", folder, path, format="table", origin="o/r@abcdef0/a.csv", about="us, with care")
+    assert values(taken).equals(values(scores))
+    assert taken["cut"].sum() == 12
+    assert set(taken["metric"]) == {"theirs"}
+    expected = f"recorded|format:table|from:o/r@abcdef0/a.csv|sha256:{sha256(path)[:12]}|about:us, with care|v:1"
+    assert set(taken["signature"]) == {expected}
+    with pytest.raises(ComperdialError, match=r"of recorded scores is .* expected one line of text without a bar"):
+        import_scores("theirs", folder, path, format="table", origin="a.csv", about="a|b")
 
 
-HEAD = "context_id,system_id,value"
+@pytest.fixture
+def talks(folder, tmp_path):
+    """Return the tables of the same set, as three dialogues of two contexts each, rated as dialogues too."""
+    tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
+    tables["contexts"]["dialogue_id"] = [f"talk-{number // 2}" for number in range(len(tables["contexts"]))]
+    rated = schema.read(folder / "ratings.parquet", "ratings")
+    whole = rated[rated["item_id"] == "mini-000"].assign(level="dialogue", item_id="talk-0")
+    for name, frame in (tables | {"ratings": pd.concat([rated, whole])}).items():
+        schema.write(tmp_path / f"{name}.parquet", frame, name)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("content", "expected", "log"),
+    [
+        (
+            f"context_id,system_id,value\nmini-000,Dull,0.5\nmini-001,{REFERENCE},1\nmini-002,Copier,\n",
+            {("turn", "mini-000", "Dull", "score"): 0.5},
+            "scores of 1 of the 24 evaluated responses of mini, 1 of them rated; left out: 1 responses of references",
+        ),
+        (
+            f"dialogue_id,system_id,value\ntalk-0,Dull,0.5\ntalk-2,Copier,0.25\ntalk-2,{REFERENCE},1\n",
+            {("dialogue", "talk-0", "Dull", "score"): 0.5, ("dialogue", "talk-2", "Copier", "score"): 0.25},
+            "scores of 2 of the 12 evaluated dialogues of mini, 1 of them rated",
+        ),
+        (
+            "level,item_id,system_id,output,value\nturn,mini-000,Dull,fit,0.5\ndialogue,talk-1,Dull,flow,0.25\n",
+            {("turn", "mini-000", "Dull", "fit"): 0.5, ("dialogue", "talk-1", "Dull", "flow"): 0.25},
+            "none of the 1 scored dialogues was rated",
+        ),
+    ],
+)
+def test_scores_of_turns_and_dialogues(talks, caplog, content, expected, log):
+    caplog.set_level(logging.INFO, "comperdial")
+    scores = take(talks, content, "table", "csv").set_index(["level", "item_id", "system_id", "output"])["value"]
+    assert scores.to_dict() == expected
+    assert log in caplog.text
+
+
+HEAD, TALK, LEVEL = "context_id,system_id,value", "dialogue_id,system_id,value", "item_id,level,system_id,value"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("context_id,value\nmini-000,1\n", "no column 'system_id'; expected at least context_id, system_id, value"),
-        ("system_id,value\nDull,1\n", "no column 'context_id'"),
-        (
-            "context_id,item_id,system_id,value\na,a,b,1\n",
-            "columns 'context_id' and 'item_id'; expected one of context_id, dialogue_id, item_id",
-        ),
+        ("context_id,item_id,system_id,value\na,a,b,1\n", "columns 'context_id' and 'item_id'; expected one of"),
         ("context_id,system_id,valu\nmini-000,Dull,1\n", "unknown column 'valu'.* Did you mean 'value'"),
         (f"{HEAD}\nmini-000,Dull,1\nmini-9,Dull,1\n", "record 2: context 'mini-9', system 'Dull': no such response"),
-        (f"{HEAD}\nmini-000,dull,1\n", "record 1: context 'mini-000', system 'dull': no such response; expected names"),
-        (f"{HEAD}\nmini-000,Dull,good\n", "record 1: the score is 'good'; expected a finite number"),
         (f"{HEAD}\nmini-000,Dull,inf\n", "record 1: the score is inf; expected a finite number"),
         (f"{HEAD}\nmini-000,Dull,1\nmini-000,Dull,2\n", "record 2: .* output 'score' was scored in record 1 already"),
         (f"{HEAD},dataset\nmini-000,Dull,1,maxi\n", "record 1: column 'dataset' holds 'maxi'; expected 'mini', or no"),
-        (f"{HEAD},level\nmini-000,Dull,1,dialogue\n", "record 1: column 'level' holds 'dialogue'; expected 'turn'"),
         (f"{HEAD},level\nmini-000,Dull,1,system\n", "record 1: column 'level' holds 'system'; expected 'turn'"),
         (f"{HEAD},metric\nmini-000,Dull,1,a\nmini-001,Dull,1,b\n", "column 'metric' holds 'a', 'b'; expected the sc"),
         (f"{HEAD},cut\nmini-000,Dull,1,-1\n", "column 'cut' holds -1; expected a whole number of 0 or more"),
-        (f"{HEAD}\nmini-000,Dull,\n", "no score of a response that is evaluated; expected scores of 'mini'"),
         (f"{HEAD}\n", "no score of a response that is evaluated"),
+        (f"{TALK}\nmini-000,Dull,1\n", "record 1: dialogue 'mini-000', system 'Dull': no such"),
+        (f"{LEVEL}\nmini-000,turn,Dull,1\ntalk-0,whole,Dull,1\n", "'whole'; expected 'turn' or 'dialogue'"),
+        (f"{LEVEL}\nmini-000,turn,Dull,1\ntalk-0,dialogue,Dull,1\n", "output 'score' is of turns and of dialogues"),
     ],
 )
-def test_wrong_tables_are_named(folder, content, message):
+def test_wrong_tables_are_named(talks, content, message):
     with pytest.raises(ComperdialError, match=message):
-        take(folder, content, format="table", suffix="csv")
+        take(talks, content, "table", "csv")
 
 
-@pytest.fixture
-def talks(folder, tmp_path):
-    """Return the tables of the same set, as three dialogues of two contexts each, rated as dialogues too."""
-    for name in ("contexts", "responses", "systems", "ratings"):
-        frame = schema.read(folder / f"{name}.parquet", name)
-        if name == "contexts":
-            frame["dialogue_id"] = [f"talk-{number // 2}" for number in range(len(frame))]
-        schema.write(tmp_path / f"{name}.parquet", frame, name)
-    rated = schema.read(folder / "ratings.parquet", "ratings")
-    whole = rated[rated["item_id"] == "mini-000"].assign(level="dialogue", item_id="talk-0")
-    schema.write(tmp_path / "ratings.parquet", pd.concat([rated, whole]), "ratings")
-    return tmp_path
-
-
-def test_face_s_scores_of_turns_and_dialogues(tmp_path):
-    whole = {"understanding": 1, "task_completion": 1, "interest_arousal": 1, "efficiency": 1, "dialogue_overall": 3,
-             "preference_elicitation": 1, "explanation": 1}  # fmt: skip
+def test_faces_scores_of_turns_and_dialogues(tmp_path):
+    names = ["understanding", "task_completion", "interest_arousal", "efficiency", "dialogue_overall"]
+    whole = dict.fromkeys([*names, "preference_elicitation", "explanation"], 1)
     turns = [
         {"turn_ind": 0, "role": "USER", "utterance": "hi"},
         {"turn_ind": 1, "role": "ASST", "utterance": "yo", "turn_level_aggregated": {"relevance": 1}},
     ]
-    names = [f"{system}_{session}" for session in ("s", "t") for system in ("kb", "gpt")]
-    made = [{"conv_id": name, "dialogue": turns, "dial_level_aggregated": whole} for name in names]
+    talks = [f"{system}_{session}" for session in ("s", "t") for system in ("kb", "gpt")]
     path = tmp_path / "dialogues.json"
-    path.write_text(json.dumps(made))
+    path.write_text(json.dumps([{"conv_id": n, "dialogue": turns, "dial_level_aggregated": whole} for n in talks]))
     for name, frame in readers.read("face", "mini", {"dialogues": path}).items():
         schema.write(tmp_path / f"{name}.parquet", frame, name)
-    run = [{"conv_id": name, "turns": [{"turn_ind": 1, "turn_level_pred": {"relevance": n / 4}}],
-            "dial_level_pred": {"dialogue_overall": float(n)} if n else {}} for n, name in enumerate(names)]  # fmt: skip
-    found = take(tmp_path, run, format="face")
-    assert values(found[found["level"] == "dialogue"]).to_dict() == {
+    run = [
+        {"conv_id": name, "turns": [{"turn_ind": 1, "turn_level_pred": {"relevance": n / 4}}]}
+        | {"dial_level_pred": {"dialogue_overall": float(n)} if n else {}}
+        for n, name in enumerate(talks)
+    ]
+    scores = take(tmp_path, run, format="face")
+    assert values(scores[scores["level"] == "dialogue"]).to_dict() == {
         ("mini-gpt-001", "gpt", "dialogue_overall"): 1,
         ("mini-gpt-002", "gpt", "dialogue_overall"): 3,
         ("mini-kb-002", "kb", "dialogue_overall"): 2,
     }
-    assert values(found)["mini-kb-002-01", "kb", "relevance"] == 0.5
+    assert values(scores)["mini-kb-002-01", "kb", "relevance"] == 0.5
     with pytest.raises(SchemaError, match=r"3 dialogues, .*'mini'.*expected its 4, in the same order"):
         take(tmp_path, run[1:], format="face")
-    with pytest.raises(SchemaError, match=r"scores.json, item 2: no field 'dial_level_pred'"):
-        take(tmp_path, [*run[:2], {"conv_id": "kb_t"}, run[3]], format="face")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        f"dialogue_id,system_id,value\ntalk-0,Dull,0.5\ntalk-2,Copier,0.25\ntalk-2,{REFERENCE},1\n",
-        "item_id,level,system_id,value\ntalk-0,dialogue,Dull,0.5\ntalk-2,dialogue,Copier,0.25\n",
-    ],
-)
-def test_scores_of_dialogues(talks, content, caplog):
-    caplog.set_level(logging.INFO, "comperdial")
-    found = take(talks, content, format="table", suffix="csv")
-    assert set(found["level"]) == {"dialogue"}
-    assert values(found).to_dict() == {("talk-0", "Dull", "score"): 0.5, ("talk-2", "Copier", "score"): 0.25}
-    assert "scores of 2 of the 12 evaluated dialogues of mini, 1 of them rated" in caplog.text
+# ---- Configuration and command
 
 
-def test_scores_of_dialogues_that_nobody_rated_are_taken_with_a_warning(talks, caplog):
-    content = "dialogue_id,system_id,value\ntalk-1,Dull,1\n"
-    take(talks, content, format="table", suffix="csv")
-    assert "none of the 1 scored dialogues was rated" in caplog.text
-
-
-def test_one_file_holds_scores_of_turns_and_of_dialogues(talks):
-    content = "level,item_id,system_id,output,value\nturn,mini-000,Dull,fit,0.5\ndialogue,talk-0,Dull,flow,0.25\n"
-    found = take(talks, content, format="table", suffix="csv")
-    assert found.set_index("level")[["item_id", "output"]].T.to_dict("list") == {
-        "turn": ["mini-000", "fit"],
-        "dialogue": ["talk-0", "flow"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (
-            "dialogue_id,system_id,value\nmini-000,Dull,1\n",
-            "record 1: dialogue 'mini-000', system 'Dull': no such",
-        ),
-        (
-            "dialogue_id,system_id,value\ntalk-0,dull,1\n",
-            "record 1: dialogue 'talk-0', system 'dull': no such",
-        ),
-        (
-            "dialogue_id,system_id,value\ntalk-0,Dull,1\ntalk-0,Dull,2\n",
-            "record 2: dialogue 'talk-0', system 'Dull': output 'score' was scored in record 1 already",
-        ),
-        (
-            "dialogue_id,level,system_id,value\ntalk-0,turn,Dull,1\n",
-            "record 1: column 'level' holds 'turn'; expected 'dialogue', or no such column",
-        ),
-        (
-            "item_id,level,system_id,value\nmini-000,turn,Dull,1\ntalk-0,whole,Dull,1\n",
-            "record 2: column 'level' holds 'whole'; expected 'turn' or 'dialogue'",
-        ),
-        (
-            "item_id,level,system_id,value\nmini-000,turn,Dull,1\ntalk-0,dialogue,Dull,1\n",
-            "output 'score' is of turns and of dialogues; expected one level for each output",
-        ),
-    ],
-)
-def test_wrong_scores_of_dialogues_are_named(talks, content, message):
-    with pytest.raises(ComperdialError, match=message):
-        take(talks, content, format="table", suffix="csv")
-
-
-@pytest.fixture
-def catalogue(tmp_path):
-    path = write_mirror(tmp_path, mini_items())
-    return load_catalogue(path)
-
-
-def test_entries_of_the_configuration(catalogue):
-    section = {
-        "a": {"dataset": "demo", "format": "table", "path": "some/folder/scores.csv", "about": "us"},
-        "b": {"dataset": "usr_persona", "format": "unieval", "source": "mini_ratings", "about": "them"},
-    }
+def test_entries_of_the_configuration(tmp_path):
+    catalogue = load_catalogue(write_mirror(tmp_path, mini_items()))
+    table = {"dataset": "demo", "format": "table", "path": "some/folder/scores.csv", "about": "us"}
+    theirs = {"dataset": "usr_persona", "format": "unieval", "source": "mini_ratings", "about": "them"}
     known = {"taken": {"f1", "bleu"}, "datasets": ["demo", *catalogue.datasets], "catalogue": catalogue}
-    found = read_entries(section, **known)
-    assert {name: entry.origin for name, entry in found.items()} == {
-        "a": "scores.csv",
-        "b": "invented/mini@0000000/ratings.json",
-    }
-    assert (found["a"].dataset, found["b"].format) == ("demo", "unieval")
-    assert read_entries(None, **known) == {}
-
-
-def test_a_file_from_a_mirror_of_no_known_commit_has_none_in_its_origin(tmp_path):
-    path = write_mirror(tmp_path, mini_items())
-    content = yaml.safe_load(path.read_text())
-    entry = content["files"]["mini_ratings"]
-    pins = {
-        "repository": entry["repository"],
-        "commit": None,
-        "sha256": entry.pop("sha256"),
-        "bytes": entry.pop("bytes"),
-    }
-    del entry["commit"]
-    path.with_name("sources.lock.yaml").write_text(yaml.safe_dump({"mini_ratings": pins}))
-    entry |= {"revision": "main", "url": "https://example.invalid/{revision}/ratings.json"}
-    path.with_name("other.yaml").write_text(yaml.safe_dump(content))
-    assert origin(load_catalogue(path.with_name("other.yaml")).file("mini_ratings")) == "invented/mini/ratings.json"
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "message"),
-    [
-        (
-            "f1",
-            {},
-            r"params.yaml, recorded.f1: 'f1' is the name of a metric that is computed here.* Call it f1_recorded",
-        ),
+    entries = read_entries({"a": table, "b": theirs}, **known)
+    origins = {"a": "scores.csv", "b": "invented/mini@0000000/ratings.json"}
+    assert {name: entry.origin for name, entry in entries.items()} == origins
+    for name, changes, message in (
+        ("f1", {}, r"params.yaml, recorded.f1: 'f1' is the name of a metric .* Call it f1_recorded"),
         ("m", {"dataset": "dem"}, "params.yaml, recorded.m: unknown dataset 'dem'.* Did you mean 'demo'"),
         ("m", {"format": "tabel"}, "params.yaml, recorded.m: unknown format 'tabel'.* Did you mean 'table'"),
         ("m", {"source": "mini_rating"}, "unknown source 'mini_rating'.* Did you mean 'mini_ratings'"),
-    ],
-)
-def test_wrong_entries(catalogue, name, changes, message):
-    section = {name: {"dataset": "demo", "format": "table", "path": "scores.csv", "about": "us"} | changes}
-    with pytest.raises(ComperdialError, match=message):
-        read_entries(section, taken={"f1"}, datasets=["demo"], catalogue=catalogue)
-
-
-def test_the_command_takes_a_local_file_without_naming_its_place(folder, tmp_path):
-    scores, output = tmp_path / "scores.csv", tmp_path / "out.parquet"
-    TABLE.to_csv(scores, index=False)
-    given = [
-        "recorded",
-        folder,
-        "--name",
-        "mine",
-        "--format",
-        "table",
-        "--path",
-        scores,
-        "--about",
-        "us",
-        "--output",
-        output,
-    ]
-    assert main([str(part) for part in given]) == 0
-    found = schema.read(output, "scores")
-    assert set(found["signature"]) == {
-        f"recorded|format:table|from:scores.csv|sha256:{sha256(scores)[:12]}|about:us|v:1"
-    }
-    assert str(tmp_path) not in "".join(found["signature"])
+    ):
+        with pytest.raises(ComperdialError, match=message):
+            read_entries({name: table | changes}, **known)
 
 
 def test_the_command_takes_a_fetched_file_and_no_other(folder, mini_mirror, monkeypatch, capsys):
-    content = json.dumps(unieval_items())
-    path = mini_mirror / "mirror/invented/mini/data/ratings.json"
     catalogue = write_mirror(mini_mirror, unieval_items())
-    assert path.read_text() == content
     monkeypatch.chdir(mini_mirror)
     monkeypatch.setenv("COMPERDIAL_MIRROR", "mirror")
-    given = [
-        "recorded",
-        str(folder),
-        "--name",
-        "m",
-        "--format",
-        "unieval",
-        "--source",
-        "mini_ratings",
-        "--about",
-        "them",
-    ]
+    given = ["recorded", str(folder), "--name", "m", "--format", "unieval", "--source", "mini_ratings", "--about", "us"]
     given += ["--catalogue", str(catalogue), "--ratings", str(folder / "ratings.parquet"), "--output", "out.csv"]
     assert main(given) == 0
-    found = schema.read("out.csv", "scores")
-    assert {s.split("|")[2] for s in found["signature"]} == {"from:invented/mini@0000000/ratings.json"}
-    (mini_mirror / "data/raw/invented/mini/data/ratings.json").write_text(content + " ")
+    signatures = schema.read("out.csv", "scores")["signature"]
+    assert {one.split("|")[2] for one in signatures} == {"from:invented/mini@0000000/ratings.json"}
+    raw = mini_mirror / "data/raw/invented/mini/data/ratings.json"
+    raw.write_text(raw.read_text() + " ")
     assert main(given) == 1
     assert "source 'mini_ratings' is altered" in capsys.readouterr().err
 
 
 def test_scores_of_a_data_set_of_ones_own(root, tmp_path, monkeypatch):
-    """As the workflow makes them: an entry of `recorded` may name one of `own_data`."""
     monkeypatch.chdir(tmp_path)
     for name in ("src", "notebooks"):
         (tmp_path / name).symlink_to(root / name)
@@ -464,17 +273,12 @@ def test_scores_of_a_data_set_of_ones_own(root, tmp_path, monkeypatch):
     for name in ("sources.yaml", "prices.yaml", "demo", "personas"):
         (tmp_path / "data" / name).symlink_to(root / "data" / name)
     rows = [("c1", "1.0", 3, 0.5), ("c1", "b", 2, 0.25), ("c2", "1.0", 1, 1), ("c2", "b", 5, "")]
-    (tmp_path / "mine.csv").write_text(
-        "context_id,system,response,rating\n" + "".join(f"{c},{s},tea {r},{r}\n" for c, s, r, _ in rows)
-    )
-    (tmp_path / "theirs.csv").write_text(
-        "context_id,system_id,value\n" + "".join(f"{c},{s.partition('.')[0]},{v}\n" for c, s, _, v in rows)
-    )
+    mine = "".join(f"{c},{s},tea {r},{r}\n" for c, s, r, _ in rows)
+    (tmp_path / "mine.csv").write_text(f"context_id,system,response,rating\n{mine}")
+    theirs = "".join(f"{c},{s.partition('.')[0]},{v}\n" for c, s, _, v in rows)
+    (tmp_path / "theirs.csv").write_text(f"context_id,system_id,value\n{theirs}")
     config = yaml.safe_load((root / "params.yaml").read_text())
-    config |= {
-        "datasets": ["mine"],
-        "own_data": {"mine": {"file": "mine.csv"}},
-    }
+    config |= {"datasets": ["mine"], "own_data": {"mine": {"file": "mine.csv"}}}
     config["recorded"]["theirs"] = {"dataset": "mine", "format": "table", "path": "theirs.csv", "about": "a program"}
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(config))
     assert main(["read", "mine"]) == 0
@@ -482,9 +286,163 @@ def test_scores_of_a_data_set_of_ones_own(root, tmp_path, monkeypatch):
     command += ["--about", "a program", "--ratings", "data/tables/mine/ratings.parquet"]
     assert main([*command, "--output", "theirs.parquet"]) == 0
     scores = schema.read("theirs.parquet", "scores")
-    assert scores[["item_id", "system_id", "value"]].to_numpy().tolist() == [
-        ["c1", "1", 0.5],
-        ["c1", "b", 0.25],
-        ["c2", "1", 1.0],
-    ]
+    expected = [["c1", "1", 0.5], ["c1", "b", 0.25], ["c2", "1", 1.0]]
+    assert scores[["item_id", "system_id", "value"]].to_numpy().tolist() == expected
+    assert str(tmp_path) not in "".join(scores["signature"])
     assert "theirs" in Selection.read().scorers("mine")
+
+
+# ---- Answers of judges
+
+
+@pytest.fixture(scope="module")
+def rated(folder):
+    return Rated(**{name: schema.read(folder / f"{name}.parquet", name) for name in Rated.__annotations__})
+
+
+def chiang_items():
+    """Return the invented set as Chiang and Lee's files have it: 20 answers an item, the last one without a rating."""
+    made = []
+    for item in mini_items():
+        for response in item["responses"]:
+            text = response["response"]
+            names = {"source": item["context"], "system_id": response["model"], "system_output": text}
+            scores = {name: round(sum(response[OURS[name]]) / 3, 10) for name in ("naturalness", "coherence")}
+            prompt = f"Rate it.\n{item['context']}\nFact:\n{item['fact']}\nResponse:\n{text}\n- Naturalness:\n"
+            answers = [*[f"- Naturalness: {1 + len(made) % 3}"] * 18, "Rating: 2.5", "I cannot say."]
+            made.append(names | {"context": item["fact"], "scores": scores, "prompt": prompt, "all_responses": answers})
+    return made
+
+
+def recorded(tmp_path, rated, content, format_name="chiang2023", file="naturalness"):
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps(content))
+    return Recorded.read("judge", format_name, {file: path}, rated)
+
+
+def test_answers_become_scores_judgements_and_counts(tmp_path, rated):
+    judge = recorded(tmp_path, rated, chiang_items())
+    scores = judge.scores("s")
+    assert len(scores) == 6 * 4
+    assert REFERENCE not in set(scores["system_id"])
+    # The eighth item is the third response, Dull's, to the second context.
+    assert values(scores)["mini-001", "Dull", "naturalness"] == pytest.approx((18 * (1 + 7 % 3) + 2.5) / 19)
+    single = judge.judgements()
+    assert len(single) == 24 * 20
+    assert single["failure"].notna().sum() == 24
+    counted = judge.coverage().iloc[0]
+    assert (counted["items"], counted["answers"], counted["unread"], counted["n"]) == (30, 600, 30, 30)
+    assert (counted["why"], counted["target"]) == ("30 no rating", "Natural")
+    # An item without any rating has no score, and items may be missing.
+    content = chiang_items()[4:1:-1]
+    content[0]["all_responses"] = ["N/A"] * 20
+    assert set(recorded(tmp_path, rated, content).scores("s")["system_id"]) == {"Dull", "Wanderer"}
+
+
+def test_equal_responses_of_two_systems_keep_their_own_answers(tmp_path, rated):
+    """Their prompts are the same text; the answers to the second are further samples of it."""
+    responses, content = rated.responses.copy(), chiang_items()
+    content[3] |= {name: content[2][name] for name in ("system_output", "prompt")}
+    second = (responses["context_id"] == "mini-000") & (responses["system_id"] == "Wanderer")
+    responses.loc[second, "response"] = content[3]["system_output"]
+    judge = recorded(tmp_path, Rated(rated.contexts, responses, rated.systems, None), content)
+    value = values(judge.scores("s"))["mini-000"].xs("naturalness", level="output")
+    assert value["Dull"] == pytest.approx((18 * 3 + 2.5) / 19)
+    assert value["Wanderer"] == pytest.approx((18 * 1 + 2.5) / 19)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda items: {}, "no list of items"),
+        (lambda items: [items[0], {n: v for n, v in items[1].items() if n != "prompt"}], "item 1: no field 'prompt'"),
+        (lambda items: [{**items[0], "system_output": "another text"}], "item 0: no response of 'mini'"),
+    ],
+)
+def test_another_file_of_answers_is_refused(tmp_path, rated, change, message):
+    with pytest.raises(SchemaError, match=message):
+        recorded(tmp_path, rated, change(chiang_items())).scores("s")
+    with pytest.raises(UnknownNameError, match="unknown file of recorded answers 'humour'"):
+        recorded(tmp_path, rated, chiang_items(), file="humour")
+
+
+def test_a_signature_names_the_files(tmp_path):
+    path = tmp_path / "n.json"
+    path.write_text("[]")
+    entry = {"format": "chiang2023", "prompt": "geval", "model": "gpt-3.5-turbo"}
+    one = signature(entry, {"naturalness": path}, {"naturalness": "o/r@abcdef0/a/n.json"})
+    assert one == (
+        f"recorded-judge|format:chiang2023|prompt:geval|model:gpt-3.5-turbo|from:o/r@abcdef0/a/n.json|sha256:"
+        f"{sha256(path)[:12]}|samples:20|mean|parser:{PARSER_VERSION}|v:1.1"
+    )
+    origins = {"naturalness": "o/r@abcdef0/a/n.json", "coherence": "o/r@abcdef0/a/c.json"}
+    assert "|from:o/r@abcdef0/a|" in signature(entry, dict.fromkeys(origins, path), origins)
+
+
+# ---- GPT-4's rounds of whole dialogues
+
+SHORT = {"coherence": "coh", "diversity": "div", "engagingness": "eng", "informativeness": "inf", "overall": "ovr"}
+
+
+def rounds(count=3, **changes):
+    """Return five rounds; round r of dialogue d has 1 + (d + r) % 5 of every dimension."""
+    pairs = [(short, number) for short in SHORT.values() for number in range(1, 6)]
+    return {f"{s}_{n}": [float(1 + (d + n - 1) % 5) for d in range(count)] for s, n in pairs} | changes
+
+
+def test_rounds_are_scores_and_judgements_of_the_dialogues_that_people_rated(tmp_path):
+    lines = ["FEDDIAL-000000\thuman: Hi!\tmodel: Hello.\thuman: So?\tmodel: model: it is a label.\thuman: Bye."]
+    lines += [
+        "FEDDIAL-000001\thuman: Hi!\tmodel: Good day.",
+        "FEDDIAL-000002\thuman: Oh\tmodel: <EMPTY>\thuman: What?\tmodel: Sorry.",
+    ]
+    rated_names = ("Coherent", "Likeable", "Diverse", "Informative", "Overall")
+    people = [
+        {
+            "model": ("Meena", "Human", "Mitsuku")[n],
+            "dialog": [dict(zip(("speaker", "text"), u.split(": ", 1), strict=True)) for u in line.split("\t")[1:]],
+            "annotations": {name: [0, 1, 2, n] for name in rated_names},
+        }
+        for n, line in enumerate(lines)
+    ]
+    files = {name: tmp_path / f"{name}.json" for name in ("texts", "rounds", "ratings")}
+    files["texts"].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files["rounds"].write_text(json.dumps(rounds(**{f"ovr_{n}": [1.0, 2.0, 4.0] for n in range(1, 6)})))
+    files["ratings"].write_text(json.dumps(people))
+    tables = readers.read("comp_dialogues", "mini", files)
+
+    def read(**changed):
+        known = Rated(*((tables | changed)[name] for name in ("contexts", "responses", "systems", "ratings")))
+        return Recorded.read("gpt-4_mini", "gpt4_rounds", {"rounds": files["rounds"]}, known)
+
+    judge = read()
+    scores = judge.scores("s")
+    assert (set(scores["level"]), set(scores["output"])) == ({"dialogue"}, set(SHORT))
+    keys = scores[["item_id", "system_id"]].drop_duplicates().to_numpy().tolist()
+    assert keys == [["mini-0000", "Meena"], ["mini-0001", "Human"], ["mini-0002", "Mitsuku"]]
+    assert (scores.loc[scores["output"] != "overall", "value"] == 3).all()
+    assert len(judge.judgements()) == 3 * 25
+    # People's means rise by a quarter from dialogue to dialogue; the rounds by 1 and 2.
+    coverage = judge.coverage().set_index("dimension")
+    assert coverage["n"].tolist() == [3] * 5
+    expected = pd.Series([1.0, 2.0, 4.0]).corr(pd.Series([0.75, 1.0, 1.25]))
+    assert coverage["pearson"]["overall"] == pytest.approx(expected)
+    # A judge is not compared with its own ratings.
+    alone = read(ratings=tables["ratings"].query("source == 'gpt-4'")).coverage()
+    assert alone["n"].tolist() == [0] * 5
+    contexts = tables["contexts"].query("dialogue_id != 'mini-0001'")
+    responses = tables["responses"][tables["responses"]["context_id"].isin(contexts["context_id"])]
+    with pytest.raises(SchemaError, match=r"entry 1: dialogue 'mini-0001' has responses of no system"):
+        read(contexts=contexts, responses=responses)
+
+
+def test_rounds_of_some_lines(tmp_path):
+    names = [f"mini-{line:04d}" for line in (0, 3, 12, 40)]
+    contexts = pd.DataFrame({"dataset": "mini", "context_id": names, "dialogue_id": names})
+    responses = pd.DataFrame({"context_id": names, "system_id": ["a", "b", "a", "b"]})
+    rated = Rated(contexts, responses, pd.DataFrame({"system_id": ["a", "b"], "kind": "agent"}))
+    content = rounds(4, coh_5=[2.5, 2.0, 3.0, 7.0], indices=[12, 3, 40, 0])
+    judge = recorded(tmp_path, rated, content, "gpt4_rounds", "rounds")
+    value = judge.scores("s").set_index(["output", "item_id"])["value"]
+    assert value["coherence", "mini-0012"] == pytest.approx((1 + 2 + 3 + 4 + 2.5) / 5)
+    assert judge.judgements()["failure"].dropna().tolist() == ["out of scale: 7"]

@@ -1,6 +1,8 @@
-"""Scoring tables part by part: the same rows whatever the size of a part, and no file when something is wrong."""
+"""Scores of tables: the same rows whatever the parts, one metric or many, and no file when something is wrong."""
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -10,11 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import comperdial
+import comperdial.models.encoder as encoder_module
+import tinymodels
 from comperdial import schema
-from comperdial.core.errors import FileError, SchemaError
-from comperdial.metrics import Batch, Metric, Scores, scoring
+from comperdial.core.errors import ComperdialError, FileError, MissingResourceError, SchemaError
+from comperdial.evaluation.aggregate import read_scores
+from comperdial.metrics import Batch, Metric, Scores, create, scoring
+from comperdial.metrics.score_files import read_records
 
 ROOM = 3
+KEY = list(schema.table("scores").key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,18 +42,8 @@ class Length(Metric):
         seen = zip(history, batch.references, batch.facts, strict=True)
         context = np.array([len(h) + 10 * len(r) + 100 * len(f) for h, r, f in seen], dtype=np.float64)
         cut = np.maximum(words - ROOM, 0).astype(np.int32)
-        sizes.append(len(batch))
         words[words == 1] = np.nan
         return Scores({"words": words, "context": context}, cut if self.counts_cuts else None)
-
-
-# How many responses each call got.
-sizes: list[int] = []
-
-
-@pytest.fixture(autouse=True)
-def _sizes():
-    sizes.clear()
 
 
 CONTEXTS = [
@@ -61,19 +58,14 @@ CONTEXTS = [
     }
     for number in range(5)
 ]
-# "b" sorts before "gold": the reference stands between scored systems, and at the end of parts.
+# "b" sorts before "gold": the reference is between scored systems, and at the end of parts.
 KINDS = {"a": "agent", "b": "human", "gold": "reference", "z": "agent"}
 RESPONSES = [
-    {
-        "dataset": "d",
-        "context_id": context["context_id"],
-        "system_id": system,
-        "response": "w " * (1 + (3 * number + 2 * place) % 6),
-    }
-    for number, context in enumerate(CONTEXTS)
+    {"dataset": "d", "context_id": f"c{n}", "system_id": system, "response": "w " * (1 + (3 * n + 2 * place) % 6)}
+    for n in range(5)
     for place, system in enumerate(KINDS)
 ]
-SCORED = [row for row in RESPONSES if KINDS[row["system_id"]] != "reference"]
+WORDS = {(r["context_id"], r["system_id"]): len(r["response"].split()) for r in RESPONSES if r["system_id"] != "gold"}
 
 
 def write_tables(folder, responses=RESPONSES, contexts=CONTEXTS, kinds=KINDS):
@@ -94,150 +86,93 @@ def tables(tmp_path):
     return write_tables(tmp_path / "tables")
 
 
+def read(path):
+    return schema.read(path, "scores")
+
+
+# ---- One metric
+
+
 @pytest.mark.parametrize("counts_cuts", [True, False])
 @pytest.mark.parametrize("part", [1, 3, 7, 1000])
 def test_parts_of_any_size_give_the_same_table(tables, tmp_path, monkeypatch, part, counts_cuts):
     metric = Length(counts_cuts=counts_cuts)
     schema.write(tmp_path / "whole.parquet", scoring.score_tables(metric, "mine", tables), "scores")
-    assert sum(sizes) == len(SCORED), "the whole fits into one part"
-    sizes.clear()
     monkeypatch.setattr(scoring, "_PART", part)
     scoring.write_scores(metric, "mine", tables, tmp_path / "parts.parquet")
-    assert max(sizes) <= part
-    assert sum(sizes) == len(SCORED)
     whole, parts = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("whole", "parts"))
-    assert parts.equals(whole), "rows, their order, types"
-    found = schema.read(tmp_path / "parts.parquet", "scores")
-    key = list(schema.table("scores").key)
-    pd.testing.assert_frame_equal(found, found.sort_values(key, ignore_index=True))
-    words = {(r["context_id"], r["system_id"]): len(r["response"].split()) for r in SCORED}
-    of_words = found[found["output"] == "words"].set_index(["item_id", "system_id"])
-    assert of_words["value"].to_dict() == {item: count for item, count in words.items() if count > 1}
-    of_context = found[found["output"] == "context"].set_index(["item_id", "system_id"])
-    assert set(of_context.index) == set(words), "one output of a response may be missing and the other there"
-    cut = {item: max(0, count - ROOM) if counts_cuts else 0 for item, count in words.items()}
-    assert of_context["cut"].to_dict() == cut
-    assert {cut[item] for item in of_words.index} == set(of_words["cut"])
-    assert set(found["signature"]) == {metric.signature()}
-    assert set(found["metric"]) == {"mine"}
-
-
-@pytest.mark.parametrize("part", [1, 2, 1000])
-def test_each_response_is_scored_with_its_own_context(tables, tmp_path, monkeypatch, part):
-    monkeypatch.setattr(scoring, "_PART", part)
-    scoring.write_scores(Length(), "mine", tables, tmp_path / "s.parquet")
-    found = schema.read(tmp_path / "s.parquet", "scores")
-    expected = {
-        c["context_id"]: sum(len(u["text"]) for u in c["history"]) + 10 * len(c["references"]) + 100 * len(c["facts"])
-        for c in CONTEXTS
-    }
-    assert len(set(expected.values())) == len(CONTEXTS)
-    for row in found[found["output"] == "context"].to_dict("records"):
-        assert row["value"] == expected[row["item_id"]]
+    assert parts.equals(whole)
+    scores = read(tmp_path / "parts.parquet")
+    pd.testing.assert_frame_equal(scores, scores.sort_values(KEY, ignore_index=True))
+    assert set(scores["signature"]) == {metric.signature()}
+    assert set(scores["metric"]) == {"mine"}
+    words, context = (scores[scores["output"] == o].set_index(["item_id", "system_id"]) for o in ("words", "context"))
+    assert words["value"].to_dict() == {item: count for item, count in WORDS.items() if count > 1}
+    cut = {item: max(0, count - ROOM) if counts_cuts else 0 for item, count in WORDS.items()}
+    assert context["cut"].to_dict() == cut
+    # Each response is scored with its own context.
+    held = [0, 1 + 10, 20, 3 + 100, 10 + 100]
+    assert context["value"].to_dict() == {(item, system): held[int(item[1:])] for item, system in WORDS}
 
 
 @pytest.mark.parametrize("responses", [[], [r for r in RESPONSES if r["system_id"] == "gold"]])
 def test_nothing_to_score_is_an_empty_table(tmp_path, responses):
     tables = write_tables(tmp_path / "tables", responses)
-    whole = scoring.score_tables(Length(), "mine", tables)
     scoring.write_scores(Length(), "mine", tables, tmp_path / "s.parquet")
-    for found in (whole, schema.read(tmp_path / "s.parquet", "scores")):
-        assert list(found.columns) == schema.table("scores").columns
-        assert found.empty
-    assert sizes == []
+    for scores in (scoring.score_tables(Length(), "mine", tables), read(tmp_path / "s.parquet")):
+        assert scores.empty
+        assert list(scores.columns) == schema.table("scores").columns
 
 
-def test_a_metric_that_can_score_nothing_gives_an_empty_table(tmp_path):
-    class Nothing(Length):
-        @property
-        def outputs(self):
-            return ("words",)
-
-        def compute(self, batch):
-            return Scores({"words": np.full(len(batch), np.nan)}, np.ones(len(batch), dtype=np.int32))
-
-    tables = write_tables(tmp_path / "tables")
-    scoring.write_scores(Nothing(), "mine", tables, tmp_path / "s.parquet")
-    assert schema.read(tmp_path / "s.parquet", "scores").empty
-    assert scoring.score_tables(Nothing(), "mine", tables).empty
+def changed(**values):
+    """Return the responses with the last one changed."""
+    return [*RESPONSES[:-1], RESPONSES[-1] | values]
 
 
-def changed(number, **values):
-    """Return the responses with one of them changed."""
-    return [row | values if place == number else row for place, row in enumerate(RESPONSES)]
-
-
-LAST = len(RESPONSES) - 1
-WRONG = [
-    ("an unknown context", changed(LAST, context_id="c9"), r"1 responses name context_id 'c9', which is in no table"),
-    ("an unknown system", changed(LAST, system_id="y"), r"1 responses name system_id 'y', which is in no table"),
-    ("an empty response", changed(LAST, response=" "), r"record 20 \(context_id=c4, system_id=z\): column 'response'"),
-    ("no response", changed(LAST, response=None), r"record 20 \(context_id=c4, system_id=z\): no value in column"),
-    (
-        "a key that stands in two parts",
-        [*RESPONSES, RESPONSES[0]],
-        r"record 21 \(context_id=c0, system_id=a\): the same key a second time",
-    ),
-]
+WRONG = {
+    "unknown context": (changed(context_id="c9"), r"1 responses name context_id 'c9', which is in no table"),
+    "unknown system": (changed(system_id="y"), r"1 responses name system_id 'y', which is in no table"),
+    "empty response": (changed(response=" "), r"record 20 \(context_id=c4, system_id=z\): column 'response'"),
+    "no response": (changed(response=None), r"record 20 \(context_id=c4, system_id=z\): no value in column"),
+    "key twice": ([*RESPONSES, RESPONSES[0]], r"record 21 \(context_id=c0, system_id=a\): the same key a second time"),
+}
 
 
 @pytest.mark.parametrize("part", [1, 4, 1000])
-@pytest.mark.parametrize(("responses", "message"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
-def test_what_is_wrong_is_said_and_nothing_written(tmp_path, monkeypatch, part, responses, message):
+@pytest.mark.parametrize(("responses", "message"), WRONG.values(), ids=WRONG)
+def test_an_error_names_the_response_and_keeps_the_earlier_file(tmp_path, monkeypatch, part, responses, message):
     monkeypatch.setattr(scoring, "_PART", part)
-    tables = write_tables(tmp_path / "tables", responses)
-    out = tmp_path / "out"
-    out.mkdir()
+    tables, out = write_tables(tmp_path / "tables"), tmp_path / "out/s.parquet"
+    scoring.write_scores(Length(), "mine", tables, out)
+    before = out.read_bytes()
+    write_tables(tables, responses)
     with pytest.raises(SchemaError, match=message) as caught:
-        scoring.write_scores(Length(), "mine", tables, out / "s.parquet")
+        scoring.write_scores(Length(), "other", tables, out)
     assert str(tables / "responses.parquet") in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert list(out.iterdir()) == []
+    assert [path.name for path in out.parent.iterdir()] == ["s.parquet"]
+    assert out.read_bytes() == before
     with pytest.raises(SchemaError, match=message):
         scoring.score_tables(Length(), "mine", tables)
 
 
-@pytest.mark.parametrize("responses", [row[1] for row in WRONG], ids=[row[0] for row in WRONG])
-def test_scores_of_an_earlier_run_stay_when_something_is_wrong(tmp_path, monkeypatch, responses):
-    monkeypatch.setattr(scoring, "_PART", 4)
-    out = tmp_path / "out/s.parquet"
-    scoring.write_scores(Length(), "mine", write_tables(tmp_path / "tables"), out)
-    before = out.read_bytes()
-    with pytest.raises(SchemaError):
-        scoring.write_scores(Length(), "other", write_tables(tmp_path / "tables", responses), out)
-    assert [path.name for path in out.parent.iterdir()] == ["s.parquet"]
-    assert out.read_bytes() == before
-    scoring.write_scores(Length(), "other", write_tables(tmp_path / "tables"), out)
-    assert set(schema.read(out, "scores")["metric"]) == {"other"}
-
-
-@pytest.mark.parametrize("name", ["responses", "contexts", "systems"])
-def test_a_file_that_is_no_parquet_or_not_there(tables, tmp_path, name):
-    path = tables / f"{name}.parquet"
-    content = path.read_bytes()
-    for broken, message in ((b"PAR1 nonsense", "not a readable Parquet file"), (content[:-5], "not a readable")):
-        path.write_bytes(broken)
-        with pytest.raises(FileError, match=message) as caught:
-            scoring.write_scores(Length(), "mine", tables, tmp_path / "out/s.parquet")
-        assert str(path) in str(caught.value)
-        assert not list(tmp_path.glob("out/*"))
-    path.unlink()
-    with pytest.raises(FileError, match="no such file"):
-        scoring.write_scores(Length(), "mine", tables, tmp_path / "out/s.parquet")
-    assert not list(tmp_path.glob("out/*"))
-
-
-def test_a_file_that_is_damaged_in_the_middle(tmp_path, monkeypatch):
-    """Its end, where a Parquet file says what it holds, is whole; a page cannot be read."""
-    monkeypatch.setattr(scoring, "_PART", 4)
-    tables = write_tables(tmp_path / "tables")
-    path = tables / "responses.parquet"
+def damaged(path):
+    """Damage a page in the middle of a Parquet file; its end, which says what it holds, stays whole."""
     schema.write(path, schema.read(path, "responses"), "responses")
-    last = pq.read_metadata(path).row_group(0).column(3)
+    start = pq.read_metadata(path).row_group(0).column(3).data_page_offset
     content = bytearray(path.read_bytes())
-    content[last.data_page_offset : last.data_page_offset + 12] = b"\xff" * 12
-    path.write_bytes(bytes(content))
-    with pytest.raises(FileError, match="not a readable Parquet file"):
+    content[start : start + 12] = b"\xff" * 12
+    return bytes(content)
+
+
+@pytest.mark.parametrize("content", [lambda path: b"PAR1 nonsense", lambda path: path.read_bytes()[:-5], damaged, None])
+def test_a_file_that_cannot_be_read(tables, tmp_path, content):
+    path = tables / "responses.parquet"
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content(path))
+    message = "no such file" if content is None else "not a readable Parquet file"
+    with pytest.raises(FileError, match=message):
         scoring.write_scores(Length(), "mine", tables, tmp_path / "out/s.parquet")
     assert not list(tmp_path.glob("out/*"))
 
@@ -251,35 +186,187 @@ def test_responses_that_lack_what_a_metric_needs_have_no_score(tmp_path, monkeyp
     contexts = [context | {"facts": [] if context["context_id"] in lacking else ["f"]} for context in CONTEXTS]
     tables = write_tables(tmp_path / "tables", contexts=contexts)
     scoring.write_scores(NeedsFacts(), "mine", tables, tmp_path / "s.parquet")
-    key = ["item_id", "system_id", "output"]
-    found = schema.read(tmp_path / "s.parquet", "scores").sort_values(key)
-    whole = scoring.score_tables(Length(), "mine", write_tables(tmp_path / "whole", contexts=contexts))
-    expected = whole[~whole["item_id"].isin(lacking)].sort_values(key)
-    assert found["item_id"].tolist() == expected["item_id"].tolist()
-    assert found["value"].tolist() == expected["value"].tolist()
+    whole = scoring.score_tables(Length(), "mine", tables)
+    columns = [*KEY, "value"]
+    expected = whole.loc[~whole["item_id"].isin(lacking), columns].sort_values(KEY, ignore_index=True)
+    pd.testing.assert_frame_equal(read(tmp_path / "s.parquet")[columns], expected, check_dtype=False)
     assert f"mine: {3 * len(lacking)} of 15 responses have no facts and no score" in caplog.text
 
 
-def test_an_error_of_the_metric_s_own_leaves_nothing(tables, tmp_path):
-    class Failing(Length):
-        def compute(self, batch):
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        scoring.write_scores(Failing(), "mine", tables, tmp_path / "out/s.parquet")
-    assert not list(tmp_path.glob("out/*"))
-
-
-def test_a_file_of_responses_carries_its_cuts(tmp_path):
+def test_scores_of_a_users_file_have_cuts_and_missing_values_are_counted(tmp_path, caplog):
     path = tmp_path / "mine.csv"
     path.write_text("response\na b c d e\na b\nno\n")
-    found = comperdial.score(path, {"mine": Length()}).set_index(["output", "item_id"])["cut"]
-    assert found["words"].to_dict() == {"1": 2, "2": 0}
-    assert found["context"].to_dict() == {"1": 2, "2": 0, "3": 0}
+    cut = comperdial.score(path, {"mine": Length()}).set_index(["output", "item_id"])["cut"]
+    assert cut["words"].to_dict() == {"1": 2, "2": 0}
+    assert cut["context"].to_dict() == {"1": 2, "2": 0, "3": 0}
+    assert "mine: 1 of 3 responses have no score of words" in caplog.messages
 
 
-def test_a_file_of_which_one_output_has_no_score_is_not_said_to_have_none(tmp_path, caplog):
+# ---- Many metrics
+
+TEXTS = ["do you like tea ?", "i like green tea", "what book did you read", "the sea", "it's good", "yes , tea"]
+
+
+@pytest.fixture
+def several(tmp_path):
+    """Six contexts; the first has no history, every third no references, no facts but in the last."""
+    contexts, responses = [], []
+    for n in range(6):
+        history = [{"speaker": "AB"[turn % 2], "text": TEXTS[turn]} for turn in range(n)]
+        references = [] if n % 3 == 2 else [TEXTS[n], "a book about the sea"]
+        names = {"dataset": "d", "context_id": f"c{n}"}
+        about = {"dialogue_id": "x", "turn": n, "history": history, "references": references}
+        contexts.append(names | about | {"facts": ["i read"] if n == 5 else []})
+        texts = {"a": f"{TEXTS[-n]} {'again ' * n}", "gold": TEXTS[n], "z": TEXTS[(n + 2) % 6]}
+        responses += [names | {"system_id": system, "response": text} for system, text in texts.items()]
+    return write_tables(tmp_path / "several", responses, contexts, {"a": "agent", "gold": "reference", "z": "agent"})
+
+
+@pytest.fixture
+def metrics(tmp_path):
+    model = {"model": tinymodels.bert(tmp_path / "bert"), "max_length": 12}
+    return {
+        # Not in the order of their names.
+        "rouge": create("rouge"),
+        "f1-context": create("with_context", metric="f1"),
+        "distinct": create("distinct"),
+        "bertscore": create("bertscore", layer=2, **model),
+        "embedding": create("embedding", **model),
+        "grounded": create("grounded_cosine", **model),
+    }
+
+
+def test_the_rows_that_each_metric_gives_alone(several, metrics, tmp_path, monkeypatch, caplog):
+    # The vectors of one text differ between batches in their last digits: kept, all take the same ones.
+    monkeypatch.setenv(encoder_module.STORE_VARIABLE, str(tmp_path / "vectors"))
+    scoring.score_all(metrics, several, tmp_path / "all.parquet")
+    assert caplog.messages.count("rouge: 4 of 12 responses have no references and no score") == 1
+    assert caplog.messages.count("grounded: 2 of 12 responses have no history and no score") == 1
+    frames = []
+    for name, metric in metrics.items():
+        scoring.write_scores(metric, name, several, tmp_path / "one.parquet")
+        frames.append(read(tmp_path / "one.parquet"))
+    scores = read(tmp_path / "all.parquet")
+    pd.testing.assert_frame_equal(scores, pd.concat(frames).sort_values(KEY, ignore_index=True))
+    items = scores.groupby("metric")["item_id"].agg(set).to_dict()
+    everything = {f"c{n}" for n in range(6)}
+    with_context, with_references = everything - {"c0"}, everything - {"c2", "c5"}
+    assert items == {
+        "distinct": everything, "f1-context": with_context, "grounded": with_context, "rouge": with_references,
+        "bertscore": with_references, "embedding": with_references,
+    }  # fmt: skip
+    monkeypatch.setattr(scoring, "_PART", 4)
+    scoring.score_all(dict(reversed(metrics.items())), several, tmp_path / "reversed.parquet")
+    pd.testing.assert_frame_equal(read(tmp_path / "reversed.parquet"), scores)
+
+
+def test_each_text_is_encoded_once_for_all_metrics_and_parts(several, metrics, tmp_path, monkeypatch):
+    monkeypatch.delenv(encoder_module.STORE_VARIABLE, raising=False)
+    monkeypatch.setattr(scoring, "_PART", 4)
+    seen, encode = [], encoder_module.Vectors._encode
+
+    def watched(self, texts):
+        seen.extend((self.encoder.keep, text) for text in texts)
+        return encode(self, texts)
+
+    monkeypatch.setattr(encoder_module.Vectors, "_encode", watched)
+    scoring.score_all(metrics, several, tmp_path / "all.parquet")
+    assert len(seen) == len(set(seen)) > 20
+
+
+def test_a_metric_that_cannot_run_is_named_before_anything_is_scored(tables, tmp_path):
+    metrics = {"f1": create("f1"), "big": create("bertscore", model=str(tmp_path / "absent"))}
+    with pytest.raises(MissingResourceError, match=r"metric 'big': .*absent"):
+        scoring.score_all(metrics, tables, tmp_path / "out/s.parquet")
+    assert not (tmp_path / "out").exists()
+
+
+# ---- Scores of other programs
+
+
+def scores_of(path):
+    """Return {(item, system, metric, output): value} of a file, and the signatures."""
+    frame = read_scores([path], unnamed=True)
+    keys = frame[["item_id", "system_id", "metric", "output"]].itertuples(index=False, name=None)
+    return dict(zip(keys, frame["value"], strict=True)), set(frame["signature"])
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("id,model,BLEU,chrF\n1,a,0.1,0.9\n1,b,0.2,\n", {("BLEU", "a"): 0.1, ("BLEU", "b"): 0.2, ("chrF", "a"): 0.9}),
+        ("context_id;system;metric;value\n1;a;bleu;0,1\n1;b;bleu;0,2\n", {("bleu", "a"): 0.1, ("bleu", "b"): 0.2}),
+        ("question_id,model,metric,score\n1,a,bleu,0.1\n1,b,rouge,0.2\n", {("bleu", "a"): 0.1, ("rouge", "b"): 0.2}),
+        ("context_id,system_id,score\n1,a,0.1\n1,b,NA\n", {("mine", "a"): 0.1}),
+        (",context_id,system_id,f1,note\n0,1,a,0.1,good\n1,1,b,0.5,bad\n", {("f1", "a"): 0.1, ("f1", "b"): 0.5}),
+    ],
+)
+def test_long_and_wide_files(tmp_path, content, expected):
     path = tmp_path / "mine.csv"
-    path.write_text("response\na b\nno\n")
-    comperdial.score(path, {"mine": Length()})
-    assert caplog.messages == ["mine: 1 of 2 responses have no score of words"]
+    path.write_text(content)
+    scores, _ = scores_of(path)
+    assert {(metric, system): value for (_, system, metric, _), value in scores.items()} == expected
+
+
+# A log of each tool: the system, the scores of the second item, the signature.
+LOGS = {
+    "inspect.json": (
+        "openai/bot", {("match", "score"): 0, ("graded", "fit"): 0.25}, "Inspect|judge:openai/judge",
+    ),
+    "promptfoo.json": (
+        "bot", {("promptfoo", "score"): 1, ("kind", "score"): 1, ("llm-rubric", "score"): 1}, "promptfoo|judge:openai:judge",
+    ),
+    "deepeval.json": ("bot", {("Relevancy", "score"): 0.5}, "DeepEval|judge:judge"),
+    "my__bot/samples_tea.jsonl": (
+        "my/bot", {("exact_match,strict", "score"): 1, ("exact_match,loose", "score"): 1}, "lm-evaluation-harness",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_logs_of_tools(name):
+    system, second, signature = LOGS[name]
+    path = Path(__file__).parents[1] / "fixtures/logs" / name
+    scores, signatures = scores_of(path)
+    items = list(dict.fromkeys(item for item, *_ in scores))
+    assert {key[2:]: value for key, value in scores.items() if key[0] == items[1]} == second
+    assert {key[1] for key in scores} == {system}
+    assert signature in signatures
+    records = read_records(path)
+    assert records.responses["response"].tolist() == ["tea 0", "tea 1"]
+    assert records.responses["context_id"].tolist() == items
+    last = [history[-1] for history in records.histories]
+    assert [one if isinstance(one, str) else one["text"] for one in last] == ["what is 0?", "what is 1?"]
+    assert name == "promptfoo.json" or records.references == [["tea"], ["tea"]]
+
+
+def test_a_log_of_likelihoods_holds_scores_and_no_responses(tmp_path):
+    path = tmp_path / "samples_arc.jsonl"
+    line = {
+        "filtered_resps": [["-3.2", "False"], ["-1.0", "True"]],
+        "arguments": [["a", " b"]],
+        "acc": 1.0,
+        "target": 1,
+    }
+    path.write_text("".join(json.dumps({"doc_id": number, **line}) + "\n" for number in range(2)))
+    assert set(scores_of(path)[0].values()) == {1.0}
+    with pytest.raises(ComperdialError, match="response that is not empty"):
+        read_records(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("mine.csv", "id,model,bleu\n1,a,0.1\n1,b,high\n", "record 2, column 'bleu': holds 'high'; expected a number"),
+        ("mine.csv", "model,bleu\na,0.1\n", "no column 'value'; expected at least system_id, value"),
+        ("mine.csv", "id,bleu\n1,0.1\n", "no column 'system_id', 'value'"),
+        ("log.json", '{"evalId": "e", "results": {"table": {}}}', "promptfoo that is not in its documented form"),
+        ("log.json", '{"eval": {}, "samples": []}', "a log of Inspect without samples"),
+        ("log.eval", "{}", r"binary form.*inspect log dump .*log\.eval > log\.json"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(ComperdialError, match=message):
+        scores_of(path)
