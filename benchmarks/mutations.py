@@ -14,38 +14,38 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# File, what it has, what it gets, and the test files that should fail.
+# File, what it has, what it gets, and which of tests/unit should fail.
 MUTATIONS = [
-    ("stats/agreement", "(marginals.sum(axis=1) - 1) * observed", "marginals.sum(axis=1) * observed", "AGREEMENT"),
-    ("stats/agreement", "- marginals / 2 if level", "- marginals if level", "AGREEMENT"),
-    ("stats/alternative_test", "of_judge >= of_annotator, of", "of_judge > of_annotator, of", "AUDIT"),
-    ("stats/bradley_terry", "self.first), 1 - self.won", "self.first), self.won", "PREFERENCES"),
-    ("stats/chance_agreement", "prevalence * (1 - prevalence)", "prevalence * prevalence", "AUDIT"),
-    ("stats/classification", "axis=-1) - downs / 2)", "axis=-1))", "CONTINUITY"),
-    ("stats/corrected_means", "(1 + n / len(others))", "(1 + len(others) / n)", "AUDIT"),
-    ("stats/multiple", "np.arange(len(order), 0, -1)", "len(order)", "COMPARISON"),
-    ("stats/pairs", "n**2 * (fewest - 1)", "n**2 * fewest", "PAIRS"),
-    ("stats/pairs", "pairs - 2 * counts)", "pairs - counts)", "PAIRS"),
-    ("stats/coefficients", "x.total**2 - x.squares", "x.total**2", "COEFFICIENTS"),
-    ("stats/win_rate", "np.minimum(won, n - won)", "won", "PREFERENCES"),
-    ("metrics/bleu", "math.exp(1 - closest / length)", "math.exp(1 - length / closest)", "OVERLAP"),
-    ("metrics/bleu", "max(1, length - before)", "max(1, length)", "OVERLAP"),
-    ("metrics/_ngrams", "max(count, most.get(gram, 0))", "count", "OVERLAP"),
-    ("metrics/rouge", "recall + weight * precision", "precision + weight * recall", "OVERLAP"),
-    ("metrics/distinct", "len(set(pairs)), below", "len(pairs), below", "OVERLAP"),
-    ("metrics/embedding", "high >= -low, high", "high >= low, high", "EMBEDDING"),
-    ("metrics/bertscore", "/ (1 - baseline[name])", "/ (1 + baseline[name])", "EMBEDDING"),
-    ("metrics/density", "-gaussian.euclidean", "gaussian.euclidean", "DENSITY"),
-    ("judges/prices", "(len(piece) - 1) // 8", "len(piece) // 4", "JUDGES"),
-    ("judges/prices", "input_tokens * self.input +", "output_tokens * self.input +", "JUDGES"),
-    ("judges/probabilities", "value * math.exp(log - top) / total", "value * math.exp(log - top)", "JUDGES"),
-    ("judges/parsing", "form.low <= value <= self.form.high", "form.low <= value", "PARSING"),
-    ("judges/parsing", "if len(different) > 1:", "if len(different) > 2:", "PARSING"),
-    ("evaluation/ratings", "(own - theirs).mean()", "(theirs - own).mean()", "RATINGS"),
-    ("evaluation/ratios", "share(mine > least", "share(mine >= least", "RATIOS"),
-    ("evaluation/ensembles", "values.mean(axis=0)", "values.sum(axis=0)", "ENSEMBLES"),
-    ("evaluation/ceilings", "np.delete(sample.single, annotator, axis=0)", "sample.single", "EVALUATION"),
-    ("evaluation/correlations", "(counts < FEWEST_SYSTEMS)", "(counts <= FEWEST_SYSTEMS)", "EVALUATION"),
+    ("stats/agreement", "(marginals.sum(axis=1) - 1) * observed", "marginals.sum(axis=1) * observed", "agreement"),
+    ("stats/agreement", "- marginals / 2 if level", "- marginals if level", "agreement"),
+    ("stats/alternative_test", "of_judge >= of_annotator, of", "of_judge > of_annotator, of", "agreement audit"),
+    ("stats/bradley_terry", "self.first), 1 - self.won", "self.first), self.won", "preferences"),
+    ("stats/chance_agreement", "prevalence * (1 - prevalence)", "prevalence * prevalence", "agreement audit"),
+    ("stats/classification", "axis=-1) - downs / 2)", "axis=-1))", "continuity"),
+    ("stats/corrected_means", "(1 + n / len(others))", "(1 + len(others) / n)", "agreement audit"),
+    ("stats/multiple", "np.arange(len(order), 0, -1)", "len(order)", "comparison"),
+    ("stats/pairs", "n**2 * (fewest - 1)", "n**2 * fewest", "pair_statistics wmt_loops"),
+    ("stats/pairs", "pairs - 2 * counts)", "pairs - counts)", "pair_statistics wmt_loops"),
+    ("stats/coefficients", "x.total**2 - x.squares", "x.total**2", "coefficients"),
+    ("stats/win_rate", "np.minimum(won, n - won)", "won", "preferences"),
+    ("metrics/bleu", "math.exp(1 - closest / length)", "math.exp(1 - length / closest)", "metrics fast_metrics"),
+    ("metrics/bleu", "max(1, length - before)", "max(1, length)", "metrics fast_metrics"),
+    ("metrics/_ngrams", "max(count, most.get(gram, 0))", "count", "metrics fast_metrics"),
+    ("metrics/rouge", "recall + weight * precision", "precision + weight * recall", "metrics fast_metrics"),
+    ("metrics/distinct", "len(set(pairs)), below", "len(pairs), below", "metrics fast_metrics"),
+    ("metrics/embedding", "high >= -low, high", "high >= low, high", "model_metrics"),
+    ("metrics/bertscore", "/ (1 - baseline[name])", "/ (1 + baseline[name])", "model_metrics"),
+    ("metrics/density", "-gaussian.euclidean", "gaussian.euclidean", "density"),
+    ("judges/prices", "(len(piece) - 1) // 8", "len(piece) // 4", "judges"),
+    ("judges/prices", "input_tokens * self.input +", "output_tokens * self.input +", "judges"),
+    ("judges/probabilities", "value * math.exp(log - top) / total", "value * math.exp(log - top)", "judges"),
+    ("judges/parsing", "form.low <= value <= self.form.high", "form.low <= value", "judges_parsing"),
+    ("judges/parsing", "if len(different) > 1:", "if len(different) > 2:", "judges_parsing"),
+    ("evaluation/ratings", "(own - theirs).mean()", "(theirs - own).mean()", "ratings"),
+    ("evaluation/ratios", "share(mine > least", "share(mine >= least", "perturbations llm_evaluators"),
+    ("evaluation/ensembles", "values.mean(axis=0)", "values.sum(axis=0)", "llm_evaluators"),
+    ("evaluation/ceilings", "np.delete(sample.single, annotator, axis=0)", "sample.single", "evaluation"),
+    ("evaluation/correlations", "(counts < FEWEST_SYSTEMS)", "(counts <= FEWEST_SYSTEMS)", "evaluation"),
 ]
 
 
@@ -57,7 +57,16 @@ def survives(name: str, old: str, new: str, tests: str, source: Path) -> bool:
         raise SystemExit(f"{name}: no {old!r}")
     path.write_text(text.replace(old, new, 1))
     try:
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests.split()]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            *(f"tests/unit/test_{one}.py" for one in tests.split()),
+        ]
         made = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(source)}, capture_output=True)
         if made.returncode not in (0, 1):
             raise SystemExit(made.stdout.decode()[-2000:])
