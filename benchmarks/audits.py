@@ -3,8 +3,8 @@
 python benchmarks/audits.py             corrected means, and their width relative to that of the labels alone
 python benchmarks/audits.py agreement   agreement and offsets
 
-The data are real and labelled throughout (from COMPERDIAL_MIRROR, or fetched), so the truth is the value of all labels. A draw
-takes whole clusters with replacement: about as many labels as the table says, and for means only the judge's labels of the rest.
+The data (COMPERDIAL_MIRROR, or fetched) are labelled throughout, so the truth is the value of all labels. A draw takes whole
+clusters with replacement: as many labels as the table says, and for means the judge's labels of the rest.
 """
 
 from __future__ import annotations

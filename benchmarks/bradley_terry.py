@@ -20,13 +20,12 @@ from comperdial.stats.bradley_terry import Ballots, uncertainty
 from comperdial.stats.bradley_terry import strengths as fitted
 
 RATES, VOTES = (0.5, 0.6, 0.75, 0.9, 0.97), (5, 12, 20, 40, 100)
+EQUAL = (2, 3, 5, 12, 40)  # votes on each pair of equal systems
 # Strengths, votes on each pair, annotators (0: one per vote) and the spread of their preferences.
 DRAWN = (
     ((0, 0, 0), 4, 0, 0.0), ((0, 1, 2), 4, 0, 0.0), ((0, 1, 2), 12, 0, 0.0), ((0, 0, 0, 3), 8, 0, 0.0),
     ((0, 0.3, 0.6, 0.9, 1.2, 2), 6, 0, 0.0), ((0, 1), 40, 10, 0.0), ((0, 1), 40, 10, 0.5), ((0, 1, 2), 60, 20, 0.5),
 )  # fmt: skip
-# Votes on each pair of equal systems.
-EQUAL = (2, 3, 5, 12, 40)
 
 
 def exact(rate: float, votes: int) -> float:

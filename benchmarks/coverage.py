@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import simulated
-from simulated import Benchmark, Floats, Metric, demo, draw, each, levels, table, units
+from simulated import Floats, Metric, demo, draw, each, levels, table, units
 
 from comperdial.stats import COEFFICIENTS as NAMES
 from comperdial.stats.coefficients import coefficients
@@ -48,19 +48,15 @@ GIVEN = FEW | dict.fromkeys(("equal", "equal too"), Metric(truth=0.6, system=0.0
 FIXED, CONTEXTS, FURTHER = (2, 3), (30, 100, 300), 20_000
 
 
-def drawn(rng: np.random.Generator, metrics: dict[str, Metric], **shape: int) -> Benchmark:
-    return draw(rng, [*metrics.values()], *demo(), **shape)
-
-
 def truth_many(index: int, seed: int, systems: int) -> Floats:
     """Return the coefficients of one large benchmark: shape (levels, metrics, coefficients)."""
-    large = drawn(np.random.default_rng([seed, 1, index]), ZOO, systems=systems)
+    large = draw(np.random.default_rng([seed, 1, index]), [*ZOO.values()], *demo(), systems=systems)
     return np.stack([coefficients(*sample, NAMES) for sample in levels(large).values()])
 
 
 def many(index: int, seed: int, resamples: int) -> Floats:
     """Return the ends of one benchmark's intervals: shape (levels, metrics, coefficients, 2)."""
-    samples = levels(drawn(np.random.default_rng([seed, 2, index]), ZOO)).values()
+    samples = levels(draw(np.random.default_rng([seed, 2, index]), [*ZOO.values()], *demo())).values()
     made = [intervals(*sample, NAMES, resamples=resamples, seed=index) for sample in samples]
     return np.stack([np.stack([one.low, one.high], axis=-1) for one in made])
 
@@ -68,7 +64,7 @@ def many(index: int, seed: int, resamples: int) -> Floats:
 def truth_few(index: int, seed: int, systems: int) -> Floats:
     """Return the same over the means of systems: shape (1, shapes x metrics, coefficients)."""
     rng = np.random.default_rng([seed, 1, index])
-    large = [drawn(rng, FEW, systems=systems, dialogues=dialogues, turns=turns) for dialogues, turns in SHAPES]
+    large = [draw(rng, [*FEW.values()], *demo(), systems=systems, dialogues=d, turns=t) for d, t in SHAPES]
     return np.concatenate([coefficients(*units(one.scores, one.turn, average=True), NAMES) for one in large])[None]
 
 
@@ -77,7 +73,7 @@ def few(index: int, seed: int, resamples: int) -> Floats:
     rng = np.random.default_rng([seed, 2, index])
     result = np.full((len(SIZES), len(SHAPES), len(FEW), len(NAMES), 2), np.nan)
     for shape, (dialogues, turns) in enumerate(SHAPES):
-        whole = drawn(rng, FEW, systems=POPULATION, dialogues=dialogues, turns=turns)
+        whole = draw(rng, [*FEW.values()], *demo(), systems=POPULATION, dialogues=dialogues, turns=turns)
         for size, count in enumerate(SIZES):
             chosen = np.s_[sum(SIZES[:size]) : sum(SIZES[:size]) + count]
             sample = units(whole.scores[:, chosen], whole.turn[chosen], average=True)
@@ -93,7 +89,7 @@ def given(index: int, seed: int, resamples: int) -> Floats:
     """
     rng, names, rows = np.random.default_rng([seed, 9, index]), NAMES[:2], []
     for systems in FIXED:
-        whole = drawn(rng, GIVEN, systems=systems, dialogues=sum(CONTEXTS) + FURTHER, turns=1)
+        whole = draw(rng, [*GIVEN.values()], *demo(), systems=systems, dialogues=sum(CONTEXTS) + FURTHER, turns=1)
         rest = np.s_[:, sum(CONTEXTS) :]
         true = coefficients(*units(whole.scores[:, *rest], whole.turn[rest]), names)[..., None]
         for at, contexts in enumerate(CONTEXTS):
@@ -121,7 +117,9 @@ def differences(index: int, seed: int, resamples: int) -> Floats:
     """Return the ends of the intervals of differences: shape (sizes x levels, pairs, coefficients, 2)."""
     result = np.full((len(COMPARED), len(LEVELS), len(PAIRS), len(NAMES), 2), np.nan)
     for size, systems in enumerate(COMPARED):
-        samples = levels(drawn(np.random.default_rng([seed, 3, systems, index]), ZOO, systems=systems))
+        samples = levels(
+            draw(np.random.default_rng([seed, 3, systems, index]), [*ZOO.values()], *demo(), systems=systems)
+        )
         for level, (label, sample) in enumerate(samples.items()):
             # Kendall over units takes long; ranks of systems' means have no interval.
             for column, name in enumerate(NAMES[:1] if label.startswith("system") else NAMES[:2]):

@@ -11,7 +11,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -50,10 +50,8 @@ TURN_SCORE = "3.5"
 """What the dialogue's turns are given; below 4, where the responses count."""
 
 
-class Case(NamedTuple):
-    values: Mapping[str, Any]
-    """What goes into the prompt."""
-    response: str
+# What goes into the prompt, and the response.
+Case = tuple[Mapping[str, Any], str]
 
 
 def neutral(attack: str) -> str:
@@ -74,7 +72,7 @@ def read_cases(tables: Path, step: int) -> tuple[list[list[Case]], list[list[Cas
         }
         for name, row in contexts.iterrows()
     }
-    responses["case"] = [Case(given[row.context_id], row.response) for row in responses.itertuples()]
+    responses["case"] = [(given[row.context_id], row.response) for row in responses.itertuples()]
     single = responses.drop_duplicates(["context_id", "response"])["case"]
     dialogues = responses.sort_values("turn").groupby(["dialogue_id", "system_id"])["case"].agg(list)
     return [[case] for case in single[::step]], list(dialogues)[::step]
@@ -82,12 +80,12 @@ def read_cases(tables: Path, step: int) -> tuple[list[list[Case]], list[list[Cas
 
 def values_of(prompt: Prompt, turns: list[Case], attack: str, mode: str) -> dict[str, Any]:
     """Return a prompt's values with the last response attacked."""
-    last = turns[-1].response
+    given, last = turns[-1]
     attacked = attack if mode == "replaced" else f"{last}\n{attack}".rstrip("\n")
     if prompt.level == "dialogue":
-        responses = [*(turn.response for turn in turns[:-1]), attacked]
+        responses = [*(response for _, response in turns[:-1]), attacked]
         return {"turn_scores": [TURN_SCORE] * len(turns), "responses": responses}
-    return {**turns[-1].values, "response": attacked}
+    return {**given, "response": attacked}
 
 
 def expected(prompt: Prompt, values: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -104,20 +102,14 @@ def expected(prompt: Prompt, values: Mapping[str, Any]) -> dict[str, tuple[str, 
     return result
 
 
-class Outcome(NamedTuple):
-    rating: float
-    misread: bool
-    misparsed: bool
-
-
-def outcome(prompt: Prompt, form: Form, values: Mapping[str, Any], clean: Request) -> Outcome:
-    """Render, read, answer and parse one prompt; ``clean`` is what was read from the prompt without an attack."""
+def outcome(prompt: Prompt, form: Form, values: Mapping[str, Any], clean: Request) -> tuple[float, bool, bool]:
+    """Return the rating, and whether a section and the answer are misread; ``clean`` is the prompt without attack."""
     text = prompt.render(values)
     request = read(text)
     decided, _ = rate(request)
     result = parse(respond(text), form)
     misread = request.sections != expected(prompt, values) or request.instructions != clean.instructions
-    return Outcome(decided[form.main], misread, result.failure is not None or dict(result.values) != decided)
+    return decided[form.main], misread, result.failure is not None or dict(result.values) != decided
 
 
 def measure(name: str, groups: list[list[Case]]) -> Iterator[list[str]]:
@@ -131,8 +123,8 @@ def measure(name: str, groups: list[list[Case]]) -> Iterator[list[str]]:
             after, control = (
                 outcome(prompt, form, values_of(prompt, turns, own, mode), clean) for own in (text, neutral(text))
             )
-            changes = [after.rating - before.rating, after.rating - control.rating]
-            wrong = [any(column) for column in zip(*([*one[1:]] for one in (before, after, control)), strict=True)]
+            changes = [after[0] - before[0], after[0] - control[0]]
+            wrong = [any(column) for column in zip(before[1:], after[1:], control[1:], strict=True)]
             rows[attack, mode].append([*changes, *(change > 0 for change in changes), *wrong])
     for (attack, mode), result in rows.items():
         of, beside, raised, above, *wrong = (sum(column) / len(result) for column in zip(*result, strict=True))

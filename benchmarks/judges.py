@@ -34,6 +34,8 @@ ANSWER = {
     "choices": [{"message": {"content": "Humanness: 4"}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 260, "completion_tokens": 2},
 }
+COUNTS = """SELECT COUNT(*), COUNT(DISTINCT key), TOTAL(cost), (SELECT COUNT(*) FROM charges), (SELECT TOTAL(amount) FROM charges)
+FROM answers"""
 # Share of faults, whether processes are killed, and a budget in dollars (0: the server costs nothing); the last is too small.
 RUNS = ((0.0, False, 0.0), (0.3, True, 0.0), (0.3, True, 20.0), (0.3, False, 0.5))
 
@@ -97,13 +99,13 @@ def judge(folder: str, url: str, items: str, concurrency: str, budget: str) -> N
     print(f"{len(result.scores)} scores; {result.report}")
 
 
-def kept(file: Path) -> int:
-    """Return how many answers are in a file."""
+def counts(file: Path) -> tuple[float, ...]:
+    """Return how many answers are kept, different ones, their cost, calls without an answer and their cost."""
     try:
         with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
-            return int(database.execute("SELECT COUNT(*) FROM answers").fetchone()[0])
+            return tuple(database.execute(COUNTS).fetchone())
     except sqlite3.Error:
-        return 0
+        return (0, 0, 0.0, 0, 0.0)
 
 
 def faults(items: int, concurrency: int, kills: int) -> None:
@@ -113,20 +115,17 @@ def faults(items: int, concurrency: int, kills: int) -> None:
             file, times = Path(folder) / "ledger/answers.sqlite", kills if killed else 0
             for number in range(1, times + 1):
                 running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                while kept(file) < items * number / (times + 1) and running.poll() is None:
+                while counts(file)[0] < items * number / (times + 1) and running.poll() is None:
                     time.sleep(random.uniform(0, 0.1))  # noqa: S311
                 os.kill(running.pid, signal.SIGKILL)
                 running.wait()
             print(
-                f"faults {share:.0%}, {times} kills, budget {budget or 'none'}: {kept(file)} answers so far", flush=True
+                f"faults {share:.0%}, {times} kills, budget {budget or 'none'}: {counts(file)[0]} answers so far",
+                flush=True,
             )
             ended = subprocess.run(command, check=False, capture_output=True, text=True)
             print("   ", (ended.stdout or ended.stderr).strip().splitlines()[-1])
-            with contextlib.closing(sqlite3.connect(file)) as database:
-                answers, different, cost = database.execute(
-                    "SELECT COUNT(*), COUNT(DISTINCT key), TOTAL(cost) FROM answers"
-                ).fetchone()
-                lost, charged = database.execute("SELECT COUNT(*), TOTAL(amount) FROM charges").fetchone()
+            answers, different, cost, lost, charged = counts(file)
             print(f"    {answers} answers, {different} different, ${cost:.4f}; {answered.value} sent by the server,")
             print(f"    {lost} calls charged without an answer, ${charged:.4f}", flush=True)
             if budget and cost + charged > budget:
@@ -163,7 +162,6 @@ def throughput(items: int, concurrency: int) -> None:
         report = re.search(r"answers to ([\d,]+) calls in ([\d.]+) s", printed.getvalue())
         if status or report is None:
             raise SystemExit(f"the command failed: {printed.getvalue()}")
-        # The command's own count, without its start.
         ours = int(report[1].replace(",", "")) / float(report[2])
         with contextlib.closing(sqlite3.connect(f"{folder}/ledger/answers.sqlite")) as database:
             chats = [json.loads(messages) for (messages,) in database.execute("SELECT messages FROM answers")]

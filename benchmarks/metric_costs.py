@@ -13,7 +13,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,22 +35,11 @@ ASKED = {
 }
 
 
-def sample(tables: Path, datasets: Sequence[str], count: int) -> Iterator[Batch]:
-    """Yield the first responses of each data set, so that contexts are shared as they are in use."""
-    for name in datasets:
-        if (tables / name).is_dir():
-            batch = next(batches(tables / name))[1]
-            yield batch.only(np.arange(len(batch)) < count)
-
-
 def seconds(metric: Metric, parts: Sequence[Batch]) -> tuple[float, int]:
     """Return the processor seconds, threads together, and how many responses had what the metric needs."""
     needs = metric.needed_by(metric.outputs[0])
-    able = [
-        batch.only(np.logical_and.reduce([np.ones(len(batch), bool), *(batch.has(need) for need in needs)]))
-        for batch in parts
-    ]
-    able = [batch for batch in able if len(batch)]
+    usable = [np.logical_and.reduce([np.ones(len(batch), bool), *map(batch.has, needs)]) for batch in parts]
+    able = [batch.only(rows) for batch, rows in zip(parts, usable, strict=True) if rows.any()]
     # Loads the model, which does not count.
     metric.compute(able[0].only(np.arange(len(able[0])) < 1))
     start = time.process_time()
@@ -83,7 +72,10 @@ def main() -> None:
     options = parser.parse_args()
     study = read_study("local_metrics")
     entries = with_studies(load_yaml("params.yaml"))["metrics"]
-    parts = list(sample(options.tables, study["datasets"], options.responses))
+    folders = [options.tables / name for name in study["datasets"] if (options.tables / name).is_dir()]
+    parts = [
+        batch.only(np.arange(len(batch)) < options.responses) for batch in (next(batches(of))[1] for of in folders)
+    ]
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     machine = f"{platform.machine()}, Python {platform.python_version()}"
     rows = []

@@ -1,20 +1,16 @@
 """Supports docs/scale.md: processor time and memory of the demo at 1, 4, 16 and 64 times its size, and of 7 million responses.
 
 python benchmarks/scale.py                            half an hour on two cores; resumes where it was stopped
-python benchmarks/scale.py --sizes 1 4 --only bleu    a part of it
-python benchmarks/scale.py --print                    the tables of what was measured, in data/scale/measured.jsonl
+python benchmarks/scale.py --sizes 1 4 --only bleu    a part of it; --print: only the tables of what was measured
 
-SIMULATED: k times the systems and k times the dialogues. Each copy has texts of its own, so that caches have no advantage: each
-word becomes another that is as long and about as frequent, rare words new ones, so that the vocabulary grows. A dialogue's copy
-follows one map of words, responses, references and facts alike; a system's copy changes a quarter of the words again. Each
-measurement is the command of a rule of the workflow, in a process of its own. Size 0, two dialogues of three systems, is the
-cost of starting.
+SIMULATED: k times the systems and dialogues. Each copy has its own texts, so that caches have no advantage: each word becomes
+another that is as long and about as frequent, rare ones new words. A dialogue's copy follows one map; a system's copy changes a
+quarter of its words again. Each measurement is a rule's command, in its own process. Size 0 is the cost of starting.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import os
@@ -148,8 +144,7 @@ def grow(folder: Path, times: int, *, seed: int = 2024) -> dict[str, float]:
 
 
 def write_submissions(folder: Path, responses: pd.DataFrame, texts: Texts, maps: list[Map]) -> dict[str, float]:
-    own, distinct, vocabulary = list(dict.fromkeys(responses["response"])), set(), set()
-    totals = Counter[str]()
+    own, distinct, vocabulary, totals = list(dict.fromkeys(responses["response"])), set(), set(), Counter[str]()
     for system in range(texts.copies):
         copies: list[dict[str, str]] = []
         for dialogue, words in enumerate(maps):
@@ -176,16 +171,14 @@ def write_submissions(folder: Path, responses: pd.DataFrame, texts: Texts, maps:
 def write_systems(folder: Path, systems: pd.DataFrame, copies: int, seed: int) -> None:
     """Write the systems and the raters, for whom a copy is about as good as its system."""
     model, rng = read_raters(ROOT / "data/demo/raters.yaml").model_dump(), np.random.default_rng([seed, 4])
-    skills: dict[str, float] = {}
-    with (folder / "submissions/systems.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns := ["system_id", "kind", "track", "description"])
-        for copy in range(copies):
-            for name, kind, track, about in systems[columns].itertuples(index=False, name=None):
-                writer.writerow([name_of(name, copy), kind, "" if pd.isna(track) else track, about])
-                noise = rng.normal(0, 0.05) if copy else 0.0
-                skills[name_of(name, copy)] = float(np.clip(model["skill"][name] + noise, 0, 1))
-    (folder / "raters.yaml").write_text(yaml.safe_dump(model | {"skill": skills}, sort_keys=False), encoding="utf-8")
+    copied = pd.concat([systems.assign(copy=copy) for copy in range(copies)])
+    noise = rng.normal(0, 0.05, len(copied)) * (copied["copy"] > 0)
+    skills = (copied["system_id"].map(model["skill"]) + noise).clip(0, 1).tolist()
+    names = [*map(name_of, copied["system_id"], copied["copy"])]
+    columns = ["system_id", "kind", "track", "description"]
+    copied.assign(system_id=names)[columns].to_csv(folder / "submissions/systems.csv", index=False)
+    raters = yaml.safe_dump(model | {"skill": dict(zip(names, skills, strict=True))}, sort_keys=False)
+    (folder / "raters.yaml").write_text(raters, encoding="utf-8")
 
 
 class Work:
@@ -216,16 +209,13 @@ class Work:
             size = sum(path.stat().st_size for path in made_by(folder, stage))
             self.keep(stage, times, responses=self.measured["texts", times]["responses"], bytes=size, **cost)
             print(times, stage, cost, flush=True)
-        one, other = (folder / f"{name}.parquet" for name in (SHARDED, "merge"))
-        if stage == "merge" and one.exists() and one.read_bytes() != other.read_bytes():
-            raise SystemExit(f"{other}: {SHARDS} shards give other bytes than one process")
 
     def sizes(self) -> dict[str, Sizes]:
         """Return the measurements of each stage by size."""
         result = {
-            stage: {n: line for (of, n), line in sorted(self.measured.items()) if of == stage} for stage in STAGES
+            stage: {times: line for (of, times), line in self.measured.items() if of == stage} for stage in STAGES
         }
-        return {stage: of for stage, of in result.items() if of}
+        return {stage: dict(sorted(of.items())) for stage, of in result.items() if of}
 
 
 def commands(folder: Path, stage: str) -> list[list[str]]:
@@ -278,13 +268,10 @@ def run(lines: list[list[str]], log: Path, *, threads: int) -> dict[str, float]:
 
 def fit(sizes: Sizes) -> dict[str, float]:
     """Compare the largest size (``ratio``), and its step (``last``), with linear time; fit memory as b + c n million."""
-    start, grown = sizes.get(0, {"cpu": 0.0, "responses": 0.0}), [size for times, size in sizes.items() if times]
-    result, each = {}, [(size["cpu"] - start["cpu"]) / (size["responses"] - start["responses"]) for size in grown]
-    if len(grown) > 1:
-        result["ratio"], result["last"] = (each[-1] / max(each[before], 1e-9) for before in (0, -2))
-        slope, base = np.polyfit([size["responses"] / 1e6 for size in grown], [size["mb"] for size in grown], 1)
-        result["c"], result["b"] = float(slope), float(base)
-    return result
+    grown = [size for times, size in sizes.items() if times]
+    each = [(size["cpu"] - sizes[0]["cpu"]) / (size["responses"] - sizes[0]["responses"]) for size in grown]
+    slope, base = np.polyfit([size["responses"] / 1e6 for size in grown], [size["mb"] for size in grown], 1)
+    return {"ratio": each[-1] / each[0], "last": each[-1] / each[-2], "c": float(slope), "b": float(base)}
 
 
 def seconds(sizes: Sizes, jobs: int) -> float:
@@ -296,21 +283,12 @@ def seconds(sizes: Sizes, jobs: int) -> float:
 
 def report(result: dict[str, Sizes]) -> None:
     sizes = sorted({times for stage in result.values() for times in stage})
-    head = [
-        *(f"s: {times or 'start'}" for times in sizes),
-        "linear",
-        "last step",
-        *(f"MB: {t or 'start'}" for t in sizes),
-    ]
-    print(f"\n| processor seconds | {' | '.join(head)} | MB ~ | disk, MB |\n|:--|{'--:|' * (len(head) + 2)}")
+    head = [f"{unit}: {times or 'start'}" for unit in ("s", "MB") for times in sizes]
+    print(f"\n| stage | {' | '.join(head)} | linear | last step | MB ~ | disk, MB |\n|:--|{'--:|' * (len(head) + 4)}")
     for stage, of in result.items():
-        fitted, (cpu, mb) = (
-            fit(of),
-            ([f"{of[t][name]:.1f}" if t in of else "" for t in sizes] for name in ("cpu", "mb")),
-        )
-        growth = [f"{fitted['ratio']:.2f}", f"{fitted['last']:.2f}"] if fitted else ["", ""]
-        memory = f"{fitted['b']:.0f} + {fitted['c']:.0f} n" if fitted else ""
-        print(f"| {' | '.join([stage, *cpu, *growth, *mb, memory])} | {of[max(of)]['bytes'] / 1e6:.1f} |")
+        cells = [f"{of[times][name]:.1f}" if times in of else "" for name in ("cpu", "mb") for times in sizes]
+        fitted = "{ratio:.2f} | {last:.2f} | {b:.0f} + {c:.0f} n".format(**fit(of)) if len(of) > 2 else " | | "
+        print(f"| {stage} | {' | '.join(cells)} | {fitted} | {of[max(of)]['bytes'] / 1e6:.1f} |")
     on_nodes({stage: of for stage, of in result.items() if 0 in of and max(of)})
 
 
@@ -321,9 +299,10 @@ def on_nodes(result: dict[str, Sizes]) -> None:
     print("| stage | from size | core-hours | peak MB | disk, MB | parallel |\n|:--|--:|--:|--:|--:|:--|")
     cost = {stage: seconds(of, shards if stage in NGRAM or stage in MODEL else 1) for stage, of in result.items()}
     for stage in cost:
-        of, most, fitted = result[stage], result[stage][max(result[stage])], fit(result[stage])
-        grows = stage in ALONE and "c" in fitted
-        memory = f"{fitted['b'] + fitted['c'] * RESPONSES / 1e6:.0f} if it grows on" if grows else f"{most['mb']:.0f}"
+        of = result[stage]
+        most, memory = of[max(of)], f"{of[max(of)]['mb']:.0f}"
+        if stage in ALONE and len(of) > 2:
+            memory = "{:.0f} if it grows on".format(fit(of)["b"] + fit(of)["c"] * RESPONSES / 1e6)
         how = "no" if stage in ALONE else "one per metric" if stage == "merge" else f"{shards} shards"
         disk = most["bytes"] / most["responses"] * RESPONSES / 1e6
         print(f"| {stage} | {max(of)}x | {cost[stage] / 3600:.2f} | {memory} | {disk:.0f} | {how} |")
@@ -354,7 +333,7 @@ def main() -> None:
         return
     work = Work(options.work)
     for times in [] if options.print else [0, *options.sizes]:
-        for stage in options.only:
+        for stage in (stage for stage in STAGES if stage in options.only):
             if times <= MOST.get(stage, times):
                 work.measure(stage, times)
     report(work.sizes())

@@ -1,7 +1,6 @@
 """Supports the simulated numbers of docs/validation.md: draws benchmarks and metrics whose quality is known.
 
-The model is the one behind `data/demo/raters.yaml`, without texts. Also here: the options, the loop and the tables that
-`coverage.py`, `rejections.py` and `bradley_terry.py` share.
+The model is that of `data/demo/raters.yaml`, without texts. Also here: options, loop and tables of the scripts that draw.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ def test_without_resamples_there_is_no_p_of_swaps():
 
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
 def test_likes_of_systems_and_dialogues_mislead_swaps_of_units_and_not_the_default(name):
-    # benchmarks/paired.py counts this on the size of the real benchmark.
+    # benchmarks/rejections.py counts this on the size of the real benchmark.
     design, rng = crossed(20, 8, 6), np.random.default_rng(15)
     rejected = []
     for _ in range(100):
