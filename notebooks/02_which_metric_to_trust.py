@@ -101,7 +101,7 @@ show(wide.loc[order].rename_axis(columns=None))
 comparisons = bench.result("pairs")
 comparisons = comparisons.assign(
     cell=cells(comparisons), a=labels(comparisons, "_a"), b=labels(comparisons, "_b")
-).query("metric_a != 'human' and metric_b != 'human'")
+).query("metric_a != 'human' and metric_b != 'human' and coefficient == 'spearman' and grouping == 'pooled'")
 
 
 def tested(cell, a, b):
@@ -131,11 +131,10 @@ items(lines) if lines else none
 
 # %%
 tests = {"p": "our test", "p_adjusted": "after Holm"}
-ranks = comparisons[comparisons["coefficient"] == "spearman"]
 # Without a test the number is missing, not zero.
-counts = ranks.groupby("cell")[list(tests)].agg(lambda p: (p <= 0.05).sum() if p.notna().any() else None)
+counts = comparisons.groupby("cell")[list(tests)].agg(lambda p: (p <= 0.05).sum() if p.notna().any() else None)
 found = counts.astype("Int64").rename(columns=tests)
-found.insert(0, "pairs", ranks.groupby("cell").size())
+found.insert(0, "pairs", comparisons.groupby("cell").size())
 untested = say("<b>What is missing: tested pairs.</b> No two metrics were compared on this data set.")
 show(found.rename_axis("level")) if len(found) else untested
 

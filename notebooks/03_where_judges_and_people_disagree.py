@@ -10,7 +10,7 @@
 # # What does a judge overrate?
 #
 # A correlation says how often a judge and people agree, but not where they differ. For the judge that agrees best with
-# people: the largest disagreements with its reasons, what they have in common, and which systems they favour.
+# people: the largest disagreements with its reasons, what they have in common, and which systems it favours.
 # `COMPERDIAL_DATASET` chooses another data set.
 
 # %%
@@ -18,6 +18,7 @@ import os
 
 import pandas as pd
 
+from comperdial.core.errors import ComperdialError
 from comperdial.report.reading import here, label, recorded_answers
 from comperdial.report.render import number
 from comperdial.report.showing import items, quoted, say, show, span
@@ -74,8 +75,12 @@ def reasons(cases):
     """Return the judge's rationale for each case, where it gave one."""
     if cases.empty:
         return cases
-    path = bench.root / f"results/{bench.dataset}/judgements/{metric}.parquet"
-    given = pd.read_parquet(path) if path.is_file() else recorded_answers(bench, metric, output)
+    try:
+        recorded = best["signature"].startswith("recorded-judge|")
+        given = recorded_answers(bench, metric, output) if recorded else bench.result(f"judgements/{metric}")
+    except ComperdialError:
+        # Answers that others recorded are in data/raw, once `snakemake` has fetched them.
+        return cases.assign(rationale=None)
     given = given.rename(columns={"item_id": "context_id"}).drop_duplicates(key)
     return cases.merge(given[[*key, "rationale"]], on=key, how="left")
 
@@ -91,7 +96,7 @@ def described(case):
     lines.append(f"<b>{quoted(case.system_id)}: {quoted(case.response, 300)}</b>")
     if bench.simulated and len(case.facts):
         lines.append(f"<small>persona: {quoted(' '.join(case.facts), 240)}</small>")
-    why = case.rationale if isinstance(case.rationale, str) else "no reason given"
+    why = case.rationale if isinstance(case.rationale, str) else "no reason available"
     return "<br>".join([*lines, f"<i>{about}. The judge: {quoted(why, 240)}</i>"])
 
 

@@ -37,7 +37,7 @@ show(worst.rename("largest |ours - reported|").to_frame(), digits=4)
 #
 # ## What is missing
 #
-# Metrics without a value of ours, and why. They depend on models that were not available.
+# Metrics without a value of ours, and why. Which these are depends on the models at hand.
 
 # %%
 absent = table.dropna(subset=["not_run"]).drop_duplicates(["label", "dataset"])
@@ -46,8 +46,8 @@ show(absent.groupby(["label", "not_run"], sort=False)["dataset"].agg(", ".join).
 # %% [markdown]
 # ## How much does a system-level value mean?
 #
-# There are only a handful of systems, one of which is a person. Most correlations over them are not significant, and the p
-# of the papers (Student's t) is too small for so few points.
+# There are only a handful of systems, one of which is a person. Many correlations over them are not significant, although
+# the p of the papers (Student's t) is too small for so few points.
 
 # %%
 system = run[run["level"] == "system"]
