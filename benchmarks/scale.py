@@ -284,7 +284,7 @@ def seconds(sizes: Sizes, jobs: int) -> float:
 def report(result: dict[str, Sizes]) -> None:
     sizes = sorted({times for stage in result.values() for times in stage})
     head = [f"{unit}: {times or 'start'}" for unit in ("s", "MB") for times in sizes]
-    print(f"\n| stage | {' | '.join(head)} | linear | last step | MB ~ | disk, MB |\n|:--|{'--:|' * (len(head) + 4)}")
+    print(f"\n| SIMULATED | {' | '.join(head)} | linear | last step | MB ~ | disk |\n|:--|{'--:|' * (len(head) + 4)}")
     for stage, of in result.items():
         cells = [f"{of[times][name]:.1f}" if times in of else "" for name in ("cpu", "mb") for times in sizes]
         fitted = "{ratio:.2f} | {last:.2f} | {b:.0f} + {c:.0f} n".format(**fit(of)) if len(of) > 2 else " | | "
