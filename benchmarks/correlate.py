@@ -1,66 +1,60 @@
-"""How long intervals take beside a plain loop of scipy over the same metrics, coefficients and resamples.
+"""Supports the README of benchmarks: processor seconds of intervals, compared with a plain loop over scipy; SIMULATED.
 
-`OMP_NUM_THREADS=1 python benchmarks/correlate.py`, on a simulated benchmark of the demo's size (simulated.py). The loop draws
-whole systems, then whole dialogues, repeats their units and asks scipy; over the means of systems it averages the drawn
-dialogues. Its time is extrapolated from a few resamples. Prints seconds of the processor and the peak of memory.
+`OMP_NUM_THREADS=1 python benchmarks/correlate.py`, on a benchmark of the demo's size. The loop draws whole systems, then whole
+dialogues, and over means also each system's dialogues; its time is extrapolated from three resamples.
 """
 
 from __future__ import annotations
 
-import argparse
 import resource
 import time
 
 import numpy as np
-from coverage import ZOO, samples
+import simulated
+from coverage import ZOO
 from scipy import stats
-from simulated import Floats, demo, draw, table
+from simulated import Sample, demo, draw, levels, table
 
-from comperdial.stats import COEFFICIENTS as NAMES
-from comperdial.stats.design import Design
+from comperdial.stats import COEFFICIENTS
 from comperdial.stats.intervals import intervals
 
-SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+SCIPY = (stats.pearsonr, stats.spearmanr, stats.kendalltau)
 
 
-def loop(x: Floats, y: Floats, design: Design, resamples: int, rng: np.random.Generator) -> None:
-    """Resample systems and dialogues, and over means each system's dialogues, with numpy and scipy alone."""
-    systems, dialogues = design.counts
-    by_system, by_dialogue = ([np.flatnonzero(codes == code) for code in range(count)] for codes, count in (
-        (design.systems, systems), (design.dialogues, dialogues),
-    ))  # fmt: skip
+def loop(sample: Sample, resamples: int, rng: np.random.Generator) -> None:
+    x, y, design = sample
+    by_system, by_dialogue = (
+        [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
+        for codes in (design.systems, design.dialogues)
+    )
     for _ in range(resamples):
-        drawn = [np.concatenate([groups[code] for code in rng.integers(len(groups), size=len(groups))])
-                 for groups in (by_system, by_dialogue)]  # fmt: skip
+        draws = [
+            np.concatenate([groups[code] for code in rng.integers(len(groups), size=len(groups))])
+            for groups in (by_system, by_dialogue)
+        ]
         if design.average:
-            drawn.append(np.concatenate([rng.choice(units, len(units)) for units in by_system]))
-        for units in drawn:
+            draws.append(np.concatenate([rng.choice(units, len(units)) for units in by_system]))
+        for units in draws:
             sides = [*x[:, units], y[units]]
             if design.average:
-                counts = np.bincount(design.systems[units], minlength=systems)
-                sides = [
-                    np.bincount(design.systems[units], side, systems)[counts > 0] / counts[counts > 0] for side in sides
-                ]
+                counts = np.bincount(design.systems[units], minlength=len(by_system))
+                sums = [np.bincount(design.systems[units], side, len(by_system)) for side in sides]
+                sides = [side[counts > 0] / counts[counts > 0] for side in sums]
             for side in sides[:-1]:
-                for name in NAMES:
-                    SCIPY[name](side, sides[-1])
+                for coefficient in SCIPY:
+                    coefficient(side, sides[-1])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--metrics", type=int, default=16)
-    parser.add_argument("--resamples", type=int, default=1000)
-    parser.add_argument("--looped", type=int, default=3, help="resamples of the loop (default: %(default)s)")
-    options = parser.parse_args()
-    rng = np.random.default_rng(1)
-    metrics = [[*ZOO.values()][at % len(ZOO)] for at in range(options.metrics)]
-    rows = []
-    for level, x, y, design in samples(draw(rng, metrics, *demo())):
+    options = simulated.options(__doc__, metrics=16, resamples=1000, looped=3)
+    rng, rows = np.random.default_rng(1), []
+    metrics = ([*ZOO.values()] * options.metrics)[: options.metrics]
+    for level, sample in levels(draw(rng, metrics, *demo())).items():
         begun = time.process_time()
-        intervals(x, y, design, NAMES, resamples=options.resamples, seed=1)
+        intervals(*sample, COEFFICIENTS, resamples=options.resamples, seed=1)
         ours = time.process_time() - begun
         begun = time.process_time()
-        loop(x, y, design, options.looped, rng)
+        loop(sample, options.looped, rng)
         theirs = (time.process_time() - begun) * options.resamples / options.looped
         rows.append([level, f"{ours:.1f}", f"{theirs:,.0f}", f"{theirs / ours:,.0f}"])
     table(["level", "intervals, s", "scipy's loop, s", "ratio"], rows)

@@ -1,10 +1,8 @@
-"""Claim: what an audit with one rater is set beside (src/comperdial/auditing/human_agreement.csv) is what people reach.
+"""Supports `comperdial audit` with one rater: what people reach, in src/comperdial/auditing/human_agreement.csv.
 
-Of each data set in data/tables whose raters are known: Pearson's correlation of one rater with the mean of the others, over all
-raters and items, of the dimension that is nearest to overall quality. Run it after `snakemake data/tables/NAME/ratings.parquet`.
+For each data set in data/tables whose raters are known (`snakemake data/tables/NAME/ratings.parquet`): Pearson's correlation of
+one rater with the mean of the others, over all raters and items, of the dimension nearest to overall quality.
 """
-
-from __future__ import annotations
 
 from pathlib import Path
 
@@ -22,7 +20,6 @@ DIMENSIONS = {
 
 
 def row(ratings: pd.DataFrame, dimension: str) -> dict[str, object]:
-    """Return the correlation of one rater with the mean of the others, in one dimension of human ratings."""
     own = ratings[(ratings["source"] == "human") & (ratings["dimension"] == dimension)]
     people = own.pivot_table("rating", ["item_id", "system_id"], "annotator_id", observed=True).to_numpy(np.float64)
     rater, others, items = own_and_rest(people)
@@ -31,9 +28,9 @@ def row(ratings: pd.DataFrame, dimension: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    rows = [
-        {"dataset": name, **row(schema.read(Path("data/tables") / name / "ratings.parquet", "ratings"), dimension)}
-        for name, dimension in DIMENSIONS.items()
-    ]
+    rows = []
+    for name, dimension in DIMENSIONS.items():
+        ratings = schema.read(Path("data/tables") / name / "ratings.parquet", "ratings")
+        rows.append({"dataset": name, **row(ratings, dimension)})
     pd.DataFrame(rows).to_csv(KNOWN, index=False, lineterminator="\n")
     print(KNOWN.read_text())

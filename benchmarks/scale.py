@@ -1,267 +1,342 @@
-"""How time and memory grow: the demo at 1, 4, 16 and 64 times its size (665,280 responses). SIMULATED.
+"""Supports docs/scale.md: processor time and memory of the demo at 1, 4, 16 and 64 times its size, and of 7 million responses.
 
-python benchmarks/scale.py                            half an hour on two cores; goes on where it was stopped
-python benchmarks/scale.py --sizes 1 4 --only bleu    a part of it
-python benchmarks/scale.py --print                    the tables of what was measured
+python benchmarks/scale.py                            half an hour on two cores; resumes where it was stopped
+python benchmarks/scale.py --sizes 1 4 --only bleu    a part of it; --print: only the tables of what was measured
 
-Every measurement is the command that a rule of the workflow runs, in a process of its own: seconds of the processor
-(the measure that counts: a machine does other things too), wall time and peak memory. Size 0, two dialogues of three
-systems, tells what a start costs.
+SIMULATED: k times the systems and dialogues. Each copy has its own texts, so that caches have no advantage: each word becomes
+another that is as long and about as frequent, rare ones new words. A dialogue's copy follows one map; a system's copy changes a
+quarter of its words again. Each measurement is a rule's command, in its own process. Size 0 is the cost of starting.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
-import shutil
-import statistics
+import re
 import subprocess
 import sys
-import time
+from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import yaml
+
+from comperdial import schema
+from comperdial.challenge.dialogues import Dialogue, dialogues_of, to_data
+from comperdial.challenge.simulation import read_raters
 
 ROOT = Path(__file__).resolve().parents[1]
-SIZES = (1, 4, 16, 64)
-NGRAM = ("f1", "bleu", "rouge", "meteor", "chrf")
+DEMO = ROOT / "data/tables/demo"
+NGRAM = {"f1": "f1", "bleu": "bleu-4", "rouge": "rougeL-f", "meteor": "meteor", "chrf": "chrf"}
 # As params.yaml has them. The second finds the first's vectors, as in the workflow.
 MODEL = {
     "bertscore": {"model": "all-MiniLM-L6-v2", "layer": 6},
     "sentence_cosine": {"model": "all-MiniLM-L6-v2", "pooling": "mean"},
 }
-MOST = {**dict.fromkeys(MODEL, 16), "robustness": 16}
-SHARDS = 16
-SHARDED = "bleu"
-DETAILS = ("f1:f1", "bleu:bleu-4", "rouge:rougeL-f", "meteor:meteor", "chrf:chrf")
-STATISTICS = ("correlate", "robustness")
-STAGES = ("tables", "ratings", *NGRAM, *MODEL, "shards", "merge", *STATISTICS)
-SCORING = ("tables", *NGRAM, *MODEL, "shards", "merge")
-# What the issue asks for.
-RATIO, MEMORY = 1.1, 1500
+MOST = dict.fromkeys(MODEL, 16)
+SHARDS, SHARDED = 16, "bleu"
+STAGES = ("tables", "ratings", *NGRAM, *MODEL, "shards", "merge", "correlate")
+# On n nodes of two cores. The last number: seconds of a judgement that is replayed (7.5 for 124,740).
+RESPONSES, SHARD, CORES, NODES, REPLAY = 7_000_000, 65_536, 2, (1, 4, 16, 64), 7.5 / 124_740
+ALONE = ("tables", "ratings", "correlate")
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+Map = dict[str, str]
+Sizes = dict[int, dict[str, float]]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES), metavar="N", help="squares")
-    parser.add_argument("--only", nargs="*", choices=STAGES, default=list(STAGES), metavar="STAGE")
-    parser.add_argument("--metrics", nargs="*", choices=[*NGRAM, *MODEL], metavar="METRIC", help="these metrics alone")
-    parser.add_argument("--work", type=Path, default=ROOT / "data/scale", help="a folder to go on in")
-    parser.add_argument("--again", action="store_true", help="measure again what was measured")
-    parser.add_argument("--print", action="store_true", help="measure nothing")
-    parser.add_argument("--make", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.make:
-        from grown import grow
+class Texts:
+    """The demo's words, and what copies make of them."""
 
-        print(json.dumps(grow(Path(options.make[0]), int(options.make[1]))))
-        return
-    work = Work(options.work)
-    if not options.print:
-        for times in [0, *options.sizes]:
-            for stage in STAGES:
-                unwanted = options.metrics is not None and stage in (*NGRAM, *MODEL) and stage not in options.metrics
-                if stage in options.only and not unwanted and times <= MOST.get(stage, times):
-                    work.measure(times, stage, again=options.again)
-    report(work.best(), work.texts())
+    def __init__(self, counts: Counter[str], copies: int, seed: int) -> None:
+        self.counts, self.copies, self.seed = counts, copies, seed
+        by_length = sorted(counts, key=lambda word: (len(word), -counts[word], word))
+        self.groups = {length: list(group) for length, group in groupby(by_length, len)}
+        self.rarest = sorted(counts, key=lambda word: (counts[word], word))
+
+    def dialogue_map(self, dialogue: int) -> Map:
+        """Return what the words of a dialogue's copy become; copy 0 is the demo itself."""
+        rng = np.random.default_rng([self.seed, 1, dialogue])
+        return self._permuted(rng) | self._invented(rng, dialogue * self.copies) if dialogue else {}
+
+    def system_map(self, dialogue: int, system: int) -> Map:
+        """Return what a system's copy makes of the words of a dialogue's copy."""
+        rng = np.random.default_rng([self.seed, 2, dialogue, system])
+        chosen = {word: other for word, other in self._permuted(rng).items() if rng.random() < 0.25}
+        return chosen | self._invented(rng, dialogue * self.copies + system)
+
+    def any_map(self, dialogue: int, system: int) -> Map:
+        """Return a map for texts that the system's map leaves as they are."""
+        return self._permuted(np.random.default_rng([self.seed, 3, dialogue, system]))
+
+    def _permuted(self, rng: np.random.Generator) -> Map:
+        result: Map = {}
+        for group in self.groups.values():
+            for run in (group[first : first + 32] for first in range(0, len(group), 32)):
+                # Around a random ring: no word stays what it is.
+                order = rng.permutation(len(run))
+                result |= {run[a]: run[b] for a, b in zip(order, np.roll(order, 1), strict=True)}
+        return result
+
+    def _invented(self, rng: np.random.Generator, copy: int) -> Map:
+        """Return new words in place of the rarest: by Heaps' law, sqrt(copies) times the words in all."""
+        result = {}
+        for word in self.rarest[: round(len(self.rarest) * (math.sqrt(copy + 1) - math.sqrt(copy)))]:
+            others = self.groups[len(word)]
+            front, back = (others[int(rng.integers(len(others)))] for _ in range(2))
+            result[word] = front[: len(word) // 2] + back[len(word) // 2 :]
+        return result
+
+
+def mapped(text: str, words: Map) -> str:
+    """Return a text with its words replaced, capitals kept."""
+
+    def other(match: re.Match[str]) -> str:
+        result = words.get(match[0].lower(), match[0].lower())
+        return result.capitalize() if match[0][0].isupper() else result
+
+    return _WORD.sub(other, text) if words else text
+
+
+def changed(text: str, words: Map, otherwise: Map) -> str:
+    """Return a text with its words replaced, never the same: if need be, the other map replaces its longest word."""
+    result = mapped(text, words)
+    if result != text:
+        return result
+    longest = max(_WORD.findall(text), key=len, default="").lower()
+    return mapped(text, {longest: otherwise.get(longest, longest)})
+
+
+def name_of(name: str, copy: int) -> str:
+    return f"{name}-x{copy}" if copy else name
+
+
+def grow(folder: Path, times: int, *, seed: int = 2024) -> dict[str, float]:
+    """Write dialogues, submissions and raters of the demo at so many times its size (a square, or 0); describe the texts."""
+    copies = math.isqrt(times) or 1
+    if times and copies**2 != times:
+        raise SystemExit(f"{times} times: not a square")
+    names = ("contexts", "personas", "responses", "systems")
+    contexts, personas, responses, systems = (schema.read(DEMO / f"{name}.parquet", name) for name in names)
+    dialogues = dialogues_of(contexts, personas)
+    if not times:
+        systems, dialogues = systems.head(3), dialogues[:2]
+    responses = responses.merge(contexts[["context_id", "dialogue_id", "turn"]], on="context_id")
+    kept = responses["dialogue_id"].isin([d.dialogue_id for d in dialogues])
+    responses = responses[kept & responses["system_id"].isin(systems["system_id"])]
+    written = [text for d in dialogues for text in (*d.texts, *(s for persona in d.personas.values() for s in persona))]
+    counts = Counter(word.lower() for text in [*responses["response"], *written] for word in _WORD.findall(text))
+    texts = Texts(counts, copies, seed)
+    maps = [texts.dialogue_map(copy) for copy in range(copies)]
+    (folder / "submissions").mkdir(parents=True, exist_ok=True)
+    grown = []
+    for copy, words in enumerate(maps):
+        for d in dialogues:
+            own = {who: [mapped(s, words) for s in sentences] for who, sentences in d.personas.items()}
+            said = tuple(mapped(text, words) for text in d.texts)
+            grown.append(to_data(Dialogue(name_of(d.dialogue_id, copy), own, said)))
+    (folder / "dialogues.json").write_text(json.dumps(grown, ensure_ascii=False), encoding="utf-8")
+    write_systems(folder, systems, copies, seed)
+    return write_submissions(folder / "submissions", responses, texts, maps) | {"dialogues": len(grown)}
+
+
+def write_submissions(folder: Path, responses: pd.DataFrame, texts: Texts, maps: list[Map]) -> dict[str, float]:
+    own, distinct, vocabulary, totals = list(dict.fromkeys(responses["response"])), set(), set(), Counter[str]()
+    for system in range(texts.copies):
+        copies: list[dict[str, str]] = []
+        for dialogue, words in enumerate(maps):
+            copy = {text: mapped(text, words) for text in own}
+            if system:
+                pair = texts.system_map(dialogue, system), texts.any_map(dialogue, system)
+                copy = {text: changed(result, *pair) for text, result in copy.items()}
+            copies.append(copy)
+            distinct |= {*copy.values()}
+            vocabulary |= {word.lower() for text in copy.values() for word in _WORD.findall(text)}
+        for name, rows in responses.groupby("system_id"):
+            lines = []
+            for dialogue, copy in enumerate(copies):
+                for of, turn, text in zip(rows["dialogue_id"], rows["turn"], rows["response"], strict=True):
+                    record = {"dialogue_id": name_of(of, dialogue), "turn": int(turn), "response": copy[text]}
+                    lines.append(json.dumps(record, ensure_ascii=False) + "\n")
+                    totals.update(responses=1, words=len(copy[text].split()), letters=len(copy[text]))
+            (folder / f"{name_of(str(name), system)}.jsonl").write_text("".join(lines), encoding="utf-8")
+    count = totals["responses"]
+    means = {"distinct": len(distinct) / count, "words": totals["words"] / count, "letters": totals["letters"] / count}
+    return {"responses": count, **means, "vocabulary": len(vocabulary)}
+
+
+def write_systems(folder: Path, systems: pd.DataFrame, copies: int, seed: int) -> None:
+    """Write the systems and the raters, for whom a copy is about as good as its system."""
+    model, rng = read_raters(ROOT / "data/demo/raters.yaml").model_dump(), np.random.default_rng([seed, 4])
+    copied = pd.concat([systems.assign(copy=copy) for copy in range(copies)])
+    noise = rng.normal(0, 0.05, len(copied)) * (copied["copy"] > 0)
+    skills = (copied["system_id"].map(model["skill"]) + noise).clip(0, 1).tolist()
+    names = [*map(name_of, copied["system_id"], copied["copy"])]
+    columns = ["system_id", "kind", "track", "description"]
+    copied.assign(system_id=names)[columns].to_csv(folder / "submissions/systems.csv", index=False)
+    raters = yaml.safe_dump(model | {"skill": dict(zip(names, skills, strict=True))}, sort_keys=False)
+    (folder / "raters.yaml").write_text(raters, encoding="utf-8")
 
 
 class Work:
-    """A folder that holds the grown data sets, what commands make of them, and a line for each measurement."""
+    """A folder with the grown data sets, what commands make of them, and a line for each measurement."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.file = folder, folder / "measured.jsonl"
         folder.mkdir(parents=True, exist_ok=True)
-        self.file = folder / "measured.jsonl"
-        lines = self.file.read_text().splitlines() if self.file.exists() else []
-        self.lines = [json.loads(line) for line in lines]
+        lines = map(json.loads, self.file.read_text().splitlines()) if self.file.exists() else ()
+        self.measured = {(line["stage"], line["times"]): line for line in lines}
 
-    def _keep(self, line: dict[str, object]) -> None:
-        self.lines.append(line)
+    def keep(self, stage: str, times: int, **measured: float) -> None:
+        line = {"stage": stage, "times": times, **measured}
+        self.measured[stage, times] = line
         with self.file.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
-    def measured(self, times: int, stage: str) -> list[dict[str, float]]:
-        return [line for line in self.lines if (line["times"], line["stage"]) == (times, stage)]
-
-    def measure(self, times: int, stage: str, *, again: bool) -> None:
-        """Measure a stage as often as its size wants: small ones are short, and vary more."""
+    def measure(self, stage: str, times: int) -> None:
+        """Measure a stage, unless it was measured."""
         folder = self.folder / str(times)
-        if not self.measured(times, "texts"):
-            shutil.rmtree(folder, ignore_errors=True)
+        if ("texts", times) not in self.measured:
             # Elsewhere: memory that this process once took would count for the commands it starts.
-            made = subprocess.run(
-                [sys.executable, __file__, "--make", str(folder), str(times)],
-                check=True,
-                capture_output=True,
-                text=True,
-            )
-            self._keep({"times": times, "stage": "texts", **json.loads(made.stdout)})
-        result = [] if again else self.measured(times, stage)
-        for _ in range(repeats(times, stage) - len(result)):
-            if stage == "bertscore":
-                shutil.rmtree(folder / "vectors", ignore_errors=True)
+            command = [sys.executable, __file__, "--make", str(folder), str(times)]
+            made = subprocess.run(command, check=True, capture_output=True, text=True)
+            self.keep("texts", times, **json.loads(made.stdout))
+        if (stage, times) not in self.measured:
             cost = run(commands(folder, stage), folder / f"{stage}.log", threads=2 if stage in MODEL else 1)
             size = sum(path.stat().st_size for path in made_by(folder, stage))
-            self._keep(
-                {"times": times, "stage": stage, "responses": self.texts()[times]["responses"], "bytes": size, **cost}
-            )
+            self.keep(stage, times, responses=self.measured["texts", times]["responses"], bytes=size, **cost)
             print(times, stage, cost, flush=True)
-        if stage == "merge":
-            one, other = (folder / name for name in (f"{SHARDED}.parquet", f"{SHARDED}_merged.parquet"))
-            if one.exists() and one.read_bytes() != other.read_bytes():
-                raise SystemExit(f"{other}: {SHARDS} shards give other bytes than one process")
 
-    def best(self) -> dict[str, dict[int, dict[str, float]]]:
-        """Return the median of the measurements of each stage and size."""
-        result: dict[str, dict[int, dict[str, float]]] = {}
-        for stage in STAGES:
-            for times in sorted({line["times"] for line in self.lines}):
-                if lines := self.measured(times, stage):
-                    # Measured again: the last count.
-                    lines = lines[-repeats(times, stage) :]
-                    names = ("responses", "wall", "cpu", "mb", "bytes")
-                    median = {name: statistics.median(line[name] for line in lines) for name in names}
-                    result.setdefault(stage, {})[times] = median
-        return result
-
-    def texts(self) -> dict[int, dict[str, float]]:
-        return {line["times"]: line for line in self.lines if line["stage"] == "texts"}
-
-
-def repeats(times: int, stage: str) -> int:
-    """Return how often to measure. Of the metric that finds vectors, once: a second time it would find its own."""
-    if stage in ("sentence_cosine", "shards"):
-        return 1
-    # What takes longer varies less.
-    often = {0: 2, 1: 2} if stage in (*MODEL, *STATISTICS) else {0: 5, 1: 5, 4: 2}
-    return often.get(times, 1)
+    def sizes(self) -> dict[str, Sizes]:
+        """Return the measurements of each stage by size."""
+        result = {
+            stage: {times: line for (of, times), line in self.measured.items() if of == stage} for stage in STAGES
+        }
+        return {stage: dict(sorted(of.items())) for stage, of in result.items() if of}
 
 
 def commands(folder: Path, stage: str) -> list[list[str]]:
     """Return the commands of a stage, as the workflow's rules have them."""
-    tables, scores = folder / "tables", [folder / f"{metric}.parquet" for metric in NGRAM]
-    sampled = [
-        "--ratings", tables / "ratings.parquet", "--contexts", tables / "contexts.parquet",
-        "--systems", tables / "systems.parquet", "--source", "simulated", "--level", "turn",
-        "--level", "dialogue", "--level", "system", "--detail-target", "Overall",
-    ]  # fmt: skip
-    score = ["score", tables, "--metric", stage, "--name", stage, "--output", folder / f"{stage}.parquet"]
-    shard = ["score", tables, "--metric", SHARDED, "--name", SHARDED]
-    parts = [folder / f"shards/{number}-of-{SHARDS}.parquet" for number in range(1, SHARDS + 1)]
-    made: dict[str, list[list[object]]] = {
-        "tables": [
-            ["challenge", "tables", folder / "dialogues.json", "--submissions", folder / "submissions", "--name",
-             "demo", "--output", tables],
-        ],
-        "ratings": [["simulate", tables, "--raters", folder / "raters.yaml", "--seed", "2024"]],
-        "shards": [
-            [*shard, "--part", f"{number}-of-{SHARDS}", "--output", part] for number, part in enumerate(parts, start=1)
-        ],
-        "merge": [["merge", *parts, "--output", folder / f"{SHARDED}_merged.parquet"]],
-        "correlate": [
-            ["correlate", *scores, *sampled, "--resamples", "1000", "--seed", "2024", "--ceilings",
-             folder / "ceilings.parquet", "--pairs", folder / "pairs.parquet", "--output",
-             folder / "correlations.parquet", "--outputs", *DETAILS],
-        ],
-        "robustness": [
-            ["robustness", *scores, *sampled, "--repeats", "100", "--curves", folder / "curves.parquet", "--power",
-             folder / "power.parquet", "--outputs", *DETAILS],
-        ],
-    }  # fmt: skip
+    tables, output = folder / "tables", folder / f"{stage}.parquet"
+    score = ["score", tables, "--metric", stage, "--name", stage, "--output", output]
     if stage in MODEL:
         score += ["--options", json.dumps(MODEL[stage]), "--embeddings", folder / "vectors"]
+    shard = ["score", tables, "--metric", SHARDED, "--name", SHARDED]
+    parts = {f"{number}-of-{SHARDS}": folder / f"shards/{number}.parquet" for number in range(1, SHARDS + 1)}
+    submissions = ["--submissions", folder / "submissions", "--name", "demo", "--output", tables]
+    given = [
+        "--ratings", tables / "ratings.parquet", "--contexts", tables / "contexts.parquet", "--systems",
+        tables / "systems.parquet", "--source", "simulated", "--level", "turn", "--level", "dialogue", "--level", "system",
+        "--detail-target", "Overall", "--resamples", "1000", "--seed", "2024", "--ceilings", folder / "ceilings.parquet",
+        "--pairs", folder / "pairs.parquet", "--output", output, "--outputs", *(f"{m}:{of}" for m, of in NGRAM.items()),
+    ]  # fmt: skip
+    made: dict[str, list[list[object]]] = {
+        "tables": [["challenge", "tables", folder / "dialogues.json", *submissions]],
+        "ratings": [["simulate", tables, "--raters", folder / "raters.yaml", "--seed", "2024"]],
+        "shards": [[*shard, "--part", part, "--output", path] for part, path in parts.items()],
+        "merge": [["merge", *parts.values(), "--output", output]],
+        "correlate": [["correlate", *(folder / f"{metric}.parquet" for metric in NGRAM), *given]],
+    }
     start = [sys.executable, "-m", "comperdial.cli"]
     return [[*start, *map(str, command)] for command in made.get(stage, [score])]
 
 
 def made_by(folder: Path, stage: str) -> list[Path]:
-    """Return the files whose size tells how much disk a stage takes."""
-    if stage == "bertscore":
-        return [folder / "bertscore.parquet", *filter(Path.is_file, (folder / "vectors").rglob("*"))]
-    names = {
-        "tables": "tables/responses.parquet",
-        "ratings": "tables/ratings.parquet",
-        "shards": "shards/*.parquet",
-    }
-    return list(folder.glob(names.get(stage, f"{stage}.*")))
+    """Return the files whose size is the disk that a stage takes."""
+    names = {"tables": "tables/responses.parquet", "ratings": "tables/ratings.parquet", "shards": "shards/*.parquet"}
+    vectors = [*filter(Path.is_file, (folder / "vectors").rglob("*"))] if stage == "bertscore" else []
+    return [*folder.glob(names.get(stage, f"{stage}.parquet")), *vectors]
 
 
 def run(lines: list[list[str]], log: Path, *, threads: int) -> dict[str, float]:
-    """Run commands one after the other; return seconds of all, and the memory of the one that took most."""
-    cost = {"wall": 0.0, "cpu": 0.0, "mb": 0.0}
+    """Run commands one after the other; return the processor seconds of all, and the memory of the largest."""
+    cpu, mb = 0.0, 0.0
     env = os.environ | {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     with log.open("w") as output:
         for line in lines:
-            start = time.monotonic()
             process = subprocess.Popen(line, env=env, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             if process.returncode:
                 raise SystemExit(f"{' '.join(line)}\nended with {process.returncode}: {log.read_text()[-2000:]}")
-            cost["wall"] += time.monotonic() - start
-            cost["cpu"] += usage.ru_utime + usage.ru_stime
-            cost["mb"] = max(cost["mb"], usage.ru_maxrss / 1024)
-    return {name: round(value, 2) for name, value in cost.items()}
+            cpu, mb = cpu + usage.ru_utime + usage.ru_stime, max(mb, usage.ru_maxrss / 1024)
+    return {"cpu": round(cpu, 2), "mb": round(mb, 2)}
 
 
-def fit(sizes: dict[int, dict[str, float]]) -> dict[str, float]:
-    """Fit time without the start ~ n^a over the sizes, and memory = b + c n; and how the largest exceeds linear."""
-    start = sizes.get(0, {"cpu": 0.0, "responses": 0.0})
-    grown = {times: size for times, size in sizes.items() if times}
-    n = np.array([size["responses"] for size in grown.values()])
-    cpu = np.array([max(size["cpu"] - start["cpu"], 1e-3) for size in grown.values()])
-    mb = np.array([size["mb"] for size in grown.values()])
-    result = {"start": start["cpu"]}
-    if len(grown) > 1:
-        result["a"] = float(np.polyfit(np.log(n), np.log(cpu), 1)[0])
-        result["c"], result["b"] = (float(v) for v in np.polyfit(n / 1e6, mb, 1))
-        net = n - start["responses"]
-        result["ratio"] = float((cpu[-1] / net[-1]) / (cpu[0] / net[0]))
-        result["last"] = float((cpu[-1] / net[-1]) / (cpu[-2] / net[-2]))
-    return result
+def fit(sizes: Sizes) -> dict[str, float]:
+    """Compare the largest size (``ratio``), and its step (``last``), with linear time; fit memory as b + c n million."""
+    grown = [size for times, size in sizes.items() if times]
+    each = [(size["cpu"] - sizes[0]["cpu"]) / (size["responses"] - sizes[0]["responses"]) for size in grown]
+    slope, base = np.polyfit([size["responses"] / 1e6 for size in grown], [size["mb"] for size in grown], 1)
+    return {"ratio": each[-1] / each[0], "last": each[-1] / each[-2], "c": float(slope), "b": float(base)}
 
 
-def report(result: dict[str, dict[int, dict[str, float]]], texts: dict[int, dict[str, float]]) -> None:
-    """Print what was measured, how it grows, and whether the bars hold."""
-    print("SIMULATED: systems, texts and raters are programs; only times and sizes mean anything.\n")
-    print("| size | responses | dialogues | distinct texts | words a response | letters | vocabulary |")
-    print("|--:|--:|--:|--:|--:|--:|--:|")
-    for times, line in sorted(texts.items()):
-        print(
-            f"| {times or 'start'} | {line['responses']:,} | {line['dialogues']} | {line['distinct']:.1%} "
-            f"| {line['words']:.2f} | {line['letters']:.1f} | {line['vocabulary']:,} |"
-        )
+def seconds(sizes: Sizes, jobs: int) -> float:
+    """Return processor seconds of 7 million responses: starts of the jobs, and the largest size measured in proportion."""
+    start, most = sizes[0], sizes[max(sizes)]
+    each = (most["cpu"] - start["cpu"]) / (most["responses"] - start["responses"])
+    return jobs * start["cpu"] + RESPONSES * each
+
+
+def report(result: dict[str, Sizes]) -> None:
     sizes = sorted({times for stage in result.values() for times in stage})
-    head = " | ".join(f"{times or 'start'}" for times in sizes)
-    for name, title, form in (
-        ("cpu", "seconds of the processor", ".1f"), ("wall", "wall seconds", ".1f"), ("mb", "peak MB", ".0f"),
-        ("bytes", "MB on disk", ".1f"),
-    ):  # fmt: skip
-        print(f"\n| {title} | {head} |\n|:--|{'--:|' * len(sizes)}")
-        for stage, measured in result.items():
-            scale = 1e-6 if name == "bytes" else 1
-            cells = [f"{measured[t][name] * scale:{form}}" if t in measured else "" for t in sizes]
-            print(f"| {stage} | {' | '.join(cells)} |")
-    print("\n| growth | time ~ n^a | largest / linear | last step / linear | memory, MB + MB a million responses |")
-    print("|:--|--:|--:|--:|--:|")
-    fits = {stage: fit(measured) for stage, measured in result.items()}
-    for stage, line in fits.items():
-        if "a" in line:
-            memory = f"{line['b']:.0f} + {line['c']:.0f} n"
-            print(f"| {stage} | {line['a']:.3f} | {line['ratio']:.2f} | {line['last']:.2f} | {memory} |")
-    bars(result, fits)
+    head = [f"{unit}: {times or 'start'}" for unit in ("s", "MB") for times in sizes]
+    print(f"\n| SIMULATED | {' | '.join(head)} | linear | last step | MB ~ | disk |\n|:--|{'--:|' * (len(head) + 4)}")
+    for stage, of in result.items():
+        cells = [f"{of[times][name]:.1f}" if times in of else "" for name in ("cpu", "mb") for times in sizes]
+        fitted = "{ratio:.2f} | {last:.2f} | {b:.0f} + {c:.0f} n".format(**fit(of)) if len(of) > 2 else " | | "
+        print(f"| {stage} | {' | '.join(cells)} | {fitted} | {of[max(of)]['bytes'] / 1e6:.1f} |")
+    on_nodes({stage: of for stage, of in result.items() if 0 in of and max(of)})
 
 
-def bars(result: dict[str, dict[int, dict[str, float]]], fits: dict[str, dict[str, float]]) -> None:
-    """Say of each bar whether it holds."""
-    slow = {stage: line["ratio"] for stage, line in fits.items() if line.get("ratio", 0) > RATIO}
-    over = ", ".join(f"{stage} {ratio:.2f}" for stage, ratio in slow.items())
-    print(f"\ntime at most {RATIO} times linear, from size 1 to the largest, starts not counted: {over or 'holds'}")
-    peak = max((size["mb"], stage, times) for stage in SCORING for times, size in result.get(stage, {}).items())
-    held = "holds" if peak[0] < MEMORY else "DOES NOT HOLD"
-    print(f"peak memory of scoring under {MEMORY} MB: {peak[0]:.0f} MB ({peak[1]} at {peak[2]}x): {held}")
+def on_nodes(result: dict[str, Sizes]) -> None:
+    """Print what 7 million responses would take, computed from the largest size measured."""
+    shards = math.ceil(RESPONSES / SHARD)
+    print(f"\n{RESPONSES:,} responses, {shards} shards a metric, nodes of {CORES} cores.\n")
+    print("| stage | from size | core-hours | peak MB | disk, MB | parallel |\n|:--|--:|--:|--:|--:|:--|")
+    cost = {stage: seconds(of, shards if stage in NGRAM or stage in MODEL else 1) for stage, of in result.items()}
+    for stage in cost:
+        of = result[stage]
+        most, memory = of[max(of)], f"{of[max(of)]['mb']:.0f}"
+        if stage in ALONE and len(of) > 2:
+            memory = "{:.0f} if it grows on".format(fit(of)["b"] + fit(of)["c"] * RESPONSES / 1e6)
+        how = "no" if stage in ALONE else "one per metric" if stage == "merge" else f"{shards} shards"
+        disk = most["bytes"] / most["responses"] * RESPONSES / 1e6
+        print(f"| {stage} | {max(of)}x | {cost[stage] / 3600:.2f} | {memory} | {disk:.0f} | {how} |")
+    print(f"| replay one judge, one sample | 124,740 judgements | {RESPONSES * REPLAY / 3600:.2f} | | | no |")
+    print("\n| nodes | scoring, h | merges, h | alone, h | all, h | times as fast |\n|--:|--:|--:|--:|--:|--:|")
+    scored = {stage: cost[stage] for stage in (*NGRAM, *MODEL) if stage in cost}
+    first, alone = 0.0, sum(cost.get(stage, 0.0) for stage in ALONE)
+    for nodes in NODES:
+        # A model takes a node's cores; scoring takes at least one shard of the slowest. A metric's merge is one job.
+        longest = max((of / shards / (CORES if stage in MODEL else 1) for stage, of in scored.items()), default=0.0)
+        scoring = max(sum(scored.values()) / CORES / nodes, longest)
+        parts = [scoring, cost.get("merge", 0.0) * math.ceil(len(scored) / CORES / nodes), alone]
+        first = first or sum(parts)
+        hours = " | ".join(f"{part / 3600:.2f}" for part in [*parts, sum(parts)])
+        print(f"| {nodes} | {hours} | {first / max(sum(parts), 1e-9):.1f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[1, 4, 16, 64], metavar="N", help="squares")
+    parser.add_argument("--only", nargs="*", choices=STAGES, default=list(STAGES), metavar="STAGE")
+    parser.add_argument("--work", type=Path, default=ROOT / "data/scale", help="a folder to resume in")
+    parser.add_argument("--print", action="store_true", help="measure nothing")
+    parser.add_argument("--make", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.make:
+        print(json.dumps(grow(Path(options.make[0]), int(options.make[1]))))
+        return
+    work = Work(options.work)
+    for times in [] if options.print else [0, *options.sizes]:
+        for stage in (stage for stage in STAGES if stage in options.only):
+            if times <= MOST.get(stage, times):
+                work.measure(stage, times)
+    report(work.sizes())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,6 @@
-"""Benchmarks drawn at random from the model behind the embedded one, with metrics whose quality is known.
+"""Supports the simulated numbers of docs/validation.md: draws benchmarks and metrics whose quality is known.
 
-`data/demo/raters.yaml` says how the simulated raters rate; here nothing else is kept of the demo: no texts, systems
-drawn anew from the skills of its agents, dialogues drawn anew, and metrics that are the truth and noise in known
-shares. So a thousand benchmarks can be drawn, and what an interval or a test claims can be counted. Also here: what the
-scripts that count have in common, options, processes and tables.
+The model is that of `data/demo/raters.yaml`, without texts. Also here: options, loop and tables of the scripts that draw.
 """
 
 from __future__ import annotations
@@ -11,32 +8,32 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from comperdial.challenge.simulation import Rater, Raters, read_raters
+from comperdial.stats.design import Design
 
 ROOT = Path(__file__).resolve().parents[1]
 Floats = npt.NDArray[np.float64]
+Sample = tuple[Floats, Floats, Design]
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric as a sum: how much of the truth of a turn it sees, and the standard deviations of what else it sees.
+    """A metric as a sum: its weight of the truth of a turn, and standard deviations of its errors.
 
-    ``system``, ``dialogue`` and ``cell`` are its own likes and dislikes of a system, a dialogue, and a system in a
-    dialogue; ``noise`` is of the turn. ``skewed`` takes the exponential: ranks stay, the shape becomes that of word
-    overlap.
+    ``system``, ``dialogue`` and ``cell`` are biases for a system, a dialogue, and a system in a dialogue; ``noise`` is of the
+    turn. ``skewed`` takes the exponential, which keeps the ranks.
     """
 
     truth: float = 1.0
@@ -49,59 +46,31 @@ class Metric:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What was drawn: ``scores`` (metrics, systems, dialogues, turns), ``turn`` (systems, dialogues, turns) and
-    ``dialogue`` (systems, dialogues): mean ratings; ``raters`` (raters, systems, dialogues, turns): the single ones
-    of turns.
-    """
+    """Scores (metrics, systems, dialogues, turns), mean ratings of turns (without metrics) and of dialogues."""
 
     scores: Floats
     turn: Floats
     dialogue: Floats
-    raters: Floats
 
 
-HELP = {
-    "benchmarks": "how many are drawn, of each kind",
-    "resamples": "of an interval; swaps of a test",
-    "truths": "large benchmarks that the truth is a mean of",
-    "systems": "their systems",
-    "processes": "at work at a time",
-}
-
-
-def options(
-    about: str | None, more: Mapping[str, str] | None = None, **defaults: int | list[int]
-) -> argparse.Namespace:
-    """Read whole numbers from the command line: by name, their defaults; ``more`` says what is not in ``HELP``."""
-    parser = argparse.ArgumentParser(description=about)
+def options(about: str | None, cases: Sequence[str] = (), **defaults: int | None) -> argparse.Namespace:
+    """Read the case and whole numbers from the command line."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if cases:
+        parser.add_argument("case", nargs="?", choices=cases, default=cases[0], help="default: %(default)s")
     for name, default in (defaults | {"processes": 2}).items():
-        several = {"nargs": "+"} if isinstance(default, list) else {}
-        parser.add_argument(f"--{name}", type=int, default=default, help=(HELP | dict(more or {})).get(name), **several)
+        parser.add_argument(f"--{name}", type=int, default=default)
     return parser.parse_args()
 
 
-@contextmanager
-def workers(count: int) -> Iterator[Callable[..., Iterator[Any]]]:
-    """Give a function that calls another for 0, 1, ..., n - 1 in several processes, and yields what it returns."""
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-
-        def each(work: Callable[..., Any], n: int, **settings: object) -> Iterator[Any]:
-            return pool.map(partial(work, **settings), range(n), chunksize=4)
-
-        yield each
-
-
-def shares(
-    work: Callable[..., Mapping[Any, float]], options: argparse.Namespace, **settings: object
-) -> dict[Any, list[float]]:
-    """Return by key what ``work`` returned for each of the benchmarks that the options ask for, and say how far it is."""
-    start, result = time.perf_counter(), defaultdict[Any, list[float]](list)
-    with workers(options.processes) as each:
-        for number, shown in enumerate(each(work, options.benchmarks, seed=options.seed, **settings), 1):
-            for key, share in shown.items():
-                result[key].append(share)
-            if number % 50 == 0:
-                print(f"{number} benchmarks, {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+def each(work: Callable[..., Outcome], count: int, processes: int, **settings: object) -> list[Outcome]:
+    """Return what ``work`` returns for 0, 1, ..., count - 1, in several processes."""
+    start, result = time.perf_counter(), []
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for outcome in pool.map(partial(work, **settings), range(count), chunksize=4):
+            result.append(outcome)
+            if len(result) % 50 == 0:
+                print(f"{len(result)} of {count}, {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     return result
 
 
@@ -138,16 +107,16 @@ def draw(
     truth += rng.normal(0, part.dialogue_noise, (1, dialogues, 1))
     truth += rng.normal(0, part.system_dialogue_noise, (systems, dialogues, 1))
     truth += rng.normal(0, part.turn_noise, shape)
-    # A habit (long, dull or always alike answers) costs little turn by turn and much over a dialogue; a fifth of
-    # systems has one.
+    # A bad habit (long, dull or repeated answers) costs little per turn and much per dialogue; a fifth of systems has one.
     habit = rng.random(systems) < 0.2
     whole = model.dialogue
     as_whole = whole.spread * truth.mean(axis=2) + whole.dull * habit[:, None]
     as_whole += rng.normal(0, whole.noise, (systems, dialogues))
     turn = np.stack([_rate(truth, rater, "turn_noise", model.thresholds, rng) for rater in model.raters])
     dialogue = np.stack([_rate(as_whole, rater, "dialogue_noise", model.thresholds, rng) for rater in model.raters])
-    scores = np.stack([_score(truth, metric, rng) for metric in metrics])
-    return Benchmark(scores, turn.mean(axis=0), dialogue.mean(axis=0), turn)
+    return Benchmark(
+        np.stack([_score(truth, metric, rng) for metric in metrics]), turn.mean(axis=0), dialogue.mean(axis=0)
+    )
 
 
 def _rate(truth: Floats, rater: Rater, noise: str, thresholds: Sequence[float], rng: np.random.Generator) -> Floats:
@@ -161,3 +130,20 @@ def _score(truth: Floats, metric: Metric, rng: np.random.Generator) -> Floats:
     value = value + rng.normal(0, metric.system, (systems, 1, 1)) + rng.normal(0, metric.dialogue, (1, dialogues, 1))
     value = value + rng.normal(0, metric.cell, (systems, dialogues, 1)) + rng.normal(0, metric.noise, truth.shape)
     return np.exp(value) if metric.skewed else value
+
+
+def units(scores: Floats, ratings: Floats, *, average: bool = False) -> Sample:
+    """Return scores (metrics, units), ratings and the design of all units."""
+    systems, dialogues, *_ = (axis.ravel() for axis in np.indices(ratings.shape))
+    return scores.reshape(len(scores), -1), ratings.ravel(), Design(systems, dialogues, average)
+
+
+def levels(drawn: Benchmark) -> dict[str, Sample]:
+    """Return scores, ratings and design of each level."""
+    by_dialogue = drawn.scores.mean(axis=3)
+    return {
+        "turn": units(drawn.scores, drawn.turn),
+        "dialogue": units(by_dialogue, drawn.dialogue),
+        "system": units(drawn.scores, drawn.turn, average=True),
+        "system, dialogue ratings": units(by_dialogue, drawn.dialogue, average=True),
+    }

@@ -7,20 +7,23 @@
 # ---
 
 # %% [markdown]
-# # The benchmark at a glance
+# # What was rated, and how far do the raters agree?
 #
-# What was rated, how far the raters agree, which systems are best, what a dialogue looks like, and how the metrics do.
-# Every number is computed from `results/` and `data/tables/` when this page is made.
+# How many responses, systems and raters a data set has, how reliable its ratings are, and whether they separate the systems.
+# Every number is computed from `results/` and `data/tables/` when the page is made. `COMPERDIAL_DATASET` chooses another
+# data set.
 
 # %%
+import os
+
 import matplotlib.pyplot as plt
 import pandas as pd
 
 from comperdial.report.reading import here
 from comperdial.report.render import number
-from comperdial.report.showing import drawn, quoted, say, show, span
+from comperdial.report.showing import drawn, say, show, span
 
-bench = here()
+bench = here(os.environ.get("COMPERDIAL_DATASET") or "usr_persona")
 bench.opening()
 
 # %% [markdown]
@@ -29,7 +32,7 @@ bench.opening()
 # A *turn* is one response of one system to one context. A *dialogue* is all turns of one system in one dialogue.
 
 # %%
-contexts, systems, responses = (bench.table(name) for name in ("contexts", "systems", "responses"))
+contexts, systems = bench.table("contexts"), bench.table("systems")
 dialogue_of = contexts.set_index("context_id")["dialogue_id"]
 ratings = {level: found for level in ("turn", "dialogue") if len(found := bench.ratings(level))}
 rows = [
@@ -53,14 +56,14 @@ turns = contexts.groupby("dialogue_id").size()
 say(
     f"The {len(systems)} systems by kind: {', '.join(f'{n} {kind}' for kind, n in kinds.items())}. "
     f"Rated turns in a dialogue: {' to '.join(map(str, sorted({turns.min(), turns.max()})))}. "
-    "The history before a turn is that of the written dialogue, whatever a system said earlier."
+    "All systems continue the same history, which people wrote."
 )
 
 # %% [markdown]
 # ## How far the raters agree
 #
-# Krippendorff's alpha: 1 is full agreement, 0 what chance gives. Its 95 % interval resamples whole dialogues of a
-# system.
+# Krippendorff's alpha is 1 for full agreement and 0 for agreement by chance. Its 95 % interval comes from a bootstrap of
+# whole dialogues.
 
 # %%
 agreement = bench.rendered("alpha")
@@ -69,16 +72,21 @@ alpha = alpha.assign(alpha=[span(*row) for row in alpha[["value", "low", "high"]
 show(alpha.pivot(index=["level", "dimension"], columns="statistic", values="alpha").rename_axis(columns=None))
 
 # %% [markdown]
-# One rater against the others: the mean difference from them on what both rated. A kind rater is above zero.
+# Is any rater much kinder or stricter than the others? The mean difference from the others on the same items:
 
 # %%
 bias = agreement[(agreement["statistic"] == "bias") & (agreement["dimension"] == bench.target)]
 show(bias.pivot(index="annotator_id", columns="level", values="value").rename_axis(index="rater", columns=None))
 
 # %% [markdown]
-# ## The best and the worst systems
-#
-# By the mean rating of their turns, and of their dialogues where these were rated.
+# No metric can be expected to agree with people better than people do. The *human ceiling* is the Spearman correlation of
+# one rater with the mean of the others:
+
+# %%
+show(bench.ceiling().dropna().rename("human ceiling").rename_axis("level").to_frame())
+
+# %% [markdown]
+# ## Do the ratings separate the systems?
 
 # %%
 mean = pd.DataFrame(
@@ -100,65 +108,9 @@ ax.legend(frameon=False, fontsize=8)
 ax.spines[["top", "right"]].set_visible(False)
 drawn(figure)
 
-# %% [markdown]
-# ## One dialogue
-#
-# The one in which the best and the worst system differ most: A's utterances, and what each of the two answered,
-# with its mean rating.
-
 # %%
-best, worst = mean.index[0], mean.index[-1]
-turn = ratings["turn"].groupby(["item_id", "system_id"])["rating"].mean().unstack()
-gap = (turn[best] - turn[worst]).groupby(dialogue_of).mean()
-chosen = contexts[contexts["dialogue_id"] == gap.idxmax()].sort_values("turn")
-said = responses.set_index(["context_id", "system_id"])["response"]
-rows = [
-    {"A said": quoted(history[-1]["text"], 160)}
-    | {
-        f"{name} answered": f"{quoted(said[context, name], 160)} ({number(turn.loc[context, name], digits=1)})"
-        for name in (best, worst)
-    }
-    for context, history in zip(chosen["context_id"], chosen["history"], strict=True)
-]
-show(pd.DataFrame(rows), index=False, escape=False)
-
-# %%
-say(f"What each of them was told of itself: <i>{quoted(' '.join(chosen['facts'].iloc[0]), 2000) or 'nothing'}</i>")
-
-# %% [markdown]
-# ## How the metrics do
-#
-# Spearman correlation with the mean rating, and its 95 % interval, for the best metric of each level. The *human
-# ceiling* is the same correlation for one rater against the mean of the others: a metric that reaches it agrees with
-# people as a single one of them does.
-
-# %%
-correlations, ceiling = bench.correlations(), bench.ceiling()
-metrics = correlations[correlations["metric"] != "human"]
-top = metrics.loc[metrics.groupby("cell")["value"].idxmax()]
-top = top.assign(
-    spearman=[span(*row) for row in top[["value", "low", "high"]].to_numpy()],
-    ceiling=top["cell"].map(ceiling).astype(float),
-)
-columns = {"cell": "level", "label": "best metric", "spearman": "Spearman", "ceiling": "human ceiling", "n": "n"}
-show(top[list(columns)].rename(columns=columns), index=False)
-
-# %% [markdown]
-# The best at turn level, at the other levels too:
-
-# %%
-wide = metrics.pivot(index="label", columns="cell", values="value").rename_axis(index="metric", columns=None)
-show(wide.sort_values("turns", ascending=False).head(8))
-
-# %%
-middle = metrics.groupby("cell")["value"].median()
+spread = ratings["turn"].groupby("system_id")["rating"].mean().std() / ratings["turn"]["rating"].std()
 say(
-    "The median over all metrics: "
-    + "; ".join(f"{cell} {number(value, digits=2)}" for cell, value in middle.items())
-    + ". Means over many ratings carry less noise than single ones, for people as for metrics, so these levels do not "
-    "compare with each other. A metric may rank systems well and still say little of a single response."
+    f"The means of systems vary {number(spread, digits=2)} times as much as single ratings. "
+    "Which metrics recover this order: <code>02_which_metric_to_trust</code>."
 )
-
-# %% [markdown]
-# Which of these differences are real, and how many systems and dialogues it takes to see them:
-# `02_which_metric_to_trust`.

@@ -7,12 +7,11 @@
 # ---
 
 # %% [markdown]
-# # Add your system
+# # Where does my system stand?
 #
-# A dialogue system takes part with its responses: one file, `my_system.jsonl`. This page makes one, checks it, scores
-# it beside the others and says where it stands. All of it runs here, in a temporary folder. In the repository it is two
-# steps: put the file into `data/demo/submissions/` (or your own challenge's folder) and run `snakemake`.
-# `docs/adding-a-system.md` has the rest.
+# A dialogue system takes part with one file of responses. This page makes such a file for the simulated challenge `demo`,
+# checks it, scores it and ranks it among the other systems, all in a temporary folder. In the repository: put the file into
+# `data/demo/submissions/` (or your own challenge's folder) and run `snakemake`. More: `docs/adding-a-system.md`.
 
 # %%
 import logging
@@ -38,9 +37,8 @@ bench.opening()
 # %% [markdown]
 # ## 1. An agent
 #
-# A class with one method. It gets conversations at the same turn, each with the persona and the history that people
-# wrote, and returns one text for each. It is never shown the reference. (No program needed: responses made elsewhere go
-# straight into the file of step 2.)
+# A class with one method. It gets conversations, each with the persona and the history, and returns one response for each. It
+# never sees the reference. Responses that were made elsewhere go straight into the file of step 2.
 
 # %% tags=["shown"]
 agent = """
@@ -72,7 +70,7 @@ show(pd.DataFrame(rows), index=False)
 #
 # ## 2. The file
 #
-# One JSON object a line, one line for each turn of each dialogue, turns counted from 0.
+# One JSON object per line, one line for each turn of each dialogue; turns are counted from 0.
 
 # %% tags=["shown"]
 submissions = folder / "submissions"
@@ -81,7 +79,7 @@ lines = (submissions / "my_system.jsonl").read_text().splitlines()
 say(f"{len(lines)} lines, the first: <code>{quoted(lines[0])}</code>")
 
 # %% [markdown]
-# A file that is wrong or incomplete is left out and named. Here, one with its last line missing:
+# An invalid or incomplete file is left out, with the reason. Here the last line is missing:
 
 # %%
 (submissions / "unfinished.jsonl").write_text("\n".join(lines[:-1]) + "\n")
@@ -95,7 +93,7 @@ items(
 # ## 3. Scores
 #
 # The file and the dialogues become tables, and a metric scores tables. `snakemake` does this with every metric of
-# `params.yaml`; here are four that take no time. The other systems' scores are those in `results/demo/scores/`.
+# `params.yaml`; here are four fast ones. The scores of the other systems are in `results/demo/scores/`.
 
 # %% tags=["shown"]
 tables = make_tables("demo", dialogues, found.systems, found.responses, where="this page")
@@ -111,17 +109,17 @@ all_scores = pd.concat(pd.concat([theirs[name], mine[name]]).query(f"output == '
 show(mine[same[-1]][["item_id", "output", "value", "signature"]].head(3), index=False)
 
 # %% [markdown]
-# Scores compare only if they were made with the same settings, which the *signature* names.
+# Scores compare only if they were made with the same settings, which are in the *signature*.
 
 # %%
 odd = [name for name in chosen if name not in same]
 say(f"Left out, because the others' scores have another signature: {', '.join(odd) or 'none'}.")
 
 # %% [markdown]
-# ## 4. Where it stands
+# ## 4. Its rank
 #
-# The mean over all turns, and the place among all systems. How much to make of a place? The last column is how well the
-# metric ranks the other systems by their (simulated) ratings: Spearman at system level with its 95 % interval.
+# The mean over all turns, and the rank among all systems. The last column says how far to trust that rank: how well the metric
+# ranks the other systems as the (simulated) raters do, Spearman at system level with its 95 % interval.
 
 # %%
 means = all_scores.groupby(["metric", "output", "system_id"])["value"].mean().unstack("system_id")
@@ -131,39 +129,37 @@ standing = pd.DataFrame(
     {
         "metric": [label(*key) for key in means.index],
         "my_system": means["my_system"],
-        "place": places,
+        "rank": places,
         "best": [f"{row.idxmax()} ({number(row.max(), digits=2)})" for _, row in means.iterrows()],
         "median": means.median(axis=1),
-        "ranks the others like the raters": [span(*trusted.loc[key, ["value", "low", "high"]]) for key in means.index],
+        "Spearman with the raters": [span(*trusted.loc[key, ["value", "low", "high"]]) for key in means.index],
     }
 )
 show(standing, index=False)
 
 # %%
 say(
-    f"By these metrics my_system stands between place {places.min()} and place {places.max()} of {means.shape[1]}. "
-    "<b>Nobody has rated it</b>, so this is what metrics say and not how good it is. On <i>demo</i> nobody can: its "
-    "raters are simulated and rate only systems for which somebody wrote down a skill. In your own challenge, people "
-    "rate it: <code>docs/annotation.md</code>."
+    f"By these metrics my_system has rank {places.min()} to {places.max()} of {means.shape[1]}. "
+    "<b>Nobody has rated it</b>, so this is not how good it is. In your own challenge, people rate it: "
+    "<code>docs/annotation.md</code>."
 )
 
 # %% [markdown]
-# The systems nearest to it, by the mean of their places:
+# The systems nearest to it, by their mean rank:
 
 # %%
 overall = means.rank(axis=1, ascending=False).mean().rank(method="min").astype(int).sort_values()
 at = overall.index.get_loc("my_system")
-near = overall.iloc[max(0, at - 2) : at + 3].rename("place").to_frame()
+near = overall.iloc[max(0, at - 2) : at + 3].rename("rank").to_frame()
 about = bench.table("systems").set_index("system_id")["description"]
 show(near.join(about).fillna({"description": "this page's agent"}).rename_axis("system"))
 
 # %% [markdown]
-# ## 5. For good
+# ## 5. Add it to the repository
 #
 # ```sh
 # cp my_system.jsonl data/demo/submissions/
 # snakemake
 # ```
 #
-# scores it with every metric, lets the judges of `params.yaml` judge it, and puts it into
-# `results/demo/tables/systems.*`. Nothing that was computed for the other systems' ratings changes.
+# scores it with every metric, asks the judges of `params.yaml`, and adds it to `results/demo/tables/systems.*`.

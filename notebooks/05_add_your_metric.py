@@ -7,13 +7,14 @@
 # ---
 
 # %% [markdown]
-# # Add your metric
+# # Is my new metric better than the others?
 #
-# A metric is a class with one method. This page writes one, scores all of `demo` with it, asks how well it agrees with
-# the ratings, with intervals, and whether it really differs from the metrics that are there. In the repository it is
-# one file in `src/comperdial/metrics/` and one line in `params.yaml`; `docs/adding-a-metric.md` has the rest.
+# A metric is a class with one method. This page writes one, scores a data set with it, correlates the scores with people's
+# ratings, and tests whether it differs from other metrics. `docs/adding-a-metric.md` says how to add it to the repository;
+# `COMPERDIAL_DATASET` chooses another data set.
 
 # %%
+import os
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,14 +31,14 @@ from comperdial.stats.comparison import compare
 from comperdial.stats.intervals import intervals
 from comperdial.stats.multiple import holm
 
-bench = here("demo")
+bench = here(os.environ.get("COMPERDIAL_DATASET") or "usr_persona")
 bench.opening()
 
 # %% [markdown]
 # ## The metric
 #
-# Which share of a response's longer words takes up what was said last? It needs the history and no reference. A
-# response that has no longer word gets no score (NaN): it is left out and counted, never zero.
+# The share of a response's longer words that occur in the last utterance. It needs the history and no reference. A response
+# without longer words gets no score (NaN): it is left out and counted, never zero.
 
 
 # %% tags=["shown"]
@@ -47,7 +48,7 @@ def longer_words(text):
 
 @dataclass(frozen=True, kw_only=True)
 class TakesUp(Metric):
-    """Share of the response's longer words that stand in the last utterance."""
+    """Share of the response's longer words that occur in the last utterance."""
 
     kind: ClassVar[str] = "takes_up"
     needs: ClassVar[tuple[str, ...]] = ("histories",)
@@ -57,9 +58,9 @@ class TakesUp(Metric):
         return ("takes-up",)
 
     def compute(self, batch: Batch) -> Scores:
-        said = [longer_words(response) for response in batch.responses]
-        heard = [longer_words(history[-1]["text"]) for history in batch.histories]
-        shares = [len(a & b) / len(a) if a else np.nan for a, b in zip(said, heard, strict=True)]
+        own = [longer_words(response) for response in batch.responses]
+        last = [longer_words(history[-1]["text"]) for history in batch.histories]
+        shares = [len(a & b) / len(a) if a else np.nan for a, b in zip(own, last, strict=True)]
         return Scores({"takes-up": np.array(shares)})
 
 
@@ -69,7 +70,7 @@ TakesUp().score(["I love trains!"], histories=[["Do you like trains or planes?"]
 # ## Its scores
 
 # %% tags=["shown"]
-scores = score_tables(TakesUp(), "takes_up", bench.root / "data/tables/demo")
+scores = score_tables(TakesUp(), "takes_up", bench.root / "data/tables" / bench.dataset)
 responses = len(bench.table("responses"))
 say(
     f"{len(scores):,} of {responses:,} responses have a score; the mean is {number(scores['value'].mean())}. "
@@ -77,13 +78,13 @@ say(
 )
 
 # %% [markdown]
-# ## How well does it agree, and how sure is that?
+# ## How well does it agree with people?
 #
-# `samples` pairs scores with ratings at each level; `intervals` resamples systems and dialogues, which is what was
-# sampled, and not responses. Beside it are some metrics whose scores are in `results/demo/scores/`.
+# `samples` pairs scores with ratings at each level. `intervals` resamples systems and dialogues instead of single responses,
+# since responses of one system are alike. The other metrics' scores are in `results/`.
 
 # %% tags=["shown"]
-others = {"f1": "f1", "chrf": "chrf", "grounded-cosine-minilm": "sum", "cpds-d_rules": "humanness"}
+others = {"f1": "f1", "chrf": "chrf", "bleu": "bleu-1", "grounded-cosine-minilm": "sum"}
 known = [bench.scores(name).query("output == @output") for name, output in others.items()]
 found = samples(
     pd.concat([scores, *known]),
@@ -106,8 +107,7 @@ show(pd.DataFrame(columns, index=[label(*name) for name in at["turn"].names]).re
 # %% [markdown]
 # ## Does it differ from the others?
 #
-# The paired test asks whether the difference could be chance, given that both metrics saw the same responses. Several
-# tests at once need a correction (Holm's).
+# The paired test uses that all metrics scored the same responses. Several tests need a correction (Holm's).
 
 # %% tags=["shown"]
 sample = at["turn"]
@@ -118,23 +118,19 @@ p = holm(tested.p[row, rest])
 items(
     [
         f"against {label(*sample.names[place])}: {number(tested.difference[row, place], sign=True)}, "
-        f"{chance(corrected)}: {'told apart' if corrected < 0.05 else 'not told apart'}"
+        f"{chance(corrected)}: {'significant' if corrected < 0.05 else 'not significant'}"
         for place, corrected in zip(rest, p, strict=True)
     ]
 )
 
 # %% [markdown]
-# **What this says, and what it does not.** The simulated raters were given a weight for words that a response shares
-# with the last utterance (`docs/demo.md`), so a metric that counts such words finds what was put in. On people's
-# ratings, try it with `datasets: [usr_persona, usr_topical]` in `params.yaml`.
+# ## Add it to the repository
 #
-# ## For good
-#
-# Put the class into `src/comperdial/metrics/takes_up.py`, and into `params.yaml`, under `metrics`:
+# Put the class into `src/comperdial/metrics/takes_up.py`, and this into `params.yaml`, under `metrics`:
 #
 # ```yaml
 #   takes_up: {kind: takes_up, main: takes-up}
 # ```
 #
-# `snakemake` then scores every data set with it and correlates; its `main` output also gets intervals, tests and a rank
-# cluster, and is in *Which metric to trust*. No other metric is scored again.
+# `snakemake` then scores every data set with it and shows its `main` output, with intervals and tests, beside the others.
+# No other metric is scored again.

@@ -7,20 +7,17 @@
 # ---
 
 # %% [markdown]
-# # Checking the statistics on the demo (SIMULATED)
+# # Do the statistics find what the simulation put in? (SIMULATED)
 #
-# `demo` has ComperDial's size, and nothing in it is real: its systems are small programs and texts that we wrote, its
-# six raters a formula with noise (`docs/demo.md`). So this notebook asks nothing about people or metrics. It asks
-# whether the *statistics* find what was put in: the truth behind the simulated ratings is kept, and here they are held
-# against it.
+# Nothing in `demo` is real: its systems are programs, and its six raters are formulas with noise (`docs/demo.md`). So its true
+# values are known, and this page compares the statistics with them. It says nothing about people or metrics.
 
 # %%
 import pandas as pd
 import yaml
 
 from comperdial.report.reading import here
-from comperdial.report.render import number
-from comperdial.report.showing import say, show, span
+from comperdial.report.showing import show
 
 bench = here("demo")
 root = bench.root
@@ -32,8 +29,8 @@ bench.opening()
 # %% [markdown]
 # ## Do mean ratings find the true order of systems?
 #
-# Correlation over the systems between the mean of the simulated ratings and the mean of the truth that the raters saw
-# through their noise. It should be close to 1: 105 turns and 15 dialogues by six raters average most of the noise away.
+# The rank correlation over systems of the mean rating with the mean true quality. It should be close to 1, because many turns
+# and six raters average most of the noise away.
 
 # %%
 true = truth.groupby(["level", "system_id"])["value"].mean().unstack("level")
@@ -44,9 +41,9 @@ found = {
 show(pd.Series(found, name="Spearman, mean rating with mean truth").rename_axis("level").to_frame(), digits=4)
 
 # %% [markdown]
-# ## Does the bias table find each rater's bias?
+# ## Does the agreement table find each rater's bias?
 #
-# What was put in (`data/demo/raters.yaml`, in standard deviations of quality, centred) beside the mean difference from
+# The bias that was put in (`data/demo/raters.yaml`, centred, in standard deviations of quality), and the mean difference from
 # the other raters (on the scale of 1 to 5).
 
 # %%
@@ -58,27 +55,10 @@ bias.insert(0, "put in", raters - raters.mean())
 show(bias[["put in", "turn", "dialogue"]], digits=3)
 
 # %% [markdown]
-# ## How much do the raters agree?
+# ## Does it find bad habits?
 #
-# Krippendorff's alpha with its bootstrap interval. The noise was chosen so that the demo lies near what ComperDial
-# reports for its own six raters; it says nothing about them.
-
-# %%
-alpha = agreement[agreement["statistic"].str.startswith("alpha") & (agreement["dimension"] == "Overall")]
-alpha = alpha.assign(alpha=[span(*row, digits=3) for row in alpha[["value", "low", "high"]].to_numpy()])
-show(alpha[["level", "statistic", "alpha", "items", "ratings"]].astype({"ratings": int}), index=False)
-
-# %%
-reported = pd.read_csv(root / "studies/comperdial/benchmarks.csv")
-reported = reported[(reported["benchmark"] == "ComperDial") & reported["property"].str.startswith("Krippendorff")]
-values = [f"{row.property}: {number(float(row.value), digits=2)}" for row in reported.itertuples()]
-say(f"What the paper reports for ComperDial. {'; '.join(values)}.")
-
-# %% [markdown]
-# ## Which systems does the dialogue level judge differently?
-#
-# Long answers, dull ones and ones that always open alike cost little turn by turn and much over a dialogue: that is put
-# in, after the paper's Table 13. So verbose systems and those that answer by a few rules should come first.
+# Long, dull and always alike answers were made to cost little per turn and much per dialogue, as in Table 13 of the paper. So
+# systems with such habits should come first.
 
 # %%
 gap = (systems["dialogue_rating"] - systems["turn_rating"]).sort_values()

@@ -317,7 +317,7 @@ def test_people_s_dialogues_are_quoted_in_part_only(small, monkeypatch, tmp_path
     for path in (tmp_path / "copy/data/tables/demo").glob("ratings.parquet"):
         pd.read_parquet(path).assign(source="human").to_parquet(path, index=False)
     shown = "".join(map(str, run("03", tmp_path / "copy", monkeypatch)))
-    assert "told of itself" not in shown
+    assert "<small>persona: " not in shown
     assert SIMULATED not in shown
 
 

@@ -1,7 +1,7 @@
 """Whether one metric correlates better with ratings than another: paired tests of all pairs.
 
 Metrics like or dislike whole systems and whole dialogues, so units are not independent, and tests that treat them as
-independent call far too many differences real. ``compare`` tests by what was sampled. benchmarks/paired.py counts how often
+independent call far too many differences real. ``compare`` tests by what was sampled. benchmarks/rejections.py counts how often
 each test is wrong.
 """
 

@@ -10,7 +10,7 @@ Satterthwaite's. Over the means of 4 to 10 systems nothing is resampled (:func:`
 prints what this and other ways cover.
 
 Where systems are given (``Design.fixed``, and a metric that scored fewer than four), what is to be covered is the value of
-these systems over ever more dialogues: the variance is that of dialogues alone. benchmarks/given_systems.py prints what that
+these systems over ever more dialogues: the variance is that of dialogues alone. `benchmarks/coverage.py given` prints what that
 covers.
 """
 
@@ -182,7 +182,7 @@ def _spread(values: Floats) -> Floats:
 # normal (for rank coefficients: normal after some increasing change of either scale). Before the data, all values of
 # Kendall's tau of that population are equally likely; the interval holds the middle 95 % of what is likely after them.
 # Such an interval covers as often as it says over the values taken together, and, unlike Fisher's, whatever its width:
-# a narrow one is not wrong more often. benchmarks/few_systems.py counts both. Tau and Pearson's r of a normal
+# a narrow one is not wrong more often. `benchmarks/coverage.py few` counts both. Tau and Pearson's r of a normal
 # population tell each other: tau = 2 / pi asin(r), and Spearman's is 6 / pi asin(r / 2).
 
 # Simulated samples of a rank coefficient; each also represents its mirror image.
