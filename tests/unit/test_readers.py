@@ -11,7 +11,7 @@ import pytest
 from comperdial import schema
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.data import readers
-from comperdial.data.readers import chitchat, dbdc3, hazumi, ieval, llmbar, llmfao, pandalm, spot_the_bot, topical_chat
+from comperdial.data.readers import chitchat, dbdc3, ieval, llmbar, llmfao, spot_the_bot, topical_chat
 from minidata import mini_items
 
 
@@ -159,37 +159,6 @@ def test_the_sets_of_usr_take_systems_references_and_facts_from_usr_s_file(read)
     assert tables["ratings"].groupby("dimension")["source"].first()["specificity"] == "gpt-4"
 
 
-def test_fed_s_models_come_from_the_rated_dialogues(read):
-    texts = ["Hi!", "Hello.", "How are you?", "Fine.  Italy: nice.", "Good."]
-    said = [{"speaker": ("human", "model")[place % 2], "text": text} for place, text in enumerate(texts)]
-    # The last response may come after the dialogue's end.
-    lines = [("FEDTURN-0", *texts[:2]), ("FEDTURN-1", *texts[:4]), ("FEDTURN-2", *texts, "Bye!")]
-    values = {dimension: [0.5, 1.0, 0.0] for dimension in DIMENSIONS}
-    for model, kind in (("Meena", "agent"), ("Human", "human")):
-        files = turn_files(lines, "fed-turn", **values)
-        tables = read("comp_turns", dialogues=[{"model": model, "dialog": said}], **files)
-        assert tables["systems"][["system_id", "kind"]].to_numpy().tolist() == [[model, kind]]
-    assert tables["responses"]["response"].tolist() == ["Hello.", "Fine.  Italy: nice.", "Bye!"]
-    assert contexts_of(tables)["turn"].to_dict() == {f"mini-0000-{turn}": turn for turn in range(3)}
-    assert [speaker for speaker, _ in texts_of(tables["contexts"]["history"].iloc[2])] == list("ABABA")
-    assert tables["ratings"].groupby("dimension")["scale_max"].first().to_dict() == {
-        "relevance": 2, "specificity": 2, "interestingness": 2, "understandability": 1, "overall": 4,
-    }  # fmt: skip
-
-
-def test_conture_s_ids_name_dialogue_and_turn(read):
-    lines = [
-        ("CONTURE-000000-0001", "Hi.", "<EMPTY>"),
-        ("CONTURE-000000-0003", "Hi.", "<EMPTY>", "Hello?", "User: yes."),
-        ("CONTURE-000007-0017", "a", "b", "c", "d"),
-    ]
-    tables = read("comp_turns", **turn_files(lines, "conture-turn", overall=[0, 1, 2]))
-    assert tables["contexts"]["context_id"].tolist() == ["mini-0000-0", "mini-0000-1", "mini-0007-8"]
-    # A rated response stays as it is; in a history the mark is no utterance.
-    assert tables["responses"]["response"].tolist() == ["<EMPTY>", "User: yes.", "d"]
-    assert texts_of(tables["contexts"]["history"].iloc[1]) == [("A", "Hi."), ("A", "Hello?")]
-
-
 # Zhang et al. 2024: whole dialogues
 
 SHORT = {"coherence": "coh", "diversity": "div", "engagingness": "eng", "informativeness": "inf", "overall": "ovr"}
@@ -253,73 +222,6 @@ def test_only_rated_dialogues_are_taken_and_ieval_s_colours_are_systems(read):
     assert contexts_of(tables)["history"]["mini-0006-0"] == []
 
 
-# Zhang et al. 2024: perturbations
-
-
-def labelled(name, texts, chatbot="model"):
-    return (name, *(f"{('human', chatbot)[place % 2]}: {text}" for place, text in enumerate(texts)))
-
-
-def test_pairs_of_responses_are_joined_by_line(read):
-    tables = read(
-        "comp_perturbations",
-        pronouns_original=[("pronoun-0000", "Hi!", "Hello.", "Where is she?"), ("pronoun-0001", "alone")],
-        pronouns=[("contra-7", "Hi!", "Hello.", "Where are we?"), ("pronoun-0001", "alone")],
-        entities_original=[("ner-0", "Hi!", "I am in Canada ?")],
-        # A tab has split the response.
-        entities=[("ner-0", "Hi!", "I am in", "utah ?")],
-    )
-    assert tables["responses"][["system_id", "response"]].to_numpy().tolist() == [
-        ["original", "Where is she?"], ["perturbed", "Where are we?"], ["original", "alone"], ["perturbed", "alone"],
-        ["original", "I am in Canada ?"], ["perturbed", "I am in utah ?"],
-    ]  # fmt: skip
-    contexts = contexts_of(tables)
-    assert texts_of(contexts["history"]["pronouns-0000-perturbed-1"]) == [("B", "Hi!"), ("A", "Hello.")]
-    assert contexts["dialogue_id"]["entities-0000-perturbed-0"] == "entities-0000"
-    assert tables["ratings"].empty
-
-
-def test_dialogues_are_joined_with_the_originals(read):
-    first, second = ["Hi!", "Hello.", "How are you?", "Fine.", "Good."], ["Oh", "Yes?", "No."]
-    tables = read(
-        "comp_perturbations",
-        originals=[first, second],
-        order_shuffle=[
-            labelled("order_shuffle_00", first[::-1]),
-            labelled("order_shuffle_00", [*first[1:], first[0]]),
-            labelled("order_shuffle_01", second[::-1]),
-            labelled("order_shuffle_01", [*second[1:], second[0]]),
-        ],
-        # In rounds: all originals, then all of them again; the ids say nothing.
-        duplication=[
-            labelled("self_repeat_08", ["Hi!", "Hello. lo.", "How are you?", "Fine. Fine.", "Good."]),
-            labelled("self_repeat_08", ["Oh", "Yes? s?", "No."]),
-        ]
-        * 2,
-        generic_utterances=[
-            labelled("disengage_00", ["Hi!", "Ok.", "How are you?", "Ok."], "chatbot"),
-            labelled("disengage_01", ["Oh", "Ok.", "No.", "", "Why?", "I see."], "chatbot"),
-        ],
-        self_contradiction_original=[("c-0", "human: I have a dog.", "chatbot: Nice.")],
-        # Who contradicts themselves is the one evaluated.
-        self_contradiction=[("c-0", "human: I have a dog.", "chatbot: Nice.", "human: I have no dog.")],
-    )
-    joined = tables["responses"].merge(tables["contexts"], on="context_id")
-    found = joined.groupby(["dialogue_id", "system_id"])["response"].agg(list)
-    assert found["order_shuffle-0000", "original"] == ["Hello.", "Fine."]
-    assert found["order_shuffle-0001", "perturbed"] == ["How are you?", "Good."]
-    assert found["order_shuffle-0002", "original"] == ["Yes?"]
-    assert found["duplication-0001", "original"] == found["duplication-0003", "original"] == ["Yes?"]
-    assert found["duplication-0002", "perturbed"] == ["Hello. lo.", "Fine. Fine."]
-    # An empty turn is counted, and left out.
-    assert found["generic_utterances-0001", "perturbed"] == ["Ok.", "I see."]
-    history = contexts_of(tables)["history"]
-    texts = [text for _, text in texts_of(history["generic_utterances-0001-perturbed-2"])]
-    assert texts == ["Oh", "Ok.", "No.", "Why?"]
-    assert found["self_contradiction-0000", "original"] == ["I have a dog."]
-    assert found["self_contradiction-0000", "perturbed"] == ["I have a dog.", "I have no dog."]
-
-
 # GRADE
 
 
@@ -357,56 +259,11 @@ def test_grade_s_texts_stay_as_they_are_and_every_rating_apart(read):
     }
 
 
-# Hazumi
-
-
-def elan(head=""):
-    """Return an ELAN file of three exchanges, not in the order of time."""
-    outsiders = ("UI_F1", "UI_F2", "UI_F3", "UI_F5", "UI_M2")
-    said = [
-        (2000, " どうですか？", "(F えー)|(D よ)いいです(?)", " 4", ("5", "5", "6", "4", "5")),
-        (1000, "はじめます。", "", "E", ("4", "4", "4", "4", "(e)")),
-        (3000, "そうですか。", "はい", "7", ("7", "7", "7", "6", " 7")),
-    ]
-    slots = "".join(f'<TIME_SLOT TIME_SLOT_ID="ts{at}" TIME_VALUE="{at}"/>' for at in (1000, 2000, 3000, 4000))
-    tiers = ""
-    for tier in ("sys_utterance", "user_utterance", "UI_self", *outsiders, "TC_F1"):
-        tiers += f'<TIER TIER_ID="{tier}">'
-        for start, wizard, participant, own, others in said:
-            texts = {"sys_utterance": wizard, "user_utterance": participant, "UI_self": own, "TC_F1": own}
-            text = texts.get(tier) if tier in texts else others[outsiders.index(tier)]
-            tiers += (
-                f'<ANNOTATION><ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts{start}" TIME_SLOT_REF2="ts{start + 1000}">'
-                f"<ANNOTATION_VALUE>{text}</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>"
-            )
-        tiers += "</TIER>"
-    return f"{head}<ANNOTATION_DOCUMENT><TIME_ORDER>{slots}</TIME_ORDER>{tiers}</ANNOTATION_DOCUMENT>"
-
-
-def test_hazumi_s_exchanges_in_the_order_of_time(read, tmp_path):
-    tables = read("hazumi", one=elan(), two=elan())
-    assert tables["responses"]["response"].tolist()[:3] == ["はじめます。", "どうですか？", "そうですか。"]
-    contexts = contexts_of(tables)
-    # An empty answer is in no history, marks of the transcript are taken off, a second dialogue begins anew.
-    assert texts_of(contexts["history"]["mini-1-002"]) == [
-        ("B", "はじめます。"), ("B", "どうですか？"), ("A", "えーよいいです"),
-    ]  # fmt: skip
-    assert contexts["history"]["mini-2-000"] == []
-    # A score that is missing is no rating.
-    by_item = tables["ratings"].groupby("item_id")["annotator_id"].agg(list)
-    assert by_item["mini-1-000"] == [f"outsider-{number}" for number in (1, 2, 3, 4)]
-    assert by_item["mini-2-001"] == ["interlocutor-2", *(f"outsider-{number}" for number in (1, 2, 3, 4, 5))]
-    own = ratings_of(tables, annotator_id="interlocutor-1")
-    assert list(own.values()) == [4, 7]
-    found = hazumi.exchanges("mini", {name: tmp_path / name for name in ("one", "two")})
-    assert [one.lacks for one in found][:3] == [("interlocutor", "outsider"), (), ()]
-
-
 def test_no_file_is_drawn_in_by_hazumi_s_xml(tmp_path):
     (tmp_path / "secret").write_text("secret")
     head = f'<!DOCTYPE x [<!ENTITY e SYSTEM "file://{tmp_path}/secret">]>'
     with pytest.raises(SchemaError, match="DTDForbidden"):
-        readers.read("hazumi", "mini", write(tmp_path, one=elan(head)))
+        readers.read("hazumi", "mini", write(tmp_path, one=f"{head}<ANNOTATION_DOCUMENT/>"))
 
 
 # Conversations
@@ -646,46 +503,6 @@ def test_alt_test_s_questions_about_one_text_are_a_cluster(read):
     assert read("alt_test", people=one, judges=other)["labels"]["cluster"].nunique() == 2
 
 
-def panda(idx, instruction, models, texts, *labels):
-    people = {f"annotator{n}": label for n, label in enumerate(labels, start=1)}
-    return {"idx": idx, "cmp_key": models, "instruction": instruction, "input": "", **people,
-            **{f"response{n}": text for n, text in enumerate(texts, start=1)}}  # fmt: skip
-
-
-PANDALM = {
-    "pairs": [
-        panda(0, "Sum.", "bloom_opt", ["3", True], 1, 1, 0),
-        panda(1, "Sum.", "llama_opt", ["4", "five"], 2, 2, 2),
-        panda(2, "Sing.", "bloom_opt", ["", "la"], 0, 0, 0),
-    ],
-    "gpt-3.5-turbo": [{"idx": n, "gpt_result": label} for n, label in enumerate(("1", "garbage", "Tie"))],
-    "pandalm-7b": [{"idx": n, "pandalm_result": label} for n, label in enumerate((1, 0, 2))],
-}
-
-
-def test_pandalm_s_groups_are_clusters_and_garbage_is_no_vote(read, tmp_path):
-    tables = read("pandalm", **PANDALM)
-    labels = tables["labels"].pivot(index="item_id", columns="annotator_id", values="label").T.to_dict("list")
-    assert labels == {
-        "0": ["first", "first", "tie", "first", "first"],
-        "1": ["second", "second", "second", "garbage", "tie"],
-        "2": ["tie", "tie", "tie", "tie", "second"],
-    }
-    assert tables["labels"].drop_duplicates("item_id")["cluster"].tolist() == ["1", "1", "2"]
-    votes = tables["preferences"]
-    assert len(votes) == 14
-    sides = ["first_dialogue_id", "first_system_id", "second_dialogue_id", "second_system_id"]
-    # In the first group opt has two answers.
-    assert votes.drop_duplicates("pair_id")[sides].to_numpy().tolist() == [
-        ["1", "bloom", "1", "opt"], ["1", "llama", "1-2", "opt"], ["2", "bloom", "2", "opt"]
-    ]  # fmt: skip
-    made = pandalm.dialogues({role: tmp_path / role for role in PANDALM})
-    assert {one.key: one.utterances[1][1] for one in made} == {
-        ("1", "bloom"): "3", ("1", "opt"): "True", ("1", "llama"): "4", ("1-2", "opt"): "five",
-        ("2", "bloom"): "<EMPTY>", ("2", "opt"): "la",
-    }  # fmt: skip
-
-
 def dbdc3_archive(labels="OXXT"):
     turns = [("S", "hello", ""), ("U", "hi", ""), ("S", "", labels[:2]), ("U", "what ?", ""), ("S", "yes", labels[2:])]
     log = {
@@ -734,8 +551,6 @@ def without(records, field):
         ("face", {"dialogues": [*FACE, FACE[0]]}, r"dialogues, item 3: the same `conv_id` a second time"),
         ("alt_test", ALT_TEST | {"judges": {"gpt": {"t1__food": "yes", "t1__noise": "no"}}},
          r"judges: judge 'gpt' lacks item 't2__food'"),
-        ("pandalm", PANDALM | {"pairs": without(PANDALM["pairs"], "response1")}, r"pairs, idx 1: no field 'response1'"),
-        ("pandalm", PANDALM | {"pandalm-7b": PANDALM["pandalm-7b"][:2]}, r"pandalm-7b, idx 2: no field 'pandalm_result'"),
     ],
 )  # fmt: skip
 def test_a_fault_in_labelled_items_is_one_message(tmp_path, reader, contents, message):
