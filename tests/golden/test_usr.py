@@ -364,11 +364,8 @@ SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stat
 
 needed = [TABLES / "ratings.parquet", RESULTS / "scores", RESULTS / "correlations.parquet"]
 
-pytestmark = pytest.mark.skipif(
-    not all(path.exists() for path in needed), reason="the published tables are not here: `dvc pull`"
-)
 
-
+@pytest.mark.skipif(not all(path.exists() for path in needed), reason="the published tables are not here: `dvc pull`")
 def test_pooled_coefficients_are_scipy_s():
     published = pd.read_parquet(RESULTS / "correlations.parquet").query(
         "grouping == 'pooled' and coefficient in @SCIPY and n > 0"

@@ -214,7 +214,9 @@ def test_the_commands_run_and_self_chat(here, capsys):
     capsys.readouterr()
     assert call(*run_it, "--output", "mine.json") == call(*chat, "--dialogues", 4, "--output", "c.jsonl") == 1
     error = capsys.readouterr().err
-    assert "letters, digits, dots, - and _, and .jsonl at the end" in error and "at most 3, one for each opening" in error
+    assert (
+        "letters, digits, dots, - and _, and .jsonl at the end" in error and "at most 3, one for each opening" in error
+    )
 
 
 # Personas
@@ -312,7 +314,10 @@ def check(persona, constraints):
     first_name = name.removeprefix("my name is ").removesuffix(".")
     assert first_name in [n.lower() for n in constraints.names[min(years // 10 * 10, 50), persona.gender]]
     assert family in {
-        info.lower().replace("<n>", n) for info, ages in constraints.family.items() if years in ages for n in ("two", "three")
+        info.lower().replace("<n>", n)
+        for info, ages in constraints.family.items()
+        if years in ages
+        for n in ("two", "three")
     }
     assert persona.kinds.count("head") == 2 and set(persona.kinds[3:]) <= {"head", *ASPECTS} and len(profile) >= 10
     for sentence, kind in zip(profile, persona.kinds[3:], strict=True):
@@ -359,7 +364,16 @@ def test_a_wrong_constraint_is_named_by_line(tmp_path, file, text, named):
 
 
 def test_the_command_personas(tmp_path, capsys):
-    command = ["personas", DEMO / "peacok_kg.json", "--constraints", ROOT / "data/personas", "--count", "2", "--seed", "2024"]
+    command = [
+        "personas",
+        DEMO / "peacok_kg.json",
+        "--constraints",
+        ROOT / "data/personas",
+        "--count",
+        "2",
+        "--seed",
+        "2024",
+    ]
     assert call(*command, "--output", tmp_path / "p.json") == 0
     assert [p["persona_id"] for p in json.loads((tmp_path / "p.json").read_text())["personas"]] == ["P0001", "P0002"]
     assert call(*command, "--default-ages", "50", "20", "--output", tmp_path / "q.json") == 1
@@ -395,7 +409,8 @@ def tables_of(answers):
     """Return contexts and responses of four invented dialogues: system -> its response at a turn."""
     personas = {"A": ["i am a baker."], "B": ["i am a sailor.", "i intend to cross the ocean in the future."]}
     talks = [
-        Dialogue(f"d{n}", personas, tuple(f"utterance number {i} of talk {n} about trains" for i in range(6))) for n in range(4)
+        Dialogue(f"d{n}", personas, tuple(f"utterance number {i} of talk {n} about trains" for i in range(6)))
+        for n in range(4)
     ]
     responses = {s: {(d.dialogue_id, t): answer(t) for d in talks for t in range(3)} for s, answer in answers.items()}
     systems = {system: {"kind": "agent", "track": None, "description": ""} for system in answers}

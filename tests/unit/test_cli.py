@@ -158,7 +158,10 @@ def test_bad_input_to_score(here, capsys, name, content, options, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("score mine.jsonl --metric bleu --option epsilon=abc", "'epsilon' of metric 'bleu' is 'abc'; expected a number"),
+        (
+            "score mine.jsonl --metric bleu --option epsilon=abc",
+            "'epsilon' of metric 'bleu' is 'abc'; expected a number",
+        ),
         ("score mine.jsonl --metric bleu --option epsilon=0", "a number above 0 and up to 1"),
         ("score mine.jsonl --metric bleu --option smoothing=method6", "expected one of 'method0'"),
         ("score mine.jsonl --metric f2", "Did you mean 'f1'"),
@@ -167,7 +170,10 @@ def test_bad_input_to_score(here, capsys, name, content, options, message):
         ("score mine.jsonl --metric bertscore --option model=./tiny", "model folder './tiny' is not present"),
         ("validate mine.jsonl --table response", "Did you mean 'responses'"),
         ("fetch usr_person", "data/sources.yaml: "),
-        ("preferences missing.csv --output mine.jsonl", "mine.jsonl: is no folder; expected a folder to write to, new or"),
+        (
+            "preferences missing.csv --output mine.jsonl",
+            "mine.jsonl: is no folder; expected a folder to write to, new or",
+        ),
         ("table nowhere systems --output x", "unknown study 'nowhere'"),
         ("table dataset system --dataset mine --output x", "Did you mean 'systems'?"),
         ("figure dataset heatmp --dataset mine --output x", "Did you mean 'heatmap'?"),

@@ -204,7 +204,9 @@ def test_scores_of_any_program_are_compared(tmp_path, capsys):
     theirs().to_json("theirs.jsonl", orient="records", lines=True)
     for name in ("mixed.csv", "other.parquet", "theirs.jsonl"):
         assert compared(capsys, "--scores", name, "--ratings", "ratings.csv").equals(plain), name
-    theirs().assign(value=lambda f: f["value"].astype(object).where(f["value"] != 3, "")).to_csv("theirs.csv", index=False)
+    theirs().assign(value=lambda f: f["value"].astype(object).where(f["value"] != 3, "")).to_csv(
+        "theirs.csv", index=False
+    )
     some = compared(capsys, "--scores", "theirs.csv", "--ratings", "ratings.csv", "--level", "turn")
     assert set(some["n"]) == {18 - (theirs()["value"] == 3).sum()}
 
@@ -219,7 +221,9 @@ def test_names_that_look_like_numbers_join_all_rows(capsys, suffix):
     whole = compared(capsys, "mine.csv", "--metrics", "f1")
     assert set(whole.loc[whole["level"] == "turn", "n"]) == {18}
     scored = pd.read_csv("f1.csv", dtype=str)
-    rated = frame[["rating"]].assign(context_id=frame["context_id"].astype(float), system=frame["system"].replace("1.0", 1))
+    rated = frame[["rating"]].assign(
+        context_id=frame["context_id"].astype(float), system=frame["system"].replace("1.0", 1)
+    )
     if suffix == "csv":
         scored.to_csv("s.csv", index=False)
         frame[["context_id", "system", "rating"]].to_csv("r.csv", index=False)
@@ -304,7 +308,7 @@ def test_usr_persona_gives_what_the_workflow_gives(usr_tables, tmp_path, root, c
         same = "level == @row['level'] and target == @row['target'] and coefficient == @row['coefficient'] and "
         if row["minus"]:
             a, b = row["metric"].partition(":")[0], row["minus"].partition(":")[0]
-            expected = tests.query(f"{same} metric_a == @a and metric_b == @b").iloc[0]
+            expected = tests.query(f"{same} metric_a == {a!r} and metric_b == {b!r}").iloc[0]
             numbers = {"value": expected["difference"], "p": expected["p"]}
         else:
             expected = values.query(f"{same} label == @row['metric']").iloc[0]
@@ -386,7 +390,9 @@ def test_several_raters_and_dimensions():
 
 
 def test_what_cannot_be_run_is_named_and_the_rest_goes_on(tmp_path, capsys):
-    (tmp_path / "params.yaml").write_text("metrics:\n  far: {kind: bleurt}\n  plain: {kind: bleu, text: raw, main: bleu-4}\n")
+    (tmp_path / "params.yaml").write_text(
+        "metrics:\n  far: {kind: bleurt}\n  plain: {kind: bleu, text: raw, main: bleu-4}\n"
+    )
     mine(reference=[""] * 3 + ["i like tea"] * 15).to_csv("mine.csv", index=False)
     out = run(capsys, "compare", "mine.csv", "--metrics", "f1", "far", "distinct", "grounded_cosine")
     (line,) = (line for line in out.splitlines() if line.startswith("- Not run: "))
@@ -471,7 +477,9 @@ def test_metrics_fit_the_script_of_the_file(dialogues, scripts, english, charact
     table = pd.read_csv("s.csv")
     for metric, output in metrics.items():
         chosen = table[(table["metric"] == metric) & (table["output"] == output)]
-        good, fair, poor = (chosen.loc[chosen["system_id"] == system, "value"].mean() for system in ("good", "fair", "poor"))
+        good, fair, poor = (
+            chosen.loc[chosen["system_id"] == system, "value"].mean() for system in ("good", "fair", "poor")
+        )
         assert good > fair > poor and good < 1, metric
         split = chosen["signature"].str.contains("split:characters").all()
         assert split == (characters and metric != "chrf"), metric

@@ -26,7 +26,9 @@ from comperdial.selection import Selection, check_targets, describe
 # YAML
 
 
-@pytest.mark.parametrize("read", [load_yaml, load_catalogue, read_lock, read_raters, lambda path: find_price(path, "m")])
+@pytest.mark.parametrize(
+    "read", [load_yaml, load_catalogue, read_lock, read_raters, lambda path: find_price(path, "m")]
+)
 def test_a_key_that_is_given_twice_is_refused_by_name_and_line(tmp_path, read):
     path = tmp_path / "file.yaml"
     path.write_text("gpt-4:\n- {from: 2024-01-01, input: 10,\n   output: 30, source: s, input: 0}\n")
@@ -199,7 +201,9 @@ def test_data_sets_their_metrics_and_what_cannot_run(config, root, tmp_path):
     selected = Selection(config)
     assert selected.chosen == ["demo"] and selected.simulated == ["demo"]
     assert selected.levels["demo"] == ["turn", "dialogue"]
-    assert {"f1", "rouge", "cpds-s_rules"} <= {*selected.scorers("demo")} and "bertscore" not in selected.scorers("demo")
+    assert {"f1", "rouge", "cpds-s_rules"} <= {*selected.scorers("demo")} and "bertscore" not in selected.scorers(
+        "demo"
+    )
     assert selected.not_run("demo")["bertscore"].startswith("model 'roberta-large' is not present")
     (tmp_path / "My own.TSV").write_text(OWN.replace(",", "\t"))
     selected = Selection(with_(config, "datasets", ["demo", "My own.TSV"]))
@@ -276,7 +280,10 @@ def test_wrong_configuration_is_one_message(config, setting, value, message):
     ("target", "message"),
     [
         ("results/demon/report.html", "results/demon/report.html: unknown dataset 'demon'.*Did you mean 'demo'"),
-        ("results/ieval/report.html", "ieval is not selected.*Run `snakemake --config 'datasets=.ieval.' -- results/ie"),
+        (
+            "results/ieval/report.html",
+            "ieval is not selected.*Run `snakemake --config 'datasets=.ieval.' -- results/ie",
+        ),
         ("demo", "demo: a data set is no target.*Run `snakemake --config 'datasets=.demo.'` for"),
     ],
 )
@@ -291,7 +298,12 @@ def test_a_target_of_a_data_set_that_is_not_selected_is_named(config, target, me
 def test_files_that_studies_name_exist_and_outputs_that_rows_name_are_compared(config, tmp_path):
     for name, study in {**Selection(config).studies, DATASET: read_study(DATASET)}.items():
         entries = [entry for kind in ("tables", "figures") for entry in (study.get(kind) or {}).values()]
-        paths = [path for entry in entries for found in inputs_of(entry, ["demo"], lambda *_: ["x"]).values() for path in found]
+        paths = [
+            path
+            for entry in entries
+            for found in inputs_of(entry, ["demo"], lambda *_: ["x"]).values()
+            for path in found
+        ]
         assert [path for path in paths if path.startswith("studies/") and not (tmp_path / path).exists()] == [], name
     study = {
         "tables": {"t": {"sections": [{"rows": [{"metric": "bleu", "output": "bleu-4"}, {"metric": "not shown"}]}]}},

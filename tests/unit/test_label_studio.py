@@ -22,7 +22,14 @@ from hypothesis import strategies as st
 from comperdial import schema
 from comperdial.challenge.label_studio import export_pairs, export_ratings, read_ratings, read_votes
 from comperdial.challenge.pairs import (
-    Dialogue, Pair, chosen, make_design, read_all, read_controls, read_questions, write_dialogues,
+    Dialogue,
+    Pair,
+    chosen,
+    make_design,
+    read_all,
+    read_controls,
+    read_questions,
+    write_dialogues,
 )  # fmt: skip
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
@@ -143,7 +150,9 @@ def test_nothing_shows_which_system_it_is(tmp_path):
     exported(tmp_path, mini_tables(dialogues=2), systems=list(SYSTEMS))
     for name, content in files(tmp_path / "out").items():
         if not name.endswith("key.csv"):
-            assert not [word for word in [*SYSTEMS, "mini", "dlg-", "reference", "agent"] if word.encode() in content], name
+            assert not [
+                word for word in [*SYSTEMS, "mini", "dlg-", "reference", "agent"] if word.encode() in content
+            ], name
     tasks = read_json(tmp_path / "out/turn/tasks.json")
     key = read_table(tmp_path / "out/turn/key.csv").set_index("item")
     # Nor does the order: it is not that of the ids or the systems.
@@ -160,7 +169,9 @@ def test_turns_come_in_their_order_speakers_are_escaped_and_what_is_missing_is_n
     exported(tmp_path / "one", tables)
     for task in read_json(tmp_path / "one/out/dialogue/tasks.json"):
         flows = task["data"]["flows"]
-        places = [flows.index(text) for text in (TALK[0][1], "Flow 2 of 2", "where did you go in &lt;i&gt;may&lt;/i&gt; ?")]
+        places = [
+            flows.index(text) for text in (TALK[0][1], "Flow 2 of 2", "where did you go in &lt;i&gt;may&lt;/i&gt; ?")
+        ]
         assert places == sorted(places) and "<b>&lt;i&gt;A</b>" in task["data"]["personas"]
     del tables["personas"]
     tables["contexts"].at[0, "history"], tables["contexts"].at[0, "facts"] = [], []
@@ -175,7 +186,9 @@ def test_the_seed_and_the_content_decide_all(tmp_path):
     assert counts == {"turn": 8, "dialogue": 4}
     turns, dialogues = (read_table(tmp_path / "out" / level / "key.csv") for level in LEVELS)
     assert set(turns["system_id"]) == {"Gold", "Zebra-9B"}
-    assert {name[:5] for name in turns["context_id"]} == set(dialogues["dialogue_id"]), "the same dialogues at both levels"
+    assert {name[:5] for name in turns["context_id"]} == set(dialogues["dialogue_id"]), (
+        "the same dialogues at both levels"
+    )
     options = {"systems": ["Gold", "Zebra-9B"], "sample": 2}
     for name, more in (("b", {"seed": 1}), ("c", {"seed": 2}), ("d", {"seed": 1, "levels": ["dialogue"]})):
         export_ratings(tmp_path / "tables", tmp_path / name, **options, **more)
@@ -226,7 +239,9 @@ def test_a_dialogue_with_a_missing_response_is_left_out_and_a_used_folder_never_
 def annotation(number=7, who=1, score="4", reasons=(), **more):
     result = [{"from_name": "overall", "to_name": "flows", "type": "choices", "value": {"choices": [score]}}]
     if reasons:
-        result.append({"from_name": "reasons", "to_name": "flows", "type": "choices", "value": {"choices": list(reasons)}})
+        result.append(
+            {"from_name": "reasons", "to_name": "flows", "type": "choices", "value": {"choices": list(reasons)}}
+        )
     return {"id": number, "completed_by": who, "result": result, "was_cancelled": False} | more
 
 
@@ -353,7 +368,10 @@ def test_controls_and_questions(tmp_path):
     path.write_text(f"{CONTROLS}d1,zebra,d2,koala\n")
     (pair,) = read_controls(path, dialogues_of())
     assert (pair.first.key, pair.second.key, pair.answer) == (("d2", "koala"), ("d1", "zebra"), "second")
-    for row, message in ((",,d2,koala", "dialogue '' of '' does not exist"), ("d1,zebra,d1,zebra", "compared with itself")):
+    for row, message in (
+        (",,d2,koala", "dialogue '' of '' does not exist"),
+        ("d1,zebra,d1,zebra", "compared with itself"),
+    ):
         path.write_text(f"{CONTROLS}{row}\n")
         with pytest.raises(SchemaError, match=f"record 1: .*{message}"):
             read_controls(path, dialogues_of())
@@ -408,7 +426,10 @@ def test_questions_limits_and_chosen_comparisons_of_a_design():
         asked[one.question.name].append((one.pair.id, one.left))
     assert asked["overall"] == asked["humanness"] and len({one.annotator for one in design.tasks}) == 6
     few = dialogues_of(("koala", "zebra"), 3)
-    assert design_of(few, annotators=4, pairs_each=3).notes[1] == "6 of 6 dialogues are shown more than once, at most 4 times"
+    assert (
+        design_of(few, annotators=4, pairs_each=3).notes[1]
+        == "6 of 6 dialogues are shown more than once, at most 4 times"
+    )
     with pytest.raises(ConfigError, match="after 3 pairs, an annotator has seen a dialogue of every pair that is left"):
         design_of(few, annotators=4, pairs_each=4)
     # Both speakers of one chat between two bots are judged: it is one dialogue to its readers.
@@ -505,7 +526,16 @@ def test_a_study_of_pairs_from_the_command_line(tmp_path, capsys):
     write_dialogues(tmp_path / "d.jsonl", dialogues_of().values())
     (tmp_path / "controls.csv").write_text(f"{CONTROLS}d1,zebra,d1,koala\n")
     folder, table = tmp_path / "round1", tmp_path / "preferences.csv"
-    made = ["--annotators", "4", "--pairs-each", "3", "--controls", str(tmp_path / "controls.csv"), "--output", str(folder)]
+    made = [
+        "--annotators",
+        "4",
+        "--pairs-each",
+        "3",
+        "--controls",
+        str(tmp_path / "controls.csv"),
+        "--output",
+        str(folder),
+    ]
     assert main(["annotate", "pairs", str(tmp_path / "d.jsonl"), *made]) == 0
     assert "16 tasks of 4 annotators, 4 of them controls; 12 pairs of 24 dialogues" in capsys.readouterr().out
     exports = [str(answers(folder, f"a0{n}", wrong=n == 1)) for n in (1, 2, 3, 4)]

@@ -76,7 +76,14 @@ def write_results(folder, names):
             one = {"metric": name, "output": output}
             for coefficient in ("pearson", "spearman", "kendall", *(("acc_eq", "spa") if level == "system" else ())):
                 value = 0.75 - place / 10
-                measured = {"value": value, "low": value - 0.1, "high": value + 0.1, "p": 0.01, "coverage": 1.0, "cut": 0}
+                measured = {
+                    "value": value,
+                    "low": value - 0.1,
+                    "high": value + 0.1,
+                    "p": 0.01,
+                    "coverage": 1.0,
+                    "cut": 0,
+                }
                 made["correlations"] += [
                     pooled | one | measured | {"coefficient": coefficient, "grouping": grouping, "signature": signature}
                     for grouping in (("pooled",) if level == "system" else ("pooled", "item"))
@@ -87,7 +94,13 @@ def write_results(folder, names):
                 for size in (2, 3)
             ]
             for other, output_b, _ in names[place + 1 :]:
-                pair = {"metric_a": name, "output_a": output, "metric_b": other, "output_b": output_b, "difference": 0.1}
+                pair = {
+                    "metric_a": name,
+                    "output_a": output,
+                    "metric_b": other,
+                    "output_b": output_b,
+                    "difference": 0.1,
+                }
                 made["pairs"].append(pooled | pair | {"p": 0.04, "test": "made up"})
                 if level == "turn":
                     made["power"].append(pooled | pair | {"varied": "systems", "size": 5, "power": 0.3})
@@ -108,7 +121,9 @@ def small(tmp_path_factory):
     chosen = json.loads((ROOT / "data/demo/dialogues.json").read_text())[:2]
     (root / "data/demo/dialogues.json").write_text(json.dumps(chosen))
     dialogues = read_dialogues(root / "data/demo/dialogues.json")
-    about = {name: {"kind": "human" if "human" in name else "agent", "track": None, "description": ""} for name in SYSTEMS}
+    about = {
+        name: {"kind": "human" if "human" in name else "agent", "track": None, "description": ""} for name in SYSTEMS
+    }
     responses = {
         name: {(d.dialogue_id, turn): answer(d, turn) for d in dialogues for turn in range(d.turns)}
         for name, answer in SYSTEMS.items()
@@ -178,8 +193,9 @@ def test_no_result_is_typed_in_and_the_ipynb_is_in_step_without_outputs(source):
 
 @pytest.mark.parametrize(
     ("name", "texts"),
-    [("01", []), ("02", ["bleu-1"]), ("03", []), ("04", ["my_system", "Nobody has rated it", "left out: unfinished"]), ("05", [])],
-)
+    [("01", []), ("02", ["bleu-1"]), ("03", []), ("05", []),
+     ("04", ["my_system", "Nobody has rated it", "left out: unfinished"])],
+)  # fmt: skip
 def test_it_runs_on_little_data(small, monkeypatch, name, texts):
     shown = run(name, small, monkeypatch)
     assert SIMULATED in shown[0] and all(isinstance(page, showing.Page) or name == "05" for page in shown)
@@ -235,7 +251,9 @@ def test_target_and_source_are_as_chosen_and_a_missing_result_is_named(copy, sma
     monkeypatch.setenv(reading.TARGET_VARIABLE, "Engaging")
     monkeypatch.setenv(reading.SOURCE_VARIABLE, "human")
     assert len(reading.here("demo").ratings()) == 7 and not reading.here("demo").simulated
-    with pytest.raises(MissingResourceError, match=r"none/correlations\.parquet is missing.*make reproduce DATASETS=none"):
+    with pytest.raises(
+        MissingResourceError, match=r"none/correlations\.parquet is missing.*make reproduce DATASETS=none"
+    ):
         reading.Reading(small, "none").result()
 
 

@@ -193,7 +193,11 @@ def test_a_name_is_never_run(make, tmp_path, monkeypatch, name):
     assert make("reproduce", f"DATASETS={name}").returncode == 0
     (line,) = [line for line in (tmp_path / "called").read_text().splitlines() if line.startswith("snakemake")]
     assert yaml.safe_load(line.partition("--config datasets=")[2]) == name.split()
-    for arguments in (["llm-evaluators", f"TABLES={name}"], ["plots-diff", f"OLD={name}"], ["-n", "reproduce", f"DATASETS={name}"]):
+    for arguments in (
+        ("llm-evaluators", f"TABLES={name}"),
+        ("plots-diff", f"OLD={name}"),
+        ("-n", "reproduce", f"DATASETS={name}"),
+    ):
         assert make(*arguments).returncode == 0
     done = make("reproduce", f"datasets={name}")
     assert done.returncode == 2 and f'DATASETS="{name}"' in done.stderr, "a misspelt choice does not run the demo"

@@ -127,7 +127,9 @@ def test_a_member_of_an_archive(catalogue, server, tmp_path):
         ([], CONTENT + b"more", 1, "expected sha256"),
     ],
 )
-def test_only_the_whole_and_unchanged_file_is_taken(catalogue, server, tmp_path, script, content, requests_made, message):
+def test_only_the_whole_and_unchanged_file_is_taken(
+    catalogue, server, tmp_path, script, content, requests_made, message
+):
     server.script, server.content = script, content
     if message:
         with pytest.raises(SourceError, match=message):
@@ -138,8 +140,7 @@ def test_only_the_whole_and_unchanged_file_is_taken(catalogue, server, tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [(CONTENT, None), (None, "the mirror has no source"), (b"other", "mirror's copy is alter")],
+    ("content", "message"), [(CONTENT, None), (None, "the mirror has no source"), (b"other", "mirror's copy is alter")]
 )
 def test_with_a_mirror_the_network_is_never_asked(catalogue, server, tmp_path, monkeypatch, content, message):
     place = tmp_path / "data/mirror/own/repo/data/thing.bin"
@@ -280,7 +281,10 @@ def test_names_are_fit_for_files_and_commands(tmp_path, name):
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
-        ({"files": {"ratings": "things"}}, r"datasets\.x\.files\.ratings: unknown source 'things'.*Did you mean 'thing'"),
+        (
+            {"files": {"ratings": "things"}},
+            r"datasets\.x\.files\.ratings: unknown source 'things'.*Did you mean 'thing'",
+        ),
         ({"levels": ["system"]}, r"datasets\.x\.levels.*: got"),
         ({"levels": ["dialogue", "turn"]}, r"datasets\.x\.levels.*: got"),
     ],
@@ -306,5 +310,10 @@ def test_a_broken_lock_file_is_named(catalogue, lock, message):
 def test_the_repository_s_own_catalogue(root):
     catalogue = load_catalogue(root / "data/sources.yaml")
     assert all((source.commit or str(source.revision)) in source.url for source in catalogue.files.values())
-    levels = {"comperdial": ("turn", "dialogue"), "usr_topical": ("turn",), "fed_dial": ("dialogue",), "turn_perturbations": ()}
+    levels = {
+        "comperdial": ("turn", "dialogue"),
+        "usr_topical": ("turn",),
+        "fed_dial": ("dialogue",),
+        "turn_perturbations": (),
+    }
     assert {name: catalogue.datasets[name].levels for name in levels} == levels

@@ -17,7 +17,16 @@ from comperdial import schema
 from comperdial.config import load_yaml
 from comperdial.config.records import ARCHIVE, FOLDER, pack, unpack
 from comperdial.core.errors import ComperdialError, FileError, SchemaError, UnknownNameError
-from comperdial.core.files import read_json, read_jsonl, read_table, read_text, replacing, write_json, write_table, write_text
+from comperdial.core.files import (
+    read_json,
+    read_jsonl,
+    read_table,
+    read_text,
+    replacing,
+    write_json,
+    write_table,
+    write_text,
+)
 
 # Files
 
@@ -269,10 +278,10 @@ def test_rows_in_any_order_give_the_same_bytes_and_are_read_in_parts(tmp_path_fa
 def test_an_error_or_a_key_that_is_added_twice_leaves_the_file_as_it_was(tmp_path):
     path, frame = tmp_path / "t.parquet", judgements([("a", "s", n) for n in range(20)])
     path.write_bytes(b"earlier")
-    with pytest.raises(SchemaError, match=r"t\.parquet, record .*sample=7\): the same key a second time"):
-        with schema.writing(path, "judgements") as add:
-            add(frame)
-            add(frame[7:8])
+    twice = pytest.raises(SchemaError, match=r"t\.parquet, record .*sample=7\): the same key a second time")
+    with twice, schema.writing(path, "judgements") as add:
+        add(frame)
+        add(frame[7:8])
     with pytest.raises(RuntimeError), schema.writing(path, "judgements") as add:
         add(frame)
         raise RuntimeError
@@ -295,7 +304,9 @@ def test_files_that_others_wrote_or_changed_are_checked(tmp_path):
     path.write_bytes(bytes(content))
     with pytest.raises(FileError, match=r"t\.parquet: not a readable Parquet file"):
         schema.read(path, "judgements")
-    (tmp_path / "contexts.csv").write_text("dataset,context_id,dialogue_id,turn,history,references,facts\nd,c,d,0,hi,[],[]\n")
+    (tmp_path / "contexts.csv").write_text(
+        "dataset,context_id,dialogue_id,turn,history,references,facts\nd,c,d,0,hi,[],[]\n"
+    )
     with pytest.raises(FileError, match=r"record 1, column 'history'.* not valid JSON .*expected a JSON list"):
         schema.read(tmp_path / "contexts.csv", "contexts")
     with pytest.raises(FileError, match="no such file"):
