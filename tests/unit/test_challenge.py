@@ -345,24 +345,6 @@ def test_an_age_gives_way_to_a_sentence_and_too_few_heads_are_an_error(constrain
         generate(runner | {"i am a forger": {"experience": ["forged"]}}, constraints, count=1, seed=1)
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "named"),
-    [
-        ("names.csv", "generation,gender,name\n10,x,Liam\n", "line 2: gender is 'x'"),
-        ("names.csv", "generation,gender,name\n", "no names"),
-        ("family.csv", "family_info,start_age,end_age\nI have a dog.,50,20\n", "line 2.*ages from 50 to 20"),
-        ("ages.csv", "who,start_age,end_age\na nurse,10,20\n", "line 2: head is missing"),
-        ("ages.csv", "head,start_age,end_age\na nurse,young,20\n", "line 2: start_age is 'young'"),
-        ("gender_neutral.csv", "gendered,neutral\n,person\n", "line 2: gendered is ''"),
-    ],
-)
-def test_a_wrong_constraint_is_named_by_line(tmp_path, file, text, named):
-    shutil.copytree(ROOT / "data/personas", tmp_path / "personas")
-    (tmp_path / "personas" / file).write_text(text)
-    with pytest.raises(SchemaError, match=named):
-        read_constraints(tmp_path / "personas")
-
-
 def test_the_command_personas(tmp_path, capsys):
     command = [
         "personas",
@@ -478,24 +460,6 @@ def test_the_command_replaces_simulated_ratings_and_no_others(tmp_path, capsys):
     ratings = schema.ratings_in(tmp_path)
     schema.write(tmp_path / "ratings.parquet", ratings.assign(source=["human", *ratings["source"][1:]]), "ratings")
     assert call(*command) == 1 and "it holds ratings by human" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda m: m.pop("thresholds"), "no 'thresholds'"),
-        (lambda m: m["turn"].update(noise=1), "unknown key 'noise'.*turn_noise"),
-        (lambda m: m["skill"].update(good=1.2), "skill.good: got 1.2; expected a number from 0 to 1"),
-        (lambda m: m.update(thresholds=[1, 0, 2, 3]), "four rising numbers"),
-        (lambda m: m["raters"].append(m["raters"][0]), "two raters have the same id"),
-    ],
-)
-def test_a_wrong_parameter_of_the_raters_is_named(tmp_path, change, message):
-    model = copy.deepcopy(MODEL)
-    change(model)
-    (tmp_path / "raters.yaml").write_text(yaml.safe_dump(model))
-    with pytest.raises(ConfigError, match=message):
-        read_raters(tmp_path / "raters.yaml")
 
 
 # The demo

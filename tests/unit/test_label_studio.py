@@ -294,19 +294,6 @@ def test_what_cannot_be_imported(tmp_path, content, message):
         load(tmp_path, content)
 
 
-@pytest.mark.parametrize(
-    ("key", "message"),
-    [
-        (KEY.replace("dialogue_id", "context_id"), "key.csv: the columns are item, .*dialogue_id"),
-        (KEY.replace("i2", "i1"), "record 2: .*an item a second time"),
-        (KEY.replace("x1", ""), "record 1: an empty cell"),
-    ],
-)
-def test_a_wrong_key(tmp_path, key, message):
-    with pytest.raises(ComperdialError, match=message):
-        load(tmp_path, [task(annotation())], key=key)
-
-
 def test_the_commands(tmp_path, capsys):
     exported(tmp_path)
     out, target = tmp_path / "again", tmp_path / "ratings.csv"

@@ -3,7 +3,6 @@
 import io
 import json
 import zipfile
-from datetime import UTC, datetime, timedelta
 from itertools import combinations
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from comperdial import schema
 from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.data import readers
-from comperdial.data.readers import chitchat, dbdc3, ieval, llmbar, llmfao, spot_the_bot, topical_chat
+from comperdial.data.readers import ieval, llmbar, llmfao, spot_the_bot, topical_chat
 from minidata import mini_items
 
 
@@ -76,36 +75,6 @@ def test_readers_are_found_by_name():
 def test_another_file_than_the_catalogue_s_is_one_message(tmp_path, reader, role, content):
     with pytest.raises(SchemaError, match=rf"{role}: .*; expected (files of the format '{reader}'|at least one)"):
         readers.read(reader, "mini", write(tmp_path, **{role: content}))
-
-
-# USR
-
-
-def test_usr(read):
-    items = mini_items()
-    items[0]["fact"] = "_nofact\n"
-    items[1]["fact"] = "did you know ? trains are old .\n"
-    tables = read("usr", ratings=items)
-    assert {name: len(frame) for name, frame in tables.items()} == {
-        "systems": 5, "contexts": 6, "personas": 4, "responses": 30, "ratings": 30 * 6 * 3,
-    }  # fmt: skip
-    kinds = tables["systems"].set_index("system_id")["kind"]
-    assert (kinds["Original Ground Truth"], kinds["New Human Generated"], kinds["Dull"]) == (
-        "reference", "human", "agent",
-    )  # fmt: skip
-    contexts = contexts_of(tables)
-    assert texts_of(contexts["history"]["mini-002"]) == [
-        ("A", "hello , how are you ?"), ("B", "i am well , and you ?"), ("A", "do you like gardens ?"),
-    ]  # fmt: skip
-    assert contexts["references"]["mini-002"] == ["yes , i have loved gardens since i was a child ."]
-    assert contexts["facts"].tolist()[:3] == [
-        [], ["did you know ? trains are old ."], ["i like gardens.", "i am number 2."],
-    ]  # fmt: skip
-    found = ratings_of(tables, dimension="Overall")
-    for number, item in enumerate(items):
-        for answer in item["responses"]:
-            given = {name: found[f"mini-00{number}", answer["model"], name] for name in item["annotators"]}
-            assert list(given.values()) == answer["Overall"]
 
 
 # Zhang et al. 2024: single responses
@@ -222,73 +191,11 @@ def test_only_rated_dialogues_are_taken_and_ieval_s_colours_are_systems(read):
     assert contexts_of(tables)["history"]["mini-0006-0"] == []
 
 
-# GRADE
-
-
-def test_grade_s_texts_stay_as_they_are_and_every_rating_apart(read):
-    references = {"hi .|||how are you ?": "i am well .", "tea ?|||no .": "a pity ."}
-    rated = [
-        ("other", "ranker", "hello .|||who is  it ?", "nobody .", "[1]"),
-        ("mine", "ranker", "hi .|||how are you ?", "fine .", "[3, 5, 1]"),
-        ("mine", "ranker", "tea ?|||no .", "why  not ?", "[2, 2]"),
-        # Rated anew.
-        ("mine", "ranker", "hi .|||how are you ?", "fine .", "[4, 4]"),
-        ("mine", "writer", "hi .|||how are you ?", "so so .", "[1, 2, 3]"),
-    ]
-    names = ("Dataset", "DialogModel", "Context", "Response", "HumanScores")
-    files = {"ratings": [dict(zip(names, row, strict=True)) for row in rated]}
-    for model in ("ranker", "writer"):
-        rows = [row for row in rated if row[:2] == ("mine", model)]
-        files[f"{model}_contexts"] = "".join(f"{context}\n" for _, _, context, _, _ in rows)
-        files[f"{model}_responses"] = "".join(f"{response}\n" for _, _, _, response, _ in rows)
-        files[f"{model}_references"] = "".join(f"{references[context]}\n" for _, _, context, _, _ in rows)
-    tables = read("grade", **files)
-    contexts = contexts_of(tables)
-    assert contexts["dialogue_id"].to_dict() == {
-        "mini-0000": "mini-0000", "mini-0001": "mini-0001", "mini-0000-2": "mini-0000",
-    }  # fmt: skip
-    assert contexts["references"]["mini-0001"] == ["a pity ."]
-    assert texts_of(contexts["history"]["mini-0000"]) == [("B", "hi ."), ("A", "how are you ?")]
-    responses = tables["responses"].set_index(["context_id", "system_id"])["response"]
-    assert responses["mini-0001", "ranker"] == "why  not ?"
-    assert tables["ratings"].groupby(["item_id", "system_id"])["rating"].agg(list).to_dict() == {
-        ("mini-0000", "ranker"): [3, 5, 1],
-        ("mini-0000-2", "ranker"): [4, 4],
-        ("mini-0001", "ranker"): [2, 2],
-        ("mini-0000", "writer"): [1, 2, 3],
-    }
-
-
 def test_no_file_is_drawn_in_by_hazumi_s_xml(tmp_path):
     (tmp_path / "secret").write_text("secret")
     head = f'<!DOCTYPE x [<!ENTITY e SYSTEM "file://{tmp_path}/secret">]>'
     with pytest.raises(SchemaError, match="DTDForbidden"):
         readers.read("hazumi", "mini", write(tmp_path, one=f"{head}<ANNOTATION_DOCUMENT/>"))
-
-
-# Conversations
-
-
-def test_chitchat(tmp_path):
-    begin = datetime(2018, 5, 1, tzinfo=UTC)
-    chats = [
-        [("ada", "later", 90), ("bob", "yes", 91)],
-        [("ada", "hello", 0), ("cem", "hi", 1), ("cem", "how are you?", 2), ("ada", "  ", 3), ("ada", "fine", 33)],
-        [("ada", "alone", 5)],
-    ]
-    content = {
-        str(number): {
-            "messages": [
-                [{"sender": who, "text": text, "timestamp": (begin + timedelta(minutes=at)).isoformat()}]
-                for who, text, at in chat
-            ]
-        }
-        for number, chat in enumerate(chats)
-    }
-    found = chitchat.conversations("mini", write(tmp_path, conversations=content))
-    assert [(one.id, one.began) for one in found] == [("mini-0001", 0), ("mini-0002", 5400)]
-    assert [one.text for one in found[0].utterances] == ["hello", "hi how are you?", "fine"]
-    assert (found[0].users, found[1].users) == ({"ada": "1", "cem": "2"}, {"ada": "1", "bob": "3"})
 
 
 def convai(number):
@@ -501,43 +408,6 @@ def test_alt_test_s_questions_about_one_text_are_a_cluster(read):
     # Without questions each item is alone.
     one, other = ({name: {"cue__a word": 1, "cue__two": 5}} for name in ("x", "gpt"))
     assert read("alt_test", people=one, judges=other)["labels"]["cluster"].nunique() == 2
-
-
-def dbdc3_archive(labels="OXXT"):
-    turns = [("S", "hello", ""), ("U", "hi", ""), ("S", "", labels[:2]), ("U", "what ?", ""), ("S", "yes", labels[2:])]
-    log = {
-        "dialogue-id": "one",
-        "turns": [
-            {
-                "turn-index": place, "speaker": speaker, "utterance": text,
-                "annotations": [{"annotator-id": f"secret-{n}", "breakdown": one} for n, one in enumerate(given)],
-            }
-            for place, (speaker, text, given) in enumerate(turns)
-        ],
-    }  # fmt: skip
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for folder in ("dbdc3/en/dev/CIC_2", "dbdc3_revised/en/dev/CIC_2"):
-            archive.writestr(f"DBDC3/{folder}/one.log.json", json.dumps(log))
-    return packed.getvalue()
-
-
-def read_dbdc3(folder, content):
-    path = folder / "archive"
-    path.write_bytes(content)
-    return readers.read("dbdc3", "mini", {"dbdc3/en/dev": path})
-
-
-def test_dbdc3_s_labels_are_ratings(tmp_path):
-    tables = read_dbdc3(tmp_path, dbdc3_archive())
-    assert contexts_of(tables)["turn"].to_dict() == {"mini-one-02": 0, "mini-one-04": 1}
-    assert texts_of(contexts_of(tables)["history"]["mini-one-04"]) == [("B", "hello"), ("A", "hi"), ("A", "what ?")]
-    assert tables["responses"]["response"].tolist() == ["<EMPTY>", "yes"]
-    assert ratings_of(tables) == {
-        ("mini-one-02", "CIC", "1"): 2, ("mini-one-02", "CIC", "2"): 0,
-        ("mini-one-04", "CIC", "1"): 0, ("mini-one-04", "CIC", "2"): 1,
-    }  # fmt: skip
-    assert dbdc3.shares(tables["ratings"]).to_dict("list") == {"O": [0.5, 0], "T": [0, 0.5], "X": [0.5, 0.5]}
 
 
 def without(records, field):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 import shlex
 import shutil
@@ -13,7 +14,7 @@ import yaml
 from comperdial import schema
 from workdir import copy_repository
 
-# A user's own file, with everything else as it ships
+# A user's own file
 
 ANSWERS = {"kind": "i am glad that you ask , {} you are lovely", "dull": "no {}", "odd": "fish swim {} in the sea"}
 QUESTIONS = ("how are you ?", "do you like tea ?", "and trains ?", "who are you ?", "where do you live ?") * 2
@@ -28,25 +29,25 @@ def own_rows():
             yield {"system": system, "history": f"{question} {number}", "response": response, "warmth": rating}
 
 
-def test_one_line_gives_the_report_of_a_file_and_an_edit_reruns_it(root, tmp_path):
+def test_one_line_gives_the_tables_of_a_file_and_an_edit_reruns_them(fresh):
     """What the data lack is a row that gives the reason."""
-    run = copy_repository(root, tmp_path / "repository", shipped=True)
-    path = run.path / "It's warm.csv"
+    path = fresh.path / "It's warm.csv"
     pd.DataFrame(own_rows()).to_csv(path, index=False)
-    run.targets = ("results/it_s_warm/tables/correlations.html", "results/it_s_warm/tables/alpha.html",
-                   "results/it_s_warm/figures/length_bias.png")  # fmt: skip
+    tables = fresh.path / "results/it_s_warm/tables"
+    fresh.targets = ("results/it_s_warm/tables/correlations.html", "results/it_s_warm/tables/alpha.html")
     choice = ("--config", 'datasets=["It\'s warm.csv"]')
-    run.snakemake(*run.targets, *choice)
-    page = (run.path / "results/it_s_warm/tables/correlations.md").read_text()
+    fresh.snakemake(*fresh.targets, *choice)
+    page = (tables / "correlations.md").read_text()
     assert "It's warm" in page and "warmth" in page
-    assert re.search(r"^- .*BLEU-4.*: it_s_warm has no references where warmth was rated", page, re.M)
-    assert re.search(r"^- .*Grounded cosine.*: it_s_warm has no facts where warmth was rated", page, re.M)
-    found = pd.read_parquet(run.path / "results/it_s_warm/correlations.parquet")
+    assert re.search(r"^- .*BLEU.*: it_s_warm has no references where warmth was rated", page, re.M)
+    found = pd.read_parquet(fresh.path / "results/it_s_warm/correlations.parquet")
     found = found[found["value"].notna() & (found["grouping"] == "pooled")]
     assert dict(zip(found["level"], found["n"], strict=True)) == {"turn": 30, "system": 3}
-    assert "no agreement to measure, no human ceiling" in (run.path / "results/it_s_warm/tables/alpha.md").read_text()
+    assert "no agreement to measure, no human ceiling" in (tables / "alpha.md").read_text()
+    # Replaced by a file with an older date and as many bytes, as `cp -p` does.
     path.write_text(path.read_text().replace(",5", ",4"))
-    assert "logs/read/it_s_warm.log" in run.snakemake("-n", *run.targets, *choice)
+    os.utime(path, (1e9, 1e9))
+    assert "logs/read/it_s_warm.log" in fresh.snakemake("-n", *fresh.targets, *choice)
 
 
 @pytest.mark.ci
