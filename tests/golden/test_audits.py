@@ -142,6 +142,7 @@ FACE, overall|people and judge, rounded|466|.095060 .281342 .470684|.150732 .600
 """
 
 
+@pytest.mark.ci
 def test_agreement_is_that_of_other_libraries(labels, overall, reported):
     frame = pd.DataFrame(recorded_audits.agreements(labels, overall)).set_index(["dataset", "who"])
     for line in AGREEMENT.strip().split("\n"):

@@ -38,6 +38,7 @@ def test_convai2(real_tables):
     assert not went["user_id"].str.contains("User").any()
 
 
+@pytest.mark.ci
 def test_chitchat():
     if chitchat.located() is None:
         pytest.skip("package chitchat-dataset is not installed")

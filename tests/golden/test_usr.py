@@ -340,6 +340,7 @@ def align_by_word(hypothesis, reference, stemmer=None, wordnet=None):
     return sorted(exact + stems + synonyms), *left
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("dataset", "by_word", "weighed"),
     [("usr_topical", (0.362, 0.366), (0.341, 0.370)), ("usr_persona", (0.179, 0.191), (0.174, 0.177))],
