@@ -39,7 +39,7 @@ def test_one_line_gives_the_tables_of_a_file_and_an_edit_reruns_them(fresh):
     fresh.snakemake(*fresh.targets, *choice)
     page = (tables / "correlations.md").read_text()
     assert "It's warm" in page and "warmth" in page
-    assert re.search(r"^- .*BLEU.*: it_s_warm has no references where warmth was rated", page, re.M)
+    assert re.search(r"^- .*bleu_raw.*: it_s_warm has no references where warmth was rated", page, re.M)
     found = pd.read_parquet(fresh.path / "results/it_s_warm/correlations.parquet")
     found = found[found["value"].notna() & (found["grouping"] == "pooled")]
     assert dict(zip(found["level"], found["n"], strict=True)) == {"turn": 30, "system": 3}
