@@ -1,19 +1,32 @@
-"""CPD Task 1: dialogues, agents, submissions, self-chats, and the commands that users call."""
+"""The challenge: dialogues, agents, submissions, self-chats, personas, simulated raters, and the demo that ships."""
 
+import copy
 import gzip
+import importlib.util
 import json
 import re
+import shutil
 from dataclasses import replace
 
+import krippendorff
+import numpy as np
+import pandas as pd
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from comperdial import schema
 from comperdial.challenge.agents import load, run_agent, self_chat
-from comperdial.challenge.dialogues import Dialogue, dialogues_of, read_dialogues, to_data
+from comperdial.challenge.dialogues import Dialogue, dialogues_of, make_tables, read_dialogues, to_data
 from comperdial.challenge.pairs import read_dialogues as read_chats
+from comperdial.challenge.personas import ASPECTS, fitting_age, generate, read_constraints, read_graph
+from comperdial.challenge.simulation import Raters, rate_tables, read_raters, simulate
 from comperdial.challenge.submissions import read_challenge, read_submissions, write_submission
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
+from comperdial.schema.dimensions import AXES, OVERALL
+from conftest import ROOT
 
 DIALOGUES = [
     Dialogue(
@@ -24,6 +37,7 @@ DIALOGUES = [
     for name in ("d1", "d2", "d3")
 ]
 ITEMS = [(d.dialogue_id, turn) for d in DIALOGUES for turn in range(2)]
+DEMO = ROOT / "data/demo"
 
 
 @pytest.fixture
@@ -34,14 +48,8 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-# Dialogues
-
-
-def test_numbered_dialogues_keep_their_numbers(here):
-    entry = to_data(replace(DIALOGUES[0], dialogue_id="100001"))
-    assert entry["dialogue_id"] == 100001
-    (here / "data.json").write_text(json.dumps([entry]))
-    assert read_dialogues(here / "data.json")[0].dialogue_id == "100001"
+def call(*arguments):
+    return main([str(argument) for argument in arguments])
 
 
 @pytest.mark.parametrize(
@@ -56,7 +64,8 @@ def test_numbered_dialogues_keep_their_numbers(here):
     ],
 )
 def test_a_wrong_dialogue_is_named(here, change, message):
-    entry = to_data(DIALOGUES[0])
+    entry = to_data(replace(DIALOGUES[0], dialogue_id="100001"))
+    assert entry["dialogue_id"] == 100001, "a number stays one"
     change(entry)
     (here / "data.json").write_text(json.dumps([entry]))
     with pytest.raises(SchemaError, match=re.escape(message)):
@@ -66,27 +75,20 @@ def test_a_wrong_dialogue_is_named(here, change, message):
 # Agents
 
 
-def agent_file(folder, body, name="agent"):
+def agent_file(folder, body):
     """Write a user's agent whose ``generate_responses`` has this body, and return its path."""
     lines = "\n".join(f"        {line}" for line in body.split("\n"))
-    code = f"import sys\n\nclass UserAgent:\n    def generate_responses(self, test_data):\n{lines}\n"
-    (folder / f"{name}.py").write_text(code)
-    return f"{folder / name}.py"
+    code = f"import json, sys\n\nclass UserAgent:\n    def generate_responses(self, test_data):\n{lines}\n"
+    (folder / "agent.py").write_text(code)
+    return f"{folder}/agent.py"
 
 
-def run(path):
-    return run_agent(load(str(path)), DIALOGUES)
-
-
-def test_an_agent_sees_gold_history_and_both_personas_and_no_reference(tmp_path):
-    responses = run(agent_file(tmp_path, "import json\nreturn [json.dumps(d) for d in test_data]"))
+def test_an_agent_sees_the_gold_history_and_both_personas_of_at_most_50_conversations(tmp_path):
+    responses = run_agent(load(agent_file(tmp_path, "return [json.dumps(d) for d in test_data]")), DIALOGUES)
     assert list(responses) == [(d.dialogue_id, turn) for turn in (0, 1) for d in DIALOGUES]
     shown = json.loads(responses["d2", 1])
     assert (shown["persona A"], shown["persona B"]) == (["i am a baker."], ["i am a sailor."])
-    assert [u["text"] for u in shown["dialogue"]] == ["d2 says A 0", "d2 says B 1", "d2 says A 2"]
-
-
-def test_an_agent_is_shown_at_most_50_conversations_at_a_time(tmp_path):
+    assert [u["text"] for u in shown["dialogue"]] == ["d2 says A 0", "d2 says B 1", "d2 says A 2"], "no reference"
     agent = load(agent_file(tmp_path, "return [str(len(test_data))] * len(test_data)"))
     responses = run_agent(agent, [replace(DIALOGUES[0], dialogue_id=str(number)) for number in range(51)])
     assert [responses[name, 0] for name in ("0", "49", "50")] == ["50", "50", "1"]
@@ -107,43 +109,32 @@ def test_an_agent_is_shown_at_most_50_conversations_at_a_time(tmp_path):
 )
 def test_what_an_agent_does_wrong_is_named(tmp_path, body, problem):
     with pytest.raises(ComperdialError, match=re.escape(problem)):
-        run(agent_file(tmp_path, body))
+        run_agent(load(agent_file(tmp_path, body)), DIALOGUES)
 
 
 def test_a_class_of_another_name_with_options_and_neighbours(tmp_path):
     (tmp_path / "words.py").write_text("WORD = 'well'\n")
     # Named as a module of Python's own, which it must not replace.
-    code = "from words import WORD\nclass Other:\n    def __init__(self, n): self.n = n\n"
     (tmp_path / "json.py").write_text(
-        f"{code}    def generate_responses(self, test_data): return [WORD * self.n] * 3\n"
+        "from words import WORD\nclass Other:\n    def __init__(self, n): self.n = n\n"
+        "    def generate_responses(self, test_data): return [WORD * self.n] * 3\n"
     )
     responses = run_agent(load(f"{tmp_path}/json.py:Other", {"n": 2}), DIALOGUES)
-    assert set(responses.values()) == {"wellwell"}
-    assert json.dumps(1) == "1"
+    assert set(responses.values()) == {"wellwell"} and json.dumps(1) == "1"
     with pytest.raises(ConfigError, match="no class 'UserAgent'"):
         load(f"{tmp_path}/json.py")
     with pytest.raises(ConfigError, match="no such file"):
         load("nowhere.py")
 
 
-# Self-chats
-
-OPENINGS = [
-    Dialogue(name, {"A": [f"ann of {name}"], "B": [f"bob of {name}"]}, (f"hi from {name}", "gold", "gold", "gold"))
-    for name in ("d1", "d2")
-]
-# Says what it was shown: whose persona it has, who spoke last, and how much was spoken.
-MIRROR = """assert all(c["dialogue"][-1]["persona_id"] == "A" for c in test_data)
+def test_in_a_self_chat_an_agent_answers_as_b_each_time(tmp_path):
+    body = """assert all(c["dialogue"][-1]["persona_id"] == "A" for c in test_data)
 return [f"{c['persona B'][0]} to {c['persona A'][0]} after {len(c['dialogue'])}" for c in test_data]"""
-
-
-def test_an_agent_speaks_for_both_and_answers_as_b_each_time(tmp_path):
-    chats = self_chat(load(agent_file(tmp_path, MIRROR)), "mirror", OPENINGS, 2)
-    assert [dialogue.key for dialogue in chats] == [("d1", "mirror"), ("d2", "mirror")]
-    assert chats[0].judged == "B"
+    openings = [Dialogue(name, {"A": ["ann"], "B": ["bob"]}, ("hi", "gold", "gold", "gold")) for name in ("d1", "d2")]
+    chats = self_chat(load(agent_file(tmp_path, body)), "mirror", openings, 2)
+    assert [dialogue.key for dialogue in chats] == [("d1", "mirror"), ("d2", "mirror")] and chats[0].judged == "B"
     assert chats[0].utterances == (
-        ("A", "hi from d1"), ("B", "bob of d1 to ann of d1 after 1"), ("A", "ann of d1 to bob of d1 after 2"),
-        ("B", "bob of d1 to ann of d1 after 3"),
+        ("A", "hi"), ("B", "bob to ann after 1"), ("A", "ann to bob after 2"), ("B", "bob to ann after 3"),
     )  # fmt: skip
 
 
@@ -161,14 +152,13 @@ GOOD = {item: f"to {item[0]} at {item[1]}" for item in ITEMS}
 def test_submissions_of_every_form(here):
     folder = here / "submissions"
     write_submission(folder / "one.jsonl", GOOD)
-    many = lines_of(GOOD, system_id="two") + lines_of(GOOD, system_id="three")
+    many = lines_of(GOOD, system_id="two") + lines_of({ITEMS[0]: "a"}, system_id="bad")
     (folder / "many.jsonl.gz").write_bytes(gzip.compress(many.encode()))
     (folder / "systems.csv").write_text("system_id,kind,track,description\ntwo,human,,a person\n")
     read = read_submissions([folder], DIALOGUES)
-    assert read.responses == {"two": GOOD, "three": GOOD, "one": GOOD}
+    assert read.responses == {"two": GOOD, "one": GOOD} and list(read.problems) == ["bad"]
     assert read.systems["two"] == {"kind": "human", "track": None, "description": "a person"}
     assert read.systems["one"]["kind"] == "agent"
-    assert read.problems == {}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +179,7 @@ def test_submissions_of_every_form(here):
         ("cut.jsonl.gz", "no gzip", "cannot be read"),
     ],
 )
-def test_a_wrong_submission_is_left_out_and_named_and_the_others_are_taken(here, name, text, problem):
+def test_a_wrong_submission_is_named_and_the_others_are_taken(here, name, text, problem):
     write_submission(here / "good.jsonl", GOOD)
     (here / "more").mkdir()
     (here / "more" / name).write_text(text)
@@ -199,66 +189,327 @@ def test_a_wrong_submission_is_left_out_and_named_and_the_others_are_taken(here,
     assert problem in result
 
 
-def test_one_wrong_system_of_a_file_costs_itself_only(here):
-    (here / "all.jsonl").write_text(lines_of(GOOD, system_id="good") + lines_of({ITEMS[0]: "a"}, system_id="bad"))
-    read = read_submissions([here / "all.jsonl"], DIALOGUES)
-    assert list(read.responses) == ["good"]
-    assert list(read.problems) == ["bad"]
-
-
 def test_a_challenge_becomes_tables(here):
     write_submission(here / "submissions/mine.jsonl", GOOD)
     (here / "submissions/bad.jsonl").write_text("{}\n")
     failed = read_challenge("mini", here / "dialogues.json", [here / "submissions"], here / "out")
-    assert list(failed) == ["bad"]
     assert json.loads((here / "out/submissions.json").read_text()) == {"failed": failed, "systems": 1}
     tables = {name: schema.read(here / f"out/{name}.parquet", name) for name in ("contexts", "personas", "responses")}
-    assert dialogues_of(tables["contexts"], tables["personas"]) == DIALOGUES
+    assert list(failed) == ["bad"] and dialogues_of(tables["contexts"], tables["personas"]) == DIALOGUES
     context = tables["contexts"].set_index("context_id").loc["d2-t1"]
-    assert context["references"] == ["d2 says B 3"]
-    assert context["facts"] == ["i am a sailor."]
+    assert (context["references"], context["facts"]) == (["d2 says B 3"], ["i am a sailor."])
     assert tables["responses"].set_index("context_id").loc["d2-t1", "response"] == "to d2 at 1"
     with pytest.raises(SchemaError, match="no submission that is complete"):
         read_challenge("mini", here / "dialogues.json", [here / "submissions/bad.jsonl"], here / "out")
 
 
-# Commands
-
-
-def call(*arguments):
-    return main([str(argument) for argument in arguments])
-
-
-def test_run_and_self_chat(here, capsys):
+def test_the_commands_run_and_self_chat(here, capsys):
     path = agent_file(here, "return ['fine, and you?'] * len(test_data)")
     run_it = ("challenge", "run", "dialogues.json", "--agent", path)
     assert call(*run_it, "--output", "mine.jsonl") == 0
-    assert "mine.jsonl: 6 responses" in capsys.readouterr().out
     assert read_submissions([here / "mine.jsonl"], DIALOGUES).responses.keys() == {"mine"}
     chat = ("challenge", "self-chat", "--agent", path, "--openings", "dialogues.json", "--turns", 2)
     assert call(*chat, "--dialogues", 2, "--output", "chats.jsonl") == 0
-    assert "chats.jsonl: 2 self-chats" in capsys.readouterr().out
     assert list(read_chats(here / "chats.jsonl")) == [("d1", "chats"), ("d2", "chats")]
-    for arguments, message in (
-        ((*run_it, "--output", "mine.json"), "letters, digits, dots, - and _, and .jsonl at the end"),
-        ((*chat, "--dialogues", 4, "--output", "c.jsonl"), "at most 3, one for each opening"),
+    capsys.readouterr()
+    assert call(*run_it, "--output", "mine.json") == call(*chat, "--dialogues", 4, "--output", "c.jsonl") == 1
+    error = capsys.readouterr().err
+    assert (
+        "letters, digits, dots, - and _, and .jsonl at the end" in error and "at most 3, one for each opening" in error
+    )
+
+
+# Personas
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return read_graph(DEMO / "peacok_kg.json")
+
+
+@pytest.fixture(scope="module")
+def constraints():
+    return read_constraints(ROOT / "data/personas")
+
+
+HEADS = {"i am a rancher": {"routine_habit": ["tends to cattle"], "experience": ["rode a horse"]}}
+
+
+@pytest.mark.parametrize(
+    ("habit", "experience"),
+    [
+        ({"relation": "routine_habit"}, {"relation": "experience"}),
+        ({"main": ["Routine or Habit", "distinct"]}, {"main": ["experience without relationship", "distinct"]}),
+    ],
+)
+def test_a_graph_is_read_whatever_its_relations_are_called(tmp_path, habit, experience):
+    attributes = {
+        "tends to cattle": {"attr_person": "tends to cattle", **habit},
+        "rode a horse": {"attr_person": "rode a horse", **experience},
+    }
+    (tmp_path / "kg.json").write_text(json.dumps({"i am a rancher": {"attributes": attributes}}))
+    assert read_graph(tmp_path / "kg.json") == HEADS
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ({"a rancher": {"attributes": {"tends": {"attr_person": "tend", "colour": "blue"}}}},
+         "The texts in the places of relations are: blue"),
+        ({"a rancher": {"edges": {}}}, "a rancher.attributes is missing"),
+        ({"a rancher": {"attributes": {"tends": {"attr_person": ["tend"], "relation": "routine_habit"}}}},
+         r"head 'a rancher', attribute 'tends', attr_person: it is \['tend'\]; expected a valid string"),
+        (["a rancher\troutine_habit\ttends"], "it is .*; expected a valid dictionary"),
+        ({}, "no head with a tail"),
+    ],
+)  # fmt: skip
+def test_an_unknown_graph_is_one_clear_message(tmp_path, content, named):
+    (tmp_path / "kg.json").write_text(json.dumps(content))
+    with pytest.raises(SchemaError, match=named):
+        read_graph(tmp_path / "kg.json")
+
+
+def test_negative_heads_and_gendered_words(graph, constraints):
+    negative = ("forger", "con artist", "bully", "shoplifter", "burglar", "habitual liar")
+    assert {head for head in graph if constraints.is_negative(head)} == {f"i am a {word}" for word in negative}
+    assert not constraints.is_negative("i am a detective who catches thieves and burglars")
+    for text, neutral in (
+        ("i am a policeman.", "i am a police officer."),
+        ("i am a man who cooks.", "i am a person who cooks."),
+        ("i thank her for her help.", "i thank them for their help."),
+        ("i call my boss when she is late.", "i call my boss when they are late."),
+        ("i am a king in a stage play.", "i am a king in a stage play."),
+        ("i manage human resources.", "i manage human resources."),
+        ("i saw an usherette and a waitress.", "i saw an usherette and a server."),
     ):
-        assert call(*arguments) == 1
-        assert message in capsys.readouterr().err
+        assert constraints.neutralise(text) == neutral
 
 
-def test_the_agents_of_adding_a_system(root, here, capsys):
-    """The page's files and commands, to the letter."""
-    page = (root / "docs/adding-a-system.md").read_text()
-    (here / "data/demo/submissions").mkdir(parents=True)
-    dialogues = json.loads((root / "data/demo/dialogues.json").read_text())[:2]
-    (here / "data/demo/dialogues.json").write_text(json.dumps(dialogues))
-    for name, code in re.findall(r"`(my_\w+\.py)`:\n\n```python\n(.*?)```", page, re.DOTALL):
-        (here / name).write_text(code)
-    commands = re.findall(r"^comperdial (challenge run .*)$", page, re.MULTILINE)
-    assert len(commands) == 1
-    for command in commands:
-        assert call(*command.split()) == 0, capsys.readouterr().err
-    read = read_submissions([here / "data/demo/submissions"], read_dialogues(here / "data/demo/dialogues.json"))
-    assert len(read.responses) == 1
-    assert not read.problems
+@pytest.mark.parametrize(
+    ("sentence", "age", "goal", "fitting"),
+    [
+        ("i worked for a company for 20 years in the past.", 25, False, 34),
+        ("i worked for a company for 20 years in the past.", 34, False, 34),
+        ("i turned 60 with a cake in the past.", 41, False, 60),
+        ("i retired from the navy in the past.", 25, False, 40),
+        ("i am a grandparent of three.", 30, False, 38),
+        ("my character trait: a proud grandparent of three.", 38, False, 38),
+        ("i intend to celebrate my 18th birthday in the future.", 33, True, 17),
+        ("i intend to celebrate my 18th birthday in the future.", 17, True, 17),
+        ("i intend to work for 20 years in the future.", 20, True, 20),
+        ("i baked 300 loaves in the past.", 20, False, 20),
+    ],
+)
+def test_ages_that_agree_with_a_sentence(sentence, age, goal, fitting):
+    assert fitting_age(sentence, age, goal=goal) == fitting
+
+
+def check(persona, constraints):
+    """Hold one persona to every constraint of the paper (3.1, A.3), reading its sentences."""
+    name, age, family, *profile = persona.sentences
+    years = int(age.removeprefix("i'm ").removesuffix(" years old."))
+    assert persona.kinds[:3] == ["name", "age", "family"] and years == persona.age
+    for head in persona.heads:
+        assert years in constraints.ages_of(head) and not constraints.is_negative(head)
+    first_name = name.removeprefix("my name is ").removesuffix(".")
+    assert first_name in [n.lower() for n in constraints.names[min(years // 10 * 10, 50), persona.gender]]
+    assert family in {
+        info.lower().replace("<n>", n)
+        for info, ages in constraints.family.items()
+        if years in ages
+        for n in ("two", "three")
+    }
+    assert persona.kinds.count("head") == 2 and set(persona.kinds[3:]) <= {"head", *ASPECTS} and len(profile) >= 10
+    for sentence, kind in zip(profile, persona.kinds[3:], strict=True):
+        assert constraints.neutralise(sentence) == sentence == sentence.lower()
+        assert fitting_age(sentence, years, goal=kind.startswith("goal")) == years
+        assert sentence.endswith(".") and ".." not in sentence
+
+
+@settings(max_examples=4)
+@given(seed=st.integers(0, 2**32))
+def test_personas_keep_every_constraint_and_depend_on_the_seed_alone(graph, constraints, seed):
+    drawn = generate(graph, constraints, count=30, seed=seed)
+    for persona in drawn:
+        check(persona, constraints)
+    assert generate(graph, constraints, count=40, seed=seed)[:30] == drawn, "more leave the first as they were"
+    other = generate(graph, constraints, count=30, seed=seed + 1)
+    assert [p.sentences for p in other] != [p.sentences for p in drawn]
+
+
+def test_an_age_gives_way_to_a_sentence_and_too_few_heads_are_an_error(constraints):
+    runner = {"i am a marathon runner": {"experience": ["ran"]}}
+    heads = runner | {"i am a nurse": {"experience": ["worked nights for 30 years"]}}
+    assert all(persona.age >= 44 for persona in generate(heads, constraints, count=10, seed=1))
+    with pytest.raises(ConfigError, match="none of 1 heads fit together"):
+        generate(runner | {"i am a forger": {"experience": ["forged"]}}, constraints, count=1, seed=1)
+
+
+def test_the_command_personas(tmp_path, capsys):
+    command = [
+        "personas",
+        DEMO / "peacok_kg.json",
+        "--constraints",
+        ROOT / "data/personas",
+        "--count",
+        "2",
+        "--seed",
+        "2024",
+    ]
+    assert call(*command, "--output", tmp_path / "p.json") == 0
+    assert [p["persona_id"] for p in json.loads((tmp_path / "p.json").read_text())["personas"]] == ["P0001", "P0002"]
+    assert call(*command, "--default-ages", "50", "20", "--output", tmp_path / "q.json") == 1
+    assert "--default-ages: ages 50 20; expected the younger age first" in capsys.readouterr().err
+
+
+# Simulated raters
+
+MODEL = {
+    "skill": {"good": 0.9, "fair": 0.5, "poor": 0.1},
+    "turn": {
+        "skill_weight": 1.0, "relevance_weight": 0.3, "dialogue_noise": 0.2, "system_dialogue_noise": 0.2,
+        "turn_noise": 0.4, "short_words": 4, "short_turn": -0.5, "long_words": 40, "long_turn": -0.2,
+    },
+    "dialogue": {"long": -0.9, "dull": -0.6, "same_opening": -0.7, "noise": 0.3, "spread": 1.1},
+    "thresholds": [-1.5, -0.5, 0.5, 1.5],
+    "raters": [
+        {"id": "ann", "slope": 1.0, "bias": 0.0, "turn_noise": 0.5, "dialogue_noise": 0.5, "mark": 0.6},
+        {"id": "bob", "slope": 0.9, "bias": -0.3, "turn_noise": 0.6, "dialogue_noise": 0.6, "mark": 0.9},
+    ],
+}  # fmt: skip
+
+
+def still(turn=None, dialogue=None):
+    """Return a model of which nothing moves the truth but the given weights."""
+    model = copy.deepcopy(MODEL)
+    model["turn"] = dict.fromkeys(MODEL["turn"], 0.0) | {"short_words": 4, "long_words": 40} | (turn or {})
+    model["dialogue"] = dict.fromkeys(MODEL["dialogue"], 0.0) | {"spread": 1.0} | (dialogue or {})
+    return Raters(**model)
+
+
+def tables_of(answers):
+    """Return contexts and responses of four invented dialogues: system -> its response at a turn."""
+    personas = {"A": ["i am a baker."], "B": ["i am a sailor.", "i intend to cross the ocean in the future."]}
+    talks = [
+        Dialogue(f"d{n}", personas, tuple(f"utterance number {i} of talk {n} about trains" for i in range(6)))
+        for n in range(4)
+    ]
+    responses = {s: {(d.dialogue_id, t): answer(t) for d in talks for t in range(3)} for s, answer in answers.items()}
+    systems = {system: {"kind": "agent", "track": None, "description": ""} for system in answers}
+    tables = make_tables("mini", talks, systems, responses, where="test")
+    return tables["contexts"], tables["responses"]
+
+
+def plain(turn):
+    """Six words, no habit."""
+    return f"so {'abcdefgh'[turn] * 3} answer that of dialogue"
+
+
+MINI = tables_of(
+    {"good": lambda t: f"{'xyz'[t]} i cross the ocean on trains", "fair": plain, "poor": lambda _: "no", "other": plain}
+)
+
+
+def test_ratings_depend_on_the_seed_and_not_on_the_order_or_on_systems_without_a_skill():
+    contexts, responses = MINI
+    model = Raters(**MODEL)
+    one = simulate(contexts, responses, model, seed=7)
+    shuffled = responses[responses["system_id"] != "other"].sample(frac=1, random_state=2)
+    for here, there in zip(one, simulate(contexts.sample(frac=1), shuffled, model, seed=7), strict=True):
+        assert {*here["system_id"]} == {*MODEL["skill"]}
+        pd.testing.assert_frame_equal(here, there)
+    assert not simulate(contexts, responses, model, seed=8)[0].equals(one[0])
+    with pytest.raises(ConfigError, match="no system that has responses has a skill"):
+        simulate(contexts, responses[responses["system_id"] == "other"], model, seed=7)
+
+
+def test_ratings_are_marked_as_simulated_and_marks_come_with_low_scores():
+    ratings, truth = simulate(*MINI, Raters(**MODEL), seed=7)
+    assert {*ratings["source"]} == {"simulated"} and {*truth["signature"]} == {"simulated_truth|seed:7"}
+    assert {*ratings.query("level == 'turn'")["dimension"]} == {OVERALL}
+    assert {*ratings.query("level == 'dialogue'")["dimension"]} == {OVERALL, *AXES}
+    marks, overall = ratings.query("dimension != @OVERALL and rating == 0"), ratings.query("dimension == @OVERALL")
+    both = marks.merge(overall, on=["level", "item_id", "system_id", "annotator_id"], suffixes=("", "_overall"))
+    assert len(both) == len(marks) > 0 and both["rating_overall"].max() <= 3
+
+
+@pytest.mark.parametrize(
+    ("parts", "level", "better", "worse"),
+    [
+        ({"turn": {"skill_weight": 1.0}}, "turn", "good", "poor"),
+        ({"turn": {"relevance_weight": 1.0}}, "turn", "good", "fair"),
+        ({"turn": {"short_turn": -1.0}}, "turn", "fair", "poor"),
+        ({"turn": {"long_words": 5, "long_turn": -1.0}}, "turn", "poor", "good"),
+        ({"dialogue": {"dull": -1.0}}, "dialogue", "fair", "poor"),
+        ({"dialogue": {"same_opening": -1.0}}, "dialogue", "fair", "poor"),
+        ({"dialogue": {"long": -1.0}, "turn": {"long_words": 5}}, "dialogue", "poor", "fair"),
+    ],
+)
+def test_each_weight_has_its_effect_and_zero_removes_it(parts, level, better, worse):
+    truth = simulate(*MINI, still(**parts), seed=1)[1].query("level == @level").groupby("system_id")["value"].mean()
+    assert truth[better] > truth[worse]
+    assert (simulate(*MINI, still(), seed=1)[1]["value"] == 0).all()
+
+
+def test_the_command_replaces_simulated_ratings_and_no_others(tmp_path, capsys):
+    for name, frame in zip(("contexts", "responses"), MINI, strict=True):
+        schema.write(tmp_path / f"{name}.parquet", frame, name)
+    (tmp_path / "raters.yaml").write_text(yaml.safe_dump(MODEL))
+    command = ["simulate", tmp_path, "--raters", tmp_path / "raters.yaml", "--seed", "7"]
+    assert call(*command) == call(*command) == 0
+    ratings = schema.ratings_in(tmp_path)
+    schema.write(tmp_path / "ratings.parquet", ratings.assign(source=["human", *ratings["source"][1:]]), "ratings")
+    assert call(*command) == 1 and "it holds ratings by human" in capsys.readouterr().err
+
+
+# The demo
+
+
+@pytest.fixture(scope="module")
+def rated_demo(tmp_path_factory):
+    """Return the demo's ratings at full size, and their truth."""
+    folder = tmp_path_factory.mktemp("demo")
+    read_challenge("demo", DEMO / "dialogues.json", [DEMO / "submissions"], folder)
+    rate_tables(folder, DEMO / "raters.yaml", seed=2024)
+    return schema.ratings_in(folder), schema.read(folder / "truth.parquet", "scores")
+
+
+@pytest.mark.parametrize(
+    ("level", "count", "r", "alpha"), [("turn", 10_395, 0.998, 0.58), ("dialogue", 1_485, 0.992, 0.66)]
+)
+def test_the_demo_recovers_its_truth(rated_demo, level, count, r, alpha):
+    """Mean ratings of systems, and Krippendorff's alpha of the six raters."""
+    ratings, truth = (frame[frame["level"] == level] for frame in rated_demo)
+    overall = ratings[ratings["dimension"] == OVERALL]
+    table = overall.pivot(index="annotator_id", columns=["item_id", "system_id"], values="rating")
+    assert table.shape == (6, count)
+    means = [frame.groupby("system_id")[column].mean() for frame, column in ((overall, "rating"), (truth, "value"))]
+    assert np.corrcoef(*means)[0, 1] == pytest.approx(r, abs=5e-4)
+    assert krippendorff.alpha(table.to_numpy(), level_of_measurement="interval") == pytest.approx(alpha, abs=5e-3)
+
+
+def test_the_demo_has_comperdials_shape_and_the_personas_that_the_pipeline_draws(graph, constraints):
+    dialogues = read_dialogues(DEMO / "dialogues.json")
+    submissions = read_submissions([DEMO / "submissions"], dialogues)
+    assert [dialogue.turns for dialogue in dialogues] == [7] * 15
+    kinds = [about["kind"] for about in submissions.systems.values()]
+    assert (kinds.count("agent"), kinds.count("human"), submissions.problems) == (97, 2, {})
+    assert {*read_raters(DEMO / "raters.yaml").skill} == {*submissions.responses}
+    drawn = [persona.sentences for persona in generate(graph, constraints, count=30, seed=2024)]
+    assert [dialogue.personas[speaker] for dialogue in dialogues for speaker in "AB"] == drawn
+    references = {dialogue.reference(turn) for dialogue in dialogues for turn in range(dialogue.turns)}
+    for system in ("human-1", "human-2"):
+        assert not references & {*submissions.responses[system].values()}
+
+
+@pytest.mark.ci
+def test_the_script_makes_the_submissions_that_ship(tmp_path):
+    shutil.copytree(DEMO, tmp_path / "demo")
+    path = tmp_path / "demo/submissions/agents.jsonl.gz"
+    shipped = gzip.decompress(path.read_bytes())
+    path.unlink()
+    spec = importlib.util.spec_from_file_location("make_submissions", tmp_path / "demo/make_submissions.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.main()
+    assert gzip.decompress(path.read_bytes()) == shipped

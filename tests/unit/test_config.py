@@ -1,6 +1,10 @@
-"""YAML files that are wrong in ways that PyYAML lets pass, or fails on without saying where."""
+"""params.yaml and studies: what they may hold, what they select, and which edits of code make results stale."""
 
 import copy
+import json
+import os
+import re
+import shutil
 import subprocess
 import sys
 
@@ -8,14 +12,18 @@ import pytest
 import yaml
 
 from comperdial.challenge.simulation import read_raters
-from comperdial.config import line_of, load_yaml
+from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.parameters import json_schema, read_parameters
 from comperdial.config.registry import completed, registered
-from comperdial.config.studies import with_studies
-from comperdial.core.errors import ComperdialError, ConfigError, FileError, UnknownNameError
+from comperdial.config.studies import DATASET, inputs_of, read_study, shown_outputs
+from comperdial.core.code import code
+from comperdial.core.errors import ComperdialError, ConfigError, FileError
 from comperdial.data.catalogue import load_catalogue, read_lock
 from comperdial.judges.prices import find_price
+from comperdial.selection import Selection, check_targets, describe
+
+# YAML
 
 
 @pytest.mark.parametrize(
@@ -28,50 +36,36 @@ def test_a_key_that_is_given_twice_is_refused_by_name_and_line(tmp_path, read):
         read(path)
 
 
-def test_merged_keys_may_be_given_again(tmp_path):
-    path = tmp_path / "file.yaml"
-    path.write_text("a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: [*b, *a], y: 4}\n")
-    assert load_yaml(path)["c"] == {"x": 3, "y": 4}
-
-
 @pytest.mark.parametrize(
-    ("text", "line", "message"),
+    ("text", "message"),
     [
-        ("a:\n  b: 1\n c: 2\n", 3, "not valid YAML"),
-        ("a: 1\nb: {from: 2024-02-30}\n", 2, "'2024-02-30': day is out of range"),
-        ("a: 1\nb: " + "9" * 5000, 2, "for integer string conversion"),
-        ("a: 1\nb: !!python/name:os.system x\n", 2, "could not determine a constructor"),
-        ("a: 1\nnull: 2\n", 2, "the key 'null' is not text: put it in quotes"),
-        ("a: 1\n.nan: 2\n", 2, r"the key '\.nan' is not text"),
-        ("a: 1\nlabels: {Yes: 1, No: 0}\n", 2, "the key 'Yes' is not text"),
-        ("a: 1\n? [b]\n: 2\n", 2, "is not text"),
+        ("a:\n  b: 1\n c: 2\n", ", line 3: .*not valid YAML"),
+        ("a: 1\nb: {from: 2024-02-30}\n", ", line 2: .*'2024-02-30': day is out of range"),
+        ("a: 1\nb: " + "9" * 5000, ", line 2: .*for integer string conversion"),
+        ("a: 1\nb: !!python/name:os.system x\n", ", line 2: .*could not determine a constructor"),
+        ("a: 1\nnull: 2\n", ", line 2: .*the key 'null' is not text: put it in quotes"),
+        ("a: 1\nlabels: {Yes: 1, No: 0}\n", ", line 2: .*the key 'Yes' is not text"),
+        ("a: 1\n? [b]\n: 2\n", ", line 2: .*is not text"),
+        ("a: " + "[" * 5000, ".*not valid YAML"),
+        ('a: "\\UFFFFFFFF"', ".*not valid YAML"),
+        ("a: x\0y", ".*not valid YAML"),
     ],
-)  # fmt: skip
-def test_the_line_of_what_cannot_be_read_is_named(tmp_path, text, line, message):
+)
+def test_what_cannot_be_read_is_named_with_its_line(tmp_path, text, message):
     path = tmp_path / "file.yaml"
     path.write_text(text)
-    with pytest.raises(FileError, match=rf"file\.yaml, line {line}: .*{message}"):
-        load_yaml(path)
-
-
-@pytest.mark.parametrize("text", ["a: " + "[" * 5000, 'a: "\\UFFFFFFFF"', "a: x\0y"])
-def test_what_breaks_the_parser_is_one_message(tmp_path, text):
-    path = tmp_path / "file.yaml"
-    path.write_text(text)
-    with pytest.raises(FileError, match=r"file\.yaml.*not valid YAML"):
+    with pytest.raises(FileError, match=r"file\.yaml" + message):
         load_yaml(path)
 
 
 def test_messages_are_short_and_control_no_terminal():
     error = ComperdialError("it is " + "x" * 10_000, where="a\x1b[31m\n\u202efile", hint="Paste:\na: 1\x07")
     message = str(error)
-    assert len(message) < 700
+    assert len(message) < 700 and message.endswith("Paste:\na: 1\\x07")
     assert message.startswith(r"a\x1b[31m\n\u202efile: it is xxx")
-    assert message.endswith("Paste:\na: 1\\x07")
-    assert error.problem == "it is " + "x" * 10_000
 
 
-# --- what params.yaml may hold ---------------------------------------------------------------------------------------
+# What params.yaml may hold
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +73,17 @@ def shipped(root):
     return completed(load_yaml(root / "params.yaml"))
 
 
-def test_the_shipped_configuration_is_read_as_it_stands(root, shipped):
+def test_the_shipped_configuration_and_all_entries_of_the_package_are_read(root, shipped):
     parameters = read_parameters(shipped)
     assert parameters.metrics["bertscore"].options == {"model": "roberta-large", "layer": 17}
-    assert parameters.metrics["f1_raw"].datasets == shipped["metrics"]["f1_raw"]["datasets"]
     sent = parameters.judges["gpt-4"].parameters
     assert repr(sent) == "{'temperature': 1.0, 'max_tokens': 256}", "a score's signature has them word for word"
     for path in (root / "tests/configs").glob("*.yaml"):
         read_parameters({**shipped, **load_yaml(path)})
+    chosen = {key: dict.fromkeys(registered(key)) for key in ("metrics", "recorded", "recorded_judges", "training")}
+    assert all(chosen.values())
+    read_parameters({**shipped, **chosen})
+    assert (root / "params.schema.json").read_text() == json_schema(), "`make params.schema.json` writes it"
 
 
 @pytest.mark.parametrize(
@@ -101,44 +98,6 @@ def test_a_name_alone_is_the_packages_entry_and_keys_change_it(given, expected):
     assert completed({"metrics": {"f1": given}}) == {"metrics": {"f1": expected}}
 
 
-def test_a_name_that_the_package_does_not_have_needs_an_entry_of_its_own(shipped):
-    with pytest.raises(ConfigError, match=r"metrics\.f2: got null; expected a mapping"):
-        read_parameters({**shipped, "metrics": {"f2": None}})
-
-
-def test_all_entries_of_the_package_can_be_chosen(shipped):
-    chosen = {key: dict.fromkeys(registered(key)) for key in ("metrics", "recorded", "recorded_judges", "training")}
-    assert all(chosen.values())
-    read_parameters({**shipped, **chosen})
-
-
-def test_the_schema_for_editors_is_that_of_the_models(root):
-    assert (root / "params.schema.json").read_text() == json_schema(), "`make params.schema.json` writes it"
-    assert (root / "params.yaml").read_text().startswith("# yaml-language-server: $schema=params.schema.json\n")
-
-
-def test_reading_the_configuration_imports_nothing_that_takes_long():
-    code = "import comperdial.config.parameters, sys; sys.exit(bool({'numpy', 'pandas', 'snakemake'} & {*sys.modules}))"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_what_is_said_of_a_study_is_checked_with_what_it_says_itself(shipped):
-    own = {"perturbed": {"datasets": ["demo"], "strategies": "al", "sample": 3, "seed": 1}}
-    with pytest.raises(ConfigError, match=r"perturbed\.strategies: got 'al'; expected `all`, or a list"):
-        with_studies({**shipped, "studies": {"llm_evaluators": own}})
-    with pytest.raises(UnknownNameError, match=r"unknown study 'usrs'.*Did you mean 'usr'"):
-        with_studies({**shipped, "studies": {"usrs": {}}})
-
-
-def test_a_study_asks_nothing_of_other_data_sets_and_no_judge_that_there_is_not(shipped):
-    judging = {**shipped["judging"], "judges": {"default": ["mine"]}}
-    judging.pop("asks")
-    merged = with_studies({**shipped, "judges": {"mine": {"service": "rules"}}, "judging": judging})["judging"]
-    assert merged["asks"]["default"] == list(shipped["judging"]["variants"])
-    assert "explicit-turn" in merged["asks"]["llm_evaluators"]
-    assert "llm_evaluators" not in merged["judges"]
-
-
 GONE = object()
 MISTAKES = [
     ("judging.budget", "ten", "judging.budget: got 'ten'; expected US dollars, 0 or more"),
@@ -146,58 +105,49 @@ MISTAKES = [
     ("dataset", [], "dataset: unknown key 'dataset'; .*Did you mean 'datasets'"),
     ("datasets", [], "datasets: got an empty list"),
     ("datasets", ["demo", "demo"], "datasets: 'demo' is given twice"),
+    ("datasets", ["$(touch x)"], r"datasets\[0\]: got"),
+    ("catalogue", "{x}.yaml", "catalogue: got"),
+    ("personas.graph", "-graph.json", "personas.graph: got"),
     ("metrics.f1.main", 5, r"metrics\.f1\.main: got 5; expected the name of an output"),
+    ("metrics.f2", None, r"metrics\.f2: got null; expected a mapping"),
+    ("metrics.mine", {"knd": "f1"}, r"metrics\.mine: no 'kind'"),
+    ("metrics.F1", {"kind": "f1"}, "the name 'F1'; expected lower-case letters"),
+    ("metrics.f1.datasets", None, r"metrics\.f1\.datasets: got null; expected a list"),
     ("evaluation.target", GONE, "evaluation: no 'target'"),
     ("evaluation.levels", ["turn", "dialog"], r"evaluation\.levels\[1\]: got 'dialog'; expected 'turn', 'dialogue' or"),
     ("evaluation.resamples", 1000.0, r"evaluation\.resamples: got 1000\.0; expected a whole number"),
     ("evaluation.resamples", True, r"evaluation\.resamples: got True"),
     ("agreement", [1], "agreement: got a list; expected a mapping"),
-    ("metrics.mine", {"knd": "f1"}, r"metrics\.mine: no 'kind'"),
-    ("metrics.F1", {"kind": "f1"}, "the name 'F1'; expected lower-case letters"),
-    ("metrics.f1.datasets", None, r"metrics\.f1\.datasets: got null; expected a list"),
     ("own_data.mine", {"file": "mine.docx"}, r"own_data\.mine\.file: got 'mine\.docx'; expected a file \.csv"),
     ("challenges.demo.comperdial", "x", r"challenges\.demo: it has comperdial, dialogues, .*expected `dialogues` with"),
-    ("challenges.demo.agents", None, r"challenges\.demo\.agents: got null; expected a mapping"),
+    ("challenges.demo.submissions", ["a{b}"], r"challenges\.demo\.submissions\[0\]: got"),
+    ("tables.systems", ["--outputs:x"], r"tables\.systems\[0\]: got"),
     ("recorded.unieval_recorded.path", "x.csv", r"recorded\.unieval_recorded: both of `source` and `path`"),
-    ("recorded.unieval_recorded.about", "a | b", r"recorded\.unieval_recorded\.about: .*without a bar"),
     ("judging.variants.cpds-s.samples", [1, 3], r"variants\.cpds-s\.samples: got \[1, 3\]; .*largest first"),
 ]
 
 
 @pytest.mark.parametrize(("setting", "value", "message"), MISTAKES, ids=[f"{s}-{v!s:.20}" for s, v, _ in MISTAKES])
-def test_the_first_thing_wrong_is_named_with_its_line(tmp_path, shipped, setting, value, message):
+def test_the_first_mistake_is_named_with_its_line(tmp_path, shipped, setting, value, message):
     config, path = copy.deepcopy(shipped), tmp_path / "params.yaml"
     *parents, key = setting.split(".")
     section = config
     for parent in parents:
-        section = section.setdefault(parent, {}) if section.get(parent, 1) is not None else section
+        section = section.setdefault(parent, {})
     section.pop(key, None) if value is GONE else section.update({key: value})
     path.write_text(yaml.safe_dump(config, sort_keys=False))
     with pytest.raises(ConfigError, match=rf"^{path}, line \d+(, |: ).*{message}"):
         read_parameters(config, lines=Lines(path))
 
 
-@pytest.mark.parametrize(
-    ("keys", "line"),
-    [("a", 1), ("by", 3), ("b?", 2), ("c1", 6), ("c1z", 7), ("c1x", 6), ("c9", 4), ("?", 1)],
-)
-def test_the_line_of_a_setting_or_of_what_lacks_it(tmp_path, keys, line):
-    path = tmp_path / "file.yaml"
-    path.write_text("a: 1\nb: &b {x: 1,\n  y: 2}\nc:\n- 1\n- {<<: *b,\n   z: 3}\n")
-    assert line_of(path, [int(key) if key.isdecimal() else key for key in keys]) == line
-
-
-def test_what_was_given_on_the_command_line_has_no_line(tmp_path, shipped):
+def test_a_mistake_of_another_file_or_of_the_command_line_is_named_there(tmp_path, shipped):
     path, other = tmp_path / "params.yaml", tmp_path / "other.yaml"
     path.write_text(yaml.safe_dump(shipped))
     other.write_text("# ours\nfigures: {resamples: few}\n")
-    lines = Lines(path, other)
-    given = shipped | {"figures": {**shipped["figures"], "resamples": "few"}}
-    with pytest.raises(ConfigError, match=rf"^{other}, line 2, figures\.resamples: got 'few'"):
-        read_parameters(given, lines=lines)
-    given["figures"]["resamples"] = "fewer"
-    with pytest.raises(ConfigError, match=r"^--config, figures\.resamples: got 'fewer'"):
-        read_parameters(given, lines=lines)
+    for value, where in (("few", f"{other}, line 2"), ("fewer", "--config")):
+        given = shipped | {"figures": {**shipped["figures"], "resamples": value}}
+        with pytest.raises(ConfigError, match=rf"^{where}, figures\.resamples: got '{value}'"):
+            read_parameters(given, lines=Lines(path, other))
 
 
 @pytest.mark.parametrize(
@@ -216,3 +166,195 @@ def test_what_may_be_a_key_is_never_shown(shipped, setting, value, message):
     with pytest.raises(ConfigError, match=rf"judges\.gpt-4\.{setting}: {message}") as caught:
         read_parameters({**shipped, "judges": judges})
     assert "my-own-secret" not in str(caught.value)
+
+
+# What is selected
+
+OWN = "system,history,response,dimension,rating\na,hi,ho,warmth,2\nb,hi,hello there,warmth,3\n"
+
+
+@pytest.fixture
+def config(root, shipped, tmp_path, monkeypatch):
+    """Return the shipped configuration, read in a folder with a user's file, without results and without models."""
+    for name in ("data", "src"):
+        (tmp_path / name).symlink_to(root / name)
+    shutil.copytree(root / "studies", tmp_path / "studies")
+    for name in ("mine.csv", "studies.csv"):
+        (tmp_path / name).write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMPERDIAL_MODELS", str(tmp_path / "models"))
+    return copy.deepcopy(shipped)
+
+
+def with_(config, setting, value):
+    """Return a configuration with another value of `section/name/option`."""
+    made = copy.deepcopy(config)
+    *parts, last = setting.split("/")
+    section = made
+    for part in parts:
+        section = section.setdefault(part, {})
+    section[last] = value
+    return made
+
+
+def test_data_sets_their_metrics_and_what_cannot_run(config, root, tmp_path):
+    selected = Selection(config)
+    assert selected.chosen == ["demo"] and selected.simulated == ["demo"]
+    assert selected.levels["demo"] == ["turn", "dialogue"]
+    assert {"f1", "rouge", "cpds-s_rules"} <= {*selected.scorers("demo")} and "bertscore" not in selected.scorers(
+        "demo"
+    )
+    assert selected.not_run("demo")["bertscore"].startswith("model 'roberta-large' is not present")
+    (tmp_path / "My own.TSV").write_text(OWN.replace(",", "\t"))
+    selected = Selection(with_(config, "datasets", ["demo", "My own.TSV"]))
+    assert selected.own["my_own"] == {"file": "My own.TSV", "title": "My own"} and not selected.is_public("my_own")
+    assert selected.levels["my_own"] == ["turn"] and selected.source("my_own") == "human"
+    for dataset in ("demo", "usr_persona", "my_own"):
+        about = describe(selected, dataset)
+        assert {name.rpartition(":")[0] for name in about["outputs"]} <= {*about["scorers"]}
+        assert not [name for name in (str(tmp_path), str(root), sys.prefix) if name in json.dumps(about)]
+
+
+def test_a_metric_of_a_study_scores_its_data_sets_alone(config, tmp_path):
+    (tmp_path / "studies/mine").mkdir()
+    file = tmp_path / "studies/mine/study.yaml"
+    file.write_text(
+        "title: Mine\ndatasets: [usr_persona]\nmetrics: {f1: null, f1_mine: {kind: f1, main: f1, label: Mine}}\n"
+    )
+    selected = Selection(config)
+    assert {"f1", "f1_mine"} <= {*selected.scorers("usr_persona")} and "f1_mine" not in selected.scorers("demo")
+    for text, message in (
+        ("metrics: {f2: null}", "study mine, metrics: unknown metric 'f2'"),
+        ("metrics: {f1: {kind: f1, text: raw}}", "'f1' is the name of another one"),
+        ("dataset: []", "Did you mean 'datasets'?"),
+    ):
+        file.write_text(f"title: Mine\n{text}")
+        with pytest.raises(ComperdialError, match=re.escape(message)):
+            Selection(config)
+
+
+def test_selecting_loads_no_library_that_computes(root, tmp_path):
+    """Snakemake selects at each start, and for each job that it starts on a cluster."""
+    script = (
+        "import sys; from comperdial.selection import Selection, describe; s = Selection.read(); describe(s, 'demo'); "
+        "print(*sorted({'torch', 'transformers', 'matplotlib', 'scipy', 'sklearn', 'nltk'} & sys.modules.keys()))"
+    )
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "COMPERDIAL_MODELS": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("datasets", ["demon"], "unknown dataset 'demon'"),
+        ("datasets", ["comperdial"], "Run `comperdial fetch comperdial` once"),
+        ("datasets", ["none.csv"], "none.csv: no such file"),
+        ("datasets", ["studies.csv"], "'studies' is a folder of results"),
+        ("metrics/f1", {"kind": "f2"}, "unknown metric 'f2'"),
+        ("metrics/f1", {"kind": "f1", "txt": "raw"}, "metrics.f1: unknown option of metric 'f1': 'txt'"),
+        ("metrics/f1/main", "f2", "unknown output of f1 'f2'"),
+        ("metrics/embedding-minilm/model", "all-MiniLM", "unknown model 'all-MiniLM'"),
+        ("studies/usr", {"dataset": []}, "Did you mean 'datasets'?"),
+        ("studies/usr", {"datasets": ["usr_person"]}, "studies.usr.datasets: unknown dataset 'usr_person'"),
+        ("studies/ussr", {}, "unknown study 'ussr'"),
+        ("tables/systems", ["f1:f2"], "unknown output of f1 'f2'"),
+        ("own_data", {"mine": {"file": "mine.csv", "target": "warmness"}}, "target: unknown dimension 'warmness'"),
+        ("own_data", {"mine": {"file": "mine.csv", "source": "gpt"}}, "mine.source: unknown source 'gpt'"),
+        ("challenges/usr_persona", {"title": "T", "comperdial": "x"}, "two data sets are called 'usr_persona'"),
+        ("challenges/demo/agents", {"x": "agent.py:Mine"}, "agent.py: no such file or folder"),
+        ("recorded/f1", {"dataset": "demo", "format": "table", "path": "x", "about": "y"}, "is the name of a metric"),
+        ("evaluation/systems", "few", "evaluation.systems"),
+    ],
+)
+def test_wrong_configuration_is_one_message(config, setting, value, message):
+    changed = with_(config, setting, value)
+    if setting == "own_data":
+        changed["datasets"] = ["mine", "demo"]
+    with pytest.raises(ComperdialError) as raised:
+        Selection(changed)
+    assert message in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("results/demon/report.html", "results/demon/report.html: unknown dataset 'demon'.*Did you mean 'demo'"),
+        (
+            "results/ieval/report.html",
+            "ieval is not selected.*Run `snakemake --config 'datasets=.ieval.' -- results/ie",
+        ),
+        ("demo", "demo: a data set is no target.*Run `snakemake --config 'datasets=.demo.'` for"),
+    ],
+)
+def test_a_target_of_a_data_set_that_is_not_selected_is_named(config, target, message):
+    selected = Selection(config)
+    fine = ["-n", "results/demo/report.html", "results/studies/usr/x", "data/tables/llmfao/x", "comperdial", "tables"]
+    check_targets(selected, fine)
+    with pytest.raises(ComperdialError, match=message):
+        check_targets(selected, [*fine, target])
+
+
+def test_files_that_studies_name_exist_and_outputs_that_rows_name_are_compared(config, tmp_path):
+    for name, study in {**Selection(config).studies, DATASET: read_study(DATASET)}.items():
+        entries = [entry for kind in ("tables", "figures") for entry in (study.get(kind) or {}).values()]
+        paths = [
+            path
+            for entry in entries
+            for found in inputs_of(entry, ["demo"], lambda *_: ["x"]).values()
+            for path in found
+        ]
+        assert [path for path in paths if path.startswith("studies/") and not (tmp_path / path).exists()] == [], name
+    study = {
+        "tables": {"t": {"sections": [{"rows": [{"metric": "bleu", "output": "bleu-4"}, {"metric": "not shown"}]}]}},
+        "planned_contrasts": [{"metric": "rouge:rouge-l", "against": "f1:f1"}],
+    }
+    assert [*shown_outputs(study)] == ["bleu:bleu-4", "rouge:rouge-l", "f1:f1"]
+
+
+# Code
+
+MODULE = '''"""What it is for."""
+
+LIMIT = 3
+
+
+def f(x: int) -> int:
+    """Return a number."""
+    return x * LIMIT
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stale"),
+    [
+        ("What it is for", "Something else", False),
+        ("Return a number", "Return another number", False),
+        ("    return x", "    # Why.\n\n    return x", False),
+        ("x * LIMIT", "(x *  LIMIT)", False),
+        ("LIMIT = 3", "LIMIT = 4", True),
+        ("x: int", "x: int = 1", True),
+    ],
+)
+def test_statements_make_stale_and_words_do_not(tmp_path, old, new, stale):
+    hashes = []
+    for name, text in (("0", MODULE), ("1", MODULE.replace(old, new))):
+        (tmp_path / name / "stats").mkdir(parents=True)
+        (tmp_path / name / "stats/a.py").write_text(text)
+        hashes.append([code("stats", root=tmp_path / name), code("stats/*.py", root=tmp_path / name)])
+    assert [before != after for before, after in zip(*hashes, strict=True)] == [stale, stale]
+
+
+def test_other_files_and_their_names_count_as_they_are(tmp_path):
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts/a.md").write_text("Rate it.")
+    before = code("prompts", root=tmp_path)
+    shutil.copytree(tmp_path / "prompts", tmp_path / "1/prompts")
+    (tmp_path / "1/prompts/__pycache__").mkdir()
+    (tmp_path / "1/prompts/__pycache__/a.pyc").write_text("made here")
+    assert code("prompts", root=tmp_path / "1") == before
+    (tmp_path / "1/prompts/a.md").rename(tmp_path / "1/prompts/b.md")
+    shutil.copytree(tmp_path / "1", tmp_path / "2")
+    assert code("prompts", root=tmp_path / "2") != before
+    with pytest.raises(FileError, match="no such file or folder"):
+        code("promts", root=tmp_path)

@@ -1,17 +1,16 @@
-"""The catalogue's formats, each in a small file written by hand; the real files: test_comp_mirror.py and tests/golden."""
+"""The catalogue's formats, each in a small file written by hand; the real files: tests/golden."""
 
 import io
 import json
 import zipfile
-from datetime import UTC, datetime, timedelta
 from itertools import combinations
 
 import pytest
 
 from comperdial import schema
-from comperdial.core.errors import MissingResourceError, SchemaError, UnknownNameError
+from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.data import readers
-from comperdial.data.readers import chitchat, dbdc3, hazumi, ieval, llmbar, llmfao, pandalm, spot_the_bot, topical_chat
+from comperdial.data.readers import ieval, llmbar, llmfao, spot_the_bot, topical_chat
 from minidata import mini_items
 
 
@@ -58,8 +57,6 @@ def ratings_of(tables, **where):
 
 
 def test_readers_are_found_by_name():
-    assert {"usr", "comp_turns", "table"} <= set(readers.readers())
-    assert not any(name.startswith("_") or name == "base" for name in readers.readers())
     with pytest.raises(UnknownNameError, match=r"unknown reader 'comp_turn'.* Did you mean 'comp_turns'"):
         readers.read("comp_turn", "mini", {})
 
@@ -78,36 +75,6 @@ def test_readers_are_found_by_name():
 def test_another_file_than_the_catalogue_s_is_one_message(tmp_path, reader, role, content):
     with pytest.raises(SchemaError, match=rf"{role}: .*; expected (files of the format '{reader}'|at least one)"):
         readers.read(reader, "mini", write(tmp_path, **{role: content}))
-
-
-# USR
-
-
-def test_usr(read):
-    items = mini_items()
-    items[0]["fact"] = "_nofact\n"
-    items[1]["fact"] = "did you know ? trains are old .\n"
-    tables = read("usr", ratings=items)
-    assert {name: len(frame) for name, frame in tables.items()} == {
-        "systems": 5, "contexts": 6, "personas": 4, "responses": 30, "ratings": 30 * 6 * 3,
-    }  # fmt: skip
-    kinds = tables["systems"].set_index("system_id")["kind"]
-    assert (kinds["Original Ground Truth"], kinds["New Human Generated"], kinds["Dull"]) == (
-        "reference", "human", "agent",
-    )  # fmt: skip
-    contexts = contexts_of(tables)
-    assert texts_of(contexts["history"]["mini-002"]) == [
-        ("A", "hello , how are you ?"), ("B", "i am well , and you ?"), ("A", "do you like gardens ?"),
-    ]  # fmt: skip
-    assert contexts["references"]["mini-002"] == ["yes , i have loved gardens since i was a child ."]
-    assert contexts["facts"].tolist()[:3] == [
-        [], ["did you know ? trains are old ."], ["i like gardens.", "i am number 2."],
-    ]  # fmt: skip
-    found = ratings_of(tables, dimension="Overall")
-    for number, item in enumerate(items):
-        for answer in item["responses"]:
-            given = {name: found[f"mini-00{number}", answer["model"], name] for name in item["annotators"]}
-            assert list(given.values()) == answer["Overall"]
 
 
 # Zhang et al. 2024: single responses
@@ -159,37 +126,6 @@ def test_the_sets_of_usr_take_systems_references_and_facts_from_usr_s_file(read)
         sum(items[2]["responses"][0]["Overall"]) / 3
     )
     assert tables["ratings"].groupby("dimension")["source"].first()["specificity"] == "gpt-4"
-
-
-def test_fed_s_models_come_from_the_rated_dialogues(read):
-    texts = ["Hi!", "Hello.", "How are you?", "Fine.  Italy: nice.", "Good."]
-    said = [{"speaker": ("human", "model")[place % 2], "text": text} for place, text in enumerate(texts)]
-    # The last response may come after the dialogue's end.
-    lines = [("FEDTURN-0", *texts[:2]), ("FEDTURN-1", *texts[:4]), ("FEDTURN-2", *texts, "Bye!")]
-    values = {dimension: [0.5, 1.0, 0.0] for dimension in DIMENSIONS}
-    for model, kind in (("Meena", "agent"), ("Human", "human")):
-        files = turn_files(lines, "fed-turn", **values)
-        tables = read("comp_turns", dialogues=[{"model": model, "dialog": said}], **files)
-        assert tables["systems"][["system_id", "kind"]].to_numpy().tolist() == [[model, kind]]
-    assert tables["responses"]["response"].tolist() == ["Hello.", "Fine.  Italy: nice.", "Bye!"]
-    assert contexts_of(tables)["turn"].to_dict() == {f"mini-0000-{turn}": turn for turn in range(3)}
-    assert [speaker for speaker, _ in texts_of(tables["contexts"]["history"].iloc[2])] == list("ABABA")
-    assert tables["ratings"].groupby("dimension")["scale_max"].first().to_dict() == {
-        "relevance": 2, "specificity": 2, "interestingness": 2, "understandability": 1, "overall": 4,
-    }  # fmt: skip
-
-
-def test_conture_s_ids_name_dialogue_and_turn(read):
-    lines = [
-        ("CONTURE-000000-0001", "Hi.", "<EMPTY>"),
-        ("CONTURE-000000-0003", "Hi.", "<EMPTY>", "Hello?", "User: yes."),
-        ("CONTURE-000007-0017", "a", "b", "c", "d"),
-    ]
-    tables = read("comp_turns", **turn_files(lines, "conture-turn", overall=[0, 1, 2]))
-    assert tables["contexts"]["context_id"].tolist() == ["mini-0000-0", "mini-0000-1", "mini-0007-8"]
-    # A rated response stays as it is; in a history the mark is no utterance.
-    assert tables["responses"]["response"].tolist() == ["<EMPTY>", "User: yes.", "d"]
-    assert texts_of(tables["contexts"]["history"].iloc[1]) == [("A", "Hi."), ("A", "Hello?")]
 
 
 # Zhang et al. 2024: whole dialogues
@@ -255,196 +191,11 @@ def test_only_rated_dialogues_are_taken_and_ieval_s_colours_are_systems(read):
     assert contexts_of(tables)["history"]["mini-0006-0"] == []
 
 
-# Zhang et al. 2024: perturbations
-
-
-def labelled(name, texts, chatbot="model"):
-    return (name, *(f"{('human', chatbot)[place % 2]}: {text}" for place, text in enumerate(texts)))
-
-
-def test_pairs_of_responses_are_joined_by_line(read):
-    tables = read(
-        "comp_perturbations",
-        pronouns_original=[("pronoun-0000", "Hi!", "Hello.", "Where is she?"), ("pronoun-0001", "alone")],
-        pronouns=[("contra-7", "Hi!", "Hello.", "Where are we?"), ("pronoun-0001", "alone")],
-        entities_original=[("ner-0", "Hi!", "I am in Canada ?")],
-        # A tab has split the response.
-        entities=[("ner-0", "Hi!", "I am in", "utah ?")],
-    )
-    assert tables["responses"][["system_id", "response"]].to_numpy().tolist() == [
-        ["original", "Where is she?"], ["perturbed", "Where are we?"], ["original", "alone"], ["perturbed", "alone"],
-        ["original", "I am in Canada ?"], ["perturbed", "I am in utah ?"],
-    ]  # fmt: skip
-    contexts = contexts_of(tables)
-    assert texts_of(contexts["history"]["pronouns-0000-perturbed-1"]) == [("B", "Hi!"), ("A", "Hello.")]
-    assert contexts["dialogue_id"]["entities-0000-perturbed-0"] == "entities-0000"
-    assert tables["ratings"].empty
-
-
-def test_dialogues_are_joined_with_the_originals(read):
-    first, second = ["Hi!", "Hello.", "How are you?", "Fine.", "Good."], ["Oh", "Yes?", "No."]
-    tables = read(
-        "comp_perturbations",
-        originals=[first, second],
-        order_shuffle=[
-            labelled("order_shuffle_00", first[::-1]),
-            labelled("order_shuffle_00", [*first[1:], first[0]]),
-            labelled("order_shuffle_01", second[::-1]),
-            labelled("order_shuffle_01", [*second[1:], second[0]]),
-        ],
-        # In rounds: all originals, then all of them again; the ids say nothing.
-        duplication=[
-            labelled("self_repeat_08", ["Hi!", "Hello. lo.", "How are you?", "Fine. Fine.", "Good."]),
-            labelled("self_repeat_08", ["Oh", "Yes? s?", "No."]),
-        ]
-        * 2,
-        generic_utterances=[
-            labelled("disengage_00", ["Hi!", "Ok.", "How are you?", "Ok."], "chatbot"),
-            labelled("disengage_01", ["Oh", "Ok.", "No.", "", "Why?", "I see."], "chatbot"),
-        ],
-        self_contradiction_original=[("c-0", "human: I have a dog.", "chatbot: Nice.")],
-        # Who contradicts themselves is the one evaluated.
-        self_contradiction=[("c-0", "human: I have a dog.", "chatbot: Nice.", "human: I have no dog.")],
-    )
-    joined = tables["responses"].merge(tables["contexts"], on="context_id")
-    found = joined.groupby(["dialogue_id", "system_id"])["response"].agg(list)
-    assert found["order_shuffle-0000", "original"] == ["Hello.", "Fine."]
-    assert found["order_shuffle-0001", "perturbed"] == ["How are you?", "Good."]
-    assert found["order_shuffle-0002", "original"] == ["Yes?"]
-    assert found["duplication-0001", "original"] == found["duplication-0003", "original"] == ["Yes?"]
-    assert found["duplication-0002", "perturbed"] == ["Hello. lo.", "Fine. Fine."]
-    # An empty turn is counted, and left out.
-    assert found["generic_utterances-0001", "perturbed"] == ["Ok.", "I see."]
-    history = contexts_of(tables)["history"]
-    assert [text for _, text in texts_of(history["generic_utterances-0001-perturbed-2"])] == [
-        "Oh",
-        "Ok.",
-        "No.",
-        "Why?",
-    ]
-    assert found["self_contradiction-0000", "original"] == ["I have a dog."]
-    assert found["self_contradiction-0000", "perturbed"] == ["I have a dog.", "I have no dog."]
-
-
-# GRADE
-
-
-def test_grade_s_texts_stay_as_they_are_and_every_rating_apart(read):
-    references = {"hi .|||how are you ?": "i am well .", "tea ?|||no .": "a pity ."}
-    rated = [
-        ("other", "ranker", "hello .|||who is  it ?", "nobody .", "[1]"),
-        ("mine", "ranker", "hi .|||how are you ?", "fine .", "[3, 5, 1]"),
-        ("mine", "ranker", "tea ?|||no .", "why  not ?", "[2, 2]"),
-        # Rated anew.
-        ("mine", "ranker", "hi .|||how are you ?", "fine .", "[4, 4]"),
-        ("mine", "writer", "hi .|||how are you ?", "so so .", "[1, 2, 3]"),
-    ]
-    names = ("Dataset", "DialogModel", "Context", "Response", "HumanScores")
-    files = {"ratings": [dict(zip(names, row, strict=True)) for row in rated]}
-    for model in ("ranker", "writer"):
-        rows = [row for row in rated if row[:2] == ("mine", model)]
-        files[f"{model}_contexts"] = "".join(f"{context}\n" for _, _, context, _, _ in rows)
-        files[f"{model}_responses"] = "".join(f"{response}\n" for _, _, _, response, _ in rows)
-        files[f"{model}_references"] = "".join(f"{references[context]}\n" for _, _, context, _, _ in rows)
-    tables = read("grade", **files)
-    contexts = contexts_of(tables)
-    assert contexts["dialogue_id"].to_dict() == {
-        "mini-0000": "mini-0000", "mini-0001": "mini-0001", "mini-0000-2": "mini-0000",
-    }  # fmt: skip
-    assert contexts["references"]["mini-0001"] == ["a pity ."]
-    assert texts_of(contexts["history"]["mini-0000"]) == [("B", "hi ."), ("A", "how are you ?")]
-    responses = tables["responses"].set_index(["context_id", "system_id"])["response"]
-    assert responses["mini-0001", "ranker"] == "why  not ?"
-    assert tables["ratings"].groupby(["item_id", "system_id"])["rating"].agg(list).to_dict() == {
-        ("mini-0000", "ranker"): [3, 5, 1],
-        ("mini-0000-2", "ranker"): [4, 4],
-        ("mini-0001", "ranker"): [2, 2],
-        ("mini-0000", "writer"): [1, 2, 3],
-    }
-
-
-# Hazumi
-
-
-def elan(head=""):
-    """Return an ELAN file of three exchanges, not in the order of time."""
-    outsiders = ("UI_F1", "UI_F2", "UI_F3", "UI_F5", "UI_M2")
-    said = [
-        (2000, " どうですか？", "(F えー)|(D よ)いいです(?)", " 4", ("5", "5", "6", "4", "5")),
-        (1000, "はじめます。", "", "E", ("4", "4", "4", "4", "(e)")),
-        (3000, "そうですか。", "はい", "7", ("7", "7", "7", "6", " 7")),
-    ]
-    slots = "".join(f'<TIME_SLOT TIME_SLOT_ID="ts{at}" TIME_VALUE="{at}"/>' for at in (1000, 2000, 3000, 4000))
-    tiers = ""
-    for tier in ("sys_utterance", "user_utterance", "UI_self", *outsiders, "TC_F1"):
-        tiers += f'<TIER TIER_ID="{tier}">'
-        for start, wizard, participant, own, others in said:
-            texts = {"sys_utterance": wizard, "user_utterance": participant, "UI_self": own, "TC_F1": own}
-            text = texts.get(tier) if tier in texts else others[outsiders.index(tier)]
-            tiers += (
-                f'<ANNOTATION><ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts{start}" TIME_SLOT_REF2="ts{start + 1000}">'
-                f"<ANNOTATION_VALUE>{text}</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>"
-            )
-        tiers += "</TIER>"
-    return f"{head}<ANNOTATION_DOCUMENT><TIME_ORDER>{slots}</TIME_ORDER>{tiers}</ANNOTATION_DOCUMENT>"
-
-
-def test_hazumi_s_exchanges_in_the_order_of_time(read, tmp_path):
-    tables = read("hazumi", one=elan(), two=elan())
-    assert tables["responses"]["response"].tolist()[:3] == ["はじめます。", "どうですか？", "そうですか。"]
-    contexts = contexts_of(tables)
-    # An empty answer is in no history, marks of the transcript are taken off, a second dialogue begins anew.
-    assert texts_of(contexts["history"]["mini-1-002"]) == [
-        ("B", "はじめます。"), ("B", "どうですか？"), ("A", "えーよいいです"),
-    ]  # fmt: skip
-    assert contexts["history"]["mini-2-000"] == []
-    # A score that is missing is no rating.
-    by_item = tables["ratings"].groupby("item_id")["annotator_id"].agg(list)
-    assert by_item["mini-1-000"] == [f"outsider-{number}" for number in (1, 2, 3, 4)]
-    assert by_item["mini-2-001"] == ["interlocutor-2", *(f"outsider-{number}" for number in (1, 2, 3, 4, 5))]
-    own = ratings_of(tables, annotator_id="interlocutor-1")
-    assert list(own.values()) == [4, 7]
-    found = hazumi.exchanges("mini", {name: tmp_path / name for name in ("one", "two")})
-    assert [one.lacks for one in found][:3] == [("interlocutor", "outsider"), (), ()]
-
-
 def test_no_file_is_drawn_in_by_hazumi_s_xml(tmp_path):
     (tmp_path / "secret").write_text("secret")
     head = f'<!DOCTYPE x [<!ENTITY e SYSTEM "file://{tmp_path}/secret">]>'
     with pytest.raises(SchemaError, match="DTDForbidden"):
-        readers.read("hazumi", "mini", write(tmp_path, one=elan(head)))
-
-
-# Conversations
-
-
-def test_chitchat(tmp_path):
-    begin = datetime(2018, 5, 1, tzinfo=UTC)
-    chats = [
-        [("ada", "later", 90), ("bob", "yes", 91)],
-        [("ada", "hello", 0), ("cem", "hi", 1), ("cem", "how are you?", 2), ("ada", "  ", 3), ("ada", "fine", 33)],
-        [("ada", "alone", 5)],
-    ]
-    content = {
-        str(number): {
-            "messages": [
-                [{"sender": who, "text": text, "timestamp": (begin + timedelta(minutes=at)).isoformat()}]
-                for who, text, at in chat
-            ]
-        }
-        for number, chat in enumerate(chats)
-    }
-    found = chitchat.conversations("mini", write(tmp_path, conversations=content))
-    assert [(one.id, one.began) for one in found] == [("mini-0001", 0), ("mini-0002", 5400)]
-    assert [one.text for one in found[0].utterances] == ["hello", "hi how are you?", "fine"]
-    assert (found[0].users, found[1].users) == ({"ada": "1", "cem": "2"}, {"ada": "1", "bob": "3"})
-
-
-def test_another_version_of_chitchat_s_package_is_refused(tmp_path, monkeypatch):
-    (tmp_path / "dataset.json").write_text("{}")
-    monkeypatch.setattr(chitchat, "located", lambda: tmp_path / "dataset.json")
-    with pytest.raises(MissingResourceError, match=r"expected version 0\.9\.0.*pip install"):
-        chitchat.conversations("mini", {})
+        readers.read("hazumi", "mini", write(tmp_path, one=f"{head}<ANNOTATION_DOCUMENT/>"))
 
 
 def convai(number):
@@ -659,94 +410,6 @@ def test_alt_test_s_questions_about_one_text_are_a_cluster(read):
     assert read("alt_test", people=one, judges=other)["labels"]["cluster"].nunique() == 2
 
 
-def panda(idx, instruction, models, texts, *labels):
-    people = {f"annotator{n}": label for n, label in enumerate(labels, start=1)}
-    return {"idx": idx, "cmp_key": models, "instruction": instruction, "input": "", **people,
-            **{f"response{n}": text for n, text in enumerate(texts, start=1)}}  # fmt: skip
-
-
-PANDALM = {
-    "pairs": [
-        panda(0, "Sum.", "bloom_opt", ["3", True], 1, 1, 0),
-        panda(1, "Sum.", "llama_opt", ["4", "five"], 2, 2, 2),
-        panda(2, "Sing.", "bloom_opt", ["", "la"], 0, 0, 0),
-    ],
-    "gpt-3.5-turbo": [{"idx": n, "gpt_result": label} for n, label in enumerate(("1", "garbage", "Tie"))],
-    "pandalm-7b": [{"idx": n, "pandalm_result": label} for n, label in enumerate((1, 0, 2))],
-}
-
-
-def test_pandalm_s_groups_are_clusters_and_garbage_is_no_vote(read, tmp_path):
-    tables = read("pandalm", **PANDALM)
-    labels = tables["labels"].pivot(index="item_id", columns="annotator_id", values="label").T.to_dict("list")
-    assert labels == {
-        "0": ["first", "first", "tie", "first", "first"],
-        "1": ["second", "second", "second", "garbage", "tie"],
-        "2": ["tie", "tie", "tie", "tie", "second"],
-    }
-    assert tables["labels"].drop_duplicates("item_id")["cluster"].tolist() == ["1", "1", "2"]
-    votes = tables["preferences"]
-    assert len(votes) == 14
-    sides = ["first_dialogue_id", "first_system_id", "second_dialogue_id", "second_system_id"]
-    # In the first group opt has two answers.
-    assert votes.drop_duplicates("pair_id")[sides].to_numpy().tolist() == [
-        ["1", "bloom", "1", "opt"], ["1", "llama", "1-2", "opt"], ["2", "bloom", "2", "opt"]
-    ]  # fmt: skip
-    made = pandalm.dialogues({role: tmp_path / role for role in PANDALM})
-    assert {one.key: one.utterances[1][1] for one in made} == {
-        ("1", "bloom"): "3", ("1", "opt"): "True", ("1", "llama"): "4", ("1-2", "opt"): "five",
-        ("2", "bloom"): "<EMPTY>", ("2", "opt"): "la",
-    }  # fmt: skip
-
-
-def dbdc3_archive(labels="OXXT"):
-    turns = [("S", "hello", ""), ("U", "hi", ""), ("S", "", labels[:2]), ("U", "what ?", ""), ("S", "yes", labels[2:])]
-    log = {
-        "dialogue-id": "one",
-        "turns": [
-            {
-                "turn-index": place, "speaker": speaker, "utterance": text,
-                "annotations": [{"annotator-id": f"secret-{n}", "breakdown": one} for n, one in enumerate(given)],
-            }
-            for place, (speaker, text, given) in enumerate(turns)
-        ],
-    }  # fmt: skip
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for folder in ("dbdc3/en/dev/CIC_2", "dbdc3_revised/en/dev/CIC_2"):
-            archive.writestr(f"DBDC3/{folder}/one.log.json", json.dumps(log))
-    return packed.getvalue()
-
-
-def read_dbdc3(folder, content):
-    path = folder / "archive"
-    path.write_bytes(content)
-    return readers.read("dbdc3", "mini", {"dbdc3/en/dev": path})
-
-
-def test_dbdc3_s_labels_are_ratings(tmp_path):
-    tables = read_dbdc3(tmp_path, dbdc3_archive())
-    assert contexts_of(tables)["turn"].to_dict() == {"mini-one-02": 0, "mini-one-04": 1}
-    assert texts_of(contexts_of(tables)["history"]["mini-one-04"]) == [("B", "hello"), ("A", "hi"), ("A", "what ?")]
-    assert tables["responses"]["response"].tolist() == ["<EMPTY>", "yes"]
-    assert ratings_of(tables) == {
-        ("mini-one-02", "CIC", "1"): 2, ("mini-one-02", "CIC", "2"): 0,
-        ("mini-one-04", "CIC", "1"): 0, ("mini-one-04", "CIC", "2"): 1,
-    }  # fmt: skip
-    assert dbdc3.shares(tables["ratings"]).to_dict("list") == {"O": [0.5, 0], "T": [0, 0.5], "X": [0.5, 0.5]}
-
-
-def test_a_fault_in_dbdc3_is_one_message(tmp_path):
-    content = dbdc3_archive().replace(b'"breakdown"', b'"breakfast"')
-    # The archive's own checksum is wrong then.
-    with pytest.raises(SchemaError, match=r"archive: BadZipFile"):
-        read_dbdc3(tmp_path, content)
-    with pytest.raises(
-        SchemaError, match=r"archive, DBDC3/dbdc3/en/dev/CIC_2/one.log.json, turn 4: .*'Q'; expected one of O, T, X"
-    ):
-        read_dbdc3(tmp_path, dbdc3_archive("OXXQ"))
-
-
 def without(records, field):
     return [*records[:1], {key: value for key, value in records[1].items() if key != field}, *records[2:]]
 
@@ -758,8 +421,6 @@ def without(records, field):
         ("face", {"dialogues": [*FACE, FACE[0]]}, r"dialogues, item 3: the same `conv_id` a second time"),
         ("alt_test", ALT_TEST | {"judges": {"gpt": {"t1__food": "yes", "t1__noise": "no"}}},
          r"judges: judge 'gpt' lacks item 't2__food'"),
-        ("pandalm", PANDALM | {"pairs": without(PANDALM["pairs"], "response1")}, r"pairs, idx 1: no field 'response1'"),
-        ("pandalm", PANDALM | {"pandalm-7b": PANDALM["pandalm-7b"][:2]}, r"pandalm-7b, idx 2: no field 'pandalm_result'"),
     ],
 )  # fmt: skip
 def test_a_fault_in_labelled_items_is_one_message(tmp_path, reader, contents, message):

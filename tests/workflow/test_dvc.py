@@ -47,6 +47,7 @@ def published(finished, root):
     return finished
 
 
+@pytest.mark.ci
 def test_clone_own_data_pull_and_nothing_to_do(published, tmp_path):
     tracked = git(published, "ls-files").stdout.split()
     assert not [name for name in tracked if name.startswith(("data/raw", "data/tables/usr"))]

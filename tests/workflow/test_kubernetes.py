@@ -68,10 +68,7 @@ def server(fresh, tmp_path):
         found.empty.mkdir()
         path = f"{fresh.path / 'src'}{os.pathsep}{fresh.path / 'profiles/kubernetes/plugin'}"
         inherited = {name: value for name, value in os.environ.items() if name != MIRROR_VARIABLE}
-        found.variables = inherited | {
-            "PYTHONPATH": path,
-            "COMPERDIAL_MODELS": str(tmp_path / "models"),
-        }
+        found.variables = inherited | {"PYTHONPATH": path, "COMPERDIAL_MODELS": str(tmp_path / "models")}
         entry = {"server": f"http://127.0.0.1:{found.server_address[1]}"}
         config = {
             "apiVersion": "v1", "kind": "Config", "current-context": "here", "users": [{"name": "me", "user": {}}],

@@ -1,0 +1,534 @@
+"""Annotation by people: rating tasks and pairs of dialogues for Label Studio, and the import of its exports.
+
+``tests/fixtures/label_studio_*`` are exports of Label Studio 1.23.2 on localhost, of the tasks that ``export`` makes of
+:func:`mini_tables` with seed 5: annotated through its API by three invented people, or (``browser``) by one of them in
+its pages.
+"""
+
+import csv
+import json
+import re
+from collections import Counter, defaultdict
+from itertools import groupby
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pandas as pd
+import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from comperdial import schema
+from comperdial.challenge.label_studio import export_pairs, export_ratings, read_ratings, read_votes
+from comperdial.challenge.pairs import (
+    Dialogue,
+    Pair,
+    chosen,
+    make_design,
+    read_all,
+    read_controls,
+    read_questions,
+    write_dialogues,
+)  # fmt: skip
+from comperdial.cli import main
+from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.files import read_json, read_table
+from comperdial.schema.dimensions import AXES
+
+LEVELS = {"turn": "context_id", "dialogue": "dialogue_id"}
+SYSTEMS = {"Zebra-9B": "agent", "Quokka-7B": "agent", "Gold": "reference"}
+ANSWERS = {
+    "Zebra-9B": ["i <3 tea & <b>cake</b> , do you ?", "me too !\n<script>alert('x')</script> &amp; more"],
+    "Quokka-7B": ["i do not know .", '日本 is nice , "they" say $response'],
+    "Gold": ["yes , tea at five !", "i went to the sea ."],
+}
+TALK = [("A", "do you like tea ?"), ("B", "yes , tea at five !"), ("A", "where did you go in <i>may</i> ?")]
+
+
+def mini_tables(dialogues=1):
+    """Invented dialogues of two turns, two systems and a reference."""
+    tables = {"systems": [], "contexts": [], "personas": [], "responses": []}
+    for name, kind in SYSTEMS.items():
+        tables["systems"].append({"system_id": name, "kind": kind, "track": None, "description": ""})
+    for dialogue in (f"dlg-{number}" for number in range(dialogues)):
+        for speaker, sentences in {"A": ["i run a <tea> shop ."], "B": ["i like the sea ."]}.items():
+            row = {"dialogue_id": dialogue, "speaker": speaker, "sentences": sentences, "kinds": ["profile"]}
+            tables["personas"].append(row)
+        for turn in (0, 1):
+            history = [{"speaker": s, "text": text} for s, text in TALK[: 2 * turn + 1]]
+            context = {"context_id": f"{dialogue}-t{turn}", "dialogue_id": dialogue, "turn": turn, "history": history}
+            tables["contexts"].append(context | {"references": [ANSWERS["Gold"][turn]], "facts": ["i like the sea ."]})
+            for system, answers in ANSWERS.items():
+                row = {"context_id": context["context_id"], "system_id": system, "response": answers[turn]}
+                tables["responses"].append(row)
+    return {name: pd.DataFrame([{"dataset": "mini"} | row for row in rows]) for name, rows in tables.items()}
+
+
+def exported(folder, tables=None, **options):
+    """Export tables to ``folder/out``; return how many tasks there are."""
+    for name, frame in (mini_tables() if tables is None else tables).items():
+        schema.write(folder / f"tables/{name}.parquet", frame, name)
+    return export_ratings(folder / "tables", folder / "out", **options)
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# What Label Studio really exports
+
+
+def fixture(name):
+    return Path(__file__).parents[1] / f"fixtures/label_studio_{name}"
+
+
+# What was given for each item, by annotators 1, 2 and 3; None was skipped.
+GIVEN = {
+    "turn.json": {
+        "c7a00458be7b": (1, 2, 3), "3e9a0f86af11": (3, 4, None), "1c44f4a16b0e": (5, 1, 2), "03d97cd183ff": (2, None, None),
+    },
+    # One task was scored 4 with the mouse, one 2 with the keyboard, one skipped and one left alone.
+    "turn_browser.json": {"c7a00458be7b": (None, 4, None), "3e9a0f86af11": (None, 2, None)},
+    "dialogue.json": {
+        "cebb663da554": ((1, {"Persona consistency"}), (2, {"Engagingness", "Humanness"}), (3, set())),
+        "7efe326560d4": ((3, {"Fluency"}), (4, {"Engagingness", "Humanness"}), None),
+    },
+}  # fmt: skip
+
+
+def expected_of(name):
+    """Return the ratings of a fixture: (item's ids, annotator, dimension) -> rating."""
+    level = name.partition("_")[0].removesuffix(".json")
+    keys = {row["item"]: row for row in read_table(fixture(f"{level}_key.csv")).to_dict("records")}
+    found = {}
+    for item, answers in GIVEN[name].items():
+        for who, answer in zip("123", answers, strict=True):
+            key = (keys[item][LEVELS[level]], keys[item]["system_id"], who)
+            score, marked = answer if isinstance(answer, tuple) else (answer, None)
+            if score:
+                found[(*key, "Overall")] = score
+                found |= {(*key, axis): int(axis not in marked) for axis in AXES} if marked is not None else {}
+    return level, found
+
+
+def ratings_of(frame):
+    keys = frame[["item_id", "system_id", "annotator_id", "dimension"]].itertuples(index=False, name=None)
+    return dict(zip(keys, frame["rating"], strict=True))
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_real_exports(name):
+    level, expected = expected_of(name)
+    frame = read_ratings([fixture(name)], fixture(f"{level}_key.csv"), level)
+    assert ratings_of(frame) == expected
+    assert set(frame["source"]) == {"human"} and set(frame["level"]) == {level}
+    scales = set(zip(frame["dimension"] == "Overall", frame["scale_min"], frame["scale_max"], strict=True))
+    assert scales == {(True, 1, 5)} | ({(False, 0, 1)} if level == "dialogue" else set())
+
+
+def test_the_fixtures_are_of_the_tasks_that_export_makes(tmp_path):
+    """Every byte of what annotators see: personas, histories, texts that look like HTML; and the keys."""
+    assert exported(tmp_path, seed=5) == {"turn": 4, "dialogue": 2}
+    for level in LEVELS:
+        out = tmp_path / "out" / level
+        assert (out / "key.csv").read_bytes() == fixture(f"{level}_key.csv").read_bytes()
+        made, theirs = read_json(out / "tasks.json"), read_json(fixture(f"{level}.json"))
+        assert [task["data"] for task in made] == [task["data"] for task in theirs]
+        config = ET.fromstring((out / "config.xml").read_text())
+        shown = {tag.get("name"): tag.get("value") for tag in config.iter("HyperText")}
+        assert shown == {name: f"${name}" for name in made[0]["data"] if name != "item"}
+        choices = {tag.get("name"): tag for tag in config.iter("Choices")}
+        assert all(result["from_name"] in choices for t in theirs for a in t["annotations"] for result in a["result"])
+        assert [choice.get("alias") for choice in choices["overall"]] == list("12345")
+
+
+# Export of ratings
+
+
+def test_nothing_shows_which_system_it_is(tmp_path):
+    exported(tmp_path, mini_tables(dialogues=2), systems=list(SYSTEMS))
+    for name, content in files(tmp_path / "out").items():
+        if not name.endswith("key.csv"):
+            assert not [
+                word for word in [*SYSTEMS, "mini", "dlg-", "reference", "agent"] if word.encode() in content
+            ], name
+    tasks = read_json(tmp_path / "out/turn/tasks.json")
+    key = read_table(tmp_path / "out/turn/key.csv").set_index("item")
+    # Nor does the order: it is not that of the ids or the systems.
+    order = key.loc[[task["data"]["item"] for task in tasks], ["context_id", "system_id"]]
+    for columns in (["context_id", "system_id"], ["system_id", "context_id"]):
+        assert order.to_numpy().tolist() != order.sort_values(columns).to_numpy().tolist()
+
+
+def test_turns_come_in_their_order_speakers_are_escaped_and_what_is_missing_is_named(tmp_path):
+    tables = mini_tables()
+    for name in ("contexts", "responses"):
+        tables[name] = tables[name].replace({"context_id": {"dlg-0-t0": "z", "dlg-0-t1": "a"}})
+    tables["personas"].at[0, "speaker"] = "<i>A"
+    exported(tmp_path / "one", tables)
+    for task in read_json(tmp_path / "one/out/dialogue/tasks.json"):
+        flows = task["data"]["flows"]
+        places = [
+            flows.index(text) for text in (TALK[0][1], "Flow 2 of 2", "where did you go in &lt;i&gt;may&lt;/i&gt; ?")
+        ]
+        assert places == sorted(places) and "<b>&lt;i&gt;A</b>" in task["data"]["personas"]
+    del tables["personas"]
+    tables["contexts"].at[0, "history"], tables["contexts"].at[0, "facts"] = [], []
+    exported(tmp_path / "two", tables)
+    pages = [task["data"] for task in read_json(tmp_path / "two/out/turn/tasks.json")]
+    assert sum("Nothing is known about the speakers." in data["personas"] for data in pages) == 2
+    assert sum("(Nothing was said before.)" in data["history"] for data in pages) == 2
+
+
+def test_the_seed_and_the_content_decide_all(tmp_path):
+    counts = exported(tmp_path, mini_tables(dialogues=5), systems=["Gold", "Zebra-9B"], sample=2, seed=1)
+    assert counts == {"turn": 8, "dialogue": 4}
+    turns, dialogues = (read_table(tmp_path / "out" / level / "key.csv") for level in LEVELS)
+    assert set(turns["system_id"]) == {"Gold", "Zebra-9B"}
+    assert {name[:5] for name in turns["context_id"]} == set(dialogues["dialogue_id"]), (
+        "the same dialogues at both levels"
+    )
+    options = {"systems": ["Gold", "Zebra-9B"], "sample": 2}
+    for name, more in (("b", {"seed": 1}), ("c", {"seed": 2}), ("d", {"seed": 1, "levels": ["dialogue"]})):
+        export_ratings(tmp_path / "tables", tmp_path / name, **options, **more)
+    assert files(tmp_path / "b") == files(tmp_path / "out")
+    assert not set(read_table(tmp_path / "c/turn/key.csv")["item"]) & set(turns["item"])
+    assert files(tmp_path / "d/dialogue") == files(tmp_path / "b/dialogue") and not (tmp_path / "d/turn").exists()
+
+
+def stray(column, value):
+    return lambda tables: tables["responses"].__setitem__(column, [value, *tables["responses"][column][1:]])
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "error", "message"),
+    [
+        ({"systems": ["Zebra-9b"]}, None, UnknownNameError, "unknown system 'Zebra-9b'.*Did you mean 'Zebra-9B'"),
+        ({"sample": 0}, None, ConfigError, "a sample of 0 dialogues; expected 1 to 1"),
+        ({"sample": 2}, None, ConfigError, "a sample of 2 dialogues; expected 1 to 1"),
+        ({}, stray("context_id", "c9"), SchemaError, "context 'c9' and system 'Zebra-9B', of which one is in no table"),
+        ({}, stray("system_id", "s9"), SchemaError, "context 'dlg-0-t0' and system 's9', of which one is in no table"),
+        ({}, lambda t: t.pop("contexts"), FileError, "contexts.parquet: no such file"),
+        ({}, lambda t: t.update(responses=t["responses"].query("system_id == 'Gold'")), SchemaError,
+         "nothing to rate at level 'turn'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_exported_leaves_nothing(tmp_path, options, change, error, message):
+    tables = mini_tables()
+    if change:
+        change(tables)
+    with pytest.raises(error, match=message):
+        exported(tmp_path, tables, **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dialogue_with_a_missing_response_is_left_out_and_a_used_folder_never_written_into(tmp_path, caplog):
+    tables = mini_tables(dialogues=2)
+    assert exported(tmp_path, tables | {"responses": tables["responses"].iloc[1:]}) == {"turn": 7, "dialogue": 3}
+    assert "1 dialogues left out" in caplog.text and "dlg-0 by Zebra-9B" in caplog.text
+    before = files(tmp_path / "out")
+    with pytest.raises(FileError, match=r"turn: holds files already; .* Export into another folder"):
+        exported(tmp_path)
+    assert files(tmp_path / "out") == before
+
+
+# Import of ratings
+
+
+def annotation(number=7, who=1, score="4", reasons=(), **more):
+    result = [{"from_name": "overall", "to_name": "flows", "type": "choices", "value": {"choices": [score]}}]
+    if reasons:
+        result.append(
+            {"from_name": "reasons", "to_name": "flows", "type": "choices", "value": {"choices": list(reasons)}}
+        )
+    return {"id": number, "completed_by": who, "result": result, "was_cancelled": False} | more
+
+
+def task(*annotations, item="i1", **more):
+    return {"id": 5, "data": {"item": item}, "annotations": list(annotations), "predictions": []} | more
+
+
+KEY = "item,dataset,dialogue_id,system_id\ni1,d,x1,s1\ni2,d,x2,s1\n"
+
+
+def load(folder, content, key=KEY):
+    (folder / "export0.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    (folder / "key.csv").write_text(key)
+    return read_ratings([folder / "export0.json"], folder / "key.csv", "dialogue")
+
+
+def test_what_is_no_rating_is_left_out_and_an_annotator_may_be_an_object(tmp_path):
+    comment = {"from_name": "comment", "to_name": "flows", "type": "textarea", "value": {"text": ["hm"]}}
+    rated, skipped = annotation(who=4), annotation(8, who=2, was_cancelled=True, result=[])
+    rated["result"].append(comment)
+    prediction = {"result": annotation(score="1")["result"]}
+    one = task(rated, skipped, predictions=[prediction], drafts=[{"result": []}])
+    other = task(annotation(9, who={"id": 4, "email": "x@example.org"}, score="2"), item="i2")
+    found = ratings_of(load(tmp_path, [one, other]))
+    overall = {key[:3]: value for key, value in found.items() if key[3] == "Overall"}
+    assert overall == {("x1", "s1", "4"): 4, ("x2", "s1", "4"): 2}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([], "no task was answered"),
+        ([task(annotation(7, was_cancelled=True))], "no task was answered"),
+        ('[{"id": 1', "the file is truncated"),
+        ([3], "export0.json, record 1: it is 3"),
+        ([{"id": 5, "data": {"item": "i1"}}], "record 1: annotations is missing"),
+        ([task(annotation(), data={})], "record 1: data.item is missing"),
+        ([task(annotation(), item="i9")], r"item 'i9' is not in .*key.csv; .*Give the key.csv"),
+        ([task(annotation(score="6"))], "annotation 7 by annotator '1': overall score '6'; expected a score from 1 to 5"),
+        ([task(annotation(score=4))], "tag 'overall': choices.0 is 4"),
+        ([task(annotation(result=[]))], "annotation 7 by annotator '1': overall score missing; .*answered or skipped"),
+        ([task(annotation(reasons=["Fluent"]))], "reason 'Fluent'; expected some of Fluency, Coherence"),
+        ([task(annotation(who=None))], "record 1: completed_by.int is None"),
+        ([task(annotation(result=2 * annotation()["result"]))], "overall score '4' and '4'; expected a score"),
+        ([task(annotation(7), annotation(9))], "annotation 9 by annotator '1': a second annotation of item 'i1'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_imported(tmp_path, content, message):
+    with pytest.raises(ComperdialError, match=message):
+        load(tmp_path, content)
+
+
+def test_the_commands(tmp_path, capsys):
+    exported(tmp_path)
+    out, target = tmp_path / "again", tmp_path / "ratings.csv"
+    options = ["--output", str(out), "--level", "dialogue", "--seed", "5", "--sample", "1"]
+    assert main(["annotate", "export", str(tmp_path / "tables"), *options]) == 0
+    key = ["--key", str(out / "dialogue/key.csv"), "--level", "dialogue", "--output", str(target)]
+    assert main(["annotate", "import", str(fixture("dialogue.json")), *key]) == 0
+    assert f"{target}: 35 records of 7 dimensions\n" in capsys.readouterr().out
+    assert ratings_of(schema.read(target, "ratings")) == expected_of("dialogue.json")[1]
+
+
+# Pairs of dialogues: reading
+
+QUESTION = chosen(read_questions(), ["overall"])
+ANIMALS = ("koala", "quokka", "wombat", "zebra")
+
+
+def dialogue(system, number, text=None):
+    return Dialogue(f"d{number}", system, "B", (("A", f"hello {number}"), ("B", text or f"i am {system} in {number}")))
+
+
+def dialogues_of(systems=ANIMALS, each=12):
+    return {one.key: one for system in systems for one in (dialogue(system, n) for n in range(each))}
+
+
+CONTROL = Pair.of(dialogue("person", "c"), dialogue("parrot", "c"), dialogue("person", "c"))
+
+
+def design_of(dialogues=None, questions=QUESTION, controls=(CONTROL,), **options):
+    return make_design(dialogues or dialogues_of(), questions, controls=controls, **options)
+
+
+LINE = {"dialogue_id": "d1", "system_id": "zebra", "judged": "B", "utterances": [{"speaker": "B", "text": "hi"}]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"judged": "C"}, "line 1: the judged speaker 'C' says nothing; expected one of B"),
+        ({"utterances": []}, "line 1: utterances is"),
+        ({"utterances": [{"speaker": "B", "text": " "}]}, "line 1: utterances.0.text is ' '"),
+        ({"system_id": 3}, "line 1: system_id is 3"),
+        ({}, "'d1' of 'zebra' a second time, with other words"),
+    ],
+)
+def test_files_of_dialogues(tmp_path, change, message):
+    write_dialogues(tmp_path / "d.jsonl", dialogues_of().values())
+    assert read_all([tmp_path / "d.jsonl", tmp_path / "d.jsonl"]) == dialogues_of()
+    (tmp_path / "e.jsonl").write_text(json.dumps(LINE | change) + "\n")
+    with pytest.raises(SchemaError, match=message):
+        read_all([tmp_path / "d.jsonl", tmp_path / "e.jsonl"])
+
+
+CONTROLS = "better_dialogue_id,better_system_id,worse_dialogue_id,worse_system_id\n"
+
+
+def test_controls_and_questions(tmp_path):
+    path = tmp_path / "controls.csv"
+    path.write_text(f"{CONTROLS}d1,zebra,d2,koala\n")
+    (pair,) = read_controls(path, dialogues_of())
+    assert (pair.first.key, pair.second.key, pair.answer) == (("d2", "koala"), ("d1", "zebra"), "second")
+    for row, message in (
+        (",,d2,koala", "dialogue '' of '' does not exist"),
+        ("d1,zebra,d1,zebra", "compared with itself"),
+    ):
+        path.write_text(f"{CONTROLS}{row}\n")
+        with pytest.raises(SchemaError, match=f"record 1: .*{message}"):
+            read_controls(path, dialogues_of())
+    path.write_text("kindness:\n  - {name: kind, question: 'Who is kinder?', left: Speaker 1, right: Speaker 2}\n")
+    assert [question.text for question in chosen(read_questions(path), ["kind"])] == ["Who is kinder?"]
+    with pytest.raises(UnknownNameError, match=r"unknown question 'kin'.*Did you mean 'kind'"):
+        chosen(read_questions(path), ["kin"])
+
+
+# Pairs of dialogues: design
+
+
+def systems_of(pair):
+    return pair.first.system_id, pair.second.system_id
+
+
+@settings(max_examples=12)
+@drawn(
+    systems=st.integers(2, 5), each=st.integers(4, 14), annotators=st.integers(1, 9), pairs_each=st.integers(1, 4),
+    seed=st.integers(0, 99),
+)  # fmt: skip
+def test_rules_of_a_design(systems, each, annotators, pairs_each, seed):
+    result = dialogues_of([f"s{n}" for n in range(systems)], each)
+    design = design_of(result, annotators=annotators, pairs_each=pairs_each, seed=seed)
+    assert design == design_of(result, annotators=annotators, pairs_each=pairs_each, seed=seed)
+    shown, lefts, compared = defaultdict(Counter), Counter(), Counter()
+    for _, group in groupby(design.tasks, key=lambda task: task.annotator):
+        tasks = list(group)
+        assert [task.pair.answer is not None for task in tasks] == [True] + [False] * pairs_each
+        texts = [side.utterances for task in tasks for side in (task.pair.first, task.pair.second)]
+        assert len(set(texts)) == len(texts), "nobody sees a dialogue twice"
+        for task in tasks[1:]:
+            shown["pair"][task.pair.id] += 1
+            compared[systems_of(task.pair)] += 1
+            lefts[systems_of(task.pair)] += 1 if task.left == "first" else -1
+            for side in (task.pair.first, task.pair.second):
+                shown[side.system_id][side.key] += 1
+    assert all(abs(balance) <= 1 for balance in lefts.values())
+    assert max(compared.values()) - min(compared.values()) <= 1
+    pairs = shown.pop("pair")
+    if max(compared.values()) <= each * each / 2:
+        assert max(pairs.values()) == 1, "each pair once"
+    reused = {system for system, uses in shown.items() if max(uses.values()) > 1}
+    assert all(sum(shown[system].values()) > each for system in reused), "each dialogue once while there are enough"
+    assert bool(reused) == ("dialogues are shown more than once" in str(design.notes))
+
+
+def test_questions_limits_and_chosen_comparisons_of_a_design():
+    design = design_of(questions=chosen(read_questions(), ["overall", "humanness"]), annotators=3, pairs_each=4)
+    asked = defaultdict(list)
+    for one in design.tasks:
+        asked[one.question.name].append((one.pair.id, one.left))
+    assert asked["overall"] == asked["humanness"] and len({one.annotator for one in design.tasks}) == 6
+    few = dialogues_of(("koala", "zebra"), 3)
+    assert (
+        design_of(few, annotators=4, pairs_each=3).notes[1]
+        == "6 of 6 dialogues are shown more than once, at most 4 times"
+    )
+    with pytest.raises(ConfigError, match="after 3 pairs, an annotator has seen a dialogue of every pair that is left"):
+        design_of(few, annotators=4, pairs_each=4)
+    # Both speakers of one chat between two bots are judged: it is one dialogue to its readers.
+    chats = [Dialogue("chat", name, name, (("p", "hi"), ("q", "ho"))) for name in "pq"]
+    with pytest.raises(ConfigError, match="no two dialogues to compare"):
+        design_of({one.key: one for one in chats}, annotators=1, pairs_each=1)
+    design = design_of(annotators=4, pairs_each=3, compare=[("zebra", "zebra")])
+    assert {systems_of(one.pair) for one in design.tasks if not one.pair.answer} == {("zebra", "zebra")}
+
+
+# Pairs of dialogues: Label Studio
+
+
+def test_tasks_name_no_system_and_show_texts_as_text(tmp_path):
+    evil = "<script>alert(1)</script> & <b>ok</b>"
+    result = {one.key: one for one in (dialogue("koala", 1, evil), dialogue("zebra", 1))}
+    export_pairs(tmp_path, design_of(result, controls=(), annotators=1, pairs_each=1), name="m", ties=True)
+    (shown,) = json.loads((tmp_path / "overall/a01.json").read_text())
+    sides = shown["data"]["left"] + shown["data"]["right"]
+    assert set(shown["data"]) == {"item", "left", "right"}
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; &lt;b&gt;ok&lt;/b&gt;" in sides and "<script>" not in sides
+    (key,) = csv.DictReader((tmp_path / "key.csv").open())
+    assert ("script" in shown["data"]["left"]) == (key["left"] == "first")
+    view = ET.parse(tmp_path / "overall/config.xml").getroot()
+    assert [choice.get("alias") for choice in view.iter("Choice")] == ["left", "right", "tie"]
+
+
+def answers(folder, annotator, *, wrong=False, reason="because"):
+    """Write an export of an annotator's project: the later system in the alphabet wins; ``wrong``, the other one."""
+    key = {row["item"]: row for row in csv.DictReader((folder / "key.csv").open())}
+    out = []
+    for number, one in enumerate(json.loads((folder / f"overall/{annotator}.json").read_text()), start=1):
+        choice = "right" if (key[one["data"]["item"]]["left"] == "first") != wrong else "left"
+        result = [
+            {"from_name": "choice", "to_name": "left", "type": "choices", "value": {"choices": [choice]}},
+            {"from_name": "reason", "to_name": "left", "type": "textarea", "value": {"text": [reason]}},
+        ]
+        given = {"completed_by": int(annotator[1:]), "lead_time": 9.5, "was_cancelled": False, "result": result}
+        out.append({"id": number, "data": one["data"], "annotations": [{"id": number, **given}]})
+    path = folder / f"{annotator}.json"
+    path.write_text(json.dumps(out))
+    return path
+
+
+@pytest.fixture
+def study(tmp_path):
+    export_pairs(tmp_path, design_of(annotators=4, pairs_each=6, seed=1), name="mini", seed=1)
+    return tmp_path
+
+
+def test_votes_become_preferences(study):
+    votes = read_votes([answers(study, f"a0{n}") for n in (1, 2, 3, 4)], study / "key.csv")
+    assert len(votes.kept) == 4 * 7 and votes.removed.empty and votes.notes == []
+    assert set(votes.kept["choice"]) == {"second"} and set(votes.kept["left"]) == {"first", "second"}
+    assert votes.kept["control"].notna().sum() == 4
+    assert set(votes.kept["reason"]) == {"because"} and set(votes.kept["seconds"]) == {9.5}
+
+
+def test_who_is_removed(study):
+    exports = [answers(study, "a01"), answers(study, "a02", wrong=True), answers(study, "a03", reason=" ")]
+    votes = read_votes(exports, study / "key.csv")
+    nothing, failed = votes.notes
+    assert nothing == "a04: answered nothing" and re.fullmatch(r"a02: removed: failed the control \w{12}", failed)
+    assert set(votes.removed["annotator_id"]) == {"a02"} and len(votes.kept) == 14
+    assert "a03: removed: never gave a reason" in read_votes(exports, study / "key.csv", need_reasons=True).notes
+    content = json.loads(exports[0].read_text())
+    content[0]["annotations"][0] |= {"was_cancelled": True, "result": []}
+    exports[0].write_text(json.dumps(content))
+    notes = read_votes(exports, study / "key.csv").notes
+    assert notes[0] == "a01: 6 of 7 pairs answered" and notes[2] == "a01: removed: did not answer the control"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tasks: tasks[2]["data"].update(item="0123"), "record 3.*: item '0123' is not in .*key.csv"),
+        (lambda tasks: tasks[0]["annotations"][0]["result"].pop(0), "annotation 1 .*: the choice is missing"),
+        (lambda tasks: tasks[0]["annotations"][0]["result"][0]["value"].update(choices=["both"]),
+         "the choice is 'both'; expected left, right or tie"),
+        (lambda tasks: tasks[3]["annotations"][0].update(completed_by=8), "the tasks of 'a01' were done by '1' and '8'"),
+        (lambda tasks: tasks.append(tasks[1]), "a second annotation of item"),
+    ],
+)  # fmt: skip
+def test_bad_exports_of_votes(study, change, message):
+    path = answers(study, "a01")
+    tasks = json.loads(path.read_text())
+    change(tasks)
+    path.write_text(json.dumps(tasks))
+    with pytest.raises(SchemaError, match=message):
+        read_votes([path], study / "key.csv")
+
+
+def test_a_study_of_pairs_from_the_command_line(tmp_path, capsys):
+    write_dialogues(tmp_path / "d.jsonl", dialogues_of().values())
+    (tmp_path / "controls.csv").write_text(f"{CONTROLS}d1,zebra,d1,koala\n")
+    folder, table = tmp_path / "round1", tmp_path / "preferences.csv"
+    made = [
+        "--annotators",
+        "4",
+        "--pairs-each",
+        "3",
+        "--controls",
+        str(tmp_path / "controls.csv"),
+        "--output",
+        str(folder),
+    ]
+    assert main(["annotate", "pairs", str(tmp_path / "d.jsonl"), *made]) == 0
+    assert "16 tasks of 4 annotators, 4 of them controls; 12 pairs of 24 dialogues" in capsys.readouterr().out
+    exports = [str(answers(folder, f"a0{n}", wrong=n == 1)) for n in (1, 2, 3, 4)]
+    options = ["--key", str(folder / "key.csv"), "--output", str(table), "--level"]
+    assert main(["annotate", "import", *exports, *options, "pair"]) == 0
+    assert "12 votes of 3 annotators, 3 of them on controls" in capsys.readouterr().out
+    assert len(schema.read(table, "preferences")) == 12
+    assert len(pd.read_csv(tmp_path / "preferences_removed.csv")) == 4
+    assert main(["annotate", "import", *exports, *options, "turn", "--need-reasons"]) == 1
