@@ -136,10 +136,8 @@ def score(
     metrics
         Metric names or entries of ``params.yaml``, with optional settings, as in ``bleu,text=raw``; or a dict of your
         own metrics by name.
-    params
-        Another configuration file instead of ``params.yaml``.
-    embeddings
-        Folder that caches embeddings.
+    params, embeddings
+        Another configuration file instead of ``params.yaml``; and a folder that caches embeddings.
 
     Returns
     -------
@@ -196,12 +194,8 @@ def correlate(
         Table that maps contexts to dialogues; without it, each context is its own dialogue.
     source
         Whose ratings to use; default: human ratings, or the only source.
-    level
-        Levels to correlate at.
-    subset
-        Use only units with ``COLUMN=VALUE``.
-    missing
-        Whether a unit without a score is left out or gets the lowest score.
+    level, subset, missing
+        Levels; only units with ``COLUMN=VALUE``; whether units without a score are left out or get the lowest score.
     resamples, seed
         For intervals; with 0 resamples no intervals are computed.
 
@@ -271,14 +265,11 @@ def compare(
         As in :func:`score`.
     ratings, contexts, source, level, subset, missing, resamples, seed
         As in :func:`correlate`.
-    target
-        Rated dimensions; default: all.
-    coefficient
-        Coefficients; the first one sorts the table.
-    correction
-        Correction of the p-values over all pairs of a level, dimension and coefficient.
-    systems
-        ``fixed`` if the systems are not a sample of a larger population.
+    target, coefficient
+        Rated dimensions (default: all), and coefficients, the first of which sorts the table.
+    correction, systems
+        Correction of p-values over all pairs of a level, dimension and coefficient; ``fixed`` if the systems are not a
+        sample of a larger population.
 
     Returns
     -------
@@ -455,18 +446,14 @@ def audit(
     data
         The result of :func:`read`, or a file or frame with human ratings and judge scores as columns, or with votes of
         both between two answers. People may have labelled only some items; leave the other cells empty.
-    judge
-        The judge's column (``gpt4_score``) if there are several.
-    human
-        The column or ``source`` of the human ratings.
+    judge, human
+        The judge's column (``gpt4_score``) if there are several; and the column or ``source`` of the human ratings.
     ratings
         Human ratings in separate files or a frame; ``data`` then holds the judge's scores.
     baseline
         Earlier scores by the same judge for the same items.
-    target
-        The rated dimension, or the question of votes.
-    level
-        Whether to use ratings of responses (``turn``) or of dialogues (``dialogue``).
+    target, level
+        The rated dimension, or the question of votes; and ``turn`` or ``dialogue``.
     raters
         Kind of raters, which sets how much worse than one of them a judge may be (0.1, 0.15 or 0.2).
     clusters

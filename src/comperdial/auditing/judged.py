@@ -29,7 +29,7 @@ _RATERS = re.compile(r"(?:annotator|rater|worker|evaluator|judge|expert|coder|vo
 _NO_LABELS = re.compile(
     rf"{_IDS.pattern}|{_RATERS.pattern}|{_TIMES.pattern}|(?:.*_)?(?:system|model|source|dataset|split|language)(?:_(?:id|name))?"
 )
-# Tells texts, which have more words, from names and ids.
+# A cell with more words is a text, not a name or id.
 _FEW_WORDS = 3
 
 
@@ -185,8 +185,7 @@ def one_file(judged: File, people: File, name: str) -> File | None:
 
 
 def _label_columns(frame: pd.DataFrame, judge: str | None) -> dict[str, set[str]]:
-    """Return labels by column: of columns that share some with each other or the judge, or else of all with few labels.
-    """
+    """Return labels by column: of columns that share some with each other or the judge, or else of all with few labels."""
     columns: dict[str, set[str]] = {}
     for name in frame:
         cells = frame[name].dropna().map(lambda cell: str(cell).strip())

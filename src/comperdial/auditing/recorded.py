@@ -90,8 +90,7 @@ def _missing(error: ComperdialError) -> str:
 
 
 def alternative_tests(sets: Mapping[str, Mapping[str, Any]], read: Read) -> Rows:
-    """Return a row per data set and judge, including judges that always give the most common label or the human mean.
-    """
+    """Return a row per data set and judge, including judges that always give the most common label or the human mean."""
     rows: Rows = []
     for name, how in sets.items():
         try:
@@ -242,8 +241,7 @@ def judged_by(
 
 
 def target_and_scale(form: str, output: str) -> tuple[str, tuple[float, float] | None]:
-    """Return the dimension that an output of a recorded format rates, and its scale if it differs from the human one.
-    """
+    """Return the dimension that an output of a recorded format rates, and its scale if it differs from the human one."""
     answers = ANSWERS.get(form)
     targets = DIMENSIONS if form == "unieval" else (answers and answers.targets) or {}
     scale = (answers.forms[output].low, answers.forms[output].high) if answers else _SCALES.get(form)
@@ -351,8 +349,7 @@ def verdict(made: Result) -> dict[str, str]:
 
 
 def corrections(read: Read, overall: Read) -> Rows:
-    """Estimate the means of PandaLM and FACE from the labels of their first items: plain and corrected, with intervals.
-    """
+    """Estimate the means of PandaLM and FACE from the labels of their first items: plain and corrected, with intervals."""
     rows: Rows = []
     try:
         people, judges = read("pandalm")

@@ -1,4 +1,4 @@
-"""What studies of evaluators rate, and how their pairs are called (Zhang et al. 2024)."""
+"""Rated dimensions and names of pairs in studies of evaluators (Zhang et al. 2024)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "dialogue": ("coherence", "engagingness", "diversity", "informativeness", "overall"),
     }
 )
-"""The five rated dimensions of each level, the overall one last."""
+"""The five rated dimensions of each level, overall last."""
 
 ORIGINAL, PERTURBED = "original", "perturbed"
-"""The systems of a pair: a response or dialogue as it was, and made worse."""
+"""The systems of a pair: the original response or dialogue, and the perturbed one."""
