@@ -96,8 +96,8 @@ def read(
     Returns
     -------
     Data
-        The tables ``responses``, ``ratings``, ``contexts`` and ``systems``, the ``scores`` read from columns of the
-        file, and
+        The tables ``responses``, ``ratings``, ``contexts`` and ``systems``, the ``scores`` read from columns of the file,
+        and
         ``notes`` on how it was read.
 
     Raises
@@ -131,19 +131,19 @@ def score(
     Parameters
     ----------
     data
-        The result of :func:`read`, or a file or frame with the column ``response`` and those of ``references``,
-        ``history`` and ``facts`` that the metrics need.
+        The result of :func:`read`, or a file or frame with the column ``response`` and those of ``references``, ``history``
+        and ``facts`` that the metrics need.
     metrics
-        Metric names or entries of ``params.yaml``, with optional settings, as in ``bleu,text=raw``; or a dict of your
-        own metrics by name.
+        Metric names or entries of ``params.yaml``, with optional settings, as in ``bleu,text=raw``; or a dict of your own
+        metrics by name.
     params, embeddings
         Another configuration file instead of ``params.yaml``; and a folder that caches embeddings.
 
     Returns
     -------
     DataFrame
-        Table ``scores``: dataset, level, item_id, system_id, metric, output, value, cut, signature. Responses that lack
-        an input of a metric are left out; the log reports how many, and which metrics cannot run here.
+        Table ``scores``: dataset, level, item_id, system_id, metric, output, value, cut, signature. Responses that lack an
+        input of a metric are left out; the log reports how many, and which metrics cannot run here.
 
     Raises
     ------
@@ -188,8 +188,8 @@ def correlate(
     Parameters
     ----------
     scores, ratings
-        The tables ``scores`` and ``ratings``, or frames or files with context_id (or dialogue_id), system_id and
-        ``value`` or ``rating``; ``ratings`` may also be the result of :func:`read`.
+        The tables ``scores`` and ``ratings``, or frames or files with context_id (or dialogue_id), system_id and ``value``
+        or ``rating``; ``ratings`` may also be the result of :func:`read`.
     contexts
         Table that maps contexts to dialogues; without it, each context is its own dialogue.
     source
@@ -274,8 +274,8 @@ def compare(
     Returns
     -------
     Comparison
-        ``headline``, a sentence that claims no more than the tests support; the frames ``table``, ``systems`` and
-        ``pairs``; and ``notes``.
+        ``headline``, a sentence that claims no more than the tests support; the frames ``table``, ``systems`` and ``pairs``;
+        and ``notes``.
 
     Raises
     ------
@@ -444,8 +444,8 @@ def audit(
     Parameters
     ----------
     data
-        The result of :func:`read`, or a file or frame with human ratings and judge scores as columns, or with votes of
-        both between two answers. People may have labelled only some items; leave the other cells empty.
+        The result of :func:`read`, or a file or frame with human ratings and judge scores as columns, or with votes of both
+        between two answers. People may have labelled only some items; leave the other cells empty.
     judge, human
         The judge's column (``gpt4_score``) if there are several; and the column or ``source`` of the human ratings.
     ratings
@@ -628,8 +628,8 @@ def _file(frame: pd.DataFrame) -> File:
 def default_metrics(entries: Entries, responses: int) -> tuple[list[str], dict[str, str], dict[str, str]]:
     """Choose metrics for a number of responses: what can run here, cheapest first, within a minute in total.
 
-    Return METRIC or METRIC:OUTPUT for each main output; why others cannot run; and how long the rest would take.
-    Metrics tied to one data set are left out.
+    Return METRIC or METRIC:OUTPUT for each main output; why others cannot run; and how long the rest would take. Metrics
+    tied to one data set are left out.
     """
     costs = pd.read_csv(COSTS).dropna(subset=["seconds"])
     known = dict(zip(costs["metric"], costs["seconds"] / 1000, strict=True))

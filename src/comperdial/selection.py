@@ -1,8 +1,8 @@
 """The data sets and scorers selected by ``params.yaml``, the catalogue, the registries and the studies.
 
 This module reads configuration and the state of this machine (available models, WordNet, pulled scores) and computes no
-results. ``workflow/common.smk`` turns the selection into files; :func:`describe` writes what tables and figures need
-from it.
+results. ``workflow/common.smk`` turns the selection into files; :func:`describe` writes what tables and figures need from
+it.
 """
 
 from __future__ import annotations

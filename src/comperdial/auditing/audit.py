@@ -97,9 +97,9 @@ class Result:
     def failures(self, requirements: Sequence[str]) -> list[str]:
         """Return one sentence for each requirement that is not met.
 
-        Requirements: ``alt-test``; ``pearson=0.5``, ``spearman=0.5`` or ``kappa=0.4``, a minimum for the lower end of
-        the interval; with a baseline ``no-shift`` (the interval of the shift includes 0) and ``flips=0.1`` (a maximum
-        for its upper end).
+        Requirements: ``alt-test``; ``pearson=0.5``, ``spearman=0.5`` or ``kappa=0.4``, a minimum for the lower end of the
+        interval; with a baseline ``no-shift`` (the interval of the shift includes 0) and ``flips=0.1`` (a maximum for its
+        upper end).
         """
         return [text for requirement in requirements if (text := _failure(self, requirement))]
 
@@ -146,8 +146,7 @@ def audit(
     judged
         The labels.
     raters
-        Kind of raters (``experts``, ``trained`` or ``crowd``), which sets how much worse than one of them a judge may
-        be.
+        Kind of raters (``experts``, ``trained`` or ``crowd``), which sets how much worse than one of them a judge may be.
     before
         The same judge's earlier labels for all or some of the items.
     half_width
@@ -209,8 +208,8 @@ def _alternative(
 def _constant_test(judged: Judged, epsilon: float) -> tuple[float, AlternativeTest | None]:
     """Return the constant label with the highest winning rate, and its test.
 
-    Candidates are the most common label and, for ordered labels, the human mean, which can be nearer to most ratings
-    than any label.
+    Candidates are the most common label and, for ordered labels, the human mean, which can be nearer to most ratings than
+    any label.
     """
     people = judged.people.to_numpy(np.float64)[judged.labelled]
     values, counts = np.unique(people[~np.isnan(people)], return_counts=True)

@@ -40,8 +40,8 @@ class Judged:
     Attributes
     ----------
     people
-        One row per item, one column per rater; NaN if missing. For a pair of answers the label is 1 if the first is
-        better, 0 if the second is, 0.5 for a tie.
+        One row per item, one column per rater; NaN if missing. For a pair of answers the label is 1 if the first is better,
+        0 if the second is, 0.5 for a tie.
     judge
         The judge's label of each item; NaN if missing.
     judge_name, dimension
@@ -226,8 +226,8 @@ def numbered(file: File, judge: str | None) -> tuple[File, dict[float, str]]:
 def places_of(ours: pd.DataFrame, theirs: pd.DataFrame) -> npt.NDArray[np.intp]:
     """Return the row in ``theirs`` of each response in ``ours``, or -1: columns item, system, response.
 
-    Responses match by text and system, since item names may just number the rows of a file. If a system wrote the same
-    text several times, the item's name must match too.
+    Responses match by text and system, since item names may just number the rows of a file. If a system wrote the same text
+    several times, the item's name must match too.
     """
     result = np.full(len(ours), -1, dtype=np.intp)
     for key in (["item", "system", "response"], ["system", "response"], ["response"]):
@@ -294,8 +294,7 @@ def from_ratings(
     source
         The source of the human ratings.
     judge, target, level
-        One judge (or column of the file), one dimension, ``turn`` or ``dialogue``; default: all, and turns if there are
-        any.
+        One judge (or column of the file), one dimension, ``turn`` or ``dialogue``; default: all, and turns if there are any.
     by
         What groups the items: ``dialogue``, ``system``, ``none``, or a column of the file.
     judge_scale

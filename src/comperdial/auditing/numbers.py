@@ -25,8 +25,8 @@ MOST_NAMES, FEWEST_CLUSTERS = 3, 3
 class Section:
     """A section of an audit: sentences and their numbers (what, value, low, high, n).
 
-    ``reason`` explains why there are no numbers; ``lines`` appear only in text output; the page shows ``frames``
-    instead, tables by title.
+    ``reason`` explains why there are no numbers; ``lines`` appear only in text output; the page shows ``frames`` instead,
+    tables by title.
     """
 
     title: str

@@ -516,8 +516,7 @@ class Study(Strict):
     seed: Maybe[Seed] = None
 
 
-# Numbers in a mapping from --config arrive as text. All shards go into one argument of a merge, limited to 128 KiB on
-# Linux.
+# Numbers in a mapping from --config arrive as text. All shards go into one argument of a merge, limited to 128 KiB on Linux.
 Shards = Annotated[
     int,
     BeforeValidator(lambda given: int(given) if isinstance(given, str) and given.isdecimal() else given),
@@ -556,8 +555,8 @@ def read_parameters(mapping: Mapping[str, Any], *, lines: Lines | None = None) -
     mapping
         Snakemake's ``config``.
     lines
-        Line lookup for messages: ``Lines("params.yaml", *workflow.configfiles)``. Values in none of these files came
-        from ``--config``, and messages say so. None: no line numbers.
+        Line lookup for messages: ``Lines("params.yaml", *workflow.configfiles)``. Values in none of these files came from
+        ``--config``, and messages say so. None: no line numbers.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Pack Snakemake's metadata into one small archive, so that a fresh clone knows that nothing is stale.
 
-Snakemake keeps a JSON file per output in ``.snakemake/metadata``: hundreds of almost identical files. DVC versions them
-as one archive, at most a tenth of their size; the Snakefile unpacks a new one.
+Snakemake keeps a JSON file per output in ``.snakemake/metadata``: hundreds of almost identical files. DVC versions them as
+one archive, at most a tenth of their size; the Snakefile unpacks a new one.
 """
 
 from __future__ import annotations

@@ -210,8 +210,8 @@ def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def read_table(path: str | Path) -> pd.DataFrame:
     """Read a JSONL, CSV or Parquet file into a frame; the suffix decides the format.
 
-    CSV cells stay text: "007" is not a number and an empty cell is not a missing value; :mod:`comperdial.schema`
-    converts them. This reads files written by programs; for files from people and spreadsheets use
+    CSV cells stay text: "007" is not a number and an empty cell is not a missing value; :mod:`comperdial.schema` converts
+    them. This reads files written by programs; for files from people and spreadsheets use
     :func:`comperdial.data.files.read_file`.
     """
     import pandas as pd

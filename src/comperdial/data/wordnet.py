@@ -1,7 +1,7 @@
 """WordNet: find it, or set it up where nltk looks for it.
 
-nltk reads corpora only from its data roots, so the set-up creates ``<root>/corpora/wordnet`` in
-``<sys.prefix>/nltk_data``, inside the virtual environment, and is deleted with it.
+nltk reads corpora only from its data roots, so the set-up creates ``<root>/corpora/wordnet`` in ``<sys.prefix>/nltk_data``,
+inside the virtual environment, and is deleted with it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _FILES = (
 )
 # Provenance file next to a WordNet that we set up.
 _NOTE = "comperdial-wordnet.json"
-# WordNet's lexicographer files in order, with their syntactic categories, from the manual page lexnames(5WN), which is
-# all Debian ships.
+# WordNet's lexicographer files in order, with their syntactic categories, from the manual page lexnames(5WN), which is all
+# Debian ships.
 _LEXNAMES = (
     ("adj.all adj.pert", 3),
     ("adv.all", 4),

@@ -3,8 +3,8 @@
 :mod:`comperdial.schema.tables` defines each table once, for both the Parquet types and the validation;
 ``docs/data-model.md`` documents them, and a test compares the two.
 
-A table is validated, sorted by its key and tagged with its name when it is written as Parquet. Tagged files are trusted
-when read: only their schema and page checksums are checked. Other files are validated value by value.
+A table is validated, sorted by its key and tagged with its name when it is written as Parquet. Tagged files are trusted when
+read: only their schema and page checksums are checked. Other files are validated value by value.
 """
 
 from __future__ import annotations
@@ -199,9 +199,7 @@ def _to_frame(content: pa.Table, spec: Table) -> pd.DataFrame:
 
 
 def _store(path: str | Path, checked: pd.DataFrame, spec: Table, part: Part = WHOLE) -> None:
-    """Write rows without dictionaries for numbers, which compress better plain, and without statistics, which no reader
-    uses.
-    """
+    """Write rows without dictionaries for numbers, which compress better plain, and without unused statistics."""
     content = _sorted(checked, spec)
     # Otherwise chunk boundaries would affect the bytes of the file.
     groups = [content[start : start + _GROUP].combine_chunks() for start in range(0, max(1, content.num_rows), _GROUP)]

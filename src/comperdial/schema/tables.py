@@ -243,8 +243,8 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
     Raises
     ------
     SchemaError
-        Gives the first invalid record (1-based, with its key), the column, the value, what was expected, and the number
-        of further errors.
+        Gives the first invalid record (1-based, with its key), the column, the value, what was expected, and the number of
+        further errors.
     """
     spec = table(name)
     where = where or f"table {name}"
