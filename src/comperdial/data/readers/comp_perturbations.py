@@ -20,7 +20,8 @@ TURN = (
 )  # fmt: skip
 # The same for whole dialogues, of which the perturbed one is longer.
 PAIRED = ("self_contradiction",)
-# Derived from the list of dialogues ``originals``: consecutive samples of lines; for ``ROUNDS`` all lines, repeatedly.
+# Derived from the list of dialogues ``originals``: several consecutive lines per dialogue; for ``ROUNDS`` the whole list
+# repeatedly.
 MADE = (
     "order_shuffle", "utterance_replacement", "two_utterances", "three_utterances", "duplication", "repeating_others",
     "generic_utterances", "content_reduction",
