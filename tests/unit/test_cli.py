@@ -115,13 +115,13 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, capsys, names):
     (tmp_path / "file").touch()
     message = fails(capsys, *names, "--output", tmp_path / "file/below.jsonl")
-    assert f"{tmp_path / 'file'}: is no folder; expected a folder to write to" in message
+    assert f"{tmp_path / 'file'}: is not a folder; expected a new or existing output folder" in message
 
 
 def test_preferences_go_to_a_folder(tmp_path, capsys):
     (tmp_path / "there.md").touch()
     message = fails(capsys, "preferences", tmp_path / "missing.csv", "--output", tmp_path / "there.md")
-    assert "there.md: is no folder; expected a folder to write to, new or there already" in message
+    assert "there.md: is not a folder; expected a new or existing output folder" in message
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_the_command_says_how_often_a_metric_s_higher_score_is_preferred(tmp_pat
     assert (result["n"], result["value"]) == (3, pytest.approx(2 / 3, abs=1e-6))
     scores.write_text("\n".join([lines[0], lines[1].replace("d1", "d9")]) + "\n", encoding="utf-8")
     assert preferences(tmp_path, VOTES, "--scores", scores) == 1
-    assert "--scores: no vote is on two dialogues that have scores" in capsys.readouterr().err
+    assert "--scores: no vote compares two dialogues with scores" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
