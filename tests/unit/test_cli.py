@@ -277,7 +277,7 @@ def test_a_file_does_not_replace_a_challenge_s_tables(tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text("context_id,system_id,response,rating\n1,a,hi,3\n1,b,yes,4\n")
     (tmp_path / "params.yaml").write_text("challenges: {mine: {dialogues: dialogues.json}}\n")
-    assert "there is a data set 'mine'" in fails(capsys, "read", "mine.csv")
+    assert "the data set 'mine' exists" in fails(capsys, "read", "mine.csv")
     assert main(["read", "mine.csv", "--name", "other"]) == 0
     assert {path.name for path in (tmp_path / "data/tables").iterdir()} == {"other"}
 

@@ -351,7 +351,7 @@ def test_plan_and_run(command, tmp_path):
         f"judge run tables/mine --metric cpds-d_gpt {files.format('x')}", 1
     )
     assert "cpds-d_rules" in command("judge run tables/mine --metric cpds-d_rule", 1)
-    assert "nothing could be asked" in command("judge run tables/mine --metric cpds-d_gpt", 1)
+    assert "tasks can run here" in command("judge run tables/mine --metric cpds-d_gpt", 1)
     assert "0 answers" in command("judge export-answers published.parquet --answers ledger")
     exported = command("judge export-answers texts.parquet --texts --answers ledger")
     count = int(exported.split(": ")[1].split()[0])

@@ -24,7 +24,7 @@ from comperdial.core.errors import ConfigError
 from comperdial.core.files import write_table, write_text
 
 _FORMS = (".txt", ".md", ".html", ".json", ".csv")
-_REQUIRE = "alt-test, pearson=VALUE, spearman=VALUE, kappa=VALUE; with --baseline no-shift, flips=VALUE. Exit status 1 on failure."
+_REQUIRE = "alt-test, pearson=VALUE, spearman=VALUE, kappa=VALUE; with --baseline: no-shift, flips=VALUE. Exits with 1 if unmet."
 
 
 @command()
