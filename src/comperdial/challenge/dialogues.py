@@ -21,7 +21,7 @@ from comperdial.core.files import read_json
 
 SPEAKERS = ("A", "B")
 Conversation = dict[str, Any]
-"""The input of an agent: ``persona A``, ``persona B``, ``dialogue`` (a list of {persona_id, text}, the last by A)."""
+"""What an agent is shown: ``persona A``, ``persona B``, ``dialogue`` (a list of {persona_id, text}, the last by A)."""
 
 
 @dataclass(frozen=True)

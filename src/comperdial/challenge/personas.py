@@ -27,7 +27,7 @@ from comperdial.core.files import read_json, read_table, write_json
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Heads = dict[str, dict[str, list[str]]]
-"""Head persona as "i am …" -> aspect -> tails in the first person, in file order."""
+"""Head persona as "i am …" -> aspect -> tails in the first person, in the order of the file."""
 GENDERS = ("female", "male")
 _W = load_yaml(Path(__file__).with_name("personas.yaml"))
 _NOT_OWNED = {"", *_W["not_owned"].split()}

@@ -21,7 +21,7 @@ def _filled(text: str) -> str:
 
 Filled = Annotated[str, AfterValidator(_filled)]
 Name = Annotated[int | str, AfterValidator(lambda value: _filled(str(plain_name(value))))]
-"""A name, or a number, which is converted to text as in all tables."""
+"""A name, or a number, which becomes a text as in all tables."""
 
 
 def checked(kind: Any, value: object, where: str) -> Any:  # noqa: ANN401

@@ -14,9 +14,9 @@ from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Row, Tables
 
 PATIENCE = 30 * 60
-"""Seconds within which a continuing user must reply, as in section 4.2 of the paper."""
+"""Seconds within which a user who goes on begins, as in section 4.2 of the paper."""
 SHARES = (0.7, 0.1)
-"""Shares of the conversations, by start time, for training and validation; the rest is the test set."""
+"""Of conversations in the order of their beginning: to train and to validate; the rest are the test."""
 _WAVE = 14 * 24 * 3600
 _DIMENSION = "Overall"
 
@@ -196,7 +196,7 @@ def conversation_tables(
 
 
 RATED = "topical_chat"
-"""Human replies rated by the partner, read from :data:`RATED_FILES` of the catalogue."""
+"""Human replies with the partner's ratings, read from :data:`RATED_FILES` of the catalogue."""
 RATED_FILES = ("topical_chat_valid_freq", "topical_chat_valid_rare")
 
 

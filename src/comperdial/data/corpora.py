@@ -42,7 +42,7 @@ class Dialogue:
 Utterances = Sequence[tuple[str, str]]
 """Speaker and text of each utterance."""
 Record = tuple[Utterances, Mapping[str, Sequence[str]]]
-"""Utterances of a dialogue, and facts by speaker."""
+"""What a format yields: the utterances of a dialogue, and facts by speaker."""
 
 
 def read_corpus(name: str, format: str, path: Path) -> list[Dialogue]:
@@ -164,4 +164,4 @@ FORMATS: Mapping[str, Callable[[Path], Iterable[Record]]] = {
     "csv": _csv,
     "tables": _tables,
 }
-"""Corpus formats, by their names in ``training`` of ``params.yaml``."""
+"""Formats of corpora, by the name that ``training`` in ``params.yaml`` gives them."""

@@ -31,7 +31,7 @@ DIMENSIONS = {
     "understandability": "Understandable",
     "overall": "Overall",
 }
-"""UniEval's and USR's names of the rated dimensions."""
+"""UniEval's names of the dimensions that people rated, and USR's."""
 _KEY = ["level", "item_id", "system_id"]
 
 
@@ -332,7 +332,7 @@ def _face(path: Path, rated: Rated) -> pd.DataFrame:
 
 
 FORMATS: Mapping[str, Callable[[Path, Rated], pd.DataFrame]] = {"table": _table, "unieval": _unieval, "face": _face}
-"""Formats of score files, by their names in ``recorded`` of ``params.yaml``."""
+"""Formats of files of scores, by the name that ``recorded`` in ``params.yaml`` gives them."""
 
 
 class Item(NamedTuple):

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 # Possible names of the item column in files of scores or ratings.
 _ITEMS = ("context_id", "dialogue_id", "item_id")
 UNNAMED = "(no data set named)"
-"""Placeholder for a missing data set name in a file of scores."""
+"""Placeholder for the data set of scores whose file does not name it."""
 _ELSEWHERE = "computed elsewhere"
 
 

@@ -32,19 +32,19 @@ from comperdial.training.continuity_tasks import (
 )
 
 BINS = {"0": (0, 0), "1": (1, 1), "2-4": (2, 4), "5-9": (5, 9), "10+": (10, np.inf)}
-"""Groups of samples by the user's number of conversations in the training split."""
+"""Groups of samples by the number of the user's conversations in the training split."""
 _GROUPS = {"all": (0, np.inf), "known": (1, np.inf), "cold": (0, 0), **BINS}
 MAJORITIES = ("global majority", "private majority")
 PERSONAL = {
     "chitchat": ("none", "token", "history", "token+history"),
     "convai2": ("none", "token", "profile", "token+profile", "history", "token+history"),
 }
-"""User features of the models, by data set."""
+"""What models know of users, by data set."""
 BASELINES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "selection": ("density", "classifier", {}),
     "likelihood": ("pmi", "likelihood-mean", {"dtype": "bf16"}),
 }
-"""Metric, output and options that replace RUBER and Deep-FM."""
+"""Metric, output and options in place of RUBER and of Deep-FM."""
 # The likelihood is slow.
 _MOST_LIKELY = {"validation": 200, "test": 500}
 

@@ -29,7 +29,7 @@ from comperdial.stats.pairs import Grouping, replicates
 Floats = npt.NDArray[np.float64]
 
 FEWEST_DIALOGUES = 4
-"""With fewer dialogues there are no intervals or tests: resampling so few gives intervals of zero width."""
+"""Below so many dialogues there is no interval and no test: resampling so few gives one without width."""
 
 WITHIN_ITEMS: tuple[Measure, ...] = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson", "acc_eq")
 WITHIN_SYSTEMS: tuple[Measure, ...] = (*COEFFICIENTS, "acc_eq")

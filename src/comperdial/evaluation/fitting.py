@@ -24,7 +24,7 @@ from comperdial.stats.correlation import correlate
 Floats = npt.NDArray[np.float64]
 
 WHOLE, WITHOUT, ALONE = "all parts", "without {}", "{} alone"
-"""Variants of the model: all parts, all but one, each alone."""
+"""The variants of the model: with all parts, without each, with each alone."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ Tokens = Literal["characters", "words"]
 POOLED, WITHIN = "pooled", "within"
 INTERLOCUTOR, OUTSIDERS, DIFFERENCE = "interlocutor", "outsiders", "difference"
 OTHER_EYE = "other eye"
-"""Pseudo metric: the ratings of the other role."""
+"""In the column of metrics: the ratings of the other role."""
 SIMPLE = ("length", "distinct-2", "overlap-last", "overlap-history", "question", "place")
 """Metrics that need no model and no reference."""
 _QUESTION = ("?", "？", "か。", "か・・")

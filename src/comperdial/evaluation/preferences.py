@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 # With fewer annotators, intervals of strengths are by dialogue, since so few people are not a sample.
 FEWEST_ANNOTATORS = 10
 TESTS = {"p": "binomial", "p_dialogue": "by dialogue", "p_annotator": "by annotator"}
-"""Tests of a pair of systems, by their columns of p-values."""
+"""The tests of a pair of systems, by their columns of p-values."""
 # Ties added to each pair of systems if plain strengths are infinite.
 _PRIOR = 0.1
 _CODES = {"first": 1.0, "tie": 0.5, "second": 0.0}

@@ -27,7 +27,7 @@ COLUMNS = (
     "dataset", "family", "key", "sample", "answer", "finish", "input_tokens", "output_tokens", "model", "logprobs",
     "cost", "time",
 )  # fmt: skip
-"""Columns in Parquet; SQLite also has ``messages``."""
+"""Of an answer in Parquet; in SQLite, ``messages`` too."""
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS answers ({", ".join(COLUMNS).replace("key", "key TEXT PRIMARY KEY")}, messages);
 CREATE INDEX IF NOT EXISTS families ON answers (dataset, family);

@@ -17,9 +17,9 @@ from comperdial.judges.requests import canonical
 from comperdial.judges.tasks import Task, slug
 
 COLUMN = "column "
-"""Prefix of template fields that refer to columns of the user's file."""
+"""What a field of a user's template begins with that is a column of the user's file."""
 Names = tuple[str, str, str]
-"""Data set, item (context or dialogue) and system."""
+"""Data set, item (a context or a dialogue) and system."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from comperdial.judges.requests import CUT, Answer, MissingAnswersError, Request
 from comperdial.judges.tasks import Task, slug
 
 OUTSIDE = "outside"
-"""Output with the probability mass outside the labels."""
+"""The output that says how much of the probability was on no label."""
 # Above this mass outside the scale, the answer is treated as not a rating.
 _MOST_OUTSIDE = 0.5
 # Length of an answer's key in a table, enough to find it.

@@ -27,7 +27,7 @@ from comperdial.stats.proportions import Share, share
 
 SIDES = ("first", "second")
 PAIR = ("pair_id", "first_dialogue_id", "first_system_id", "second_dialogue_id", "second_system_id")
-"""Columns that identify a pair."""
+"""The columns that name a pair."""
 Dialogues = Mapping[tuple[str, str], Dialogue]
 """By dialogue and system."""
 _EMPTY = dict.fromkeys(("left", "control", "reason", "seconds"))

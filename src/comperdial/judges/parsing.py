@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 PARSER_VERSION = 4
-"""Part of every signature; raised when a change affects the value of some answer."""
+"""Raised when a change gives another value for some answer; part of every signature."""
 
 
 def _set(words: str) -> frozenset[str]:
@@ -82,7 +82,7 @@ _NAMED, _ALONE, _IN_SENTENCE = range(3)
 # Maximum characters of an answer and of a line: run time is quadratic, and answers may be hostile.
 _LONGEST, _LINE = 20_000, 1_000
 _OTHER = "(other)"
-"""Placeholder for a dimension that was not asked for."""
+"""Stands for a dimension that nobody asked for."""
 
 
 @dataclass(frozen=True)

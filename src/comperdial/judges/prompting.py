@@ -28,11 +28,11 @@ NAMES = (
     "original_simple", "original_detail", "cpds_simple_ref", "cpds_simple", "cpds_detail_ref", "cpds_detail",
     "cpds_dialogue",
 )  # fmt: skip
-"""CPDScore's prompts and the two that it modifies (ComperDial, appendix B)."""
+"""CPDScore's prompts and the two that it varies (ComperDial, appendix B)."""
 STUDY = (
     "explicit_turn", "explicit_dialogue", "implicit_turn", "implicit_dialogue", "rating_turn", "rating_dialogue",
 )  # fmt: skip
-"""Prompts that ask for ratings, and yes/no questions (Zhang et al. 2024, figures 1 and 2, which are images)."""
+"""Ratings asked for and questions answered with a label (Zhang et al. 2024, figures 1 and 2, which are pictures)."""
 FIELDS = ("history", "response", "reference", "fact", "turn_scores", "responses", "dialogue")
 
 _FOLDER = Path(__file__).parent / "prompts"

@@ -26,7 +26,7 @@ _LLMBAR = {
     "llmbar_mt_bench": [("gpt-4", "vanilla_norules"), ("chatgpt", "vanilla_norules")],
 }  # fmt: skip
 DATASETS = (*_LLMBAR, "llmfao")
-"""The preference data sets with recorded judges."""
+"""The data sets of preferences with recorded judges."""
 _SHOWN = {"swap = False": "first", "swap = True": "second"}
 _WINNERS = {"1": "first", "2": "second"}
 _HUMAN = "human"

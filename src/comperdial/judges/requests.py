@@ -13,12 +13,12 @@ from typing import Any
 from comperdial.core.errors import ComperdialError
 
 Message = Mapping[str, str]
-"""A chat message: ``role`` and ``content``."""
+"""One message of a chat: ``role`` and ``content``."""
 
 REFUSED = "refused"
-"""``finish`` of a refusal by the service."""
+"""The ``finish`` of a refusal."""
 DECLINED = "refusal"
-"""``finish`` of a refusal by the model itself; a fresh sample may succeed."""
+"""The ``finish`` of an answer in which the model itself refuses; a fresh sample may not."""
 CUT = "cut by the token limit"
 _FINISHES = {
     CUT: r".*length.*|max_.*|truncated|.*token_?limit.*|.*context_window.*|limit|error_limit|incomplete",

@@ -23,9 +23,9 @@ from comperdial.judges.requests import canonical, digest
 from comperdial.judges.services import Service, address, find
 
 DEFAULT = "default"
-"""Entry for data sets without their own."""
+"""The entry of all data sets that have none of their own."""
 VERSION = 1
-"""Raised when a code change affects scores from the same answers."""
+"""Raised when a change of the code changes scores made from the same answers."""
 
 
 class Judge(parameters.Judge):

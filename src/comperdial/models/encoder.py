@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 STORE_VARIABLE = "COMPERDIAL_EMBEDDINGS"
 VERSION = 2
-"""Raised when a change of this code affects vectors."""
+"""Raised when a change of this code changes vectors."""
 
 # Texts tokenized at once, texts written at once, and batches given to a thread at once.
 _BLOCK, _WRITTEN, _AT_ONCE = 4096, 64, 16

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 CPU_TOKENS = 4096
-"""Tokens per batch on a CPU: a model's weights are read once per batch, so this is four times as fast as 512."""
+"""Tokens of a batch on a cpu: a model's weights are read once a batch, and four times as fast as with 512."""
 # Tokens per tree: attention is quadratic in the length of a row.
 _MOST = 1024
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 Key = tuple[str, str]
 """A context or dialogue, and a system."""
 Parts = list[dict[Any, Any]]
-"""A system's responses with their context rows: one, or all of a dialogue in order."""
+"""A system's responses with what table ``contexts`` says of each: one, or all of a dialogue in order."""
 Items = dict[Key, Parts]
 
 

@@ -13,11 +13,11 @@ from comperdial.core.names import Output
 from comperdial.schema.dimensions import chosen_dimension
 
 Inputs = Mapping[str, Sequence[Path]]
-"""The input files of a table or figure, by content."""
+"""The files that a table or figure is made of, by what they hold."""
 Study = Mapping[str, Any]
-"""A validated ``study.yaml``, with ``name``, ``entry`` (of the table or figure) and ``datasets``."""
+"""A checked ``study.yaml``, with ``name``, ``entry`` (the table's or figure's own) and ``datasets``."""
 HUMAN = ("human", "turns")
-"""The output that holds human ratings of a dialogue's turns."""
+"""The output that is people's own ratings of the turns of a dialogue."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ MEASURES = COEFFICIENTS | {
 }  # fmt: skip
 LEVELS = {"turn": "Turn level", "dialogue": "Dialogue level", "system": "System level"}
 FEW = 10
-"""Values of at most this many systems have two digits and show their number."""
+"""A value of so few systems has two digits and says of how many it is."""
 MARK = "‡"
 LEGEND, READING, FEW_NOTE, LEFT_OUT = (render.NOTES[name] for name in ("legend", "reading", "few", "left_out"))
 NOT_RUN = "not run"

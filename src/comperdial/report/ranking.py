@@ -14,7 +14,7 @@ from comperdial.stats.multiple import benjamini_hochberg, holm, rank_clusters
 Correction = Literal["holm", "fdr", "none"]
 
 OF = ["dataset", "level", "against", "target", "grouping", "coefficient"]
-"""Tests are corrected separately for each combination of these."""
+"""What tests are corrected over: each by itself."""
 
 
 def _names(frame: pd.DataFrame, side: str = "") -> pd.Series[str]:

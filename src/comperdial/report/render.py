@@ -22,13 +22,13 @@ SIMULATED = (
     "SIMULATED: the systems, the raters and their ratings are programs; nothing here is a finding about people, "
     "systems or metrics."
 )
-"""Ends every caption of the bundled benchmark."""
+"""Ends every caption of the embedded benchmark."""
 
 NOTES: Mapping[str, Any] = load_yaml(Path(__file__).with_name("notes.yaml"))
-"""Explanatory notes shared by several tables."""
+"""How to read what several tables show."""
 
 FORMATS = {"text": ".txt", "markdown": ".md", "latex": ".tex", "csv": ".csv"}
-"""The formats of :func:`rendered`, with file suffixes."""
+"""The forms that :func:`rendered` makes, with the suffix of a file of each."""
 
 # A LaTeX table with more rows does not fit on a page.
 _LONG = 45

@@ -33,7 +33,7 @@ _FEW = 256
 # Metadata keys of a file: the table's name, and the number of a part.
 _TABLE, _PART = b"comperdial.table", b"comperdial.part"
 Part = tuple[int, int]
-"""Number of a part, from 1, and number of parts."""
+"""The number of a part, from 1, and how many there are."""
 WHOLE: Part = (1, 1)
 
 

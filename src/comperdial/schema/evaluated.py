@@ -11,7 +11,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "dialogue": ("coherence", "engagingness", "diversity", "informativeness", "overall"),
     }
 )
-"""The five rated dimensions of each level, overall last."""
+"""The five rated dimensions of each level, the overall one last."""
 
 ORIGINAL, PERTURBED = "original", "perturbed"
-"""The systems of a pair: the original response or dialogue, and the perturbed one."""
+"""The systems of a pair: a response or dialogue as it was, and made worse."""

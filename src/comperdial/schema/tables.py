@@ -17,7 +17,7 @@ from comperdial.core.names import LEVELS, RATED_LEVELS, plain_name
 TEXT = pa.string()
 UTTERANCES = pa.list_(pa.struct([("speaker", pa.string()), ("text", pa.string())]))
 DTYPES = {pa.string(): "str", pa.int32(): "Int32", pa.float64(): "float64", pa.float32(): "float32"}
-"""Pandas types of the columns; lists are Python objects."""
+"""The types that a table's columns have as a frame; lists are Python objects."""
 SYSTEM_KINDS = ("agent", "human", "reference")
 # The two sides of a pair; their left or right position on the screen is random.
 SIDES = ("first", "second")

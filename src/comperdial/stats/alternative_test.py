@@ -13,7 +13,7 @@ from scipy import stats
 Floats = npt.NDArray[np.float64]
 Scoring = Literal["accuracy", "rmse"]
 EPSILONS = {"experts": 0.2, "trained": 0.15, "crowd": 0.1}
-"""How much worse than a person a judge may be, because it is cheaper, by kind of annotators (the authors' advice)."""
+"""How much worse than a person a judge may be and still pay off, by who the annotators are (the authors' advice)."""
 FEWEST_ITEMS = 30
 _LEVEL = 0.05
 

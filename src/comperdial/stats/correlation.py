@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 # The ComperDial tables mark p >= 0.05 with an asterisk (inferred; consistent with the figures).
 ALPHA = 0.05
 MOST_EXACT = 8
-"""Maximum number of points for an exact p: 8 have 40,320 orders."""
+"""More points have too many orders for an exact p: 8 have 40,320."""
 
 
 def is_starred(p: float) -> bool:

@@ -18,10 +18,10 @@ LABELS = {
     **dict.fromkeys(("A", "human_evaluator", "User", "human"), base.PERSON),
     **dict.fromkeys(("B", "model", "Chatbot", "chatbot"), base.CHATBOT),
 }
-"""Speaker by the labels in the files."""
+"""Whose turn it is, by the labels that the files have."""
 
 Turns = list[tuple[int, base.History, str]]
-"""The turns to score: turn number, history and response."""
+"""The turns to score: turn, history and response."""
 
 
 class Line(NamedTuple):

@@ -17,7 +17,7 @@ Files = Mapping[str, Path]
 Scale = tuple[float, float]
 History = list[dict[str, str]]
 Item = tuple[str, str, str]
-"""Level, item (context or dialogue) and system."""
+"""Level, item (a context or a dialogue) and system."""
 
 # As everywhere in this repository, B's turns are evaluated.
 PERSON, CHATBOT = "AB"

@@ -33,7 +33,7 @@ _FED_TURNS = 3
 NEGATIVE = "taken for the negative sample: an utterance from elsewhere"
 
 _Answers = Iterator[tuple[Row, Row]]
-"""A response with its context, and its system, for each line of the text file."""
+"""What each line of the text file is: a response with its context, and its system."""
 
 
 def read(dataset: str, files: Files) -> Tables:

@@ -40,7 +40,7 @@ _SHOWN, _SAMPLE, _DEEP = 40, 500, 8
 _GAP = "???"
 
 Record = dict[str, Any]
-"""A record's fields; nested ones have dotted names."""
+"""A record's fields; those inside others have names with dots."""
 
 
 # Column maps: our name -> the file's field

@@ -28,7 +28,7 @@ from comperdial.stats.correlation import correlate
 
 VERSION = 1
 COLUMNS = ("item_id", "system_id", "dimension", "sample", "answer")
-"""Columns of a frame with one answer per row; ``sample`` numbers the answers to a prompt."""
+"""Of a frame of answers, one row each; ``sample`` numbers the answers to a prompt."""
 _ITEM = ["item_id", "system_id", "dimension"]
 Row = tuple[str, str, str, int, str]
 Paths = Mapping[str, Path]

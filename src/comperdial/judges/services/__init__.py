@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from comperdial.judges.tasks import Judge
 
 NAMES = {"openai": "OpenAI", "rules": "Rules", "transformers": "Transformers"}
-"""Services that an entry of ``judges`` can name, with their classes."""
+"""The services that an entry of ``judges`` can name, with their classes."""
 
 
 class Service(ABC):

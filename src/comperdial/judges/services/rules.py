@@ -20,12 +20,12 @@ from comperdial.judges.requests import Answer, Message
 from comperdial.judges.services import Service
 
 VERSION = 1
-"""Raised with every change that can affect an answer."""
+"""Goes up with every change that can change an answer."""
 PAIRS_VERSION = 1
-"""The same for answers about pairs."""
+"""The same of answers to pairs."""
 
 Rated = tuple[dict[str, float], str]
-"""Ratings by dimension, in lower case; and a rationale, empty if not requested."""
+"""Ratings by dimension, in lower case; and a rationale, empty if none is asked for."""
 
 
 class UnreadableError(Exception):

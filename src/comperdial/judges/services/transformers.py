@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from comperdial.judges.tasks import Judge
 
 VERSION = 1
-"""Raised with every change that can affect an answer."""
+"""Goes up with every change that can change an answer."""
 # Stands for the log of probability 0, which JSON cannot represent; OpenAI uses the same number.
 _LEAST = -9999.0
 _KNOWN = ("chat_template_kwargs", "dtype", "prefix")
