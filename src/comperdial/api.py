@@ -334,7 +334,7 @@ def compare(
     without = {name: label for name, label in choice.labels.items() if name not in there and name[0] not in not_run}
     not_run |= dict.fromkeys(without.values(), "no rated response has a score")
     if contrasted and (contrasted not in there or len(there) < 2):
-        why = not_run.get(str(against)) or not_run.get(contrasted[0]) or f"no other metric than {against} has scores"
+        why = not_run.get(str(against)) or not_run.get(contrasted[0]) or f"only {against} has scores"
         raise ConfigError(f"{against}: {why}", where="--against", expected="a metric that has scores, and others")
     detail = evaluation.Detail.named(None, None, resamples, seed, only=list(coefficient))
     values, tests = evaluation.evaluate(samples, detail=detail)
@@ -392,7 +392,7 @@ class _Choice:
                 if plain(name) not in self._own:
                     there = {
                         "--scores has": self._ready,
-                        "columns of the file that may be compared": self._own.values(),
+                        "columns of the file that can be compared": self._own.values(),
                     }
                     more = "; ".join(f"{what}: {', '.join(names)}" for what, names in there.items() if names)
                     advice = f"{error.hint or ''} {more}".strip() or None
@@ -541,7 +541,9 @@ def _judged(
         data = with_ratings_of(data if isinstance(data, Data) else read_data(data, rated=False), rated)
         file = ratings = None
     if nominal and (file is None or ratings is not None):
-        raise ConfigError("labels without an order", where="--nominal", expected="one file, or two of the same form")
+        raise ConfigError(
+            "labels without an order", where="--nominal", expected="one file, or two with the same layout"
+        )
     if nominal and file:
         file, names = numbered(file, choice["judge"])
     if file and ratings is None and not isinstance(data, Data):
@@ -709,7 +711,7 @@ def _samples(
         notes.append(f"{of_systems}: of pairs of systems, {'at system level alone' if here else 'which is not here'}")
     if not made:
         problem = f"{of_systems}: no system level" if of_systems else "nothing that was scored was rated"
-        expected = "three systems or more, and the level `system`" if of_systems else "scores of rated responses"
+        expected = "at least three systems, and the level `system`" if of_systems else "scores of rated responses"
         raise ConfigError(problem, where="--coefficient" if of_systems else None, expected=expected)
     if any(map(is_narrow, made)):
         what = f"there are fewer than {FEWEST_DIALOGUES} dialogues or contexts"
@@ -735,7 +737,7 @@ def _rated(data: Source | None, ratings: Any, contexts: str | Path | None, score
     if contexts:
         data = replace(data, contexts=aggregate.read_contexts(contexts, dataset=dataset))
     if data.ratings.empty:
-        raise ConfigError("no ratings", expected="a column `rating` beside the responses, or --ratings")
+        raise ConfigError("no ratings", expected="a column `rating` next to the responses, or --ratings")
     return data
 
 
@@ -778,5 +780,5 @@ def _named(scores: pd.DataFrame, ratings: pd.DataFrame) -> pd.DataFrame:
     datasets = sorted({*ratings["dataset"]})
     if aggregate.UNNAMED in {*scores["dataset"]} and len(datasets) > 1:
         problem = f"scores without a column 'dataset', and ratings of {', '.join(datasets)}"
-        raise ConfigError(problem, where="--scores", expected="the column, where several data sets were rated")
+        raise ConfigError(problem, where="--scores", expected="the column, since several data sets were rated")
     return scores.assign(dataset=scores["dataset"].replace(aggregate.UNNAMED, datasets[0]))

@@ -395,7 +395,7 @@ def test_what_is_no_rating_is_left_out(tmp_path):
         ([task(annotation(number=None))], "record 1: id.int is None"),
         ([task(annotation(lead_time=-1))], "lead_time is -1"),
         ([task(annotation(result=2 * annotation()["result"]))], "overall score '4' and '4'; expected a score"),
-        ([task(annotation(7), annotation(9))], "annotation 9 by annotator '1': a second annotation of item 'i1'"),
+        ([task(annotation(7), annotation(9))], "annotation 9 by annotator '1': duplicate annotation of item 'i1'"),
         ([task(annotation(7, was_cancelled=True))], "no task was answered"),
     ],
 )
@@ -408,7 +408,7 @@ def test_what_cannot_be_imported(tmp_path, content, message):
     ("key", "message"),
     [
         ("item,dataset,context_id,system_id\ni1,d,x1,s1\n", "key.csv: the columns are item, .*dialogue_id"),
-        ("item,dataset,dialogue_id,system_id\ni1,d,x1,s1\ni1,d,x2,s1\n", "record 2: .*an item a second time"),
+        ("item,dataset,dialogue_id,system_id\ni1,d,x1,s1\ni1,d,x2,s1\n", "record 2: .*a duplicate item"),
         ("item,dataset,dialogue_id,system_id\ni1,d,,s1\n", "record 1: an empty cell"),
     ],
 )

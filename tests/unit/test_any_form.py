@@ -100,12 +100,12 @@ def test_letters_of_windows_and_short_rows_are_reported(tmp_path):
         (
             "mine.csv",
             "Item,,Ann\nsystem,response,rating\na,hello,4\nb,hi,1\n",
-            "rows 1 and 2: two rows of column names.*'Ann rating'",
+            "rows 1 and 2: two header rows.*'Ann rating'",
         ),
         (
             "mine.csv",
             "Item,Item,Ann\nsystem,response,rating\na,hello,4\nb,hi,1\n",
-            "rows 1 and 2: two rows of column names",
+            "rows 1 and 2: two header rows",
         ),
         ("mine.doc", "x", "unknown kind of file"),
         ("mine.xlsx", "x", "not a readable Excel|no workbook|not valid"),
@@ -235,7 +235,7 @@ def test_titles_and_remarks_in_workbooks(tmp_path):
         "row 4 has the names of columns; above it: Our ratings; 3 raters",
         "sheets of one column, not read: Guide",
     ]
-    with pytest.raises(FileError, match="rows 1 and 2: two rows of column names"):
+    with pytest.raises(FileError, match="rows 1 and 2: two header rows"):
         book(Ratings=[["Item", "Item", "Ann"], *table])
     more = [["note", "x"], ["1", "2"]]
     with pytest.raises(FileError, match=r"3 sheets with different columns.*--sheet 'Bob'"):
@@ -250,11 +250,11 @@ def test_titles_and_remarks_in_workbooks(tmp_path):
 def test_an_option_that_is_given_twice_is_refused(tmp_path, capsys):
     path = written(tmp_path, "mine.csv", ROWS)
     assert main(["validate", str(path), "--sheet", "Ann", "--sheet", "Bob"]) == 2
-    assert "--sheet is given twice" in capsys.readouterr().err
+    assert "--sheet was given twice" in capsys.readouterr().err
 
 
 def test_a_sheet_that_nobody_filled_in(tmp_path):
-    with pytest.raises(SchemaError, match="no column holds ratings by people; empty, so not rated yet: quality"):
+    with pytest.raises(SchemaError, match="no column contains human ratings; empty, so not rated yet: quality"):
         understood(written(tmp_path, "mine.csv", "system,response,quality\na,one text,\nb,two texts,\n"))
 
 
@@ -662,7 +662,7 @@ def test_two_columns_of_votes_that_name_nobody(tmp_path):
     nested = {"results": {"swap = False": {"winner": "1"}, "swap = True": {"winner": "2"}}}
     rows = [{"input": f"p {n}", "output_1": f"a {n}", "output_2": f"b {n}", "label": 1, **nested} for n in range(3)]
     path = written(tmp_path, "votes.json", rows)
-    with pytest.raises(SchemaError, match="several columns hold votes, and it is not sure whose: label, winner"):
+    with pytest.raises(SchemaError, match="several columns contain votes by unknown raters: label, winner"):
         read_votes(read_file(path), path)
     frame, _ = read_votes(read_file(path), path, columns={"choice": "label"})
     assert list(frame["choice"]) == ["first"] * 3

@@ -107,7 +107,7 @@ def test_small_and_odd_data_have_a_true_headline(frame, answer):
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (mine().drop(columns="rating"), "no column holds ratings by people"),
+        (mine().drop(columns="rating"), "no column contains human ratings"),
         (mine().drop(columns="reference"), "no metric could be run: f1: no response has references"),
         (mine(source="crowd").assign(source=["crowd", "experts"] * 9), "ratings by crowd, experts"),
     ],

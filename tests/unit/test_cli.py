@@ -128,7 +128,7 @@ def test_preferences_go_to_a_folder(tmp_path, capsys):
     ("content", "options", "message"),
     [
         ('{"response": "x"}\n', [], "f1: no response has references"),
-        ('{"text": 1}\n', [], "no column is surely the response"),
+        ('{"text": 1}\n', [], "no column is clearly the response"),
         ('{"response": "", "reference": "x"}\n', [], "record 1 (context_id=1, system_id=mine): column 'response'"),
         (
             '{"response": "x", "reference": "y"}\n{"response": "x", "reference": [" "]}\n',

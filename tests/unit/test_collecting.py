@@ -59,11 +59,11 @@ def test_a_file_of_dialogues(tmp_path):
     assert read_all([tmp_path / "d.jsonl", tmp_path / "d.jsonl"]) == dialogues_of()
     line = {"dialogue_id": "d1", "system_id": "zebra", "judged": "B", "utterances": [{"speaker": "B", "text": "hi"}]}
     for change, message in (
-        ({"judged": "C"}, "line 1: the judged speaker 'C' says nothing; expected one of B"),
+        ({"judged": "C"}, "line 1: the judged speaker 'C' has no utterances; expected one of B"),
         ({"utterances": []}, "line 1: utterances is"),
         ({"utterances": [{"speaker": "B", "text": " "}]}, "line 1: utterances.0.text is ' '"),
         ({"system_id": 3}, "line 1: system_id is 3"),
-        ({}, "'d1' of 'zebra' a second time, with other words"),
+        ({}, "'d1' of 'zebra' appears twice with different texts"),
     ):
         (tmp_path / "e.jsonl").write_text(json.dumps(line | change) + "\n")
         with pytest.raises(SchemaError, match=message):
@@ -149,7 +149,7 @@ def test_limits_of_a_design():
     pairs, used = design_of(few, annotators=4, pairs_each=3).notes
     assert re.fullmatch("[34] of [89] pairs are shown more than once, at most 2 times", pairs)
     assert used == "6 of 6 dialogues are shown more than once, at most 4 times"
-    with pytest.raises(ConfigError, match="after 3 pairs, an annotator has seen a dialogue of every pair that is left"):
+    with pytest.raises(ConfigError, match="after 3 pairs, an annotator has seen a dialogue of every remaining pair"):
         design_of(few, annotators=4, pairs_each=4)
     # Both speakers of one chat between two bots are judged: it is one dialogue to its readers.
     spoken = (("p", "hi"), ("q", "ho"))
@@ -253,7 +253,7 @@ BAD = {
         lambda tasks: tasks[3]["annotations"][0].update(completed_by=8),
         "the tasks of 'a01' were done by '1' and '8'",
     ),
-    "second vote": (lambda tasks: tasks.append(tasks[1]), "a second annotation of item"),
+    "second vote": (lambda tasks: tasks.append(tasks[1]), "duplicate annotation of item"),
 }
 
 

@@ -272,7 +272,7 @@ def test_ratings_in_one_file_or_in_two_and_scores_made_before(mine, tmp_path, ca
     assert compared(capsys, "--metrics", "f1", "bleu", *before).equals(together)
     both = compared(capsys, mine, *before, "--metrics", "bleu", "chrf")
     assert set(both["metric"]) == {"bleu:bleu-4", "chrf:chrf"}
-    assert "no column holds ratings by people" in fails(capsys, "compare", mine, "--metrics", "f1")
+    assert "no column contains human ratings" in fails(capsys, "compare", mine, "--metrics", "f1")
     assert "--scores has: bleu, f1" in fails(capsys, "compare", "--metrics", "f2", *before)
     assert "nothing to score with 'chrf'" in fails(capsys, "compare", "--metrics", "chrf", *before)
 
@@ -396,7 +396,7 @@ def test_a_judge_s_column_is_compared_and_is_no_rating(tmp_path, capsys, monkeyp
     assert {"gpt4_score:score", "f1:f1"} <= set(found["metric"])
     value = found.loc[(found["metric"] == "gpt4_score:score") & (found["minus"] == ""), "value"].astype(float).item()
     assert value == pytest.approx(frame["gpt4_score"].corr(frame["rating"], method="spearman"))
-    assert "columns of the file that may be compared: gpt4_score" in fails(
+    assert "columns of the file that can be compared: gpt4_score" in fails(
         capsys, "compare", "mine.csv", "--metrics", "gpt5_score"
     )
     twice = pd.concat([frame.assign(annotator="x"), frame.assign(annotator="y")])
@@ -415,7 +415,7 @@ def test_a_judge_s_column_is_compared_and_is_no_rating(tmp_path, capsys, monkeyp
     assert '"rating": "stars"' in fails(capsys, "validate", "others.csv")
     others.drop(columns="stars").to_csv("others.csv", index=False)
     text = " ".join(run(capsys, "validate", "others.csv").out.split())
-    assert "no column holds ratings by people; scores by judges or metrics: gpt4_score" in text
+    assert "no column contains human ratings; scores by judges or metrics: gpt4_score" in text
     chosen = json.dumps({"rating": "llm_judge"})
     assert main(["validate", "others.csv", "--columns", chosen, "--scale", "1", "5"]) == 0
 
@@ -557,7 +557,7 @@ def test_against_a_metric_that_is_not_among_the_others_adds_it_and_one_without_s
     assert "unknown metric 'v'" in fails(capsys, "compare", *four, "--against", "v")
     assert "no response has references" in fails(capsys, "compare", *four, "--against", "chrf")
     alone = fails(capsys, "compare", *four, "--metrics", "x", "--against", "x")
-    assert "no other metric than x has scores" in alone
+    assert "only x has scores" in alone
 
 
 def test_pairs_of_systems_are_compared_where_they_are_asked_for(tmp_path, capsys, monkeypatch):

@@ -203,7 +203,7 @@ def test_what_was_given_on_the_command_line_has_no_line(tmp_path, shipped):
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("key", "sk-my-own-secret", "got a value that is not shown, .*expected the name of an environment variable"),
+        ("key", "sk-my-own-secret", "got a value that is not shown .*expected the name of an environment variable"),
         ("base_url", "ftp://me:my-own-secret@here", "got a value that is not shown"),
         ("parameters", {"api_key": "my-own-secret"}, "'api_key' looks like a secret"),
         ("parameters", {"extra": [{"token": "my-own-secret"}]}, "'token' looks like a secret"),

@@ -62,7 +62,7 @@ def test_a_json_key_that_is_given_twice_is_refused_by_name_and_line(tmp_path):
     # The same key in other objects, and as a value, is none that is given twice.
     path = tmp_path / "twice.json"
     path.write_text('[{"a": "a", "b": {"a": "{\\"a\\":"}},\n {"a": [{"a": 1}],\n  "\\u0061": 2}]')
-    with pytest.raises(FileError, match=r"twice\.json: the key 'a' is given twice"):
+    with pytest.raises(FileError, match=r"twice\.json: duplicate key 'a'"):
         read_json(path)
     path.write_text('{"a": 1}\n{"rating": 1, "rating": 5}\n')
     with pytest.raises(FileError, match=r"twice\.json, line 2: the key 'rating' is given twice"):
@@ -85,7 +85,7 @@ def test_a_missing_file_is_no_traceback(tmp_path):
     ("text", "message"),
     [
         ('{"a": 1}\nnot json\n', "line 2, column 1: not valid JSON"),
-        ('{"a": 1}\n[1]\n', "line 2: a JSON list; expected one JSON object a line"),
+        ('{"a": 1}\n[1]\n', "line 2: a JSON list; expected one JSON object per line"),
         ("\n\n", "no records"),
     ],
 )
@@ -130,7 +130,7 @@ def test_tables_come_back(tmp_path, suffix):
     [
         ("a,b\n1,2\n1,2,3\n", "line 3: 3 cells; expected 2, as in the header"),
         ("a,b\n1\n", "line 2: 1 cells; expected 2"),
-        ("a,a\n1,2\n", "line 1: two columns have one name"),
+        ("a,a\n1,2\n", "line 1: duplicate column name"),
         ("", "the file is empty"),
         ('a,b\n"1,2\n', "line 2: not valid CSV"),
     ],

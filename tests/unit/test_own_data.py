@@ -285,7 +285,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ("response,system\nx,a\n", {}, "mine.csv: no column holds ratings by people.*the file has: response, system"),
+        ("response,system\nx,a\n", {}, "mine.csv: no column contains human ratings.*the file has: response, system"),
         (
             "reply,bot,x,y\nhello you,a,1,2\nhi,b,2,3\nwell well,a,3,1\n",
             {},
@@ -293,7 +293,7 @@ def assert_same(found, expected):
         ),
         ("response,system,rating\nx,a,1\n", {"columns": {"rating": "warmth"}}, "no column 'warmth', which `columns`"),
         ("response,system,rating\nx,a,1\n", {"columns": {"rated": "rating"}}, "Did you mean 'rating'"),
-        ("x,y,rating\nx,a,1\n", {"columns": {"response": "x", "system_id": "x"}}, "`columns` names 'x' twice"),
+        ("x,y,rating\nx,a,1\n", {"columns": {"response": "x", "system_id": "x"}}, "`columns` contains 'x' twice"),
         ("response,system,rating\nx,a,1\n", {"column": {}}, "unknown option 'column'"),
         ("response,system,rating\nx,a,1\n", {"columns": {"response": 1}}, "expected our name -> the file's"),
         ("response,system,rating\nx,a,1\n,b,2\n", {}, "record 2: a rating, and no response"),

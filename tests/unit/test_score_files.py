@@ -197,7 +197,7 @@ def test_a_log_of_likelihoods_holds_scores_and_no_responses(tmp_path):
         (
             "log.json",
             {"evalId": "e", "results": {"table": {}}},
-            "a log of promptfoo that is not in its documented form",
+            "a log of promptfoo that does not have its documented format",
         ),
         ("log.json", {"eval": {}, "samples": []}, "a log of Inspect without samples"),
         ("log.eval", {}, r"binary form.*inspect log dump .*log\.eval > log\.json"),

@@ -91,7 +91,7 @@ def test_a_metric_of_a_study_scores_its_data_sets_alone(config, tmp_path):
     assert selected.labels("usr_persona")["f1_mine"] == "Mine"
     for text, message in (
         ("metrics: {f2: null}", "study mine, metrics: unknown metric 'f2'"),
-        ("metrics: {f1: {kind: f1, text: raw}}", "'f1' is the name of another one"),
+        ("metrics: {f1: {kind: f1, text: raw}}", "the name 'f1' is already used"),
         ("dataset: []", "Did you mean 'datasets'?"),
     ):
         with pytest.raises(ComperdialError, match=re.escape(message)):

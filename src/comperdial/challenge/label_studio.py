@@ -84,7 +84,7 @@ def export_ratings(
     if sample is not None:
         dialogues = responses[["dataset", "dialogue_id"]].drop_duplicates(ignore_index=True)
         if not 1 <= sample <= len(dialogues):
-            expected = f"1 to {len(dialogues)}, as many as the chosen systems answered"
+            expected = f"1 to {len(dialogues)}, the number answered by the chosen systems"
             raise ConfigError(f"a sample of {sample} dialogues", where=str(folder), expected=expected)
         drawn = _generator(seed, "sample").choice(len(dialogues), size=sample, replace=False)
         responses = responses.merge(dialogues.loc[drawn])
@@ -141,8 +141,8 @@ def export_pairs(output: str | Path, design: Design, *, name: str, ties: bool = 
 
 def _refuse_used(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
-        hint = "Export into another folder: without their key.csv the answers to earlier tasks cannot be read"
-        raise FileError("holds files already", where=str(folder), expected="a new or an empty folder", hint=hint)
+        hint = "Export to another folder: answers to earlier tasks cannot be read without their key.csv"
+        raise FileError("holds files already", where=str(folder), expected="a new or empty folder", hint=hint)
 
 
 def _generator(seed: int, use: str) -> np.random.Generator:
@@ -251,7 +251,7 @@ class _Answer(NamedTuple):
         choices = self.given.get(tag, [])
         if len(choices) != 1 or choices[0] not in allowed:
             problem = f"{what} {' and '.join(map(repr, choices)) or 'missing'}"
-            hint = "Have the task answered or skipped in Label Studio and export again"
+            hint = "Answer or skip the task in Label Studio and export again"
             raise SchemaError(problem, where=self.where, expected=expected, hint=hint)
         return choices[0]
 
@@ -304,7 +304,7 @@ def read_votes(exports: Sequence[str | Path], key: str | Path, *, need_reasons: 
         task, user = answer.task, users.setdefault(answer.task["annotator_id"], answer.annotator)
         if user != answer.annotator:
             problem = f"the tasks of {task['annotator_id']!r} were done by {user!r} and {answer.annotator!r}"
-            raise SchemaError(problem, where=answer.where, expected="one person for each file of tasks")
+            raise SchemaError(problem, where=answer.where, expected="one person per file of tasks")
         side = answer.choice("choice", "the choice is", "left", "right", "tie", expected="left, right or tie")
         sides = {"left": task["left"], "right": "second" if task["left"] == "first" else "first", "tie": "tie"}
         vote = {"choice": sides[side], "control": task["control"] or None, "seconds": answer.seconds, "source": "human"}
@@ -338,11 +338,13 @@ def _read_key(path: str | Path, level: str) -> dict[str, dict[str, str]]:
     frame = read_table(path)
     if list(frame.columns) != _KEYS[level]:
         problem = f"the columns are {', '.join(map(str, frame.columns))}"
-        raise SchemaError(problem, where=str(path), expected=f"the key.csv of these tasks: {', '.join(_KEYS[level])}")
+        raise SchemaError(
+            problem, where=str(path), expected=f"the key.csv of these tasks, with columns {', '.join(_KEYS[level])}"
+        )
     needed = frame.drop(columns="control", errors="ignore")
     if (wrong := needed["item"].duplicated() | (needed == "").any(axis=1)).any():
-        problem, where = "an empty cell, or an item a second time", f"{path}, record {wrong.argmax() + 1}"
-        raise SchemaError(problem, where=where, expected="a name in each column, each item once")
+        problem, where = "an empty cell, or a duplicate item", f"{path}, record {wrong.argmax() + 1}"
+        raise SchemaError(problem, where=where, expected="no empty cells, and each item once")
     return {row["item"]: row for row in frame.to_dict("records")}  # type: ignore[misc]
 
 
@@ -367,12 +369,12 @@ def _answers(
                 annotator = _annotator(annotation["completed_by"])
                 where = f"{path}, record {number}, annotation {given.id} by annotator {annotator!r}"
                 if item not in key:
-                    hint = "Give the key.csv that was written together with these tasks, and its level"
+                    hint = "Use the key.csv written with these tasks, and its level"
                     problem = f"item {item!r} is not in {key_path}"
                     raise SchemaError(problem, where=where, expected="the items of this key", hint=hint)
                 if first := read.get((item, annotator)):
                     hint = "Delete one of them in Label Studio and export again; do not mix exports of several servers"
-                    problem = f"a second annotation of item {item!r}"
+                    problem = f"duplicate annotation of item {item!r}"
                     raise SchemaError(problem, where=where, expected=f"one, as in {first.where}", hint=hint)
                 texts: dict[str, list[str]] = {}
                 for result in (result for result in given.result if result.from_name in tags):

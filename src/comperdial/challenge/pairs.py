@@ -100,13 +100,13 @@ def read_dialogues(path: str | Path) -> dict[Key, Dialogue]:
         dialogue = Dialogue(entry.dialogue_id, entry.system_id, entry.judged, utterances)
         if not dialogue.judged_texts():
             expected = f"one of {', '.join(dict.fromkeys(speaker for speaker, _ in utterances))}"
-            raise SchemaError(f"the judged speaker {entry.judged!r} says nothing", where=where, expected=expected)
+            raise SchemaError(f"the judged speaker {entry.judged!r} has no utterances", where=where, expected=expected)
         if dialogue.key in read:
-            problem = f"dialogue {dialogue.dialogue_id!r} of {dialogue.system_id!r} a second time"
+            problem = f"duplicate dialogue {dialogue.dialogue_id!r} of {dialogue.system_id!r}"
             raise SchemaError(problem, where=where, expected="it once")
         read[dialogue.key] = dialogue
     if not read:
-        raise SchemaError("holds no dialogue", where=str(path), expected="a JSON object a line")
+        raise SchemaError("holds no dialogue", where=str(path), expected="one JSON object per line")
     return read
 
 
@@ -125,8 +125,8 @@ def read_all(paths: Sequence[str | Path]) -> dict[Key, Dialogue]:
     for path in paths:
         for key, dialogue in read_dialogues(path).items():
             if read.setdefault(key, dialogue) != dialogue:
-                problem = f"dialogue {key[0]!r} of {key[1]!r} a second time, with other words"
-                raise SchemaError(problem, where=str(path), expected="each dialogue once for each system")
+                problem = f"dialogue {key[0]!r} of {key[1]!r} appears twice with different texts"
+                raise SchemaError(problem, where=str(path), expected="each dialogue once per system")
     return read
 
 
@@ -140,7 +140,7 @@ def read_controls(path: str | Path, dialogues: Mapping[Key, Dialogue]) -> list[P
         for key in ((ids[0], ids[1]), (ids[2], ids[3])):
             if key not in dialogues:
                 problem = f"dialogue {key[0]!r} of {key[1]!r} does not exist"
-                raise SchemaError(problem, where=where, expected="a dialogue of the files that are given")
+                raise SchemaError(problem, where=where, expected="a dialogue in the given files")
         better, worse = dialogues[ids[0], ids[1]], dialogues[ids[2], ids[3]]
         if better.utterances == worse.utterances:
             raise SchemaError("a dialogue is compared with itself", where=where, expected="two dialogues")
@@ -168,9 +168,7 @@ def read_questions(path: str | Path | None = None) -> dict[str, Question]:
     bank: dict[str, Question] = {}
     for question in (question for family in families.values() for question in family):
         if bank.setdefault(question.name, question) is not question:
-            raise ConfigError(
-                f"question {question.name!r} is there already", where=str(path), expected="each name once"
-            )
+            raise ConfigError(f"duplicate question {question.name!r}", where=str(path), expected="each name once")
     return bank
 
 
@@ -239,7 +237,7 @@ def make_design(
     times = {systems: _never_shown(texts, systems) for systems in wanted}
     if not any((table == 0).any() for table in times.values()):
         problem = f"no two dialogues to compare; the systems are {', '.join(sorted(by_system)) or 'none'}"
-        raise ConfigError(problem, expected="dialogues of two systems or more")
+        raise ConfigError(problem, expected="dialogues of at least two systems")
     shown = Counter[Systems]()
     lefts: Counter[Systems | str] = Counter()
     placed: list[list[tuple[Pair, str]]] = []
@@ -254,7 +252,7 @@ def make_design(
                     break
             else:
                 raise ConfigError(
-                    f"after {place} pairs, an annotator has seen a dialogue of every pair that is left",
+                    f"after {place} pairs, an annotator has seen a dialogue of every remaining pair",
                     expected=f"at most {place} pairs each, or more dialogues" if place else "more dialogues",
                 )
             row, column = divmod(int(rng.choice(best)), len(other))

@@ -73,7 +73,7 @@ Section = Annotated[T, _EmptyIfNull()]
 Distinct = Annotated[list[T], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})]
 Text = Annotated[str, Field(min_length=1), Expected("a text")]
 Flag = Annotated[bool, Expected("true or false")]
-Count = Annotated[int, Field(ge=1), Expected("a whole number of 1 or more")]
+Count = Annotated[int, Field(ge=1), Expected("a positive whole number")]
 Seed = Annotated[int, Field(ge=0), Expected("a whole number of 0 or more")]
 Number = Annotated[int | float, Expected("a finite number")]
 FromZero = Annotated[int | float, Field(ge=0), Expected("a number of 0 or more")]
@@ -177,7 +177,7 @@ def _problem(mistake: ErrorDetails, value: object) -> ComperdialError:
     if "[key]" in mistake["loc"]:
         problem = f"the name {mistake['input']!r:.60}"
     elif kind == "hidden":
-        problem = "got a value that is not shown, since it may be a key"
+        problem = "got a value that is not shown because it may be a secret"
     # Never show a mapping or a list of texts: it could contain a secret key.
     elif (isinstance(value, str | int | float | date) or numbers) and not is_secret(value) and kind not in _WORDS:
         problem = f"got {value!r}"

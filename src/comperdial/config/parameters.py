@@ -108,9 +108,7 @@ class Challenge(Strict):
         runs = "dialogues" in made and bool({"submissions", "agents"} & {*made})
         if bool(self.comperdial) == runs or (self.comperdial and made):
             given = ", ".join(["comperdial"] * bool(self.comperdial) + made) or "neither"
-            raise rule(
-                f"it has {given}", "`dialogues` with `submissions` or `agents`, or `comperdial` (a folder) alone"
-            )
+            raise rule(f"it has {given}", "`dialogues` with `submissions` or `agents`, or only `comperdial` (a folder)")
         return self
 
 
@@ -120,7 +118,7 @@ class OwnData(Strict):
     file: TableFile
     title: Maybe[Text] = None
     columns: Maybe[Columns] = None
-    scale: Maybe[Annotated[list[Any] | dict[str, Any], Expected("[low, high], or that for each dimension")]] = None
+    scale: Maybe[Annotated[list[Any] | dict[str, Any], Expected("[low, high], or one per dimension")]] = None
     source: Maybe[Text] = None
     target: Maybe[Text] = None
 
@@ -180,7 +178,7 @@ def _sendable(parameters: dict[str, Any]) -> dict[str, Any]:
             "variable, which the judge's `key` names",
         )
     if empty := [name for name, value in parameters.items() if value is None]:
-        raise rule("got null", "a value, or no such parameter", empty[0])
+        raise rule("got null", "a value, or omit the parameter", empty[0])
     return parameters
 
 
@@ -206,7 +204,7 @@ class Judge(Strict):
 def _counts(counts: int | list[int]) -> int | list[int]:
     several = counts if isinstance(counts, list) else [counts]
     if len(set(several)) < len(several) or max(several) != several[0]:
-        raise rule(f"got {counts}", "different counts, the largest first: the others use its answers")
+        raise rule(f"got {counts}", "distinct counts, largest first, since the others use its answers")
     return counts
 
 
@@ -224,9 +222,7 @@ class Variant(Strict):
     dimensions: Annotated[Distinct[Text], Field(min_length=1)]
     label: Maybe[Text] = None
     main: Maybe[Text] = None
-    scale: Maybe[Annotated[list[Number], Field(min_length=2, max_length=2), Expected("the two ends of the scale")]] = (
-        None
-    )
+    scale: Maybe[Annotated[list[Number], Field(min_length=2, max_length=2), Expected("both ends of the scale")]] = None
     samples: Annotated[
         Count | Annotated[list[Count], Field(min_length=1)],
         Expected("a whole number of 1 or more, or a list of such"),
@@ -245,14 +241,14 @@ class Variant(Strict):
         if self.main is not None and self.main.lower() not in dimensions:
             raise unknown("dimension", self.main.lower(), dimensions, "main")
         if self.scale is not None and self.scale[0] >= self.scale[1]:
-            raise rule(f"`scale` is {self.scale[0]} to {self.scale[1]}", "the lower end first", "scale")
+            raise rule(f"`scale` is {self.scale[0]} to {self.scale[1]}", "the lower value first", "scale")
         for key in ("scale", "explain", "samples", "retries") if self.labels else ():
             if key in self.model_fields_set and getattr(self, key):
-                raise rule(f"`{key}` beside `labels`", "labels alone: they are the scale and the answer", key)
+                raise rule(f"`{key}` beside `labels`", "only labels, which are the scale and the answer", key)
         if self.labels and len(dimensions) > 1:
             raise rule(f"labels for {len(dimensions)} dimensions", "one dimension", "labels")
         if (self.turns is not None) != ("turn_scores" in self.fields):
-            raise rule("`turns` without the field `turn_scores`, or it without `turns`", "both, or neither", "fields")
+            raise rule("only one of `turns` and the field `turn_scores`", "both, or neither", "fields")
         others = _FIELDS["turn" if self.level == "dialogue" else "dialogue"]
         if wrong := [field for field in self.fields if field in others]:
             expected = ", ".join(_FIELDS[self.level]) + "; `turns` makes a variant one of dialogues"
@@ -278,7 +274,7 @@ class Judging(Strict):
     @model_validator(mode="after")
     def _for_the_others(self) -> Self:
         if "default" not in self.judges:
-            raise rule("no 'default'", "a list `default`, of data sets that are not named", "judges")
+            raise rule("no 'default'", "a list `default`, for data sets that are not named", "judges")
         return self
 
 
@@ -313,12 +309,12 @@ class JudgingSections(Strict):
             if turns and turns.level != "turn":
                 raise rule(f"`turns` is {variant.turns!r}", "a variant at turn level", *at, "turns")
             if turns and turns.roles and {*turns.roles} != {*variant.roles}:
-                problem = f"`turns` is {variant.turns!r}, which other roles ask"
-                raise rule(problem, "the same roles in both", *at, "turns")
+                problem = f"`turns` is {variant.turns!r}, which has other roles"
+                raise rule(problem, "the same roles for both", *at, "turns")
         for dataset, names in self.judging.asks.items():
             for name in names:
                 if (given := variants[name].turns) and given not in names:
-                    problem = f"{name} without {given}, whose scores it is given"
+                    problem = f"{name} without {given}, whose scores it needs"
                     raise rule(problem, "both, or neither", "judging", "asks", dataset)
         return self
 
@@ -374,7 +370,11 @@ class TrainingPhase(Strict):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.contrastive and self.loss != "selection":
-            raise rule("`contrastive` beside the in-batch loss", "it in a phase with the selection loss", "contrastive")
+            raise rule(
+                "`contrastive` with the in-batch loss",
+                "`contrastive` only in a phase with the selection loss",
+                "contrastive",
+            )
         return self
 
 
@@ -406,7 +406,7 @@ class Training(Strict):
     @model_validator(mode="after")
     def _ends_with_selection(self) -> Self:
         if self.phases[-1].loss != "selection":
-            raise rule("the last phase trains no selection", "`loss: selection` in it", "phases")
+            raise rule("the last phase does not train selection", "`loss: selection` in the last phase", "phases")
         return self
 
 
@@ -414,7 +414,7 @@ class Curves(Strict):
     """Learning curves and power."""
 
     coefficient: Literal["pearson", "spearman", "kendall"]
-    repeats: Annotated[int, Field(ge=1), Expected("a whole number of subsets of a size, 1 or more")]
+    repeats: Annotated[int, Field(ge=1), Expected("a positive number of subsets per size")]
 
 
 class Agreement(Strict):
@@ -452,7 +452,7 @@ class Tables(Strict):
 
     benchmark: Text
     systems: Annotated[list[Output], Field(min_length=1)]
-    level_differences: Annotated[int, Field(ge=1), Expected("a whole number of dialogues, 1 or more")]
+    level_differences: Annotated[int, Field(ge=1), Expected("a positive number of dialogues")]
 
 
 class Ensembles(Strict):
@@ -470,7 +470,7 @@ class Perturbed(Strict):
         Literal["all"] | Annotated[Distinct[Text], Field(min_length=1)],
         Expected("`all`, or a list of different strategies"),
     ]
-    sample: Annotated[int, Field(ge=1), Expected("a whole number of pairs a strategy, 1 or more")]
+    sample: Annotated[int, Field(ge=1), Expected("a positive number of pairs per strategy")]
     seed: Seed
 
 

@@ -50,7 +50,7 @@ def pack(root: str | Path = ".") -> Path:
                 with path.open("rb") as content:
                     archive.addfile(member, content)
         if not archive.getmembers():
-            expected = "those of a run of snakemake, of what DVC versions"
+            expected = "records of a snakemake run for files that DVC versions"
             raise FileError("no records", where=str(root / FOLDER), expected=expected)
     write_text(root / _SEEN, sha256(root / ARCHIVE))
     return root / ARCHIVE
@@ -72,6 +72,8 @@ def unpack(root: str | Path = ".") -> bool:
         with tarfile.open(archive, "r:xz") as members:
             members.extractall(root / FOLDER, filter="data")
     except (lzma.LZMAError, tarfile.TarError, EOFError) as error:
-        raise FileError(f"no archive: {error}", where=str(archive), expected="one that `make publish` wrote") from error
+        raise FileError(
+            f"no archive: {error}", where=str(archive), expected="an archive written by `make publish`"
+        ) from error
     write_text(seen, sha256(archive))
     return True

@@ -169,4 +169,4 @@ def _add(section: dict[str, Any], study: Entry, key: str, name: str) -> None:
 
 def _taken(name: str, study: str, key: str) -> ConfigError:
     where = f"study {study}, {key}"
-    return ConfigError(f"{name!r} is the name of another one", where=where, expected="its own name")
+    return ConfigError(f"the name {name!r} is already used", where=where, expected="its own name")

@@ -52,7 +52,7 @@ def check_output(path: str | Path) -> Path:
     FileError
         If it is not a regular file, or is a link to a read-only file, as in DVC's cache.
     """
-    path = check_input(path, expected="the name of a new file, or of one to replace")
+    path = check_input(path, expected="a new or existing file name")
     if not path.is_symlink():
         return path
     if path.exists() and not path.stat().st_mode & 0o222:
@@ -151,7 +151,7 @@ def parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any:  
         error.where = place
         raise
     except UnicodeEncodeError:
-        problem = "half of a surrogate pair, which is no character"
+        problem = "a lone surrogate, which is not a character"
     except json.JSONDecodeError as error:
         place, problem = f"{where}, line {line or error.lineno}, column {error.colno}", f"not valid JSON ({error.msg})"
         # The JSON is truncated: it ends between values, inside a string or inside a word.
@@ -186,7 +186,7 @@ def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     FileError
         If the file cannot be opened, or a line is not an object.
     """
-    expected = "one JSON object a line"
+    expected = "one JSON object per line"
     try:
         # As bytes, since text mode also splits lines at characters such as U+2028, which JSON strings may contain.
         with check_input(path).open("rb") as file:
@@ -223,7 +223,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     if path.suffix == ".jsonl":
         records = [record for _, record in read_jsonl(path)]
         if not records:
-            raise FileError("no records", where=str(path), expected="one JSON object a line")
+            raise FileError("no records", where=str(path), expected="one JSON object per line")
         return pd.DataFrame(records)
     return read_parquet(path)
 
@@ -241,7 +241,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
     except (OSError, ValueError) as error:
         raise FileError("not a readable Parquet file", where=str(path), expected="Parquet") from error
     if not frame.columns.is_unique:
-        raise FileError("two columns have one name", where=str(path), expected="each name once")
+        raise FileError("duplicate column name", where=str(path), expected="each name once")
     return frame
 
 
@@ -270,7 +270,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
     except csv.Error as error:
         raise FileError(f"not valid CSV ({error})", where=f"{path}, line {reader.line_num}") from error
     if len(set(header)) < len(header):
-        raise FileError("two columns have one name", where=f"{path}, line 1", expected="each name once")
+        raise FileError("duplicate column name", where=f"{path}, line 1", expected="each name once")
     return pd.DataFrame(rows, columns=header, dtype="str")
 
 

@@ -60,7 +60,7 @@ class Source(Strict):
         pins = [name for name in ("commit", "sha256", "bytes") if getattr(self, name) is not None]
         if len(pins) != (0 if self.revision else 3):
             given = ", ".join(pins + ["revision"] * bool(self.revision)) or "neither"
-            raise rule(f"it has {given}", "`commit`, `sha256` and `bytes`, or `revision` alone")
+            raise rule(f"it has {given}", "`commit`, `sha256` and `bytes`, or only `revision`")
         if PurePosixPath(self.path).is_absolute() or ".." in self.relative.parts:
             raise rule(f"path {self.path!r} leaves its folder", "a path inside the repository", "path")
         if self.commit and self.commit not in self.url:
@@ -68,7 +68,7 @@ class Source(Strict):
         if self.revision and "{revision}" not in self.url:
             raise rule("the URL has no {revision}", "a URL with {revision} in it", "url")
         if self.member and self.revision:
-            raise rule("a member of an archive that is not pinned", "`commit`, `sha256` and `bytes`", "member")
+            raise rule("a member of an unpinned archive", "`commit`, `sha256` and `bytes`", "member")
         return self
 
     @property
@@ -129,7 +129,9 @@ def _in_order(levels: list[str]) -> list[str]:
 
 
 _Levels = Annotated[
-    list[Literal["turn", "dialogue"]], AfterValidator(_in_order), Expected("a list of turn, dialogue, or of neither")
+    list[Literal["turn", "dialogue"]],
+    AfterValidator(_in_order),
+    Expected("a list of turn and dialogue, possibly empty"),
 ]
 
 

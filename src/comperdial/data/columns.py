@@ -211,7 +211,7 @@ def lay_out(
     """
     given = dict(columns or {})
     if file.frame.empty:
-        raise SchemaError("no records", where=str(path), expected="one record a rating, or one a response")
+        raise SchemaError("no records", where=str(path), expected="one record per rating, or one per response")
     if ratings and "rating" not in given:
         _check_holds_ratings(file, path)
     frame, notes = file.frame.set_axis(file.frame.columns.map(str), axis=1), list(file.notes)
@@ -228,11 +228,11 @@ def lay_out(
         frame, given, in_dialogues = turns
         roles = _roles(frame, given, path)
     elif whole:
-        problem, expected = "no dialogues, with one utterance a row or a dialogue in a cell", "ratings of responses"
+        problem, expected = "no dialogues, with an utterance per row or a dialogue per cell", "ratings of responses"
         raise SchemaError(problem, where=f"{path}, {transcripts.RATING}", expected=expected)
     rated = _rated(frame, roles, given, labels, in_dialogues) if ratings else _Rated()
     if "system_id" not in roles and ratings and (column := _maybe_system(frame, roles, rated)):
-        rated.problems.append(f"items have several responses, and it is not sure that {column!r} says whose each is")
+        rated.problems.append(f"items have several responses, and it is unclear whether {column!r} names their systems")
         roles["system_id"] = column
     if rated.problems or "response" not in roles:
         raise _proposal(file, path, frame, roles, given, labels, rated)
@@ -301,8 +301,8 @@ def _numbers(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, dict[
 
 def _check_holds_ratings(file: File, path: Path) -> None:
     if file.log:
-        hint = f"Give it as scores beside a file of ratings: comperdial compare RATINGS --scores {path}"
-        problem = f"a log of {file.log.tool}: its scores are no ratings by people"
+        hint = f"Pass it as scores with a file of ratings: comperdial compare RATINGS --scores {path}"
+        problem = f"a log of {file.log.tool}, whose scores are not human ratings"
         raise SchemaError(problem, where=str(path), expected="ratings", hint=hint)
     if are_votes(file.frame):
         hint = f"Run `comperdial preferences {path}`"
@@ -311,8 +311,8 @@ def _check_holds_ratings(file: File, path: Path) -> None:
     places = set(file.frame.get("raters[]", ())) - {None}
     if sides in ({"1", "2"}, {"a", "b"}) and places == {1, 2}:
         problem = "each record has two answers and two scores"
-        hint = "Write a record for each answer, with its text, its system and its score"
-        raise SchemaError(problem, where=str(path), expected="one score for each response", hint=hint)
+        hint = "Write one record per answer, with its text, system and score"
+        raise SchemaError(problem, where=str(path), expected="one score per response", hint=hint)
 
 
 def _check_given(given: Mapping[str, Any], written: Sequence[str], path: Path) -> None:
@@ -329,11 +329,11 @@ def _check_given(given: Mapping[str, Any], written: Sequence[str], path: Path) -
             if name == FILL_IN:
                 raise ConfigError(f"{ours} is {FILL_IN}", where="columns", expected=f"a column: {', '.join(written)}")
             if name not in written:
-                problem = f"no column {name!r}, which `columns` names"
+                problem = f"no column {name!r}, which `columns` refers to"
                 raise SchemaError(problem, where=str(path), expected=f"columns of the file: {', '.join(written)}")
             seen[name] += 1
     if twice := [name for name, count in seen.items() if count > 1]:
-        problem, expected = f"`columns` names {twice[0]!r} twice", "each column of the file once"
+        problem, expected = f"`columns` contains {twice[0]!r} twice", "each column of the file once"
         raise SchemaError(problem, where=str(path), expected=expected)
 
 
@@ -615,21 +615,21 @@ def _rated(
     if sure and (exact or not set(people) - set(sure)):
         result.add(sure, has_dimension, raters)
     elif people:
-        result.doubt(people, "which columns are ratings by people is not sure: ")
+        result.doubt(people, "it is unclear which columns are human ratings: ")
     elif not empty and (
         categories := _categories(
             frame.dropna(subset=list(in_dialogues), how="all") if in_dialogues else frame,
             [name for name in free if not _is_machine(name)],
         )
     ):
-        result.doubt(categories, "no column of numbers; these hold labels, which need numbers: ")
+        result.doubt(categories, "no numeric column; these contain labels, which need numbers: ")
         _check_labels(frame, result, categories, None)
     else:
         result.named = FILL_IN
         more = f"; empty, so not rated yet: {', '.join(empty)}" if empty else ""
         more += f"; scores by judges or metrics: {', '.join(result.judges)}" if result.judges else ""
         more += f"; {unsure}" if numbered else ""
-        result.problems.append("no column holds ratings by people" + more)
+        result.problems.append("no column contains human ratings" + more)
         return result
     _check_codes(frame, result, _listed(result.named), labels)
     if empty:
@@ -913,7 +913,7 @@ def _proposal(
     """Return an error whose hint is a command to paste, with FILL_IN for unknown parts."""
     written, problems, roles = list(map(str, file.frame.columns)), list(rated.problems), dict(roles)
     if "response" not in roles:
-        problems.insert(0, "no column is surely the response")
+        problems.insert(0, "no column is clearly the response")
         used = {*roles.values(), *rated.dimensions, *_listed(rated.named)}
         no_response = (_IDS, JUDGES, REASONS)
         texts = [
@@ -933,7 +933,7 @@ def _proposal(
     if rated.labels:
         line += f" --labels {shlex.quote(json.dumps(rated.labels, ensure_ascii=False))}"
     fill = f", with a column in place of {FILL_IN}" if FILL_IN in line else ""
-    expected = "columns of the response, of the system (if there are several) and of ratings"
+    expected = "columns with responses, systems (if there are several) and ratings"
     if (
         isinstance(rated.named, list)
         and not rated.raters
@@ -951,7 +951,7 @@ def _proposal(
         "; ".join(problems),
         where=str(path),
         expected=f"{expected}; the file has: {', '.join(written)}",
-        hint=f"If this is what they mean, add{fill}: {line}",
+        hint=f"If this is correct, add{fill}: {line}",
     )
 
 

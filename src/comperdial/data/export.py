@@ -83,7 +83,7 @@ def export(tables: Mapping[str, pd.DataFrame], folder: str | Path, *, note: str 
             problem = f"{type(error).__name__}: {error}"
         if problem:
             raise SchemaError(
-                f"ComperDial's form does not hold this data set: {problem}",
+                f"ComperDial's format cannot represent this data set: {problem}",
                 where=f"data set {dataset!r}",
                 expected="A and B in turn, personas, gold history, one reference, persona B as facts, all turns; ratings "
                 f"of responses by one source, {OVERALL} from 1 to 5, and at dialogue level 0 or 1 on all axes",

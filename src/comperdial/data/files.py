@@ -89,7 +89,7 @@ def _read(path: Path, sheet: str | None) -> File:
     suffix = path.suffix.lower()
     if suffix == ".eval":
         hint = f"Write it as JSON: inspect log dump {path} > {path.stem}.json"
-        raise FileError("a log of Inspect in its binary form", where=str(path), expected="its JSON form", hint=hint)
+        raise FileError("an Inspect log in its binary format", where=str(path), expected="its JSON form", hint=hint)
     if suffix not in SUFFIXES and suffix not in _TABS:
         expected = "a name ending in " + ", ".join(SUFFIXES)
         raise FileError(f"unknown kind of file {path.suffix!r}", where=str(path), expected=expected)
@@ -101,13 +101,13 @@ def _read(path: Path, sheet: str | None) -> File:
         return _noted(_excel(path, data, sheet), suffix not in (".xlsx", ".xlsm"), "an Excel workbook", suffix)
     if data.startswith(_OLD_EXCEL):
         hint = "Save it as .xlsx or CSV"
-        raise FileError("an Excel file of the old kind (.xls)", where=str(path), expected=".xlsx", hint=hint)
+        raise FileError("an old Excel file (.xls)", where=str(path), expected=".xlsx", hint=hint)
     if suffix in (".xlsx", ".xlsm"):
         raise FileError("not a readable Excel workbook", where=str(path), expected="an Excel workbook")
     if data.startswith(_PARQUET) or suffix == ".parquet":
         return _noted(_parquet(path), suffix != ".parquet", "a Parquet file", suffix)
     if sheet is not None:
-        raise FileError("no workbook", where=str(path), expected="an Excel file, since --sheet is given")
+        raise FileError("no workbook", where=str(path), expected="an Excel file, because of --sheet")
     text, notes = _decoded(path, data)
     start = text.lstrip()[:1]
     if suffix in (".json", ".jsonl", ".ndjson") or (start in "[{" and start and _is_json(text)):
@@ -169,7 +169,7 @@ def _csv(path: Path, text: str, delimiter: str | None) -> File:
         while len(row) > len(header) and not row[-1].strip():
             row.pop()
         if len(row) > len(header):
-            hint = 'Put texts that hold the separator in "quotes"'
+            hint = 'Put texts that contain the separator in "quotes"'
             count = Counter(len(row) for _, row in written).most_common(1)[0][0]
             first = next(line for line, row in written if len(row) == count)
             if first == line and count > 2:
@@ -218,10 +218,10 @@ def _header(rows: Sequence[Sequence[Any]], numbers: Sequence[int], path: Path) -
         n = next((n for n in numeric if below.count(below[n]) > 1), numeric[0])
         group = next((str(names[k]) for k in range(min(n, len(names) - 1), -1, -1) if not is_missing(names[k])), "")
         raise FileError(
-            "two rows of column names",
+            "two header rows",
             where=f"{path}, rows {numbers[place]} and {numbers[place + 1]}",
-            expected="one row of names",
-            hint=f"Write one name for both, such as {f'{group} {below[n]}'.strip()!r}",
+            expected="a single header row",
+            hint=f"Merge both names, such as {f'{group} {below[n]}'.strip()!r}",
         )
     titles = [str(cells[0]).strip() for cells in filled[:place] if cells]
     return place, [f"row {numbers[place]} has the names of columns; above it: {'; '.join(titles)}"] if titles else []
@@ -317,7 +317,7 @@ def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
         if not fits or not (by_row or (keys and not texts.duplicated(keys).any())):
             problem = f"{len(sheets)} sheets with different columns: {', '.join(sheets)}"
             likeliest = max(sheets, key=lambda name: (shapes.count(tuple(sheets[name].columns)), sheets[name].size))
-            hint = f"Say which, for example --sheet {likeliest!r}"
+            hint = f"Choose one, for example --sheet {likeliest!r}"
             raise FileError(problem, where=str(path), expected="one sheet", hint=hint)
         joined = (lambda frame: texts.join(frame)) if by_row else (lambda frame: texts.merge(frame, on=keys))
         rows_of = {one: len(frame) for one, frame in alike.items()}
@@ -325,7 +325,7 @@ def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
         if lost := [one for one, frame in alike.items() if len(frame) < rows_of[one]]:
             problem = f"sheet {lost[0]!r} has rows that are not in sheet {name!r}, by {', '.join(keys)}"
             raise FileError(
-                problem, where=str(path), expected="one sheet", hint=f"Say which, for example --sheet {lost[0]!r}"
+                problem, where=str(path), expected="one sheet", hint=f"Choose one, for example --sheet {lost[0]!r}"
             )
         notes.append(f"each joined with the sheet {name} " + ("row by row" if by_row else f"by {', '.join(keys)}"))
     parts = [frame.assign(**{SHEET: name}) for name, frame in alike.items()]
@@ -370,14 +370,14 @@ def _json(path: Path, text: str) -> File:
         records = _each(path, lines)
         for (number, _), record in zip(lines, records, strict=True):
             if not isinstance(record, dict):
-                problem, expected = f"a JSON {type(record).__name__}", "one JSON object a line"
+                problem, expected = f"a JSON {type(record).__name__}", "one JSON object per line"
                 raise FileError(problem, where=f"{path}, line {number}", expected=expected)
         if tool := tool_of(records[0]):
             return _of_log(tool, records, path)
         return _flat(records, [number for number, _ in lines])
     if by_line and not _is_json(text):
         _each(path, lines)
-    value = parse_json(text, str(path), expected="a list of JSON records, or one JSON object a line")
+    value = parse_json(text, str(path), expected="a list of JSON records, or one JSON object per line")
     if tool := tool_of(value):
         return _of_log(tool, [value] if by_line else value, path)
     notes = ["one JSON document, not one object a line"] if by_line and len(lines) > 1 else []
@@ -399,7 +399,7 @@ def _json(path: Path, text: str) -> File:
         notes += [f"the records are the list {place!r}"] if place else []
     records = [value] if isinstance(value, Mapping) else value
     if not isinstance(records, list) or not records or not all(isinstance(record, dict) for record in records):
-        expected = "a list of records, or an object that holds one"
+        expected = "a list of records, or an object that contains one"
         raise FileError("no list of JSON objects", where=str(path), expected=expected)
     records = _label_studio(records) or records
     result = _flat(records, range(1, len(records) + 1))
@@ -408,7 +408,7 @@ def _json(path: Path, text: str) -> File:
 
 
 def _each(path: Path, lines: Sequence[tuple[int, str]]) -> list[Any]:
-    expected = "one JSON object a line"
+    expected = "one JSON object per line"
     return [parse_json(line, str(path), expected=expected, line=number) for number, line in lines]
 
 

@@ -82,9 +82,9 @@ def read_log(tool: str, value: Any, path: Path) -> Log:  # noqa: ANN401
         log.records = list(readers[tool](value, log, path))
     except (AttributeError, TypeError, KeyError, IndexError, ValueError) as error:
         raise FileError(
-            f"a log of {tool} that is not in its documented form ({type(error).__name__}: {error})",
+            f"a log of {tool} that does not have its documented format ({type(error).__name__}: {error})",
             where=str(path),
-            expected="a log as the tool writes it",
+            expected="an unmodified log of the tool",
         ) from error
     if not log.records:
         raise FileError(f"a log of {tool} without samples", where=str(path), expected="samples")

@@ -119,7 +119,7 @@ def entries(cell: object, where: str) -> list[Any]:
         raise SchemaError(
             f"holds {shown(cell)}, which is not a readable list",
             where=where,
-            expected='a list as JSON, such as ["one", "two"], with every entry in it',
+            expected='a list as JSON, such as ["one", "two"], with all entries',
         )
     # An ordinary text may start with a bracket: "[laughs] me too".
     return [cell]

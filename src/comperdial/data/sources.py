@@ -132,7 +132,7 @@ def _bring(source: Source, url: str, target: Path) -> str | None:
                 f"source {source.name!r} has sha256 {sha256(temporary)} ({temporary.stat().st_size} bytes)",
                 where=url,
                 expected=f"sha256 {source.sha256} ({source.bytes} bytes)",
-                hint="The mirror's copy is altered or incomplete: copy it anew" if mirror else hint,
+                hint="The mirror's copy is altered or incomplete: copy it again" if mirror else hint,
             )
     return commit
 
@@ -145,7 +145,7 @@ def _unpack(source: Source, path: Path) -> None:
             content = member.read((source.bytes or _LIMIT) + 1)
     except (zipfile.BadZipFile, KeyError) as error:
         problem, expected = f"source {source.name!r} is not in the archive", f"a zip archive with {source.member}"
-        hint = "The archive upstream is not the one that data/sources.yaml means"
+        hint = "The archive upstream is not the one in data/sources.yaml"
         raise SourceError(problem, where=source.url, expected=expected, hint=hint) from error
     path.write_bytes(content)
 
@@ -159,7 +159,7 @@ def _download(source: Source, url: str, target: Path) -> str | None:
         try:
             return _receive(source, url, target)
         except requests.exceptions.InvalidSchema:
-            problem, expected = "the server redirects to an address without encryption", "HTTPS all the way"
+            problem, expected = "the server redirects to an unencrypted address", "only HTTPS"
             break
         except requests.RequestException as error:
             # Without a response, the connection failed or was cut.
@@ -174,7 +174,7 @@ def _download(source: Source, url: str, target: Path) -> str | None:
             pause = max(min(float(asked), 60) if asked.isdigit() else 0, 0.5 * 2 ** (attempt - 1))
             log.warning("%s: %s; trying again in %g s", source.name, reason, pause)
             time.sleep(pause)
-    hint = f"If the file moved, correct data/sources.yaml; without a network, set {MIRROR_VARIABLE} to a folder that holds "
+    hint = f"If the file moved, correct data/sources.yaml; without a network, set {MIRROR_VARIABLE} to a folder that contains "
     raise SourceError(
         f"source {source.name!r}: {problem}", where=url, expected=expected, hint=hint + str(source.relative)
     )
@@ -208,7 +208,7 @@ def _receive(source: Source, url: str, target: Path) -> str | None:
                 raise SourceError(
                     f"source {source.name!r} has more than {most / 2**30:.4g} GiB, the limit for a file of unknown size",
                     where=url,
-                    expected="the file that the catalogue names",
-                    hint="If it is to be that large, record its commit, sha256 and size in data/sources.yaml",
+                    expected="the file in the catalogue",
+                    hint="If this size is correct, record its commit, sha256 and size in data/sources.yaml",
                 )
             return next(filter(None, (part.headers.get(_COMMIT_HEADER) for part in (*answer.history, answer))), None)

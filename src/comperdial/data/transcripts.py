@@ -133,9 +133,9 @@ def _words(speaker: object) -> set[str]:
 
 def _unknown(speakers: Collection[object], column: str, path: Path) -> SchemaError:
     return SchemaError(
-        f"which speaker in {column!r} is the system is not sure: {', '.join(map(str, speakers))}",
+        f"it is unclear which speaker in {column!r} is the system: {', '.join(map(str, speakers))}",
         where=str(path),
-        expected="user and assistant, or human and bot, as the names of speakers",
+        expected="speakers named user and assistant, or human and bot",
         hint="Rename the speakers",
     )
 
@@ -217,8 +217,8 @@ class Transcript:
             return
         self.unit = self.unit + "/" + frame[column].map(str)
         if self.by_system.groupby(self.unit).all().any() or frame[column].map(is_missing).any():
-            problem = f"a value of {self.dialogue!r} is of dialogues with several systems in {column!r}"
-            raise self.wrong(problem, "all utterances of each dialogue beside each system, or an id for each dialogue")
+            problem = f"a value of {self.dialogue!r} has several systems in {column!r}"
+            raise self.wrong(problem, "all utterances of a dialogue with one system, or an id per dialogue")
 
     def _order(self) -> None:
         frame, speakers = self.frame, self.frame[self.speaker].map(str)
@@ -238,7 +238,7 @@ class Transcript:
             again = same & ~self.rater.eq(self.rater.groupby(self.unit).shift())
             if (twice := same & ~again).any():
                 problem = f"dialogue {self.unit[twice].iloc[0]!r} has an utterance twice in a row: {texts[twice].iloc[0][:60]!r}"
-                raise self.wrong(problem, "a column of turns, or one of raters, that tells such rows apart")
+                raise self.wrong(problem, "a column of turns or raters that distinguishes such rows")
             self.place = (~again).groupby(self.unit).cumsum() - 1
         placed: dict[str, dict[int, tuple[str, str]]] = {}
         for unit, place, who, text in zip(self.unit, self.place, speakers, texts, strict=True):
@@ -247,7 +247,7 @@ class Transcript:
                 shown = " and ".join(repr(f"{who}: {text}"[:60]) for who, text in (before, (who, text)))
                 raise self.wrong(
                     f"dialogue {unit!r} has two utterances in one place: {shown}",
-                    "the same utterances for each rater, or an id and a turn that identify them",
+                    "the same utterances for each rater, or an id and a turn for each",
                 )
         self.history = {
             unit: [{"speaker": who, "text": text} for _, (who, text) in sorted(by_place.items())]
@@ -284,8 +284,8 @@ class Transcript:
             hint = self._option(RATING, [column]) if constant else None
             raise self.wrong(
                 f"{column!r} has ratings of utterances by users",
-                "ratings of the system's utterances, or one of each dialogue",
-                f"If each is of the whole dialogue, add: {hint}" if hint else None,
+                "ratings of the system's utterances, or one per dialogue",
+                f"If each rates the whole dialogue, add: {hint}" if hint else None,
             )
         if of_utterances or not constant or _OF_UTTERANCE.search(name):
             return "turn"
@@ -296,9 +296,7 @@ class Transcript:
         return "" if (self.place[there] == last[there]).all() else "turn"
 
     def _several(self, column: str) -> SchemaError:
-        return self.wrong(
-            f"dialogues have several ratings of {column!r} each", "a column of raters that says whose each is"
-        )
+        return self.wrong(f"dialogues have several ratings of {column!r} each", "a column with the rater of each")
 
     def _option(self, ours: str, columns: Sequence[str], **more: str) -> str:
         value = {**more, ours: columns[0] if len(columns) == 1 else list(columns)}
@@ -317,9 +315,9 @@ class Transcript:
         if unsure := [name for name, level in levels.items() if not level]:
             of_both = self._option("rating", unsure, response=self.utterance)
             raise self.wrong(
-                f"{', '.join(map(repr, unsure))}: of the utterances beside them, or of whole dialogues?",
-                "ratings that differ between the utterances of a dialogue, or that all of them have",
-                f"If of the utterances, add {of_both} or, if of whole dialogues, {self._option(RATING, unsure)}",
+                f"{', '.join(map(repr, unsure))}: ratings of utterances or of whole dialogues?",
+                "ratings that differ between a dialogue's utterances, or are on all of them",
+                f"For utterances add {of_both}, for whole dialogues {self._option(RATING, unsure)}",
             )
         return levels
 

@@ -327,10 +327,10 @@ def read_votes(
     if len(unnamed := [name for name, column in voted.items() if not any(column)]) > 1 and "choice" not in columns:
         line = f"--columns {shlex.quote(json.dumps({'choice': FILL_IN}))}"
         raise SchemaError(
-            f"several columns hold votes, and it is not sure whose: {', '.join(unnamed)}",
+            f"several columns contain votes by unknown raters: {', '.join(unnamed)}",
             where=str(path),
-            expected="one column of votes, or names that say whose each is (winner_ann, gpt4_winner)",
-            hint=f"Name the one that counts in place of {FILL_IN}, or a list of raters' columns: {line}",
+            expected="one column of votes, or column names with the rater (winner_ann, gpt4_winner)",
+            hint=f"Put the one to use in place of {FILL_IN}, or a list of raters' columns: {line}",
         )
     # A file without a rater column may name the judge itself: gpt4-votes.csv.
     judge_file = (
@@ -439,7 +439,7 @@ def _renamed(frame: pd.DataFrame, columns: Mapping[str, Any], path: Path) -> pd.
         for name in _listed(theirs) if ours == "choice" else [theirs]:
             if name not in frame:
                 expected = f"a column of the file: {', '.join(map(str, frame))}"
-                raise SchemaError(f"no column {name!r}, which --columns names", where=str(path), expected=expected)
+                raise SchemaError(f"no column {name!r}, which --columns refers to", where=str(path), expected=expected)
     names = {theirs: ours for ours, theirs in columns.items() if ours != "choice"}
     return frame.rename(columns=names)
 
@@ -524,10 +524,10 @@ def _unreadable(
         values.update(value for value in known if isinstance(number(value), float))
     labels = dict.fromkeys(sorted(values)[:12], FILL_IN)
     return SchemaError(
-        f"column {column!r} holds votes that are not clear: {', '.join(labels)}",
+        f"column {column!r} has unclear votes: {', '.join(labels)}",
         where=f"{path}, record {row}",
         expected="the name of a system, or a, b, first, second, tie, or a weight from 1 (first) to 2 (second)",
-        hint=f"Say which each is (first, second or tie): --labels {shlex.quote(json.dumps(labels, ensure_ascii=False))}",
+        hint=f"Map each to first, second or tie: --labels {shlex.quote(json.dumps(labels, ensure_ascii=False))}",
     )
 
 

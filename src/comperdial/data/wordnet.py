@@ -102,7 +102,7 @@ def require(version: str) -> WordNet:
     corpus = locate()
     if corpus and corpus.version == version:
         return corpus
-    problem, hint = "WordNet is not on this machine", "Run `comperdial wordnet`, or take the metric out of params.yaml"
+    problem, hint = "WordNet is not on this machine", "Run `comperdial wordnet`, or remove the metric from params.yaml"
     if corpus:
         problem = f"this is WordNet {corpus.version}"
         hint = "Set the metric's option `wordnet`, or put the other version first in nltk's data path"
