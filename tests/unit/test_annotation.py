@@ -312,7 +312,7 @@ def test_a_used_folder_is_never_written_into(tmp_path, name):
     mine = tmp_path / "out/turn" / name
     mine.parent.mkdir(parents=True)
     mine.write_text("mine\n")
-    with pytest.raises(FileError, match=r"turn: holds files already; .* Export into another folder"):
+    with pytest.raises(FileError, match=r"turn: holds files already; .* Export to another folder"):
         exported(tmp_path)
     assert files(tmp_path / "out") == {Path("turn") / name: b"mine\n"}
 
@@ -383,13 +383,13 @@ def test_what_is_no_rating_is_left_out(tmp_path):
         ([{"id": 5, "data": {"item": "i1"}}], "record 1: annotations is missing"),
         ([task(annotation(), data={})], "record 1: data.item is missing"),
         ([task(annotations=None)], "annotations is None"),
-        ([task(annotation(), item="i9")], r"item 'i9' is not in .*key.csv; .*Give the key.csv"),
+        ([task(annotation(), item="i9")], r"item 'i9' is not in .*key.csv; .*Use the key.csv"),
         (
             [task(annotation(score="6"))],
             "annotation 7 by annotator '1': overall score '6'; expected a score from 1 to 5",
         ),
         ([task(annotation(score=4))], "tag 'overall': choices.0 is 4"),
-        ([task(annotation(result=[]))], "annotation 7 by annotator '1': overall score missing; .*answered or skipped"),
+        ([task(annotation(result=[]))], "annotation 7 by annotator '1': overall score missing; .*Answer or skip"),
         ([task(annotation(reasons=["Fluent"]))], "reason 'Fluent'; expected some of Fluency, Coherence"),
         ([task(annotation(who=None))], "record 1: completed_by.int is None"),
         ([task(annotation(number=None))], "record 1: id.int is None"),

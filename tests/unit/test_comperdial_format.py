@@ -527,7 +527,7 @@ def test_an_exported_set_is_read_by_its_own_maps(tmp_path):
 
 def test_other_data_sets_cannot_be_exported(usr_tables, tmp_path):
     for name, tables in usr_tables.items():
-        with pytest.raises(SchemaError, match=f"data set '{name}': ComperDial's form does not hold this data set"):
+        with pytest.raises(SchemaError, match=f"data set '{name}': ComperDial's format cannot represent this data set"):
             export.export(tables, tmp_path / name)
         assert not (tmp_path / name).exists(), "nothing is written by halves"
 

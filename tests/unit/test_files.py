@@ -130,7 +130,7 @@ def test_tables_come_back(tmp_path, suffix):
     [
         ("a,b\n1,2\n1,2,3\n", "line 3: 3 cells; expected 2, as in the header"),
         ("a,b\n1\n", "line 2: 1 cells; expected 2"),
-        ("a,a\n1,2\n", "line 1: duplicate column name"),
+        ("a,a\n1,2\n", "line 1: two columns have one name"),
         ("", "the file is empty"),
         ('a,b\n"1,2\n', "line 2: not valid CSV"),
     ],
@@ -151,7 +151,7 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
 @pytest.mark.parametrize("content", ["[" * 100_000, "1" * 5000, '"\\ud800"'])
 def test_json_beyond_python_s_limits_is_an_error_of_the_file(tmp_path, content):
     (tmp_path / "a.json").write_text(content)
-    with pytest.raises(FileError, match=r"cannot be read \(|surrogate pair"):
+    with pytest.raises(FileError, match=r"cannot be read \(|lone surrogate"):
         read_json(tmp_path / "a.json")
 
 

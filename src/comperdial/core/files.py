@@ -241,7 +241,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
     except (OSError, ValueError) as error:
         raise FileError("not a readable Parquet file", where=str(path), expected="Parquet") from error
     if not frame.columns.is_unique:
-        raise FileError("duplicate column name", where=str(path), expected="each name once")
+        raise FileError("two columns have one name", where=str(path), expected="each name once")
     return frame
 
 
@@ -270,7 +270,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
     except csv.Error as error:
         raise FileError(f"not valid CSV ({error})", where=f"{path}, line {reader.line_num}") from error
     if len(set(header)) < len(header):
-        raise FileError("duplicate column name", where=f"{path}, line 1", expected="each name once")
+        raise FileError("two columns have one name", where=f"{path}, line 1", expected="each name once")
     return pd.DataFrame(rows, columns=header, dtype="str")
 
 
