@@ -193,7 +193,7 @@ def test_what_is_not_sure_is_proposed_and_right_when_pasted(tmp_path):
         f"a text of words {n // 2},{'xy'[n // 2 % 2]},{n % 2},{n // 4},{n % 5},{(n * n) % 5}" for n in range(8)
     )
     path = written(tmp_path, "mine.csv", content)
-    with pytest.raises(SchemaError, match="not sure") as caught:
+    with pytest.raises(SchemaError, match="unclear") as caught:
         understood(path)
     words = shlex.split(str(caught.value).partition("--columns ")[2])
     columns = json.loads(words[0])
@@ -465,7 +465,7 @@ def test_a_judge_s_vote_in_the_row_of_each_person_counts_once(tmp_path):
 
 def test_votes_that_are_not_clear(tmp_path):
     path = written(tmp_path, "votes.csv", "model_a,model_b,label,judge\nx,y,0,gpt-4\nx,y,1,gpt-4\n")
-    with pytest.raises(SchemaError, match=r"not clear: 0, 1.*--labels"):
+    with pytest.raises(SchemaError, match=r"unclear votes: 0, 1.*--labels"):
         read_votes(read_file(path), path)
     frame, notes = read_votes(read_file(path), path, {"0": "first", "1": "second"})
     assert frame["choice"].tolist() == ["first", "second"]
@@ -503,7 +503,7 @@ def test_whose_votes_columns_hold(tmp_path, header, cells, votes):
     ("content", "columns", "message"),
     [
         ("chosen,rejected\nsome text,other text\n", {}, "chosen and rejected, without their systems"),
-        ("model_a,model_b,label\nx,y,1\nx,y,-2\n", {}, "record 2: .*not clear: -2, 1;"),
+        ("model_a,model_b,label\nx,y,1\nx,y,-2\n", {}, "record 2: .*unclear votes: -2, 1;"),
         ("one,two,best of both\nx,y,1\n", {}, r"no votes between two.*one, two, best of both.*--columns"),
         ("one,two,vote\nx,y,1\n", {"winner": "vote"}, "unknown column 'winner'"),
         ("one,two,vote\nx,y,1\n", {"choice": "votes"}, "no column 'votes'"),
@@ -924,8 +924,8 @@ CELL = "User: hi you\nBot: hello\nand welcome\nUser: bye now\nBot: bye"
             {("turn", "1-2"): [1, 2], ("turn", "1-4"): [3, 4], ("dialogue", "1"): [3]},
         ),
         # What may mean two things.
-        ("a.csv", utterances(talk("", "", "", 4), talk("", "", "", 2)), "of the utterances beside them, or of whole"),
-        ("a.csv", utterances(talk("", 4, "", 4), talk("", 2, "", 2)), "of the utterances beside them, or of whole"),
+        ("a.csv", utterances(talk("", "", "", 4), talk("", "", "", 2)), "ratings of utterances or of whole"),
+        ("a.csv", utterances(talk("", 4, "", 4), talk("", 2, "", 2)), "ratings of utterances or of whole"),
         ("a.csv", utterances(talk(1, "", 2, "")), "ratings of utterances by users"),
         ("a.csv", utterances(talk(1, 2, 3, 4)), "ratings of utterances by users"),
         ("a.csv", utterances(talk(1, 2, 3, 4, speakers="AB")), "which speaker in 'speaker' is the system"),

@@ -317,7 +317,7 @@ class Transcript:
             raise self.wrong(
                 f"{', '.join(map(repr, unsure))}: ratings of utterances or of whole dialogues?",
                 "ratings that differ between a dialogue's utterances, or are on all of them",
-                f"For utterances add {of_both}, for whole dialogues {self._option(RATING, unsure)}",
+                f"For utterances, add {of_both} or, for whole dialogues, {self._option(RATING, unsure)}",
             )
         return levels
 
