@@ -1,8 +1,7 @@
 """The data sets and scorers selected by ``params.yaml``, the catalogue, the registries and the studies.
 
 This module reads configuration and the state of this machine (available models, WordNet, pulled scores) and computes no
-results. ``workflow/common.smk`` turns the selection into files; :func:`describe` writes what tables and figures need from
-it.
+results. ``workflow/common.smk`` turns the selection into files; :func:`describe` writes what tables and figures need from it.
 """
 
 from __future__ import annotations
@@ -445,8 +444,8 @@ class Selection:
     def labels(self, dataset: str) -> dict[str, str]:
         """Return display labels by METRIC:OUTPUT, or by METRIC for all of its outputs.
 
-        ``label`` of an entry is one text per output, or a single text: the main output's label, used by METRIC for the
-        others, which append their own name. In a single text, ``{output}`` stands for the output's name.
+        ``label`` of an entry is one text per output, or a single text: the main output's label, used by METRIC for the others,
+        which append their own name. In a single text, ``{output}`` stands for the output's name.
         """
         tasks = self.tasks.get(dataset, {}).values()
         labels = {name: task.label for task in tasks for name in (task.name, _main_output(task))}

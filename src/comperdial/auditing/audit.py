@@ -98,16 +98,16 @@ class Result:
         """Return one sentence for each requirement that is not met.
 
         Requirements: ``alt-test``; ``pearson=0.5``, ``spearman=0.5`` or ``kappa=0.4``, a minimum for the lower end of the
-        interval; with a baseline ``no-shift`` (the interval of the shift includes 0) and ``flips=0.1`` (a maximum for its
-        upper end).
+        interval; with a baseline ``no-shift`` (the interval of the shift includes 0) and ``flips=0.1`` (a maximum for its upper
+        end).
         """
         return [text for requirement in requirements if (text := _failure(self, requirement))]
 
     def next_labels(self, count: int, seed: int = 2024) -> pd.DataFrame:
         """Return the items to label next: a random sample, stratified by system in proportion to its unlabelled items.
 
-        Labels chosen this way keep the corrected means unbiased; labels chosen by disagreement between judge and people
-        would not.
+        Labels chosen this way keep the corrected means unbiased; labels chosen by disagreement between judge and people would
+        not.
         """
         judged = self.judged
         unlabelled = judged.people.index[np.isnan(judged.mean)]
@@ -208,8 +208,8 @@ def _alternative(
 def _constant_test(judged: Judged, epsilon: float) -> tuple[float, AlternativeTest | None]:
     """Return the constant label with the highest winning rate, and its test.
 
-    Candidates are the most common label and, for ordered labels, the human mean, which can be nearer to most ratings than
-    any label.
+    Candidates are the most common label and, for ordered labels, the human mean, which can be nearer to most ratings than any
+    label.
     """
     people = judged.people.to_numpy(np.float64)[judged.labelled]
     values, counts = np.unique(people[~np.isnan(people)], return_counts=True)

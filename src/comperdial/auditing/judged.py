@@ -40,8 +40,8 @@ class Judged:
     Attributes
     ----------
     people
-        One row per item, one column per rater; NaN if missing. For a pair of answers the label is 1 if the first is better,
-        0 if the second is, 0.5 for a tie.
+        One row per item, one column per rater; NaN if missing. For a pair of answers the label is 1 if the first is better, 0
+        if the second is, 0.5 for a tie.
     judge
         The judge's label of each item; NaN if missing.
     judge_name, dimension

@@ -75,8 +75,7 @@ def _batches(dialogues: Sequence[Dialogue]) -> Iterator[Sequence[Dialogue]]:
 def run_agent(agent: Any, dialogues: Sequence[Dialogue]) -> dict[tuple[str, int], str]:  # noqa: ANN401
     """Let an agent answer all of B's turns, with gold history; return its responses by dialogue and turn.
 
-    Raises a :class:`~comperdial.core.errors.ComperdialError` if the agent raises, or does not return one text per
-    conversation.
+    Raises a :class:`~comperdial.core.errors.ComperdialError` if the agent raises, or does not return one text per conversation.
     """
     responses: dict[tuple[str, int], str] = {}
     for batch in _batches(dialogues):

@@ -129,8 +129,8 @@ _KINDS = {
 def kinds_of(sentences: Sequence[str]) -> list[str]:
     """Return the kind of each sentence of a published persona: name, age, family, head, or an aspect.
 
-    Published sentences are noisy, so patterns decide: unmatched sentences before the first head are family information,
-    later ones are ``other``.
+    Published sentences are noisy, so patterns decide: unmatched sentences before the first head are family information, later
+    ones are ``other``.
     """
     kinds: list[str] = []
     for sentence in sentences:

@@ -182,8 +182,8 @@ def read_challenge(
 ) -> dict[str, str]:
     """Read a challenge as data set ``name``; return the systems or files left out, with the reason.
 
-    Writes the tables systems, contexts, personas and responses to ``folder``, and ``submissions.json`` with what was left
-    out. Raises a :class:`SchemaError` if no submission is complete.
+    Writes the tables systems, contexts, personas and responses to ``folder``, and ``submissions.json`` with what was left out.
+    Raises a :class:`SchemaError` if no submission is complete.
     """
     gold = read_dialogues(dialogues)
     read = read_submissions(submissions, gold)

@@ -32,9 +32,9 @@ def registered(*section: str) -> Mapping[str, Mapping[str, Any]]:
 def completed(config: Mapping[str, Any]) -> dict[str, Any]:
     """Expand the built-in entries that an unvalidated ``params.yaml`` names.
 
-    A name alone (``bleu:``) selects the built-in entry; keys given with it (``bleu: {text: raw}``) override its own. An
-    entry with ``kind`` (``fields`` for a variant, ``format`` for a recording, ``encoder`` for a trained model) is the user's
-    own and is not changed.
+    A name alone (``bleu:``) selects the built-in entry; keys given with it (``bleu: {text: raw}``) override its own. An entry
+    with ``kind`` (``fields`` for a variant, ``format`` for a recording, ``encoder`` for a trained model) is the user's own and
+    is not changed.
     """
     filled = {name: _spelled_out(config[name], own, name) for name, own in _SECTIONS.items() if name in config}
     judging = config.get("judging")

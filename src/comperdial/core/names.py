@@ -49,9 +49,8 @@ def output_name(text: str, default: str | None = None, *, where: str | None = No
 def plain_name(value: object) -> object:
     """Normalize the name of a system, context, dialogue or annotator, so that all tables spell it alike.
 
-    Names are texts. Some programs read them as numbers and add or drop ``.0``, so ``1``, ``1.0`` and the number 1 are the
-    same name; ``007`` and ``1.50`` are kept. Surrounding white space is removed. Values that cannot be names are returned
-    unchanged.
+    Names are texts. Some programs read them as numbers and add or drop ``.0``, so ``1``, ``1.0`` and the number 1 are the same
+    name; ``007`` and ``1.50`` are kept. Surrounding white space is removed. Values that cannot be names are returned unchanged.
     """
     if isinstance(value, str):
         text = value.strip() or value

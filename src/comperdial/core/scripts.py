@@ -60,8 +60,8 @@ def has_no_spaces(text: str) -> bool:
 def words(text: str) -> list[str]:
     """Split a text at white space, and into characters where the script has no spaces.
 
-    These scripts are Han, Hiragana, Katakana, Bopomofo, Thai, Lao, Khmer, Myanmar and Tibetan. A combining mark stays with
-    its character; their punctuation marks are separate words. Hangul has spaces. Text is normalized to NFC, so composed and
+    These scripts are Han, Hiragana, Katakana, Bopomofo, Thai, Lao, Khmer, Myanmar and Tibetan. A combining mark stays with its
+    character; their punctuation marks are separate words. Hangul has spaces. Text is normalized to NFC, so composed and
     decomposed letters (``é``) are equal.
     """
     if text.isascii():
@@ -76,8 +76,8 @@ def words(text: str) -> list[str]:
 def alphanumeric_words(text: str) -> list[str]:
     """Return the lower-case words of a text without punctuation; for ASCII text the same as rouge-score's ``[a-z0-9]+``.
 
-    A word is a run of letters, digits and their marks in any script, or a single character in a script without spaces. An
-    emoji or other pictorial symbol is a word.
+    A word is a run of letters, digits and their marks in any script, or a single character in a script without spaces. An emoji
+    or other pictorial symbol is a word.
     """
     lower = text.lower()
     if lower.isascii():

@@ -155,8 +155,8 @@ def conversation_tables(
 ) -> Tables:
     """Make the tables: a context for each reply that a user can answer, the reply, and whether the user continued.
 
-    ``scales`` are the rating scales of a ``turn`` and a ``dialogue``, if users rated them. Contexts keep the last
-    ``history`` utterances, or all.
+    ``scales`` are the rating scales of a ``turn`` and a ``dialogue``, if users rated them. Contexts keep the last ``history``
+    utterances, or all.
     """
     split = splits(conversations)
     systems: dict[str, Row] = {}

@@ -20,8 +20,8 @@ def evaluation_texts(catalogue: Catalogue) -> tuple[list[list[str]], list[str]]:
     Returns
     -------
     tuple
-        Lists of consecutive utterances: histories, and the last utterance with each reference or response to it; and the
-        data sets that were skipped because their files have no known checksum.
+        Lists of consecutive utterances: histories, and the last utterance with each reference or response to it; and the data
+        sets that were skipped because their files have no known checksum.
     """
     texts: list[list[str]] = []
     unknown = []

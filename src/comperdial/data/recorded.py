@@ -76,8 +76,7 @@ def origin(file: Source | Path) -> str:
 class Entry:
     """Recorded scores (an entry of ``recorded``), or a judge's answers (of ``recorded_judges``).
 
-    ``files`` are keyed by the entry's names, ``scores`` for a file of scores; ``about`` says who computed the scores, and
-    how.
+    ``files`` are keyed by the entry's names, ``scores`` for a file of scores; ``about`` says who computed the scores, and how.
     """
 
     name: str
@@ -143,8 +142,8 @@ def read_entries(
 def signature(path: str | Path, *, format: str, origin: str, about: str) -> str:
     """Return the signature of scores: ``recorded|format:…|from:…|sha256:…|about:…|v:1``, with 12 digits of the sha256.
 
-    Parameters as :func:`import_scores`; raise a :class:`ConfigError` if one is empty, or contains a line break or a bar,
-    which separates the parts.
+    Parameters as :func:`import_scores`; raise a :class:`ConfigError` if one is empty, or contains a line break or a bar, which
+    separates the parts.
     """
     for part, text in (("origin", origin), ("about", about)):
         if not text.strip() or set(text) & set("|\n\r"):
@@ -259,8 +258,8 @@ def _table(path: Path, rated: Rated) -> pd.DataFrame:
     """Read a table with one row per score, such as ``comperdial score`` writes, in any format of :func:`read_file`.
 
     ``context_id`` identifies a turn, ``dialogue_id`` a dialogue, ``item_id`` either, by a column ``level`` (default: turn).
-    Other optional columns: ``output`` (default: ``score``), ``cut``, and ``dataset``, which must match. An empty value means
-    no score. The column ``metric`` is ignored.
+    Other optional columns: ``output`` (default: ``score``), ``cut``, and ``dataset``, which must match. An empty value means no
+    score. The column ``metric`` is ignored.
     """
     content = check_columns(read_file(path).frame, _KNOWN, path).reset_index(drop=True)
     items = [column for column in _ITEMS if column in content] or ["context_id"]
@@ -348,8 +347,8 @@ class Item(NamedTuple):
 def read_items(path: Path, rated: Rated) -> Iterator[Item]:
     """Read a JSON list of ``{source, system_id, system_output, …}``, and match each item to its response.
 
-    ``source`` is the dialogue before the response, one utterance per line. Items match by dialogue, system and text,
-    whatever their order.
+    ``source`` is the dialogue before the response, one utterance per line. Items match by dialogue, system and text, whatever
+    their order.
 
     Raises
     ------

@@ -40,8 +40,8 @@ def read_ratings(
     """Read ratings: table ``ratings``, or a JSONL, CSV or Parquet file with ``context_id``, ``system_id`` and ``rating``.
 
     ``dialogue_id``, or ``item_id`` with an optional ``level``, may replace ``context_id``. Defaults for what is missing: one
-    annotator, source ``human``, ``dataset`` (the file's name), ``dimension`` and ``scale`` (lowest and highest possible
-    rating; otherwise the range of the ratings, with a warning). Empty ratings are skipped.
+    annotator, source ``human``, ``dataset`` (the file's name), ``dimension`` and ``scale`` (lowest and highest possible rating;
+    otherwise the range of the ratings, with a warning). Empty ratings are skipped.
     """
     path = Path(path)
     frame = _records(_named(read_file(path).frame, _KNOWN["ratings"]), path, "ratings", "rating")
@@ -70,10 +70,10 @@ def read_ratings_of(paths: Sequence[str | Path], *, dataset: str | None = None) 
 def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.DataFrame:
     """Read and join scores: tables ``scores``, or files of other programs.
 
-    Such a file has ``context_id`` and ``system_id`` (or common synonyms such as ``id`` and ``model``), and a ``value`` per
-    row or a numeric column per metric; or it is a log of an evaluation tool (:mod:`comperdial.data.logs`). ``dialogue_id``,
-    or ``item_id`` with an optional ``level``, may replace ``context_id``. Defaults: the file's name as ``metric``, ``score``
-    as ``output``. Empty values are skipped. With ``unnamed`` the data set may be missing too, and becomes :data:`UNNAMED`.
+    Such a file has ``context_id`` and ``system_id`` (or common synonyms such as ``id`` and ``model``), and a ``value`` per row
+    or a numeric column per metric; or it is a log of an evaluation tool (:mod:`comperdial.data.logs`). ``dialogue_id``, or
+    ``item_id`` with an optional ``level``, may replace ``context_id``. Defaults: the file's name as ``metric``, ``score`` as
+    ``output``. Empty values are skipped. With ``unnamed`` the data set may be missing too, and becomes :data:`UNNAMED`.
 
     Raises
     ------
@@ -261,9 +261,9 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
 def add_ratings(folder: str | Path, *, turn: str | Path | None = None, dialogue: str | Path | None = None) -> None:
     """Validate ratings against a folder of tables, and write them there as table ``ratings``, possibly empty.
 
-    ``folder`` has ``contexts`` and ``responses`` of one data set; ``turn`` and ``dialogue`` are files for
-    :func:`read_ratings`, with ComperDial's defaults: Overall, from 1 to 5. A SchemaError is raised if a rated item is in no
-    table; ratings of a skipped submission are skipped too.
+    ``folder`` has ``contexts`` and ``responses`` of one data set; ``turn`` and ``dialogue`` are files for :func:`read_ratings`,
+    with ComperDial's defaults: Overall, from 1 to 5. A SchemaError is raised if a rated item is in no table; ratings of a
+    skipped submission are skipped too.
     """
     folder = Path(folder)
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))

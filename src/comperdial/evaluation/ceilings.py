@@ -20,9 +20,9 @@ from comperdial.stats.pairs import within_items
 def ceilings(samples: Iterable[Sample]) -> pd.DataFrame:
     """Correlate the ratings of each annotator with the mean of the others', pooled and within items.
 
-    Units without a rating by the annotator or by others are ignored, and so are annotators without common units; ``n`` is as
-    in table ``correlations``. A metric can exceed this ceiling: it is compared with the mean of all annotators, which is
-    less noisy than the mean of the others, and one person is noisier than both.
+    Units without a rating by the annotator or by others are ignored, and so are annotators without common units; ``n`` is as in
+    table ``correlations``. A metric can exceed this ceiling: it is compared with the mean of all annotators, which is less
+    noisy than the mean of the others, and one person is noisier than both.
     """
     rows: list[dict[str, Any]] = []
     for sample in samples:

@@ -266,9 +266,9 @@ def liking(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare predicted continuing with user ratings.
 
-    ``conversations`` are those of ``convai2`` and, if available, of ``chitchat`` and ``topical_chat``; ``vectors`` are by
-    data set and encoder; ``measures`` come from :func:`evaluate` for ``convai2`` and ``chitchat`` and supply the penalties.
-    Returns the agreement with ratings, a row per predictor and measure, and each reply's log-odds by predictor.
+    ``conversations`` are those of ``convai2`` and, if available, of ``chitchat`` and ``topical_chat``; ``vectors`` are by data
+    set and encoder; ``measures`` come from :func:`evaluate` for ``convai2`` and ``chitchat`` and supply the penalties. Returns
+    the agreement with ratings, a row per predictor and measure, and each reply's log-odds by predictor.
     """
     bots, people = conversations["convai2"], rated_replies(conversations.get(RATED, ()))
     asked = {"convai2": list(samples(bots)), RATED: people}

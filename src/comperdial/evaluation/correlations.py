@@ -35,8 +35,8 @@ WITHIN_ITEMS: tuple[Measure, ...] = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise
 WITHIN_SYSTEMS: tuple[Measure, ...] = (*COEFFICIENTS, "acc_eq")
 # Coefficients with intervals and tests for outputs that only studies show.
 SHOWN: tuple[Coefficient, ...] = ("pearson", "spearman")
-# Minimum systems left when one is left out. Over units two, since a single one has no differences between systems. Over
-# system means four, since three points often correlate by chance.
+# Minimum systems left when one is left out. Over units two, since a single one has no differences between systems. Over system
+# means four, since three points often correlate by chance.
 _FEWEST_LEFT = {False: 2, True: 4}
 # Values closer than this count as equally low: the first system is named, whatever the machine's rounding.
 _SAME = 1e-12
@@ -49,8 +49,8 @@ class Detail:
     Attributes
     ----------
     outputs, targets
-        (metric, output) of the scores, and the rated dimensions, that get intervals, tests and the measures of pairs and
-        items; None: all.
+        (metric, output) of the scores, and the rated dimensions, that get intervals, tests and the measures of pairs and items;
+        None: all.
     resamples, seed
         For intervals, tests and soft accuracies.
     tests
@@ -140,11 +140,10 @@ def correlations(
     DataFrame
         Table ``correlations``. ``n`` counts complete pairs: units, or systems at system level, or, for grouping ``item`` or
         ``system``, the items or systems averaged over. ``coverage`` is the share of rated units with a score; ``cut`` counts
-        scored units whose input was truncated. p is scipy's, for independent pairs, as in the papers. ``loso_value`` of
-        pooled coefficients is the weakest value with one system left out, ``loso_system`` that system: the smallest value if
-        all are positive, the largest if all are negative. If leaving out a system leaves no coefficient, it is named, and
-        the value missing. Both are missing with fewer than three systems (at system level: five), and if the coefficient is
-        0 or missing.
+        scored units whose input was truncated. p is scipy's, for independent pairs, as in the papers. ``loso_value`` of pooled
+        coefficients is the weakest value with one system left out, ``loso_system`` that system: the smallest value if all are
+        positive, the largest if all are negative. If leaving out a system leaves no coefficient, it is named, and the value
+        missing. Both are missing with fewer than three systems (at system level: five), and if the coefficient is 0 or missing.
     """
     rows = [
         row for sample in samples for row in value_rows(sample, detail, expected, grouped_statistics(sample, detail))

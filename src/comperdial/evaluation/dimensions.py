@@ -37,11 +37,11 @@ def dimension_correlations(
     tables, ensembles
         Of one data set, and the ensembles of its scores to add.
     outputs
-        (metric, output) that get intervals on all dimensions; None: all. An output named after a dimension, or the mean of
-        an ensemble, gets one on that dimension.
+        (metric, output) that get intervals on all dimensions; None: all. An output named after a dimension, or the mean of an
+        ensemble, gets one on that dimension.
     own
-        By metric, the rating source that its scores come from, as for recorded judges: neither they nor ensembles with them
-        are compared with this source.
+        By metric, the rating source that its scores come from, as for recorded judges: neither they nor ensembles with them are
+        compared with this source.
     resamples, seed
         For intervals; 0: no intervals.
     """
@@ -70,9 +70,9 @@ def dimension_correlations(
 def _resampled(sample: Sample) -> Sample:
     """Return a sample with the clusters to resample for intervals.
 
-    These are systems and dialogues, if systems share dialogues; systems, if each dialogue belongs to one system, whose
-    variance then includes that of dialogues (intervals over both would cover 98 %); dialogues, if there are fewer than four
-    systems, or a dialogue's system is unknown.
+    These are systems and dialogues, if systems share dialogues; systems, if each dialogue belongs to one system, whose variance
+    then includes that of dialogues (intervals over both would cover 98 %); dialogues, if there are fewer than four systems, or
+    a dialogue's system is unknown.
     """
     design, coverage = sample.design, np.isfinite(sample.scores).mean(axis=1)
     if len(sample.systems) < FEWEST_SAMPLED:
@@ -86,8 +86,8 @@ def between_dimensions(tables: Tables, ensembles: Ensembles | None = None) -> pd
     """Correlate the dimensions of each rater with each other, by Pearson (Zhang et al. 2024, figures 3 and 4).
 
     A rater is a source of ratings, a metric with an output for all five dimensions of the rated level, or a judge of
-    ``ensembles`` with a metric for each. Table ``between_dimensions`` has each pair of dimensions once, over the n rated
-    items with all five.
+    ``ensembles`` with a metric for each. Table ``between_dimensions`` has each pair of dimensions once, over the n rated items
+    with all five.
     """
     rows = []
     for dataset, level in tables.ratings[["dataset", "level"]].drop_duplicates().itertuples(index=False):

@@ -36,8 +36,8 @@ class Ensembles:
         ``ensemble-dimensions:<name>``, output ``mean``. Scores are averaged unscaled: one judge has one scale.
     models
         By name, the members of metric ``ensemble-models:<name>``, as ``METRIC:OUTPUT``, or ``METRIC`` for the output named
-        after the dimension. Its output is ``mean`` or, with such a member, named after the dimension. Members are
-        standardized over the items that all of them scored.
+        after the dimension. Its output is ``mean`` or, with such a member, named after the dimension. Members are standardized
+        over the items that all of them scored.
     """
 
     dimensions: Mapping[str, Sequence[Output]] = field(default_factory=dict)

@@ -49,8 +49,8 @@ class FittedSet:
     ) -> FittedSet:
         """Read a data set's tables and the scores behind the features.
 
-        ``tables`` are files of table ``scores``, by metric. Raises a MissingResourceError if one is missing, a SchemaError
-        if people did not rate the dimension.
+        ``tables`` are files of table ``scores``, by metric. Raises a MissingResourceError if one is missing, a SchemaError if
+        people did not rate the dimension.
         """
         known = {name: read_scores(tables[name]) for name in features.metrics}
         metrics = features.made()
@@ -119,8 +119,8 @@ def fit_model(
 ) -> Model:
     """Fit a model, choosing the penalty on the given sets.
 
-    The penalty has the highest mean over sets of Spearman's coefficient, each predicted by a fit without its group; the
-    larger one if equal. ``parts`` restricts the model to some parts (default: all); the others get no weight.
+    The penalty has the highest mean over sets of Spearman's coefficient, each predicted by a fit without its group; the larger
+    one if equal. ``parts`` restricts the model to some parts (default: all); the others get no weight.
     """
     used = np.array([parts is None or part in parts for part, names in features.parts.items() for _ in names])
     columns, of_facts = np.flatnonzero(used), features.of_facts[used]
@@ -171,8 +171,8 @@ def held_out(
 def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[float], *, date: str) -> dict[str, Any]:
     """Return the content of the coefficients file: fits without each group, and the final one.
 
-    A context in several groups' data gets a fit without all of these. Raises a SchemaError if a metric's scores have
-    different signatures.
+    A context in several groups' data gets a fit without all of these. Raises a SchemaError if a metric's scores have different
+    signatures.
     """
     signatures: dict[str, str] = {}
     for one in sets:

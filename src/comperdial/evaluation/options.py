@@ -26,8 +26,8 @@ class Options:
     subset
         (column, value): only matching units: any of several values of a column, and all of several columns.
     missing
-        A rated unit without a score is ``left-out`` for that metric, or gets the metric's ``worst`` (lowest) score in its
-        data set.
+        A rated unit without a score is ``left-out`` for that metric, or gets the metric's ``worst`` (lowest) score in its data
+        set.
     systems
         ``fixed``: intervals and tests are over contexts, with these systems. Two or three systems are always fixed.
     """
@@ -83,11 +83,11 @@ def subset(tables: Tables, wanted: Sequence[tuple[str, str]]) -> tuple[Tables, l
     """Restrict tables to matching responses, and to dialogues whose responses all match.
 
     Means over dialogues and systems then cover only these. ``wanted`` is (column, value as text); columns are those of the
-    tables (context_id, dialogue_id, turn, system_id, kind, track) and of their ``attributes``. A response matches if it has
-    a value and all its non-empty cells have a wanted one.
+    tables (context_id, dialogue_id, turn, system_id, kind, track) and of their ``attributes``. A response matches if it has a
+    value and all its non-empty cells have a wanted one.
 
-    Returns the tables, and the numbers of rated responses and dialogues kept. Raises an UnknownNameError if a column does
-    not exist, a ConfigError if no unit matches.
+    Returns the tables, and the numbers of rated responses and dialogues kept. Raises an UnknownNameError if a column does not
+    exist, a ConfigError if no unit matches.
     """
     scored = tables.scores[tables.scores["level"].isin(RATED_LEVELS)]
     units = pd.concat([scored[_KEY], tables.ratings[_KEY]]).drop_duplicates(ignore_index=True)

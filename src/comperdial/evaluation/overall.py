@@ -1,8 +1,8 @@
 """Rank metrics over many data sets: tasks, their weighted mean, and significance tests.
 
-A task is a statistic on a data set; pairwise accuracy is one task over several sets, counting all pairs of systems equally.
-The overall score is the weighted mean over tasks, with correlations rescaled from -1..1 to 0..1, as in the official tables
-of the WMT metrics tasks. The two tests differ: ours treats systems and dialogues as samples, WMT's as fixed.
+A task is a statistic on a data set; pairwise accuracy is one task over several sets, counting all pairs of systems equally. The
+overall score is the weighted mean over tasks, with correlations rescaled from -1..1 to 0..1, as in the official tables of the
+WMT metrics tasks. The two tests differ: ours treats systems and dialogues as samples, WMT's as fixed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _SIGNED = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson")
 class Task:
     """A statistic, any of ``MEASURES``, on one data set; for ``accuracy`` several, whose pairs of systems are pooled.
 
-    ``grouping`` is ``item``, ``system``, ``pooled`` (system means), or None: over all units; ``weight`` is the task's share
-    of the overall score.
+    ``grouping`` is ``item``, ``system``, ``pooled`` (system means), or None: over all units; ``weight`` is the task's share of
+    the overall score.
     """
 
     measure: Measure
@@ -204,8 +204,8 @@ def overall(
 class _Sums:
     """Sums over data sets; the first axis is tasks and, last, the overall score.
 
-    The next two axes of ``difference`` and ``parts`` are metrics and, last, a constant 0: the difference from it is a
-    metric's own value. ``draws`` are differences with swapped scores, for WMT's test.
+    The next two axes of ``difference`` and ``parts`` are metrics and, last, a constant 0: the difference from it is a metric's
+    own value. ``draws`` are differences with swapped scores, for WMT's test.
     """
 
     def __init__(self, tasks: Sequence[Task], metrics: int, resamples: int) -> None:
@@ -340,9 +340,9 @@ def read_samples(
 ) -> dict[str, Sample]:
     """Read the samples of a board: the units of a level of each data set, in one rated dimension.
 
-    ``folders`` are the tables of each data set, ``scores`` is table ``scores`` of any of them, ``outputs`` the (metric,
-    output) to keep; ``level`` is ``turn`` or ``dialogue``; ``targets`` are the dimensions by data set (default: the one
-    closest to overall quality).
+    ``folders`` are the tables of each data set, ``scores`` is table ``scores`` of any of them, ``outputs`` the (metric, output)
+    to keep; ``level`` is ``turn`` or ``dialogue``; ``targets`` are the dimensions by data set (default: the one closest to
+    overall quality).
     """
     kept = scores[pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(outputs))]
     samples = {}

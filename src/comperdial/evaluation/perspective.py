@@ -90,8 +90,8 @@ def score_prediction(folders: Sequence[Path], *, resamples: int, seed: int) -> t
     """Predict the score that the interlocutor gives an exchange, and correlate predictions with it.
 
     ``folders`` are tables of data sets whose exchanges interlocutors and outsiders rated. Returns the results of
-    :func:`by_person` on the test part, the values with ``penalty``, ``train`` and ``validation`` (exchanges). Predictions
-    are named after the role whose scores the model learns, with ``-identity`` if it knows the person; without text:
+    :func:`by_person` on the test part, the values with ``penalty``, ``train`` and ``validation`` (exchanges). Predictions are
+    named after the role whose scores the model learns, with ``-identity`` if it knows the person; without text:
     ``personal-mean`` and ``outsiders-score``.
     """
     names = ("contexts", "responses", "ratings", "annotators")
@@ -121,8 +121,8 @@ def score_prediction(folders: Sequence[Path], *, resamples: int, seed: int) -> t
 def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Tokens) -> pd.DataFrame:
     """Score the responses of one data set by the metrics of :data:`SIMPLE`.
 
-    ``tokens`` to count: ``words``, normalized, or ``characters``, for languages without spaces. The columns are
-    ``context_id``, ``system_id``, ``dialogue_id`` and the metrics; NaN if there is no score.
+    ``tokens`` to count: ``words``, normalized, or ``characters``, for languages without spaces. The columns are ``context_id``,
+    ``system_id``, ``dialogue_id`` and the metrics; NaN if there is no score.
     """
     frame = responses.merge(contexts[["context_id", "dialogue_id", "turn", "history"]], on="context_id")
 
@@ -154,9 +154,9 @@ def rated_items(
     """Read the items of a data set rated by every role in a dimension, with the scores of :func:`simple_scores`.
 
     ``outsiders`` is the source of outsiders' ratings, for a data set without table ``annotators``, which has the roles;
-    ``ieval`` has iEval's ``dialogue_id``, ``system_id`` and ``likert``: the interlocutors' ratings of ieval_dial's
-    dialogues. Returns a row per response, or per dialogue if these were rated: the metrics, each role's mean rating, ``who``
-    (the cluster to resample) and ``level``. Raises SchemaError if there is none.
+    ``ieval`` has iEval's ``dialogue_id``, ``system_id`` and ``likert``: the interlocutors' ratings of ieval_dial's dialogues.
+    Returns a row per response, or per dialogue if these were rated: the metrics, each role's mean rating, ``who`` (the cluster
+    to resample) and ``level``. Raises SchemaError if there is none.
     """
     ratings = schema.ratings_in(folder)
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
@@ -197,9 +197,9 @@ def in_whose_eye(items: pd.DataFrame, *, metrics: Sequence[str] = SIMPLE, resamp
     Returns
     -------
     DataFrame
-        For each metric a row per role, and one :data:`DIFFERENCE` (interlocutor minus outsiders) if there are both:
-        ``metric``, ``role``, ``value``, ``low``, ``high``, ``p`` (of differences), ``n``, ``clusters``, ``rank`` among the
-        metrics for that role (by value; 1 is the highest). With both roles also a row :data:`OTHER_EYE`.
+        For each metric a row per role, and one :data:`DIFFERENCE` (interlocutor minus outsiders) if there are both: ``metric``,
+        ``role``, ``value``, ``low``, ``high``, ``p`` (of differences), ``n``, ``clusters``, ``rank`` among the metrics for that
+        role (by value; 1 is the highest). With both roles also a row :data:`OTHER_EYE`.
     """
     how: dict[str, Any] = {"coefficient": "spearman", "within": False, "resamples": resamples, "seed": seed}
     roles = [role for role in (OUTSIDERS, INTERLOCUTOR) if role in items]

@@ -39,8 +39,8 @@ _EITHER = ["a", "b"]
 def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | None = None) -> pd.DataFrame:
     """Select the votes on one question by one source, on two systems, from table ``preferences`` of one data set.
 
-    ``question`` and ``source`` are required only if there are several; the default source is ``human``. Raises ConfigError
-    or UnknownNameError if one is required or unknown, SchemaError if there are several data sets, or no vote.
+    ``question`` and ``source`` are required only if there are several; the default source is ``human``. Raises ConfigError or
+    UnknownNameError if one is required or unknown, SchemaError if there are several data sets, or no vote.
 
     Returns
     -------
@@ -48,8 +48,8 @@ def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | 
         One row per vote: ``question``, ``source``, ``pair_id``, ``annotator_id``, ``seconds``, ``a`` and ``b`` (systems, in
         alphabetical order), ``a_dialogue_id``, ``b_dialogue_id``, ``won`` (1 if a is preferred, 0.5 for a tie, 0 if b is),
         ``share`` (``won``, or a's share of a weighted vote), ``left`` (1 if a was shown left, 0 if b was, NaN if unknown),
-        ``swapped`` (whether b is listed first) and ``cluster``: votes on the same two systems linked directly or indirectly
-        by shared dialogues.
+        ``swapped`` (whether b is listed first) and ``cluster``: votes on the same two systems linked directly or indirectly by
+        shared dialogues.
     """
     table = _chosen(_chosen(table, "question", question), "source", source, default="human")
     if table["dataset"].nunique() > 1:
@@ -122,9 +122,9 @@ def win_matrix(votes: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         A row per compared pair: ``a``, ``b``, ``votes``, ``wins`` and ``losses`` of a, ``ties``, ``win_rate`` (of a, without
-        ties) with an interval that allows for votes on shared dialogues, ``low`` and ``high``; two-sided p of a win rate of
-        one half, each followed by Holm's correction over all rows: ``p`` (binomial, assuming independent votes),
-        ``p_dialogue`` and ``p_annotator`` (exact, with the votes of a dialogue or annotator as one cluster).
+        ties) with an interval that allows for votes on shared dialogues, ``low`` and ``high``; two-sided p of a win rate of one
+        half, each followed by Holm's correction over all rows: ``p`` (binomial, assuming independent votes), ``p_dialogue`` and
+        ``p_annotator`` (exact, with the votes of a dialogue or annotator as one cluster).
     """
     rows = []
     for (a, b), group in votes.groupby(_EITHER, sort=True):
@@ -153,11 +153,11 @@ def strengths(votes: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         ``system``, ``votes``, ``won`` (share, ties half), ``strength`` (logarithm, mean 0), ``low`` and ``high`` (95 %,
-        :func:`comperdial.stats.bradley_terry.uncertainty`), ``rank`` (any two systems of different ranks differ
-        significantly), ``by`` (the clusters of dependent votes: ``annotator``, or with fewer than ten of them ``dialogue``)
-        and ``prior`` (ties added to each pair if plain strengths are infinite). Interval ends and ranks are missing if all
-        votes form one cluster. If votes do not link all systems, strengths and ranks are within each linked group: column
-        ``group``, from 1, the largest first.
+        :func:`comperdial.stats.bradley_terry.uncertainty`), ``rank`` (any two systems of different ranks differ significantly),
+        ``by`` (the clusters of dependent votes: ``annotator``, or with fewer than ten of them ``dialogue``) and ``prior`` (ties
+        added to each pair if plain strengths are infinite). Interval ends and ranks are missing if all votes form one cluster.
+        If votes do not link all systems, strengths and ranks are within each linked group: column ``group``, from 1, the
+        largest first.
     """
     by = "annotator" if votes["annotator_id"].nunique() >= FEWEST_ANNOTATORS else "dialogue"
     groups = linked_groups(votes)
@@ -230,10 +230,10 @@ def _ranks(table: pd.DataFrame, matrix: pd.DataFrame, p_of_all: Floats, by: str)
 class Analysis:
     """The results of an analysis: :func:`win_matrix`, :func:`strengths`, and a summary.
 
-    ``summary`` counts ``votes``, ``ties``, ``systems``, ``pairs``, those that differ significantly by each column of
-    p-values, and ``circles`` (A beats B beats C beats A, by majority). With ``_low`` and ``_high`` (95 %) and NaN if
-    unknown: ``left``, how often the left side is preferred; ``agreement``, the share of annotator pairs with the same
-    choice, averaged over pairs of dialogues, and ``alpha``, Krippendorff's, nominal.
+    ``summary`` counts ``votes``, ``ties``, ``systems``, ``pairs``, those that differ significantly by each column of p-values,
+    and ``circles`` (A beats B beats C beats A, by majority). With ``_low`` and ``_high`` (95 %) and NaN if unknown: ``left``,
+    how often the left side is preferred; ``agreement``, the share of annotator pairs with the same choice, averaged over pairs
+    of dialogues, and ``alpha``, Krippendorff's, nominal.
     """
 
     votes: pd.DataFrame
@@ -316,10 +316,10 @@ def agreement_with_people(
     Returns
     -------
     DataFrame
-        ``source`` (``human`` for people among themselves), numbers of compared ``votes`` and ``pairs``, ``accuracy`` (if
-        both choose one of the two; over ``strict`` votes), ``accuracy_ties`` (a tie is a third choice) and Cohen's ``kappa``
-        of the three choices, each with ``_low`` and ``_high``: 95 % percentile intervals over resampled pairs. Sources
-        without common pairs are left out; without people or judges, the result is empty.
+        ``source`` (``human`` for people among themselves), numbers of compared ``votes`` and ``pairs``, ``accuracy`` (if both
+        choose one of the two; over ``strict`` votes), ``accuracy_ties`` (a tie is a third choice) and Cohen's ``kappa`` of the
+        three choices, each with ``_low`` and ``_high``: 95 % percentile intervals over resampled pairs. Sources without common
+        pairs are left out; without people or judges, the result is empty.
     """
     votes = _oriented(_chosen(table, "question", question))
     votes["pair"] = pd.factorize(pd.MultiIndex.from_frame(votes[["a", "a_dialogue_id", "b", "b_dialogue_id"]]))[0]
@@ -424,8 +424,8 @@ def metric_choices(
 ) -> pd.DataFrame:
     """Return how often the dialogue with the higher score is the preferred one; equal scores count half.
 
-    Votes for a tie are ignored. ``scores`` come from :func:`dialogue_scores`; ``ratings`` (``dialogue_id``, ``system_id``
-    and ``rating``) are for the correlation; the 95 % percentile intervals are by annotator.
+    Votes for a tie are ignored. ``scores`` come from :func:`dialogue_scores`; ``ratings`` (``dialogue_id``, ``system_id`` and
+    ``rating``) are for the correlation; the 95 % percentile intervals are by annotator.
 
     Returns
     -------

@@ -168,8 +168,8 @@ def column_scores(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the scores, such as a judge's, in some columns of a file, and notes.
 
-    In table ``scores`` each column is a metric. Its output is ``score``; or, if a response has rows for several dimensions
-    with different values, the dimension. Otherwise values are averaged. SchemaError: a cell is not a number.
+    In table ``scores`` each column is a metric. Its output is ``score``; or, if a response has rows for several dimensions with
+    different values, the dimension. Otherwise values are averaged. SchemaError: a cell is not a number.
     """
     parts, lines = [], []
     for name in names:

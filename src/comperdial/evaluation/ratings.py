@@ -67,9 +67,9 @@ def alphas(
 def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFrame:
     """Compare each annotator with the others who rated the same items.
 
-    All numbers are over the ``n`` items rated by the annotator and at least one other: mean; bias (the mean difference from
-    the others' mean on the same item); spread (the standard deviation relative to the others', whose variances are pooled
-    within each of them, so that their own biases do not count); spearman (correlation with the others' mean).
+    All numbers are over the ``n`` items rated by the annotator and at least one other: mean; bias (the mean difference from the
+    others' mean on the same item); spread (the standard deviation relative to the others', whose variances are pooled within
+    each of them, so that their own biases do not count); spearman (correlation with the others' mean).
     """
     rows: list[dict[str, Any]] = []
     for key, table in _tables(ratings, source):
@@ -93,8 +93,8 @@ def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFr
 def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
     """Return inter-annotator agreement as in USR's Table 1: mean correlation over the pairs of rater positions.
 
-    ``ratings`` is a table of one data set and level, with positions; all responses count, including references. The columns
-    are dataset, dimension, coefficient (pearson, spearman), value, n (responses); sorted by data set and dimension.
+    ``ratings`` is a table of one data set and level, with positions; all responses count, including references. The columns are
+    dataset, dimension, coefficient (pearson, spearman), value, n (responses); sorted by data set and dimension.
     """
     rows = []
     for (dataset, dimension), group in ratings.groupby(["dataset", "dimension"], sort=True):
@@ -120,11 +120,11 @@ def table13_cases(
 ) -> pd.DataFrame:
     """Choose one dialogue and at most ``count`` of its systems to show side by side, as in ComperDial's Table 13.
 
-    The paper (appendix A.8) shows dialogues that were rated lower as a whole than their turns, but not how it chose them.
-    Here it is the dialogue whose ``count`` lowest differences have the lowest mean, and their systems; ties (to 9 digits) by
-    name. A difference is the mean overall rating of the dialogue minus the mean over turns of the mean turn rating, without
-    standardization. With table ``systems`` only those of kind ``agent`` count. Raises a SchemaError if no dialogue of a
-    system has ratings at both levels.
+    The paper (appendix A.8) shows dialogues that were rated lower as a whole than their turns, but not how it chose them. Here
+    it is the dialogue whose ``count`` lowest differences have the lowest mean, and their systems; ties (to 9 digits) by name. A
+    difference is the mean overall rating of the dialogue minus the mean over turns of the mean turn rating, without
+    standardization. With table ``systems`` only those of kind ``agent`` count. Raises a SchemaError if no dialogue of a system
+    has ratings at both levels.
     """
     chosen = ratings[(ratings["dimension"] == OVERALL) & (ratings["source"] == source)]
     turns, whole = (

@@ -38,8 +38,8 @@ def read_pairs(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 def pairs_of(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
     """Return the pairs of an original and its perturbed version.
 
-    There is one row per pair, indexed by its dialogue_id: ``dataset``, ``perturbation``, and ``original``, a number shared
-    by pairs from the same text. Raises a SchemaError if a dialogue is not a pair: it must have responses of the systems
+    There is one row per pair, indexed by its dialogue_id: ``dataset``, ``perturbation``, and ``original``, a number shared by
+    pairs from the same text. Raises a SchemaError if a dialogue is not a pair: it must have responses of the systems
     ``original`` and ``perturbed``, and a name ``<perturbation>-<number>``.
     """
     rows = responses.merge(contexts[["context_id", "dialogue_id", "turn", "history"]], on="context_id")
@@ -75,13 +75,13 @@ def ratios(
 ) -> pd.DataFrame:
     """Return how often each output scores the original higher than its perturbed version.
 
-    ``ratio`` is the share of pairs whose score falls by more than the threshold, on a scale of 0 to 1: for any drop
-    (threshold 0) and for the perturbation's own threshold. The scale is that of ``bounds``, the lowest and highest possible
-    score of (metric, output); an output without bounds has only the ratio for any drop. A pair's score is the mean over its
-    scored responses, or the dialogue's score. Each dimension that a perturbation targets gets the output named after it or,
-    if a metric has none, all outputs. ``ties`` is the share of pairs with equal scores; ``n`` counts pairs with both,
-    ``coverage`` is their share. The interval (:func:`comperdial.stats.proportions.share`) treats pairs from the same
-    original as a cluster. Raises a SchemaError if no score belongs to a pair, or a score is outside its bounds.
+    ``ratio`` is the share of pairs whose score falls by more than the threshold, on a scale of 0 to 1: for any drop (threshold
+    0) and for the perturbation's own threshold. The scale is that of ``bounds``, the lowest and highest possible score of
+    (metric, output); an output without bounds has only the ratio for any drop. A pair's score is the mean over its scored
+    responses, or the dialogue's score. Each dimension that a perturbation targets gets the output named after it or, if a
+    metric has none, all outputs. ``ties`` is the share of pairs with equal scores; ``n`` counts pairs with both, ``coverage``
+    is their share. The interval (:func:`comperdial.stats.proportions.share`) treats pairs from the same original as a cluster.
+    Raises a SchemaError if no score belongs to a pair, or a score is outside its bounds.
     """
     dataset = str(pairs["dataset"].iloc[0])
     where = f"dataset {dataset!r}"

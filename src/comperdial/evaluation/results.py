@@ -65,8 +65,8 @@ def correlate(
     expected
         The metrics that were run.
     levels, options, allow_missing, tests, resamples, seed
-        As in :func:`comperdial.evaluation.options.analysed` and :class:`comperdial.evaluation.Detail`; with 0 resamples
-        there are only values.
+        As in :func:`comperdial.evaluation.options.analysed` and :class:`comperdial.evaluation.Detail`; with 0 resamples there
+        are only values.
     """
     tables, options = with_raters(tables, raters), options or Options()
     samples, notes = analysed(tables, options, levels=levels, allow_missing=allow_missing)

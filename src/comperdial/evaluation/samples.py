@@ -43,16 +43,16 @@ _PLACES = {
 class Sample:
     """Scores and ratings of the same units, for one level, one level of ratings and one rated dimension.
 
-    A unit is a response (with ratings of turns, at turn and system level) or a dialogue of a system. At system level the
-    units are those that systems are averaged over.
+    A unit is a response (with ratings of turns, at turn and system level) or a dialogue of a system. At system level the units
+    are those that systems are averaged over.
 
     ``scores`` has shape (outputs, units), NaN if missing, in the order of ``names``: (metric, output), sorted. ``single``,
-    (annotators, units), are the ratings by each of ``annotators``, and ``ratings``, (units,), their means. Scores and
-    ratings that differ only by rounding are made equal. ``design`` has the codes of each unit's system and dialogue, and
-    averages units at system level; ``systems`` are the systems' names. ``items`` are codes of the context at turn level, of
-    the dialogue at the others, ``units`` (context or dialogue, system). For each output, ``coverage`` is the share of rated
-    units (for dialogues: of their turns) with a score, ``cut`` the number of units whose input was truncated, and
-    ``signatures`` its signature.
+    (annotators, units), are the ratings by each of ``annotators``, and ``ratings``, (units,), their means. Scores and ratings
+    that differ only by rounding are made equal. ``design`` has the codes of each unit's system and dialogue, and averages units
+    at system level; ``systems`` are the systems' names. ``items`` are codes of the context at turn level, of the dialogue at
+    the others, ``units`` (context or dialogue, system). For each output, ``coverage`` is the share of rated units (for
+    dialogues: of their turns) with a score, ``cut`` the number of units whose input was truncated, and ``signatures`` its
+    signature.
     """
 
     dataset: str
@@ -103,9 +103,9 @@ class Sample:
 class Tables:
     """The tables of one or several data sets, and the source of ratings to use.
 
-    Without ``contexts``, which give the dialogue of each context, every context is its own dialogue; with ``systems``,
-    ratings of references, which are never scored, are ignored. ``attributes`` are further columns of responses (dataset,
-    item_id, system_id), such as those of a user's own file.
+    Without ``contexts``, which give the dialogue of each context, every context is its own dialogue; with ``systems``, ratings
+    of references, which are never scored, are ignored. ``attributes`` are further columns of responses (dataset, item_id,
+    system_id), such as those of a user's own file.
     """
 
     scores: pd.DataFrame

@@ -178,8 +178,8 @@ class AnswerFile:
     def export(self, path: Path, *, texts: bool = False, dataset: str | None = None) -> int:
         """Add answers to a Parquet file; return how many it then contains.
 
-        Model-written answers may quote the texts of their prompts. They are left out unless ``texts`` is set: by default
-        only labels with probabilities are exported. ``dataset`` restricts the export to one data set.
+        Model-written answers may quote the texts of their prompts. They are left out unless ``texts`` is set: by default only
+        labels with probabilities are exported. ``dataset`` restricts the export to one data set.
         """
         where = " WHERE (? IS NULL OR dataset = ?)" + ("" if texts else " AND logprobs IS NOT NULL")
         query = f"SELECT {', '.join(COLUMNS)} FROM answers{where}"  # noqa: S608

@@ -137,9 +137,9 @@ class Judged:
 def judge_items(task: Task, items: Sequence[Item], *, dataset: str, ask_again: bool = False) -> Judged:
     """Judge items and compute scores.
 
-    A paid judge is asked only within the budget; without a budget, or if the judge cannot be reached, all answers must
-    already be stored. A score is the mean of an item's judgements that have a rating; without any, the item has no score.
-    ``ask_again`` retries refusals and answers without a rating.
+    A paid judge is asked only within the budget; without a budget, or if the judge cannot be reached, all answers must already
+    be stored. A score is the mean of an item's judgements that have a rating; without any, the item has no score. ``ask_again``
+    retries refusals and answers without a rating.
 
     Raises
     ------

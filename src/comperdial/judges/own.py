@@ -74,8 +74,8 @@ def judge(
     model
         The server's name of the model.
     server
-        ``openai``, ``azure``, ``ollama``, ``vllm``, ``llama.cpp``, a URL, or ``rules``: a program that counts words, for
-        trial runs.
+        ``openai``, ``azure``, ``ollama``, ``vllm``, ``llama.cpp``, a URL, or ``rules``: a program that counts words, for trial
+        runs.
     price
         US dollars per million input and output tokens.
     budget
@@ -87,8 +87,8 @@ def judge(
     samples
         Number of answers averaged in a score; default: the rubric's, or 1.
     ratings, scale
-        For your own template: the names of the ratings in an answer, and the lowest and highest rating; default: those in
-        the template.
+        For your own template: the names of the ratings in an answer, and the lowest and highest rating; default: those in the
+        template.
     columns, sheet
         As in :func:`comperdial.read`.
     key
@@ -101,14 +101,14 @@ def judge(
     Returns
     -------
     DataFrame
-        Table ``scores``: ``item_id`` (the context), ``system_id``, ``metric``, ``output`` (the rating), ``value``, …;
-        responses without a readable answer have no score.
+        Table ``scores``: ``item_id`` (the context), ``system_id``, ``metric``, ``output`` (the rating), ``value``, …; responses
+        without a readable answer have no score.
 
     Raises
     ------
     ComperdialError
-        If the data cannot be read, the judge cannot be asked, it costs money and neither ``budget`` nor ``yes`` is given, or
-        no answer has a rating.
+        If the data cannot be read, the judge cannot be asked, it costs money and neither ``budget`` nor ``yes`` is given, or no
+        answer has a rating.
 
     Examples
     --------
@@ -144,8 +144,8 @@ def own_judge(
 ) -> Judge:
     """Return a judge without an entry in ``params.yaml``; arguments as in :func:`judge`.
 
-    It is named after the model, with invalid characters replaced by hyphens, unless ``name`` is given; ``settings`` are
-    further keys of a judge's entry.
+    It is named after the model, with invalid characters replaced by hyphens, unless ``name`` is given; ``settings`` are further
+    keys of a judge's entry.
 
     Raises
     ------
@@ -281,8 +281,7 @@ def own_task(
 ) -> tuple[Task, list[Item]]:
     """Return the task and its items; arguments as in :func:`judge`.
 
-    Plain-text histories alternate between two speakers: the last utterance before the response is A's, the one before it
-    B's.
+    Plain-text histories alternate between two speakers: the last utterance before the response is A's, the one before it B's.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """A judge as annotator of pairs: which of two dialogues it prefers, asked in both orders.
 
-The prompt shows two dialogues, and the answer is the number of the better one. Each pair is asked about in both orders. If
-the same dialogue is chosen both times, that is a preference; if the same position is, it is a tie.
+The prompt shows two dialogues, and the answer is the number of the better one. Each pair is asked about in both orders. If the
+same dialogue is chosen both times, that is a preference; if the same position is, it is a tie.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def combine(pairs: Pairs, answers: pd.DataFrame, *, judge: str, question: str) -
     Parameters
     ----------
     answers
-        One row per answer: ``pair_id``, which dialogue was ``shown`` first, and the ``choice``: the better dialogue
-        (``first`` or ``second`` of the pair, wherever it was shown), a tie, or missing if the answer is unreadable.
+        One row per answer: ``pair_id``, which dialogue was ``shown`` first, and the ``choice``: the better dialogue (``first``
+        or ``second`` of the pair, wherever it was shown), a tie, or missing if the answer is unreadable.
     """
     choices = answers.pivot(index="pair_id", columns="shown", values="choice").dropna()
     same, both_orders = choices.nunique(axis=1) == 1, choices.shape[1] == len(SIDES)
@@ -209,8 +209,8 @@ def _lines(dialogue: Dialogue, place: int) -> list[str]:
 def agreement(preferences: pd.DataFrame, votes: pd.DataFrame) -> Share:
     """Return how often a judge agrees with human votes; its ties count half.
 
-    Both are tables ``preferences`` of one question. All votes except ties count, on pairs with a preference of the judge;
-    the interval treats votes on a pair as a cluster. ``n`` counts votes.
+    Both are tables ``preferences`` of one question. All votes except ties count, on pairs with a preference of the judge; the
+    interval treats votes on a pair as a cluster. ``n`` counts votes.
     """
     strict = votes.loc[votes["choice"].isin(SIDES), [*PAIR, "choice"]]
     both = strict.merge(preferences[[*PAIR, "choice"]], on=list(PAIR), suffixes=("", "_judge"))

@@ -77,9 +77,9 @@ def find_price(path: Path, model: str) -> Price:
 def estimate_input(chat: Chat) -> int:
     """Estimate the billed tokens of a request without the model's tokenizer.
 
-    A word with its preceding space counts one token per eight letters or part thereof, a run of punctuation or of line
-    breaks one, and each non-ASCII character one more; the chat format is added. Compared with tiktoken's cl100k_base and
-    o200k_base, this is 7 and 9 % too high on 2,000 responses of the demo, and 11 and 13 % on its contexts.
+    A word with its preceding space counts one token per eight letters or part thereof, a run of punctuation or of line breaks
+    one, and each non-ASCII character one more; the chat format is added. Compared with tiktoken's cl100k_base and o200k_base,
+    this is 7 and 9 % too high on 2,000 responses of the demo, and 11 and 13 % on its contexts.
     """
     total = _AN_ANSWER
     for text in (message["content"] for message in chat):

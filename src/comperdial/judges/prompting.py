@@ -127,8 +127,8 @@ def load(
     explain
         Ask for a rationale, in a section before the last one.
     question
-        For a template with the placeholder ``question``: the argument of :func:`find_question`. It becomes part of the
-        template and its hash.
+        For a template with the placeholder ``question``: the argument of :func:`find_question`. It becomes part of the template
+        and its hash.
     renamed
         For the user's template: placeholders with other names than ours, and the fields that they stand for.
 
@@ -218,10 +218,10 @@ _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 def inline(text: str) -> str:
     """Return a text as one line that cannot open a section of a prompt or look like an entry of its form.
 
-    Runs of white space, control characters, line separators and lone surrogates become one space, and are stripped at the
-    ends. A line gets a leading backslash if it begins with ``#``, ignoring invisible characters, or consists of a section or
-    entry label, such as "Response:" or "- Engagingness:": the sections of ``original_detail`` have no other marker. All
-    other text is kept.
+    Runs of white space, control characters, line separators and lone surrogates become one space, and are stripped at the ends.
+    A line gets a leading backslash if it begins with ``#``, ignoring invisible characters, or consists of a section or entry
+    label, such as "Response:" or "- Engagingness:": the sections of ``original_detail`` have no other marker. All other text is
+    kept.
     """
     if not text.isprintable():
         text = _CONTROL.sub(" ", text)

@@ -51,10 +51,10 @@ def judged_pairs(
     preferences
         Table ``preferences``; ``source`` is the judge. A choice that changes with the order is a tie.
     summary
-        A row per judge and standard (``against``: ``gold``, or the crowd's ``votes`` and each pair's ``majority``):
-        ``pairs``, ``unread`` pairs, ``ties``, and with 95 % intervals over pairs ``accuracy`` (over ``n`` choices other than
-        ties; a judge's tie counts half), ``same`` (share of pairs with the same choice in both orders) and ``chose_first``
-        (share of choices for the first one shown).
+        A row per judge and standard (``against``: ``gold``, or the crowd's ``votes`` and each pair's ``majority``): ``pairs``,
+        ``unread`` pairs, ``ties``, and with 95 % intervals over pairs ``accuracy`` (over ``n`` choices other than ties; a
+        judge's tie counts half), ``same`` (share of pairs with the same choice in both orders) and ``chose_first`` (share of
+        choices for the first one shown).
 
     Raises
     ------

@@ -105,8 +105,8 @@ class RefusedError(Exception):
 class TransientError(Exception):
     """A call failed, and a retry may succeed.
 
-    ``retry_after`` is the delay in seconds that the service requests. A ``charged`` call may have been billed;
-    ``unreachable`` means that nothing listens at the address.
+    ``retry_after`` is the delay in seconds that the service requests. A ``charged`` call may have been billed; ``unreachable``
+    means that nothing listens at the address.
     """
 
     def __init__(

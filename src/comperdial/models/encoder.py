@@ -32,8 +32,8 @@ VERSION = 2
 
 # Texts tokenized at once, texts written at once, and batches given to a thread at once.
 _BLOCK, _WRITTEN, _AT_ONCE = 4096, 64, 16
-# Tokens per batch. All batches of a length have one shape, and the last one is padded with copies: for 4,096 demo responses
-# and their references that adds 6 % of tokens at 128, 23 % at 256 and 63 % at 512.
+# Tokens per batch. All batches of a length have one shape, and the last one is padded with copies: for 4,096 demo responses and
+# their references that adds 6 % of tokens at 128, 23 % at 256 and 63 % at 512.
 _CPU_TOKENS, _OTHER_TOKENS = 128, 2048
 # Models with RoBERTa-like tokenizers.
 _BYTE_LEVEL = frozenset({"roberta", "longformer", "deberta"})
@@ -115,8 +115,8 @@ class Vectors:
     """The vectors of an encoder, from the cache or the model.
 
     A text's vectors depend on the text alone, to the last bit: not on other texts, their order or the number of threads. The
-    last digits of a matrix product depend on its shape and on the threads that share it, so a batch contains a fixed number
-    of texts of equal length and is processed by one thread. This holds for one machine and device, one
+    last digits of a matrix product depend on its shape and on the threads that share it, so a batch contains a fixed number of
+    texts of equal length and is processed by one thread. This holds for one machine and device, one
     ``COMPERDIAL_BATCH_TOKENS``, and models whose number of heads is a multiple of 4: MKL's products of 5, 7, 9 and 11 tokens
     differ in the last digits if they do not begin at a multiple of 16 bytes.
 

@@ -1,7 +1,7 @@
 """Models on this machine: find them by name or folder, identify them by checksum, and verify them before use.
 
-:func:`find` is cheap, since a workflow calls it for every metric at every start: it only compares file sizes.
-:func:`verified` reads every byte, once per process; models are loaded through it.
+:func:`find` is cheap, since a workflow calls it for every metric at every start: it only compares file sizes. :func:`verified`
+reads every byte, once per process; models are loaded through it.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ Sentence = list[Piece]
 def contradiction(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str:
     """Negate each statement by rules for auxiliaries, contractions and verbs after a pronoun; questions are kept.
 
-    A clause with "no", "nothing" and the like gets no second negation: these words become "some", "something", or the clause
-    is kept. The result is deterministic.
+    A clause with "no", "nothing" and the like gets no second negation: these words become "some", "something", or the clause is
+    kept. The result is deterministic.
     """
     # Some texts are tokenized: "do n't".
     gap = " " if _SPACED_CLITIC.search(turn.response) else ""

@@ -99,9 +99,9 @@ class Corpus:
     def entities(self, text: str) -> list[Entity]:
         """Find a text's named entities, in order, without a model.
 
-        These are listed names, capitalized or not, numbers in digits, and capitalized words inside a sentence that the data
-        set does not write in lower case more often (kind ``name``, joining capitalized neighbours). Other names in
-        lower-case texts, and names that only begin sentences, are missed.
+        These are listed names, capitalized or not, numbers in digits, and capitalized words inside a sentence that the data set
+        does not write in lower case more often (kind ``name``, joining capitalized neighbours). Other names in lower-case
+        texts, and names that only begin sentences, are missed.
         """
         pieces, entities, place = split(text), [], 0
         while place < len(pieces):

@@ -99,9 +99,9 @@ class Count(NamedTuple):
 class Perturbed(NamedTuple):
     """The result of :func:`perturb`.
 
-    ``tables`` are ``systems``, ``contexts``, ``responses``, ``personas`` and empty ``ratings``; ``pairs`` gives the source
-    of each pair, without ``source_context_id`` at dialogue level; ``counts`` are by strategy; ``left_out`` gives the
-    strategies that cannot run here, and why.
+    ``tables`` are ``systems``, ``contexts``, ``responses``, ``personas`` and empty ``ratings``; ``pairs`` gives the source of
+    each pair, without ``source_context_id`` at dialogue level; ``counts`` are by strategy; ``left_out`` gives the strategies
+    that cannot run here, and why.
     """
 
     tables: dict[str, pd.DataFrame]
@@ -135,8 +135,8 @@ def perturb(
     seed
         A non-negative integer, which determines the draws and changes.
     good
-        Draw only items rated above the median of ``overall``, if there are such ratings; random texts come from such
-        responses too, and from histories and references.
+        Draw only items rated above the median of ``overall``, if there are such ratings; random texts come from such responses
+        too, and from histories and references.
 
     Raises
     ------
@@ -215,8 +215,8 @@ def _good(folder: Path, answers: pd.DataFrame, level: str) -> set[Key] | None:
     """Return the items rated above the median of ``overall``, or None without such ratings.
 
     Human ratings are used if there are any, otherwise all. If more than half of the items have the highest rating, these are
-    used. Without ratings at a level, those of the other are used: a turn is as good as its dialogue, a dialogue as the mean
-    of its turns.
+    used. Without ratings at a level, those of the other are used: a turn is as good as its dialogue, a dialogue as the mean of
+    its turns.
     """
     ratings = schema.ratings_in(folder)
     overall = ratings["dimension"].isin(("overall", "Overall")) & ratings["system_id"].isin(answers["system_id"])

@@ -148,9 +148,9 @@ def paraphrase(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str |
 def rarest(word: str) -> str | None:
     """Return the least common synonym of a lower-case word, with the same inflection; None if it has none.
 
-    The word is read as its most common part of speech: noun, verb, adjective or adverb. Candidates are the synonyms in its
-    most common sense that are a single lower-case word, rarer than the word, and not a spelling or extension of it. The one
-    least used in WordNet's tagged texts is chosen; if equal, the longest, then the first alphabetically.
+    The word is read as its most common part of speech: noun, verb, adjective or adverb. Candidates are the synonyms in its most
+    common sense that are a single lower-case word, rarer than the word, and not a spelling or extension of it. The one least
+    used in WordNet's tagged texts is chosen; if equal, the longest, then the first alphabetically.
     """
     # Prefer nouns if no tagged text shows the usual part of speech.
     readings = [(_uses(base, part), -list(_PARTS).index(part), part, base, tag) for part, base, tag in _readings(word)]

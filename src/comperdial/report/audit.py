@@ -137,8 +137,7 @@ def audits_of_judges(
 ) -> list[dict[str, Any]]:
     """Return each judge's short verdict and the sentences of each section, for a data set's page.
 
-    A judge of another dimension than ``target`` is compared with its own ratings; if no audit is possible, the reason is
-    given.
+    A judge of another dimension than ``target`` is compared with its own ratings; if no audit is possible, the reason is given.
     """
     made = []
     for name in [*about["judged"], *about["recorded_judges"]]:

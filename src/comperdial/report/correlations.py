@@ -49,8 +49,8 @@ def correlations(inputs: Inputs, study: Study) -> Table:
     Settings of the table: ``title``; ``rows``, each with ``label`` and either ``metric`` and ``output`` or ``not_run``, and
     optionally ``section``, ``reported`` (the paper's name of the metric), ``source`` and ``note``; ``levels``, each with the
     level of its ratings; ``coefficients``; ``source``, the default of rows; ``sources``, their labels; ``reported_of``, the
-    data set whose reported values are shown, if not each its own; ``section_by`` (level or dataset); ``sort``, a
-    coefficient; ``notes``.
+    data set whose reported values are shown, if not each its own; ``section_by`` (level or dataset); ``sort``, a coefficient;
+    ``notes``.
 
     Inputs: ``correlations``, ``pairs`` and ``about`` of each data set; optionally ``reported``.
     """
@@ -158,8 +158,8 @@ def read_reported(
 ) -> pd.DataFrame:
     """Read reported values from CSV files with columns of ``texts`` and of ``numbers``.
 
-    An empty number is missing; a column ``starred`` becomes True, False or missing. Raises FileError or SchemaError if a
-    file is not a CSV, a column is missing, a cell is not a number, or a row is duplicated.
+    An empty number is missing; a column ``starred`` becomes True, False or missing. Raises FileError or SchemaError if a file
+    is not a CSV, a column is missing, a cell is not a number, or a row is duplicated.
     """
     frames = []
     for path in paths:

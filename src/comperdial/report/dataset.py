@@ -76,7 +76,7 @@ def _table(
     legend: bool = False,
     **values: Any,  # noqa: ANN401
 ) -> Table:
-    """Return a table whose caption says what was rated, what a mark means (``legend``), and if not people rated, who did."""
+    """Return a table whose caption names what was rated, the marks (``legend``) and the raters, if these are not people."""
     one = About.read(inputs["about"]).only
     more = [f"Rated: {rated}." if rated else "", shared.LEGEND if legend else "", render.ending(one["source"])]
     made = render.described(study, frame, sections, *notes, ending=" ".join(filter(None, more)), **values)
@@ -467,9 +467,9 @@ def judges(inputs: Inputs, study: Study) -> Table:
 def judged(table: pd.DataFrame) -> dict[str, Any]:
     """Summarize a table ``judgements`` of one metric.
 
-    answers: distinct ones, since equal responses of two systems are judged once; failed: unreadable judgements, including
-    fresh samples; fresh: judgements that required a fresh sample; scored: items with at least one judgement; tokens and cost
-    of the distinct answers (US dollars; missing if unknown); failures: the five most frequent kinds.
+    answers: distinct ones, since equal responses of two systems are judged once; failed: unreadable judgements, including fresh
+    samples; fresh: judgements that required a fresh sample; scored: items with at least one judgement; tokens and cost of the
+    distinct answers (US dollars; missing if unknown); failures: the five most frequent kinds.
     """
     once, items = table.drop_duplicates("key"), table.groupby(["item_id", "system_id"])["value"].count()
     # A partial sum would look complete.

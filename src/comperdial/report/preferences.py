@@ -43,8 +43,8 @@ def preferences_table(
 ) -> Table:
     """Return the table of :func:`comperdial.evaluation.preferences.analyses`.
 
-    ``title`` is the data set's; ``metrics`` and ``judges`` are the results of ``metric_choices`` and
-    ``agreement_with_people`` of :mod:`comperdial.evaluation.preferences`.
+    ``title`` is the data set's; ``metrics`` and ``judges`` are the results of ``metric_choices`` and ``agreement_with_people``
+    of :mod:`comperdial.evaluation.preferences`.
     """
     whole = analyses["All"]
     matrix, systems, first = whole.matrix, int(whole.summary["systems"]), whole.votes.iloc[0]

@@ -45,8 +45,8 @@ def signed(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
 def corrected(pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFrame:
     """Add ``p_adjusted`` and ``p_fdr`` to pairs, corrected over the given ones.
 
-    ``holm`` bounds the probability of any false positive; ``fdr``, which is always ``p_fdr``, is Benjamini and Hochberg's
-    and bounds the share of false positives among significant results; ``none`` keeps p.
+    ``holm`` bounds the probability of any false positive; ``fdr``, which is always ``p_fdr``, is Benjamini and Hochberg's and
+    bounds the share of false positives among significant results; ``none`` keeps p.
     """
     rules = {"holm": holm, "fdr": benjamini_hochberg, "none": np.asarray}
     wanted = {"p_adjusted": rules[correction], "p_fdr": benjamini_hochberg}
@@ -84,10 +84,9 @@ def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Corr
 def contrasts(pairs: pd.DataFrame, planned: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return planned contrasts in order, by coefficient, corrected by Holm over all of them.
 
-    ``pairs`` cover all data sets, with one level and dimension each; ``planned`` has ``metric`` and ``against``
-    (METRIC:OUTPUT) and ``datasets``. Returns metric, against, dataset, coefficient, difference (``metric`` minus
-    ``against``), low, high, p, p_adjusted, tests, n, test. A contrast that could not be tested has no p, and does not count
-    as a test.
+    ``pairs`` cover all data sets, with one level and dimension each; ``planned`` has ``metric`` and ``against`` (METRIC:OUTPUT)
+    and ``datasets``. Returns metric, against, dataset, coefficient, difference (``metric`` minus ``against``), low, high, p,
+    p_adjusted, tests, n, test. A contrast that could not be tested has no p, and does not count as a test.
     """
     plan = pd.DataFrame(list(planned))[["metric", "against", "datasets"]].explode("datasets", ignore_index=True)
     plan = plan.rename(columns={"datasets": "dataset"})

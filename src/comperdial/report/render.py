@@ -58,10 +58,9 @@ _LONG_REASON = 80
 class Section:
     """A block of a table: its heading, and a frame of texts, in which missing ones become dashes.
 
-    Columns are names, or pairs of a group and a name. Named levels of the index become columns of labels; an unnamed index
-    is hidden. A cell that ends with a rank, ``0.41 #1``, is bold if it is first in a column with other ranks. ``folded`` has
-    rows that Markdown and HTML fold and other formats omit; ``text`` has paragraphs that these two show instead of the
-    frame.
+    Columns are names, or pairs of a group and a name. Named levels of the index become columns of labels; an unnamed index is
+    hidden. A cell that ends with a rank, ``0.41 #1``, is bold if it is first in a column with other ranks. ``folded`` has rows
+    that Markdown and HTML fold and other formats omit; ``text`` has paragraphs that these two show instead of the frame.
     """
 
     title: str
@@ -74,8 +73,8 @@ class Section:
 class Table:
     """A table: the tidy frame of the CSV file, and the content for readers.
 
-    ``headline`` is the result in a sentence. ``not_run`` maps missing rows to reasons: a line below the sections, and a
-    folded list.
+    ``headline`` is the result in a sentence. ``not_run`` maps missing rows to reasons: a line below the sections, and a folded
+    list.
     """
 
     title: str

@@ -17,9 +17,9 @@ _RATED = ["level", "system_id"]
 def system_ratings(ratings: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
     """Return each system's mean rating with a 95 % interval, by level and system, best first.
 
-    Items have equal weight, whatever their number of raters. The interval treats dialogues as sampled and raters as fixed:
-    the variance of a mean of clustered units, with Student's t with dialogues - 1 degrees of freedom, clipped to the scale;
-    missing with a single dialogue.
+    Items have equal weight, whatever their number of raters. The interval treats dialogues as sampled and raters as fixed: the
+    variance of a mean of clustered units, with Student's t with dialogues - 1 degrees of freedom, clipped to the scale; missing
+    with a single dialogue.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def systems_frame(
     """Return one row per system, best rated first, without references.
 
     The columns are kind, track, description, responses, the mean rating at each level with its interval (``turn_rating``,
-    ``turn_rating_low``, ``turn_rating_high``, ``dialogue_…``), of one source and dimension, then the mean score of each of
-    the ``outputs`` (METRIC:OUTPUT) with scores of turns.
+    ``turn_rating_low``, ``turn_rating_high``, ``dialogue_…``), of one source and dimension, then the mean score of each of the
+    ``outputs`` (METRIC:OUTPUT) with scores of turns.
     """
     frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
     if frame.empty:

@@ -1,7 +1,7 @@
 """Read, write and validate the tables: tidy, one fact per row.
 
-:mod:`comperdial.schema.tables` defines each table once, for both the Parquet types and the validation;
-``docs/data-model.md`` documents them, and a test compares the two.
+:mod:`comperdial.schema.tables` defines each table once, for both the Parquet types and the validation; ``docs/data-model.md``
+documents them, and a test compares the two.
 
 A table is validated, sorted by its key and tagged with its name when it is written as Parquet. Tagged files are trusted when
 read: only their schema and page checksums are checked. Other files are validated value by value.
@@ -55,8 +55,8 @@ def write(path: str | Path, frame: pd.DataFrame, name: str) -> None:
 def writing(path: str | Path, name: str, part: Part = WHOLE) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Yield a function that adds rows to a Parquet table, or to a ``part`` for :func:`merge`.
 
-    The table is validated, sorted and written if the block succeeds. The bytes do not depend on the order of the rows.
-    Raises as :func:`validate`.
+    The table is validated, sorted and written if the block succeeds. The bytes do not depend on the order of the rows. Raises
+    as :func:`validate`.
     """
     added = [pd.DataFrame(columns=table(name).columns)]
     yield added.append

@@ -4,8 +4,8 @@ from typing import Literal
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
-# Statistics over pairs of units: other forms of Kendall's tau, Pearson's r of the differences, and accuracies from 0 to 1:
-# with ties as they are, with calibrated ties, and soft (comperdial.stats.pairs gives definitions and sources).
+# Statistics over pairs of units: other forms of Kendall's tau, Pearson's r of the differences, and accuracies from 0 to 1: with
+# ties as they are, with calibrated ties, and soft (comperdial.stats.pairs gives definitions and sources).
 PairMeasure = Literal["tau_c", "tau_23", "pairwise_pearson", "accuracy", "acc_eq", "spa"]
 PAIR_MEASURES: tuple[PairMeasure, ...] = ("tau_c", "tau_23", "pairwise_pearson", "accuracy", "acc_eq", "spa")
 # Those defined over pairs of systems.

@@ -23,8 +23,8 @@ _AT_ONCE = 2**22
 def pairwise_agreement(ratings: Floats, coefficient: Coefficient) -> float:
     """Return the mean correlation over all pairs of columns; NaN if it is undefined for a pair.
 
-    ``ratings`` has shape (items, raters) with two or more raters; NaN if missing. In USR's Table 1 a column is a position,
-    not a person: different people may have position 1 of different items.
+    ``ratings`` has shape (items, raters) with two or more raters; NaN if missing. In USR's Table 1 a column is a position, not
+    a person: different people may have position 1 of different items.
     """
     if ratings.ndim != 2 or ratings.shape[1] < 2:
         raise ValueError(f"expected items x raters with two raters or more, got shape {ratings.shape}")
@@ -65,9 +65,8 @@ def alpha_interval(
     ratings, which depend on the marginals, are those of the resample.
 
     Whole clusters (any codes, (items,); default: each item is one) are drawn with replacement, so that dependence within
-    clusters does not look like precision. Value, low and high are NaN if alpha is undefined. Items with fewer than two
-    ratings are ignored, and so are resamples without variation. ``ratings`` and ``level`` are as in
-    :func:`krippendorff_alpha`.
+    clusters does not look like precision. Value, low and high are NaN if alpha is undefined. Items with fewer than two ratings
+    are ignored, and so are resamples without variation. ``ratings`` and ``level`` are as in :func:`krippendorff_alpha`.
     """
     table = np.asarray(ratings, dtype=np.float64)
     value, kept = krippendorff_alpha(table, level), is_pairable(table)

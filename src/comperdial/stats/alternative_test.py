@@ -27,8 +27,7 @@ class AlternativeTest:
     annotators
         The tested annotators, who have at least ``FEWEST_ITEMS`` items; ``left_out`` are the others.
     advantage
-        For each annotator, the share of items on which the judge agrees with the others at least as well as the annotator
-        does.
+        For each annotator, the share of items on which the judge agrees with the others at least as well as the annotator does.
     annotator_advantage
         The converse share; ties count on both sides.
     p

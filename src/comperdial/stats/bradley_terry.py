@@ -70,8 +70,8 @@ def _curvature(counts: Floats, values: Floats) -> Floats:
 class Ballots:
     """Single votes as arrays of shape (votes,).
 
-    ``first`` and ``second`` are codes of two competitors, ``won`` is 1 if the first is preferred, 0 if the second is, 0.5
-    for a tie; votes with the same code in ``units`` may be dependent. Codes are consecutive from 0.
+    ``first`` and ``second`` are codes of two competitors, ``won`` is 1 if the first is preferred, 0 if the second is, 0.5 for a
+    tie; votes with the same code in ``units`` may be dependent. Codes are consecutive from 0.
     """
 
     first: Integers
@@ -93,12 +93,12 @@ def uncertainty(votes: Ballots) -> tuple[Floats, Floats, Floats]:
 
     All are NaN if there is only one unit. Competitors must be connected.
 
-    Intervals and tests are Wald's, using Student's t with the number of units as degrees of freedom. One tie per competitor
-    but one is added, spread evenly over the pairs that met; for two competitors this is Jeffreys' prior and Firth's penalty
-    (1993). Without it, intervals undercover if one competitor nearly always wins, and vanish for unanimous votes. Votes of a
-    unit may be dependent: variances are multiplied by the ratio of the sandwich variance over units to that of independent
-    votes. If some competitors only ever win or lose against the rest, their votes contain no information about dependence,
-    and votes of a unit count as copies of each other. benchmarks/bradley_terry.py measures the coverage.
+    Intervals and tests are Wald's, using Student's t with the number of units as degrees of freedom. One tie per competitor but
+    one is added, spread evenly over the pairs that met; for two competitors this is Jeffreys' prior and Firth's penalty (1993).
+    Without it, intervals undercover if one competitor nearly always wins, and vanish for unanimous votes. Votes of a unit may
+    be dependent: variances are multiplied by the ratio of the sandwich variance over units to that of independent votes. If
+    some competitors only ever win or lose against the rest, their votes contain no information about dependence, and votes of a
+    unit count as copies of each other. benchmarks/bradley_terry.py measures the coverage.
     """
     wins = votes.wins
     count, n = int(votes.units.max()) + 1, len(wins)

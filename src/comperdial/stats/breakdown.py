@@ -1,7 +1,7 @@
 """The measures of the Dialogue Breakdown Detection Challenge 3 (Higashinaka et al. 2017).
 
-People and systems give each turn a distribution over three classes, in this order: O (not a breakdown), T (possible) and X
-(a breakdown).
+People and systems give each turn a distribution over three classes, in this order: O (not a breakdown), T (possible) and X (a
+breakdown).
 """
 
 from __future__ import annotations
@@ -65,8 +65,7 @@ def evaluate(
     distributions
         The predicted distribution per turn, shape (n, 3), or one of shape (3,) for all.
     threshold
-        As in :func:`gold_labels`. F1(T+X) does not depend on it: a turn is a breakdown if T and X together have more than
-        half.
+        As in :func:`gold_labels`. F1(T+X) does not depend on it: a turn is a breakdown if T and X together have more than half.
 
     Raises
     ------

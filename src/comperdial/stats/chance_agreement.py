@@ -54,8 +54,8 @@ def gwet_ac(ratings: npt.ArrayLike, categories: npt.ArrayLike, weighting: Weight
 
     Notes
     -----
-    Gwet (2008), as in the package irrCAC: agreement over items with at least two ratings, prevalences over all rated items.
-    If most labels fall into few categories, AC is high and kappa low: report both.
+    Gwet (2008), as in the package irrCAC: agreement over items with at least two ratings, prevalences over all rated items. If
+    most labels fall into few categories, AC is high and kappa low: report both.
     """
     table = _coded(np.asarray(ratings, dtype=np.float64), categories)
     count = np.size(categories)

@@ -61,9 +61,9 @@ def checked(
 def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[Coefficient]) -> Floats:
     """Correlate metrics with ratings by scipy: shape (metrics, names), NaN if a side is constant.
 
-    Scores have shape (metrics, n), ratings (n,). A unit without a score (NaN) is ignored for that metric; each needs a
-    rating. The design says whether to correlate system means, of which those that differ only by rounding are ties. Names
-    are ``pearson``, ``spearman`` and ``kendall`` (tau-b).
+    Scores have shape (metrics, n), ratings (n,). A unit without a score (NaN) is ignored for that metric; each needs a rating.
+    The design says whether to correlate system means, of which those that differ only by rounding are ties. Names are
+    ``pearson``, ``spearman`` and ``kendall`` (tau-b).
     """
     sides = paired(*checked(scores, ratings, design, names), design)
     values = [correlate(x, y, name).value for x, y in sides for name in names]
@@ -75,8 +75,8 @@ def over_means(
 ) -> Floats:
     """Return the coefficients over system means of resamples of dialogues: shape (resamples, metrics, names).
 
-    Weights say how often each dialogue was drawn: for all systems, shape (resamples, dialogues), or separately for each
-    system, (resamples, systems, dialogues). A system without drawn dialogues is ignored. Otherwise as :func:`coefficients`.
+    Weights say how often each dialogue was drawn: for all systems, shape (resamples, dialogues), or separately for each system,
+    (resamples, systems, dialogues). A system without drawn dialogues is ignored. Otherwise as :func:`coefficients`.
     """
     result = np.full((len(weights), len(scores), len(names)), np.nan)
     shape = design.counts
@@ -108,8 +108,8 @@ def over_clusters(
 ) -> Floats:
     """Return the coefficients of resamples of clusters: shape (resamples, metrics, names), NaN if a side is constant.
 
-    Scores, ratings and clusters have shapes (metrics, n), (n,) and (n,); scores are NaN if missing, clusters are codes from
-    0. Weights, (resamples, clusters), say how often each cluster was drawn.
+    Scores, ratings and clusters have shapes (metrics, n), (n,) and (n,); scores are NaN if missing, clusters are codes from 0.
+    Weights, (resamples, clusters), say how often each cluster was drawn.
     """
     result = np.full((len(weights), len(scores), len(names)), np.nan)
     for rows, kept in by_units(scores):
@@ -209,8 +209,8 @@ def _summing(groups: Integers, places: Integers, shape: tuple[int, int]) -> spar
 def _spearman(x: _Ranked, y: _Ranked, codes: Integers, weights: Floats) -> Floats:
     """Return Spearman's coefficients of resamples.
 
-    A unit's rank is the weighted number of units below it in each cluster. Ratings have few levels, so the ranks of the
-    units of a level and cluster are summed before weighting.
+    A unit's rank is the weighted number of units below it in each cluster. Ratings have few levels, so the ranks of the units
+    of a level and cluster are summed before weighting.
     """
     levels, clusters = int(y.ranks.max()) + 1, weights.shape[1]
     group, product = codes * levels + y.ranks, np.empty(len(weights))

@@ -1,8 +1,8 @@
 """Paired tests of whether one metric correlates better with ratings than another, for all pairs.
 
-Metrics favour whole systems and whole dialogues, so units are not independent, and tests that assume independence find far
-too many differences significant. ``compare`` tests according to what was sampled. benchmarks/paired.py measures the error
-rate of each test.
+Metrics favour whole systems and whole dialogues, so units are not independent, and tests that assume independence find far too
+many differences significant. ``compare`` tests according to what was sampled. benchmarks/paired.py measures the error rate of
+each test.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Comparison:
     n
         Number of points correlated: units, or systems if units are averaged.
     test
-        The test behind ``p``: ``jackknife``, or ``swap_systems|swaps:N``, N being the maximum swaps of a pair. No p is below
-        1 / (1 + N), so Holm's correction of more than N / 20 pairs cannot be significant at 5 %. Over means of fixed systems
+        The test behind ``p``: ``jackknife``, or ``swap_systems|swaps:N``, N being the maximum swaps of a pair. No p is below 1
+        / (1 + N), so Holm's correction of more than N / 20 pairs cannot be significant at 5 %. Over means of fixed systems
         (``design.fixed``): ``bootstrap:N``, N being the resamples of dialogues.
     given
         Whether the pair's systems are fixed, so that p and reach are over dialogues only.
@@ -58,8 +58,8 @@ class Comparison:
     def ends(self) -> tuple[Floats, Floats]:
         """Return the ends of the 95 % intervals of the differences.
 
-        They are symmetric on the scale of artanh(difference / 2), so that they stay between -2 and 2, the extreme
-        differences of two coefficients, and exclude 0 exactly if the difference exceeds the reach.
+        They are symmetric on the scale of artanh(difference / 2), so that they stay between -2 and 2, the extreme differences
+        of two coefficients, and exclude 0 exactly if the difference exceeds the reach.
         """
         half = np.clip(self.difference / 2, -1 + 1e-12, 1 - 1e-12)
         centre = np.arctanh(half)
@@ -95,8 +95,8 @@ def compare(
     resamples, seed
         For swaps and resamples of dialogues; p of swaps is (1 + those at least as extreme) / (1 + swaps). Swapping continues
         while few are as extreme as the data, up to ``SWAPS`` (Besag and Clifford 1991); otherwise no p would be small enough
-        for a correction over many pairs. All pairs share the swaps; a pair's result does not depend on the others. With 0
-        there is no p that needs swaps.
+        for a correction over many pairs. All pairs share the swaps; a pair's result does not depend on the others. With 0 there
+        is no p that needs swaps.
 
     Returns
     -------

@@ -179,8 +179,7 @@ def rogan_gladen(
 ) -> Estimate | None:
     """Return the share of positives, corrected by the judge's sensitivity and specificity on the labelled items.
 
-    Labels are 0 or 1, shapes as in :func:`corrected_mean`. None if the judge is no better than chance, or a class has no
-    label.
+    Labels are 0 or 1, shapes as in :func:`corrected_mean`. None if the judge is no better than chance, or a class has no label.
     """
     y, f, rest = (np.asarray(side, dtype=np.float64) for side in (labels, judged, others))
     positives, negatives, count = y.sum(), len(y) - y.sum(), len(rest)

@@ -29,8 +29,8 @@ def is_starred(p: float) -> bool:
 class Correlation:
     """A coefficient with its two-sided p-value and the number of complete pairs.
 
-    ``value`` and ``p`` are NaN if there are fewer than two pairs or a side is constant; only ``p`` is NaN if two pairs allow
-    a coefficient but no test.
+    ``value`` and ``p`` are NaN if there are fewer than two pairs or a side is constant; only ``p`` is NaN if two pairs allow a
+    coefficient but no test.
     """
 
     value: float
@@ -41,8 +41,8 @@ class Correlation:
 def correlate(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> Correlation:
     """Correlate two samples, (n,) each, by scipy's ``pearsonr``, ``spearmanr`` or ``kendalltau`` (variant b).
 
-    Pairs with a NaN are ignored. Spearman's p is from Student's t, as in the papers; with four or five points it is too
-    small (a perfect ranking of four has an exact p of 0.083, not 0). Kendall's is exact for small samples without ties.
+    Pairs with a NaN are ignored. Spearman's p is from Student's t, as in the papers; with four or five points it is too small
+    (a perfect ranking of four has an exact p of 0.083, not 0). Kendall's is exact for small samples without ties.
     """
     # Takes half a second, unnecessary for commands that only call is_starred.
     from scipy import stats

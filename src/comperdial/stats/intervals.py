@@ -1,13 +1,13 @@
 """Intervals for correlations that respect how the units were sampled.
 
 A bootstrap of what was sampled: systems, dialogues, and dialogues separately for each system. Each gives a variance on the
-scale of Fisher's z. Over units, the variance of the value is the sum over systems and dialogues, slightly too large since
-both include the interaction of a system with a dialogue. Over system means that share is large, and the variance of
-dialogues within systems is subtracted (the two-way variance of Cameron, Gelbach and Miller, 2011); the result is at least
-the larger of the first two. The variance of a resample of n is too small by (n - 1) / n, which is corrected. The interval is
-the value -+ a quantile of Student's t times the standard error on the scale of z, transformed back, with Satterthwaite's
-degrees of freedom. Over the means of 4 to 10 systems nothing is resampled (:func:`posterior_interval`).
-benchmarks/coverage.py compares the coverage with other methods.
+scale of Fisher's z. Over units, the variance of the value is the sum over systems and dialogues, slightly too large since both
+include the interaction of a system with a dialogue. Over system means that share is large, and the variance of dialogues within
+systems is subtracted (the two-way variance of Cameron, Gelbach and Miller, 2011); the result is at least the larger of the
+first two. The variance of a resample of n is too small by (n - 1) / n, which is corrected. The interval is the value -+ a
+quantile of Student's t times the standard error on the scale of z, transformed back, with Satterthwaite's degrees of freedom.
+Over the means of 4 to 10 systems nothing is resampled (:func:`posterior_interval`). benchmarks/coverage.py compares the
+coverage with other methods.
 
 With fixed systems (``Design.fixed``, or a metric that scored fewer than four), the target is the value of these systems over
 ever more dialogues: the variance is that of dialogues alone. benchmarks/given_systems.py measures this coverage.
@@ -63,8 +63,8 @@ def intervals(
 ) -> Intervals:
     """Correlate metrics with ratings, with intervals that respect how the units were sampled.
 
-    The interval covers the value that benchmarks of the same design (as many dialogues and turns, the same raters) have in
-    the long run, over ever more systems and averaged over draws of dialogues.
+    The interval covers the value that benchmarks of the same design (as many dialogues and turns, the same raters) have in the
+    long run, over ever more systems and averaged over draws of dialogues.
 
     Parameters
     ----------
@@ -79,9 +79,9 @@ def intervals(
     -------
     Intervals
         The ends are NaN if there is no coefficient; if it is 1 or -1, except for a rank coefficient of 4 to 10 systems
-        (resamples of a perfect order are perfect, which is not precision); over the means of fewer than four systems; if
-        fewer than half of the resamples have a coefficient; and if nothing that varies was resampled. A factor with only one
-        level is not resampled.
+        (resamples of a perfect order are perfect, which is not precision); over the means of fewer than four systems; if fewer
+        than half of the resamples have a coefficient; and if nothing that varies was resampled. A factor with only one level is
+        not resampled.
     """
     x, y = checked(scores, ratings, design, names)
     if resamples < 2 or not 0 < confidence < 1:
@@ -177,10 +177,10 @@ def _spread(values: Floats) -> Floats:
     return variance
 
 
-# Few systems: they are assumed to be drawn from a population in which the means of scores and ratings are bivariate normal
-# (for rank coefficients: normal after some increasing transformation of either scale). The prior of the population's
-# Kendall's tau is uniform, and the interval contains the central 95 % of the posterior. Its coverage is exact on average
-# over the prior and, unlike with Fisher's interval, does not depend on its width: a narrow interval is not wrong more often.
+# Few systems: they are assumed to be drawn from a population in which the means of scores and ratings are bivariate normal (for
+# rank coefficients: normal after some increasing transformation of either scale). The prior of the population's Kendall's tau
+# is uniform, and the interval contains the central 95 % of the posterior. Its coverage is exact on average over the prior and,
+# unlike with Fisher's interval, does not depend on its width: a narrow interval is not wrong more often.
 # benchmarks/few_systems.py measures both. In a normal population tau and Pearson's r determine each other: tau = 2 / pi
 # asin(r), and Spearman's is 6 / pi asin(r / 2).
 
@@ -193,9 +193,8 @@ _Z = np.linspace(-15, 15, 6001)
 def posterior_interval(value: float, systems: int, name: Coefficient, confidence: float) -> tuple[float, float]:
     """Return the ends of the interval of a coefficient over the means of 4 to ``FEW`` systems.
 
-    A rank coefficient with ties is replaced by the nearest one without. The interval is extended to the value if the
-    posterior lies nearer to 0. NaN for NaN, and for a Pearson of 1 or -1: points on a line contradict the assumed
-    population.
+    A rank coefficient with ties is replaced by the nearest one without. The interval is extended to the value if the posterior
+    lies nearer to 0. NaN for NaN, and for a Pearson of 1 or -1: points on a line contradict the assumed population.
     """
     if np.isnan(value):
         return value, value

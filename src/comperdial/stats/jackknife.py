@@ -1,7 +1,7 @@
 """Test differences of two metrics' statistics by leaving out systems, dialogues and cells (dialogues of a system).
 
-The variance of a difference is that over systems plus that over dialogues minus that over cells, which both include
-(Cameron, Gelbach and Miller 2011).
+The variance of a difference is that over systems plus that over dialogues minus that over cells, which both include (Cameron,
+Gelbach and Miller 2011).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ CLOSE = 1e-12
 class Replicates:
     """Values of metrics, and their values without each system, each dialogue and each cell.
 
-    If leaving out a cluster has no effect, the value is unchanged. An empty array means that such clusters count as fixed,
-    not sampled.
+    If leaving out a cluster has no effect, the value is unchanged. An empty array means that such clusters count as fixed, not
+    sampled.
 
     Attributes
     ----------
@@ -39,8 +39,8 @@ class Replicates:
     n
         Shape (metrics,): number of groups averaged over, or of units of the only group.
     residuals
-        Shape (metrics, pairs of systems), for means over pairs of systems: a pair's deviation from the additive effects of
-        its two systems (:func:`residuals_of`). None if the statistic is not such a mean, or a system has no value.
+        Shape (metrics, pairs of systems), for means over pairs of systems: a pair's deviation from the additive effects of its
+        two systems (:func:`residuals_of`). None if the statistic is not such a mean, or a system has no value.
     """
 
     values: Floats
@@ -107,8 +107,8 @@ def weighted(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
 def residuals_of(pairs: npt.ArrayLike) -> Floats:
     """Return the least-squares residuals of D_ij = mean + h_i + h_j: shape (metrics, pairs).
 
-    D, a value for each pair of at least three systems, has shape (metrics, systems, systems) and is symmetric; its diagonal
-    is ignored.
+    D, a value for each pair of at least three systems, has shape (metrics, systems, systems) and is symmetric; its diagonal is
+    ignored.
     """
     table = np.array(pairs, dtype=np.float64)
     systems = table.shape[-1]
@@ -127,8 +127,8 @@ class Variances:
     Attributes
     ----------
     parts
-        Shape (4, metrics, metrics): over systems, dialogues and cells, and the spread of their sum, for its degrees of
-        freedom. Parts of independent data sets may be added.
+        Shape (4, metrics, metrics): over systems, dialogues and cells, and the spread of their sum, for its degrees of freedom.
+        Parts of independent data sets may be added.
     fewest
         The smaller number of clusters minus one, shape () or (metrics, metrics); NaN without any.
     counts

@@ -15,9 +15,8 @@ TIED = 2.0**-44
 def merge_ties(values: npt.ArrayLike, sizes: npt.ArrayLike = 0.0) -> Floats:
     """Make means of a row (the last axis) equal if they differ only by rounding, which depends on the order of summing.
 
-    ``sizes`` are the mean absolute values of what is averaged, which determine the rounding; optional if nothing is
-    negative. Numbers closer than 2^-44 relative to this, or to themselves, are replaced by the smallest of them. NaN stays
-    NaN.
+    ``sizes`` are the mean absolute values of what is averaged, which determine the rounding; optional if nothing is negative.
+    Numbers closer than 2^-44 relative to this, or to themselves, are replaced by the smallest of them. NaN stays NaN.
     """
     table = np.asarray(values, dtype=np.float64)
     order = np.argsort(table, axis=-1)

@@ -42,8 +42,8 @@ def rank_clusters(values: npt.ArrayLike, p: npt.ArrayLike, alpha: float = 0.05) 
     current cluster. Within a cluster no metric is significantly better than another; the first metric of a later cluster is
     worse than some, not each, of the one before.
 
-    Values, (metrics,), are higher if better; p, (metrics, metrics), is symmetric, adjusted or not; NaN means not
-    significant. Ranks, (metrics,), start at 1; 0 means no rank, if the value is NaN.
+    Values, (metrics,), are higher if better; p, (metrics, metrics), is symmetric, adjusted or not; NaN means not significant.
+    Ranks, (metrics,), start at 1; 0 means no rank, if the value is NaN.
     """
     given, tests = np.asarray(values, dtype=np.float64), np.asarray(p, dtype=np.float64)
     ranks = np.zeros(len(given), dtype=np.intp)

@@ -1,8 +1,8 @@
 """Agreement of metrics with ratings within groups of units, from pairs of these units.
 
-A group is an item (a context or dialogue answered by several systems), a system (all its items), or the means of all
-systems. Sums without a system or dialogue are total sums minus those of its pairs, so leaving out each one costs little more
-than the statistic.
+A group is an item (a context or dialogue answered by several systems), a system (all its items), or the means of all systems.
+Sums without a system or dialogue are total sums minus those of its pairs, so leaving out each one costs little more than the
+statistic.
 
 Sources: tau_c: Stuart 1953. tau_23, acc_eq: Deutsch, Foster and Freitag 2023 (arXiv 2305.14324). Pairwise accuracy: Kocmi et
 al. 2021 (arXiv 2107.10821). Soft pairwise accuracy: Thompson et al. 2024 (arXiv 2409.09598). All as in mt-metrics-eval;
@@ -99,8 +99,8 @@ def best_epsilon(scores: Floats, ratings: Floats, pairs: Pairs) -> float:
     """Return the tie threshold of scores, (n,), with the highest acc_eq averaged over groups; the smallest if several.
 
     Scores that differ by at most the threshold are tied, ratings only if equal; both are NaN if missing. As the threshold
-    grows, pairs become tied one after another, so the best one is 0 or the difference of a pair whose correctness changes.
-    NaN without pairs.
+    grows, pairs become tied one after another, so the best one is 0 or the difference of a pair whose correctness changes. NaN
+    without pairs.
     """
     pairs = pairs.among(np.isfinite(scores) & np.isfinite(ratings))
     sizes = np.bincount(pairs.group)
@@ -125,9 +125,9 @@ class Groups:
     """Units by group, and the clusters to leave out.
 
     ``group`` and ``member``, of shape (n,), are each unit's group and the cluster that crosses groups: the system within an
-    item, the dialogue within a system. ``outer``, (groups,), is the cluster that contains whole groups: an item's dialogue,
-    or the system itself; empty for none. ``cells`` are the outer and the member cluster of each dialogue of a system, in
-    order of system, then dialogue. ``by_item``: members are systems.
+    item, the dialogue within a system. ``outer``, (groups,), is the cluster that contains whole groups: an item's dialogue, or
+    the system itself; empty for none. ``cells`` are the outer and the member cluster of each dialogue of a system, in order of
+    system, then dialogue. ``by_item``: members are systems.
     """
 
     group: Integers
@@ -253,12 +253,12 @@ def replicates(
     items
         Shape (n,), codes from 0: the context, or dialogue, of each unit.
     measures
-        Any of ``MEASURES``. ``spa`` is only for systems (``pooled``). ``pairwise_pearson`` pools all pairs within groups;
-        other statistics are computed per group, and averaged over the groups where they are defined. ``acc_eq`` has one
-        epsilon for all groups, which is kept when clusters are left out.
+        Any of ``MEASURES``. ``spa`` is only for systems (``pooled``). ``pairwise_pearson`` pools all pairs within groups; other
+        statistics are computed per group, and averaged over the groups where they are defined. ``acc_eq`` has one epsilon for
+        all groups, which is kept when clusters are left out.
     grouping
-        ``item``: over the systems of each item; ``system``: over the items of each system; ``pooled``: over system means,
-        with fixed dialogues.
+        ``item``: over the systems of each item; ``system``: over the items of each system; ``pooled``: over system means, with
+        fixed dialogues.
     resamples, seed
         For the permutations in ``spa``.
 
@@ -364,10 +364,10 @@ def system_matrix(values: Floats, systems: Integers, items: Integers) -> Floats:
 def p_better(first: Floats, second: Floats, signs: Floats) -> Floats:
     """Return one-sided p-values of "a row of first is better than a row of second" from paired permutation tests.
 
-    Rows are systems, columns items, NaN if missing; two systems are compared on their common items. Exchanging them on an
-    item flips the sign of its difference. p is the share of ``signs``, from :func:`sign_flips`, for which the sum of
-    differences reaches the observed one; as in the paper, the observed one is not included. The result, (systems, systems),
-    is for row < column; NaN elsewhere, and for pairs without common items.
+    Rows are systems, columns items, NaN if missing; two systems are compared on their common items. Exchanging them on an item
+    flips the sign of its difference. p is the share of ``signs``, from :func:`sign_flips`, for which the sum of differences
+    reaches the observed one; as in the paper, the observed one is not included. The result, (systems, systems), is for row <
+    column; NaN elsewhere, and for pairs without common items.
     """
     complete = not (np.isnan(first).any() or np.isnan(second).any())
     flipped, others = (first @ signs.T, second @ signs.T) if complete else (first, second)

@@ -31,8 +31,8 @@ class Curve(NamedTuple):
     ``value``, ``low`` and ``high``, of shape (sizes, metrics), are the mean and the 2.5 % and 97.5 % quantiles over subsets
     with a value; NaN if there are none. Subsets of one data set overlap, so the quantiles show the spread of subsets, not a
     confidence interval; at the full size, with its single subset, they coincide. ``agreement``, (sizes,), is the mean over
-    subsets of Kendall's tau-b between the metrics' values on the subset and on all data; ``repeats``, (sizes,), the number
-    of subsets.
+    subsets of Kendall's tau-b between the metrics' values on the subset and on all data; ``repeats``, (sizes,), the number of
+    subsets.
     """
 
     sizes: Integers
@@ -56,9 +56,9 @@ def subsample_curve(
 ) -> Curve:
     """Correlate metrics with ratings on random subsets of systems, dialogues or annotators, drawn without replacement.
 
-    ``scores`` have shape (metrics, n), ``single`` ratings (annotators, n); both are NaN if missing. A unit's rating is the
-    mean over its (chosen) annotators; units without ratings are ignored. The draws for a size, between 1 and the total, do
-    not depend on the other ``sizes``.
+    ``scores`` have shape (metrics, n), ``single`` ratings (annotators, n); both are NaN if missing. A unit's rating is the mean
+    over its (chosen) annotators; units without ratings are ignored. The draws for a size, between 1 and the total, do not
+    depend on the other ``sizes``.
     """
     ratings = mean_of(single)
     count = len(single) if varied == "annotators" else design.counts[varied == "dialogues"]
@@ -90,9 +90,9 @@ def sample_curve(
 ) -> Curve:
     """Correlate ratings, (n,), with the mean of k of a judge's samples per unit; ``sizes`` are numbers k.
 
-    ``samples`` have shape (metrics, most samples, n), NaN if missing. A sample without any score does not exist; in the
-    others a missing score is ignored in the mean. A metric with fewer than k samples has no value. ``others`` are values of
-    metrics without samples, which take part in the ranking behind ``agreement``.
+    ``samples`` have shape (metrics, most samples, n), NaN if missing. A sample without any score does not exist; in the others
+    a missing score is ignored in the mean. A metric with fewer than k samples has no value. ``others`` are values of metrics
+    without samples, which take part in the ranking behind ``agreement``.
     """
     exists = np.asarray(np.isfinite(samples).any(axis=2))
 
@@ -205,8 +205,8 @@ def components(
 ) -> list[Components]:
     """Return the difference of each pair of metrics and its variance components, over the units that both scored.
 
-    ``scores`` have shape (metrics, n), NaN if missing, ``ratings`` (n,). With ``design.average`` the correlation is over
-    system means. Systems and dialogues should be crossed; an empty cell counts as contributing nothing.
+    ``scores`` have shape (metrics, n), NaN if missing, ``ratings`` (n,). With ``design.average`` the correlation is over system
+    means. Systems and dialogues should be crossed; an empty cell counts as contributing nothing.
     """
 
     @cache
@@ -231,8 +231,8 @@ def components(
     return made
 
 
-# A coefficient, and deviations on Fisher's scale whose variances are those of systems, dialogues and cells. For the
-# difference of two metrics they are subtracted.
+# A coefficient, and deviations on Fisher's scale whose variances are those of systems, dialogues and cells. For the difference
+# of two metrics they are subtracted.
 
 
 def _effects(

@@ -1,14 +1,14 @@
 """Permutation tests of the difference of two metrics by random swaps of their scores.
 
-Swapping whole systems treats systems as a sample; these are the tests for ranks of systems. PERM-BOTH (Deutsch, Dror and
-Roth 2021), as in the WMT metrics tasks, swaps single units, which assumes that they are independent. Metrics that favour
-whole systems or dialogues violate this, and the test then rejects too often (docs/validation.md); it is included for the
-WMT-style ranks of :mod:`comperdial.evaluation.overall`.
+Swapping whole systems treats systems as a sample; these are the tests for ranks of systems. PERM-BOTH (Deutsch, Dror and Roth
+2021), as in the WMT metrics tasks, swaps single units, which assumes that they are independent. Metrics that favour whole
+systems or dialogues violate this, and the test then rejects too often (docs/validation.md); it is included for the WMT-style
+ranks of :mod:`comperdial.evaluation.overall`.
 
-After a swap each system has the first metric's mean or the second's. A statistic that is a sum over pairs of systems, like
-the numerators of Spearman's and Kendall's coefficients, is then a constant plus linear and quadratic terms in the signs of
-the swap. Flipping all signs gives the other metric, so only the linear terms remain in the difference of the two: all swaps
-of all pairs of metrics are one matrix product. The denominators are kept: swapping changes them only if scores are tied.
+After a swap each system has the first metric's mean or the second's. A statistic that is a sum over pairs of systems, like the
+numerators of Spearman's and Kendall's coefficients, is then a constant plus linear and quadratic terms in the signs of the
+swap. Flipping all signs gives the other metric, so only the linear terms remain in the difference of the two: all swaps of all
+pairs of metrics are one matrix product. The denominators are kept: swapping changes them only if scores are tied.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def swap_systems(
     Parameters
     ----------
     scores, ratings
-        Shapes (metrics, systems) and (systems,): means from :func:`comperdial.stats.means.system_means`, none missing. Each
-        row of scores is standardized first.
+        Shapes (metrics, systems) and (systems,): means from :func:`comperdial.stats.means.system_means`, none missing. Each row
+        of scores is standardized first.
     measure
         ``spearman``, ``kendall``, ``accuracy``, ``tau_23``, ``tau_c`` or ``acc_eq`` (with one threshold for both metrics).
     resamples, most
         Swaps of each pair, and of a pair for which fewer than ``ENOUGH`` of them are as extreme as the data. Stopping early
-        only at a large p keeps the level (Besag and Clifford 1991). All pairs share the swaps; p of a pair does not depend
-        on the other pairs.
+        only at a large p keeps the level (Besag and Clifford 1991). All pairs share the swaps; p of a pair does not depend on
+        the other pairs.
 
     Returns
     -------
@@ -184,10 +184,10 @@ def swapped_differences(
 ) -> Floats:
     """Return the absolute differences of two metrics, scores (2, n), after the random swaps of PERM-BOTH: shape (resamples,).
 
-    Arguments as in :func:`comperdial.stats.pairs.replicates`, without missing values; the grouping ``None`` is over all
-    units. Standardized scores are swapped unit by unit, system means as means; for ``acc_eq`` the verdicts on pairs, each
-    with the metric's own threshold. NaN for statistics without such a test here: coefficients within groups, accuracy within
-    groups, tau_23, tau_c, pairwise_pearson and spa.
+    Arguments as in :func:`comperdial.stats.pairs.replicates`, without missing values; the grouping ``None`` is over all units.
+    Standardized scores are swapped unit by unit, system means as means; for ``acc_eq`` the verdicts on pairs, each with the
+    metric's own threshold. NaN for statistics without such a test here: coefficients within groups, accuracy within groups,
+    tau_23, tau_c, pairwise_pearson and spa.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     if grouping == "pooled":

@@ -21,8 +21,8 @@ def binomial_p(wins: npt.ArrayLike, votes: npt.ArrayLike) -> Floats:
 def flip_p(margins: npt.ArrayLike) -> float:
     """Return the exact two-sided p of cluster margins (wins minus losses) under random sign flips.
 
-    Votes of a cluster are flipped together, so that dependence within clusters is respected. With one vote per cluster, this
-    is the binomial test.
+    Votes of a cluster are flipped together, so that dependence within clusters is respected. With one vote per cluster, this is
+    the binomial test.
     """
     given = np.asarray(margins, dtype=np.float64).astype(int)
     sizes = np.abs(given[given != 0])
@@ -51,8 +51,7 @@ def votes_needed(win_rate: float, *, power_wanted: float = 0.8, alpha: float = 0
     """Return the number of votes from which on the binomial test at level ``alpha`` has the wanted power.
 
     The exact power is not monotonic in the number of votes, since wins are integers: this is the number from which it never
-    falls below the wanted power again. ``win_rate`` is the share of votes for one of the two, without ties, and not one
-    half.
+    falls below the wanted power again. ``win_rate`` is the share of votes for one of the two, without ties, and not one half.
     """
     spread = np.sqrt(win_rate * (1 - win_rate))
     reach = stats.norm.ppf(1 - alpha / 2) / 2 + stats.norm.ppf(power_wanted) * spread

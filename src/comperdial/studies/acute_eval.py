@@ -158,8 +158,8 @@ def likert_curves(
 ) -> pd.DataFrame:
     """Return the probability that studies with the same workers find a difference by rankings, and by Likert ratings.
 
-    Whole sessions of workers are drawn with replacement. Rankings: binomial test over votes for one of the two. Likert:
-    paired t-test over conversations of the difference of ``likert``. Returns ``line``, ``hours`` and ``probability``.
+    Whole sessions of workers are drawn with replacement. Rankings: binomial test over votes for one of the two. Likert: paired
+    t-test over conversations of the difference of ``likert``. Returns ``line``, ``hours`` and ``probability``.
     """
     frame = votes[(votes["a"] == a) & (votes["b"] == b)]
     wide = ratings.pivot(index=["annotator_id", "dialogue_id"], columns="system_id", values="likert")

@@ -274,10 +274,10 @@ def metric_outputs(inputs: Inputs, study: Study) -> Table:
 def numbered(inputs: Inputs, study: Study) -> Table:
     """Return metrics and judges against ratings, ours next to the paper's values (Tables 3, 4, 5, 6, 15 and 16).
 
-    The table's entry in ``studies/comperdial/study.yaml``, which is the input ``layout``, has ``sections`` instead of
-    ``rows``: each with ``rows``; with ``further``, rows that are not in the paper and are shown if there are scores; or with
-    ``judged``, which names prompt variants and has a row for each of the paper's ``judges``, followed by other judges with
-    the same prompts. ``once``: rows of judges use a single answer. ``recorded``: recorded answers have rows.
+    The table's entry in ``studies/comperdial/study.yaml``, which is the input ``layout``, has ``sections`` instead of ``rows``:
+    each with ``rows``; with ``further``, rows that are not in the paper and are shown if there are scores; or with ``judged``,
+    which names prompt variants and has a row for each of the paper's ``judges``, followed by other judges with the same
+    prompts. ``once``: rows of judges use a single answer. ``recorded``: recorded answers have rows.
     """
     layout, about = load_yaml(inputs["layout"][0])["tables"][study["entry"]["name"]], About.read(inputs["about"])
     shown = ", ".join(about.titles[name] for name in study["datasets"])

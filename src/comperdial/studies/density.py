@@ -282,8 +282,8 @@ _SIDES = {"original": ("Answer", "#0072b2", "-"), "perturbed": ("Random response
 def histograms(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the scores of answers and of random responses (Figure 5).
 
-    The frame has a row per bin, shared by both groups of a model: its edges, ``count``, the group's ``n``, ``mean`` and
-    ``sd``, and ``overlap``, the common share of both histograms.
+    The frame has a row per bin, shared by both groups of a model: its edges, ``count``, the group's ``n``, ``mean`` and ``sd``,
+    and ``overlap``, the common share of both histograms.
     """
     scores, parts = schema.read(inputs["scores"][0], "scores"), {}
     scores = scores[(scores["output"] == "density") & scores["item_id"].str.startswith("random_response-")]

@@ -154,9 +154,9 @@ def _by_dimension(rows: pd.DataFrame, heads: Mapping[str, str], group: str) -> p
 def means(inputs: Inputs, study: Study) -> Table:
     """Return Tables 2, 3, 5 and 6: mean Pearson over the sets of a level, by source of ratings, next to the paper's.
 
-    The entry's ``of`` selects what is averaged: ``evaluators``; ``dimensions``, the mean of an evaluator's four dimensions
-    and its overall score; or ``models``, the mean of several evaluators and each of them, over the sets where that mean has
-    a value.
+    The entry's ``of`` selects what is averaged: ``evaluators``; ``dimensions``, the mean of an evaluator's four dimensions and
+    its overall score; or ``models``, the mean of several evaluators and each of them, over the sets where that mean has a
+    value.
     """
     entry, frame = study["entry"], _read(inputs["correlations"], "dimension_correlations")
     frame = frame[(frame["coefficient"] == "pearson") & frame["source"].isin(entry.get("sources", frame["source"]))]

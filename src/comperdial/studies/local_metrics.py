@@ -64,8 +64,8 @@ def table(inputs: Inputs, study: Study) -> Table:
 def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     """Return one record per row, data set and coefficient that has a value.
 
-    Ranks are corrected over the pairs of the rows. Values within systems and without human responses, available for
-    ``local``, are separate records (``responses``) below its row. ``seconds`` and ``usd`` are for 1,000 responses.
+    Ranks are corrected over the pairs of the rows. Values within systems and without human responses, available for ``local``,
+    are separate records (``responses``) below its row. ``seconds`` and ``usd`` are for 1,000 responses.
     """
     entry = study["tables"]["local_metrics"]
     rows = pd.DataFrame(entry["rows"])

@@ -21,9 +21,9 @@ _NAMES = {"scorer": "scorers", "judge": "judged", "recorded_judge": "recorded_ju
 def make(kind: str, study: str, name: str, output: str | Path, *, dataset: str | None = None) -> None:
     """Make a table or a figure of a study, or a note that there is nothing to show.
 
-    ``study`` is ``dataset`` for those that every data set has, which then requires ``dataset``. ``output`` is the files'
-    common name, without suffix. Raises UnknownNameError if the study, table or figure does not exist, ConfigError if no data
-    set is given or the entry names no function, FileError if an input file is missing.
+    ``study`` is ``dataset`` for those that every data set has, which then requires ``dataset``. ``output`` is the files' common
+    name, without suffix. Raises UnknownNameError if the study, table or figure does not exist, ConfigError if no data set is
+    given or the entry names no function, FileError if an input file is missing.
     """
     if study == DATASET and not dataset:
         raise ConfigError("no --dataset", where=f"{kind} {name}", expected="the data set that it is made of")

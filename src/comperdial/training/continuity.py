@@ -96,8 +96,8 @@ def form(samples: Sequence[Sample]) -> Floats:
 class Features:
     """Feature blocks fitted to training samples: each is standardized and scaled to a mean squared norm of 1.
 
-    ``context`` is one of :data:`CONTEXTS`, ``personal`` one of :data:`PERSONAL`. ``vectors``, by encoder, may later be
-    replaced by those of another data set; ``history`` requires ``histories``.
+    ``context`` is one of :data:`CONTEXTS`, ``personal`` one of :data:`PERSONAL`. ``vectors``, by encoder, may later be replaced
+    by those of another data set; ``history`` requires ``histories``.
     """
 
     def __init__(

@@ -35,8 +35,8 @@ _PER_USER = 10
 class Task(NamedTuple):
     """The samples of one way to split a data set, ``time`` or ``waves``.
 
-    ``train``, ``validation`` and ``test`` are balanced, ``known`` is the whole training split, ``natural`` the unbalanced
-    test split.
+    ``train``, ``validation`` and ``test`` are balanced, ``known`` is the whole training split, ``natural`` the unbalanced test
+    split.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Train DEnsity (Park et al. 2023): from dialogues to a selection model, the Gaussians of its features, and a model card.
 
-A step depends only on the settings, the seed and its number, so that a run resumed from a checkpoint gives the same weights
-as an uninterrupted one.
+A step depends only on the settings, the seed and its number, so that a run resumed from a checkpoint gives the same weights as
+an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def train(
     evaluated
         The texts of all evaluation data: dialogues that share an n-gram with them are left out.
     folder
-        Holds a checkpoint per phase, from which an interrupted run resumes. Models with the same initial settings share
-        their first phases.
+        Holds a checkpoint per phase, from which an interrupted run resumes. Models with the same initial settings share their
+        first phases.
     target
         The trained model's folder.
     origin, unknown
@@ -305,8 +305,8 @@ def selection_loss(scores: Tensor, sizes: Sequence[int]) -> Tensor:
 def contrastive_loss(features: Tensor, right: Tensor, temperature: float) -> Tensor:
     """Return DEnsity's equation 4, averaged over right pairs, which all form one class.
 
-    ``features`` (n x size) are those of all (context, candidate) pairs in the batch; ``right`` marks pairs of a context and
-    its own response; cosines are divided by ``temperature``.
+    ``features`` (n x size) are those of all (context, candidate) pairs in the batch; ``right`` marks pairs of a context and its
+    own response; cosines are divided by ``temperature``.
     """
     z = functional.normalize(features, dim=1)
     own = torch.nonzero(right)[:, 0]

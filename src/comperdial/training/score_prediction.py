@@ -1,7 +1,7 @@
 """Predict the score that an interlocutor gives a response, from its text, from the person, or from both.
 
-Source: Tsuta et al. 2023, "Rethinking Response Evaluation from Interlocutor's Eye", section 3; ``docs/continuity.md`` lists
-the differences.
+Source: Tsuta et al. 2023, "Rethinking Response Evaluation from Interlocutor's Eye", section 3; ``docs/continuity.md`` lists the
+differences.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def personal_means(frame: pd.DataFrame) -> Floats:
 def text_features(frame: pd.DataFrame) -> Any:  # noqa: ANN401 - a sparse matrix
     """Return text features of each exchange, shape (exchanges, features), fitted to the training part.
 
-    There is a block of norm 1 for each of response, last utterance and earlier ones: TF-IDF of character 1- to 3-grams.
-    Raises SchemaError if the training texts share no n-gram.
+    There is a block of norm 1 for each of response, last utterance and earlier ones: TF-IDF of character 1- to 3-grams. Raises
+    SchemaError if the training texts share no n-gram.
     """
     from scipy import sparse
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -119,9 +119,9 @@ def predict(
 ) -> Prediction:
     """Fit ridge regressions on the training part and return the one with the lowest squared error on the validation part.
 
-    ``frame`` and ``features`` come from :func:`rated_exchanges` and :func:`text_features`; ``target`` is
-    :data:`INTERLOCUTOR` or :data:`OUTSIDERS`. With ``identity``, the interlocutor is a one-hot feature. Of equally good
-    ``penalties`` the first is used.
+    ``frame`` and ``features`` come from :func:`rated_exchanges` and :func:`text_features`; ``target`` is :data:`INTERLOCUTOR`
+    or :data:`OUTSIDERS`. With ``identity``, the interlocutor is a one-hot feature. Of equally good ``penalties`` the first is
+    used.
     """
     from scipy import sparse
     from sklearn.linear_model import Ridge

@@ -36,8 +36,8 @@ class Group:
 class SelectionModel(nn.Module):
     """An encoder with a head.
 
-    The feature of a context and a response is u, v, |u - v| and u * v of the normalized mean vectors u of the context and v
-    of the response, mapped to the encoder's size by a dense layer and tanh.
+    The feature of a context and a response is u, v, |u - v| and u * v of the normalized mean vectors u of the context and v of
+    the response, mapped to the encoder's size by a dense layer and tanh.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ class SelectionModel(nn.Module):
     def start(self, seed: int) -> None:
         """Initialize the head.
 
-        The initial score is 20 times the cosine of u and v, plus noise, by which an encoder trained in-batch selects the
-        right response.
+        The initial score is 20 times the cosine of u and v, plus noise, by which an encoder trained in-batch selects the right
+        response.
         """
         generator = torch.Generator().manual_seed(seed)
         weights = dict(sorted(self.head.named_parameters()))

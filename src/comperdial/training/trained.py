@@ -1,8 +1,8 @@
 """Trained models: write, find, identify and load them.
 
-A trained model is a folder: ``weights.safetensors``, the trained weights in half precision; ``gaussians.safetensors``, mean
-and covariance (its lower triangle, row by row) in double precision; ``card.json``, training settings and selection accuracy;
-and ``README.md``, the same for readers. The rest of the encoder comes from the model named in the card.
+A trained model is a folder: ``weights.safetensors``, the trained weights in half precision; ``gaussians.safetensors``, mean and
+covariance (its lower triangle, row by row) in double precision; ``card.json``, training settings and selection accuracy; and
+``README.md``, the same for readers. The rest of the encoder comes from the model named in the card.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def answers(turns: Turns, dialogue_id: str, system: str, prefix: str | None = No
 class Rounds(NamedTuple):
     """GPT-4's ratings of whole dialogues in five rounds.
 
-    ``lines`` are the dialogues' line numbers in the set's text file, from 0; ``numbers`` holds by dimension and round, from
-    0, one rating per dialogue in the order of ``lines``.
+    ``lines`` are the dialogues' line numbers in the set's text file, from 0; ``numbers`` holds by dimension and round, from 0,
+    one rating per dialogue in the order of ``lines``.
     """
 
     lines: list[int]

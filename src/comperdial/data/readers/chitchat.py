@@ -1,7 +1,7 @@
 """The Chit-Chat challenge's human conversations, from the package ``chitchat-dataset``.
 
-The package is located but not imported. Its content is pinned here by checksum, because the catalogue has no files installed
-by pip. Only conversations of exactly two speakers count; people are numbered by first appearance.
+The package is located but not imported. Its content is pinned here by checksum, because the catalogue has no files installed by
+pip. Only conversations of exactly two speakers count; people are numbered by first appearance.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ ROUNDS = ("duplication",)
 def read(dataset: str, files: Files) -> Tables:
     """Read recorded pairs as one data set without ratings.
 
-    Files: ``NAME`` and ``NAME_original`` with matching lines for each of :data:`TURN` and :data:`PAIRED`; ``NAME`` for each
-    of :data:`MADE`, and ``originals`` for all of these.
+    Files: ``NAME`` and ``NAME_original`` with matching lines for each of :data:`TURN` and :data:`PAIRED`; ``NAME`` for each of
+    :data:`MADE`, and ``originals`` for all of these.
     """
     rows = [
         row

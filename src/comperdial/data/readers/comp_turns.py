@@ -40,8 +40,8 @@ def read(dataset: str, files: Files) -> Tables:
     """Read one of the six sets, identified by the ids in its text file.
 
     Files: ``texts`` (one item per line: the context's utterances, then the response), one file of mean ratings per dimension
-    (``relevance`` … ``overall``); for USR's sets ``original``, USR's own file, and for FED's ``dialogues``, the rated
-    dialogues with model names.
+    (``relevance`` … ``overall``); for USR's sets ``original``, USR's own file, and for FED's ``dialogues``, the rated dialogues
+    with model names.
     """
     lines = read_lines(files["texts"])
     name = set_of(lines)

@@ -1,7 +1,7 @@
 """ComperDial's own format: dialogues with personas, and two files of rated records whose fields a column map names.
 
-The published files' field names are unknown to us (docs/comperdial-format.md), so nothing is guessed: a map that does not
-fit gives one error with the existing fields and a map to paste.
+The published files' field names are unknown to us (docs/comperdial-format.md), so nothing is guessed: a map that does not fit
+gives one error with the existing fields and a map to paste.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCAL
 
 log = logging.getLogger(__name__)
 
-# Field in our own records for the source of non-human ratings, so that simulated ratings are recognized even without the
-# file of systems.
+# Field in our own records for the source of non-human ratings, so that simulated ratings are recognized even without the file
+# of systems.
 SOURCE_FIELD = "ratings_source"
 # Lower-case values that mark an axis (A.7.2 has "n"), and those that do not.
 _MARKED, _UNMARKED = {"n", "no", "x", "true", "1"}, {"", "y", "yes", "false", "0"}

@@ -1,7 +1,7 @@
 """ConvAI2's conversations between volunteers and bots (DeepPavlov/convai), with the user's ratings and thumbs.
 
-``eval_score`` is the user's rating of the conversation, 1 to 5, ``evaluation_score`` a thumb up (1) or down (0) for one of
-the bot's messages. Times are per conversation, not per message. Users are numbered by first appearance.
+``eval_score`` is the user's rating of the conversation, 1 to 5, ``evaluation_score`` a thumb up (1) or down (0) for one of the
+bot's messages. Times are per conversation, not per message. Users are numbered by first appearance.
 """
 
 from __future__ import annotations

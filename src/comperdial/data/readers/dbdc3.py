@@ -1,7 +1,7 @@
 """Dialogue Breakdown Detection Challenge 3 (Higashinaka et al. 2017): 30 people labelled whether a turn breaks the dialogue.
 
-Labels are O (not a breakdown), T (possible) and X (a breakdown). Table ``ratings`` encodes them as 2, 1 and 0, so that
-higher is better; :func:`shares` returns their shares.
+Labels are O (not a breakdown), T (possible) and X (a breakdown). Table ``ratings`` encodes them as 2, 1 and 0, so that higher
+is better; :func:`shares` returns their shares.
 """
 
 from __future__ import annotations

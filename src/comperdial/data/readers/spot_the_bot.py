@@ -1,8 +1,8 @@
 """Spot the Bot (Deriu et al. 2020): crowd workers judge both sides of chats between two bots.
 
-Workers saw a chat up to some utterance and judged each side as a person, unsure or a bot, and as fluent, sensible and
-specific. The side judged better is preferred, where person beats unsure and unsure beats bot. Each worker's judgement of a
-chat is a vote on four questions.
+Workers saw a chat up to some utterance and judged each side as a person, unsure or a bot, and as fluent, sensible and specific.
+The side judged better is preferred, where person beats unsure and unsure beats bot. Each worker's judgement of a chat is a vote
+on four questions.
 """
 
 from __future__ import annotations

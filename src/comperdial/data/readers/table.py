@@ -58,9 +58,9 @@ _SAME_TEXT = "Where two responses with the same text are meant, give each a cont
 class Content:
     """The content of a rating file.
 
-    ``units`` gives each record's level, item_id and system_id; the first two are None for a record of neither a response nor
-    a dialogue. ``named`` lists our columns in the file, ``ignored`` the others; ``scales`` gives the origin of each
-    dimension's scale: ``option``, ``columns`` or ``data``.
+    ``units`` gives each record's level, item_id and system_id; the first two are None for a record of neither a response nor a
+    dialogue. ``named`` lists our columns in the file, ``ignored`` the others; ``scales`` gives the origin of each dimension's
+    scale: ``option``, ``columns`` or ``data``.
     """
 
     tables: Tables

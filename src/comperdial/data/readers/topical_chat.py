@@ -1,7 +1,7 @@
 """Topical-Chat (Gopalakrishnan et al. 2019): human conversations in which the partner rated each message.
 
-``turn_rating`` is by the partner (upstream's README), from Poor (1) to Excellent (5). The files do not identify agents, so
-each conversation has its own users. A number of turns was required, so continuing carries no information.
+``turn_rating`` is by the partner (upstream's README), from Poor (1) to Excellent (5). The files do not identify agents, so each
+conversation has its own users. A number of turns was required, so continuing carries no information.
 """
 
 from __future__ import annotations

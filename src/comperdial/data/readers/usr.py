@@ -1,7 +1,7 @@
 """USR-Persona and USR-Topical (Mehri and Eskenazi 2020): several responses per context, each rated by three people.
 
-``docs/reproduction-notes.md`` documents assumptions about what the files do not state: ``annotators[i]`` gave score ``i``;
-the speakers alternate and the response is by B.
+``docs/reproduction-notes.md`` documents assumptions about what the files do not state: ``annotators[i]`` gave score ``i``; the
+speakers alternate and the response is by B.
 """
 
 from __future__ import annotations

@@ -100,11 +100,11 @@ def _gpt4_rounds(paths: Paths, rated: Rated) -> Iterator[Row]:
     """Yield GPT-4's ratings of whole dialogues in five rounds (Zhang et al. 2024, A Comprehensive Analysis, AAAI).
 
     Only the numbers were published, not the answers or prompts: an answer here is a number as text. The meaning of the five
-    short names is inferred, and so is the scale, 1 to 5. In two files (ConTurE, HEval) some numbers are not integers; they
-    look imputed, and are used unchanged.
+    short names is inferred, and so is the scale, 1 to 5. In two files (ConTurE, HEval) some numbers are not integers; they look
+    imputed, and are used unchanged.
 
-    Files and tables (reader ``comp_dialogues``) identify a dialogue by its line in the data set's text file, from 0; the
-    system is the one whose responses the dialogue contains.
+    Files and tables (reader ``comp_dialogues``) identify a dialogue by its line in the data set's text file, from 0; the system
+    is the one whose responses the dialogue contains.
     """
     rounds = read_rounds(paths["rounds"])
     joined = rated.responses.merge(rated.contexts[["context_id", "dialogue_id"]], on="context_id")
@@ -193,8 +193,8 @@ class Recorded:
         """Count the answers, and correlate their means with the mean human ratings: one row per dimension.
 
         References are included, as in the studies that published the answers. ``why`` counts the reasons for unreadable
-        answers. ``pearson`` pools all items; ``kendall`` is tau-b within each context, averaged over the contexts where it
-        is defined, as in Chiang and Lee 2023; ``owners_…`` are the same for the publishers' parsed values. If people rated
+        answers. ``pearson`` pools all items; ``kendall`` is tau-b within each context, averaged over the contexts where it is
+        defined, as in Chiang and Lee 2023; ``owners_…`` are the same for the publishers' parsed values. If people rated
         nothing, ``n`` is 0.
 
         Raises
@@ -243,8 +243,7 @@ def _agreement(pairs: pd.DataFrame, column: str, prefix: str) -> dict[str, float
 def signature(entry: Mapping[str, str], paths: Paths, origins: Mapping[str, str]) -> str:
     """Return the signature of a recorded judge's scores.
 
-    For several files it has the common prefix of their origins (``owner/name@commit7/file``) up to a slash, and a joint
-    sha256.
+    For several files it has the common prefix of their origins (``owner/name@commit7/file``) up to a slash, and a joint sha256.
     """
     form = FORMATS[entry["format"]]
     digests = {name: sha256(path) for name, path in sorted(paths.items())}

@@ -90,8 +90,8 @@ def _overall(conversation: str, judged: str) -> float:
 
 
 # Prompt structure. A section starts with its header alone on a line; judged texts are single lines that do not look like
-# headers. The first non-blank line after the header of a response or reference is that text; in a section with a prefix,
-# every line is data. The rest gives the requested ratings and the scale.
+# headers. The first non-blank line after the header of a response or reference is that text; in a section with a prefix, every
+# line is data. The rest gives the requested ratings and the scale.
 
 _HEADERS = {
     "history": ("Context:", "Conversation History:"),
@@ -425,8 +425,8 @@ def _of_responses(responses: Sequence[Text]) -> dict[str, float]:
     }
 
 
-# A whole conversation, from the last speaker's utterances: features are means over them; diversity is computed over all of
-# them together
+# A whole conversation, from the last speaker's utterances: features are means over them; diversity is computed over all of them
+# together
 
 _VOCABULARY = 40  # distinct content words of a full vocabulary in a whole conversation
 _WINDOW = 50  # window for counting distinct words, so that long conversations are not penalized

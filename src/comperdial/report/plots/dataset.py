@@ -72,8 +72,8 @@ class Shown:
     def sample(self, level: str, coefficient: str) -> tuple[Sample, dict[Output, pd.DataFrame], pd.DataFrame]:
         """Return scores and ratings at a level (for systems: from dialogues if these were rated).
 
-        Also return the figure's outputs, each with its scored units (system_id, score, rating), and value, low, high and n
-        in table ``correlations``, by metric and output.
+        Also return the figure's outputs, each with its scored units (system_id, score, rating), and value, low, high and n in
+        table ``correlations``, by metric and output.
         """
         tables = self.tables(self.outputs)
         rated = tables.ratings[tables.ratings["source"] == self.source]
@@ -197,8 +197,8 @@ _MARKS: dict[str, tuple[str, dict[str, Any], str]] = {
 def scatter(inputs: Inputs, study: Study) -> Drawn:
     """Draw scores against ratings, one panel per output.
 
-    The frame has, for each output, a row of kind ``all`` with Spearman's correlation from the tables, then a row of means
-    per system.
+    The frame has, for each output, a row of kind ``all`` with Spearman's correlation from the tables, then a row of means per
+    system.
     """
     shown = Shown(inputs, study)
     sample, units, values = shown.sample("turn", "spearman")
@@ -273,8 +273,7 @@ _LINES: dict[str, tuple[dict[str, Any], str]] = {
 def slope(inputs: Inputs, study: Study) -> Drawn:
     """Draw each system's rank by mean rating and by mean score, one panel per output.
 
-    In the frame, rank 1 is best and ties share the mean rank; ``tau`` is Kendall's tau-b of both, from table
-    ``correlations``.
+    In the frame, rank 1 is best and ties share the mean rank; ``tau`` is Kendall's tau-b of both, from table ``correlations``.
     """
     shown = Shown(inputs, study)
     sample, units, values = shown.sample("system", "kendall")
@@ -495,8 +494,8 @@ def curves(inputs: Inputs, study: Study) -> Drawn:
     """Draw correlations and agreement of rankings on part of the data, and the power of tests, by size.
 
     The frame has, by ``part``: ``value``, an output's correlation, the mean over n subsamples and their central 95 %;
-    ``agreement``, Kendall's tau of the metrics' ranking with that on all data; ``power``, the median and quartiles over n
-    pairs of metrics of the share of significant tests at 5 %, one series per range of the difference.
+    ``agreement``, Kendall's tau of the metrics' ranking with that on all data; ``power``, the median and quartiles over n pairs
+    of metrics of the share of significant tests at 5 %, one series per range of the difference.
     """
     shown = Shown(inputs, study)
     coefficient, kept, power = shown.about["coefficient"], shown.read("curves"), shown.read("power")
