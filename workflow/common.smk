@@ -1,4 +1,4 @@
-# Which data sets there are, who scores them, and which files results are made of: lists and functions, no rules.
+# Data sets, their scorers, and the input files of results: lists and functions, no rules.
 
 import hashlib
 import json
@@ -20,28 +20,28 @@ from comperdial.data.sources import MIRROR_VARIABLE
 from comperdial.models.store import label, missing
 from comperdial.selection import Selection, agent_file, check_targets, describe, score_file
 
-# Snakemake's records that came with pulled results: without them all of these would be made again.
+# Snakemake's metadata of pulled results; without it, all of them would be rebuilt.
 try:
     records.unpack()
 except OSError as error:
     print(f"Snakemake's records of pulled results could not be unpacked: {error}", file=sys.stderr)
 
 try:
-    # With our own loader, which names the line of what is wrong and refuses a key that is given twice.
+    # Our own loader gives the line of an error and rejects duplicate keys.
     for path in ["params.yaml", *workflow.configfiles]:
         load_yaml(path)
-    # What params.yaml, the catalogue and the studies select: see src/comperdial/selection.py.
+    # The selected data sets and scorers: see src/comperdial/selection.py.
     S = Selection(config, lines=Lines("params.yaml", *workflow.overwrite_configfiles))
     if workflow.is_main_process:
         check_targets(S, sys.argv[1:])
 except ComperdialError as error:
-    # As a WorkflowError it would come between lines of our code.
+    # A WorkflowError would be shown with lines of our code.
     raise SystemExit(f"Error: {error}") from None
 
-# Commands read params.yaml, or the file that says what the command line changed.
+# Commands read params.yaml, or a merged copy if the command line changed something.
 if config != load_yaml("params.yaml"):
     if workflow.is_main_process:
-        # In the order of its entries, which is that of tables.
+        # Not sorted: tables follow the order of the entries.
         write_text(".snakemake/params.json", json.dumps(config))
     os.environ[VARIABLE] = ".snakemake/params.json"
 if config["mirror"]:
@@ -51,14 +51,14 @@ os.environ.setdefault("COMPERDIAL_EMBEDDINGS", "data/embeddings")
 EVALUATION = config["evaluation"]
 TABLES = ("systems", "contexts", "personas", "responses", "ratings")
 WORDNET = found.version if (found := wordnet.locate()) else "none"
-# Conversations that come as a Python package.
+# Conversations in a Python package.
 PACKAGED = ["chitchat"] if find_spec("chitchat_dataset") else []
 PAIRED = [*S.recorded_pairs, *S.perturbed]
-# How a data set's tables are made.
+# Data sets by how their tables are made.
 READ = [*S.public, *S.recorded_pairs, *S.own, *S.imported]
 WITH_AGENTS = [name for name in S.made if "agents" in S.challenges[name]]
 RATED_BY_FILE = [name for name in S.made if name not in S.simulated]
-# Into how many parts a data set's scoring is cut.
+# Number of parts for scoring a data set.
 SHARDS = config.get("shards") or {}
 PARTS = {name: int(SHARDS.get(name, SHARDS.get("default", 1))) for name in [*S.datasets, *PAIRED]}
 SPECS = {**S.studies, DATASET: read_study(DATASET)}
@@ -66,12 +66,12 @@ STUDIES = list(S.studies)
 
 
 def digest(*values):
-    """Return a hash of what decides a result (the order too): the values would fill the screen in `snakemake -n`."""
+    """Return a hash of the values that determine a result, in order, to keep the output of `snakemake -n` short."""
     return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:12]
 
 
 def one_of(names):
-    """Return the constraint of a wildcard: one of these names and nothing else."""
+    """Return a wildcard constraint that matches exactly these names."""
     return "|".join(names) or "(?!)"
 
 
@@ -80,7 +80,7 @@ def tables(dataset, *names):
 
 
 def responses(wildcards):
-    """Return the tables that hold a data set's responses."""
+    """Return the tables with a data set's responses."""
     return tables(wildcards.dataset, "systems", "contexts", "responses")
 
 
@@ -88,7 +88,7 @@ def responses(wildcards):
 
 
 def read_from(wildcards):
-    """Return the user's files that a data set is read from; `comperdial read` fetches those of the catalogue into data/raw."""
+    """Return the user's files behind a data set; `comperdial read` fetches those of the catalogue to data/raw."""
     if wildcards.dataset in S.own:
         return S.own[wildcards.dataset]["file"]
     if wildcards.dataset in S.imported:
@@ -107,7 +107,7 @@ def reader_of(dataset):
 
 
 def read_how(wildcards):
-    """Return what decides how a data set is read: checksums of its files, and the reader's options."""
+    """Return what a data set's tables depend on: checksums of its files, and the reader's options."""
     entry = catalogued(wildcards.dataset)
     if entry:
         checksums = {source.name: source.sha256 for source in entry.files.values()}
@@ -118,7 +118,7 @@ def read_how(wildcards):
 
 
 def checksums_of(paths):
-    """Return the checksums of a user's files: Snakemake does not notice one that an older file replaced."""
+    """Return the checksums of a user's files, since Snakemake misses a file replaced by an older one."""
     return [sha256(path) for path in ([paths] if isinstance(paths, str) else paths)]
 
 
@@ -127,17 +127,17 @@ def challenge(wildcards):
 
 
 def runs(wildcards):
-    """Return the submissions of the agents that a challenge has run here."""
+    """Return the submissions of a challenge's local agents."""
     return [f"data/runs/{wildcards.dataset}/{agent}.jsonl" for agent in challenge(wildcards).get("agents", {})]
 
 
 def agent_files(wildcards):
-    """Return an agent's file, and the modules beside it, which it may import."""
+    """Return an agent's file and the modules next to it, which it may import."""
     return sorted(map(str, Path(agent_file(challenge(wildcards)["agents"][wildcards.agent])).parent.glob("*.py")))
 
 
 def perturb_options(wildcards):
-    """Return the options of `comperdial perturb` that a study says."""
+    """Return a study's options for `comperdial perturb`."""
     entry = next((study["perturbed"] for study in S.studies.values() if study.get("perturbed")), {})
     strategies = entry.get("strategies", "all")
     chosen = [] if strategies == "all" else [f"--strategy {name}" for name in strategies]
@@ -147,7 +147,7 @@ def perturb_options(wildcards):
 # Scores
 
 
-# Pulled scores of a metric that cannot run here are taken as they are.
+# Pulled scores of a metric that cannot run here are used unchanged.
 RUNNABLE = [name for name in S.metrics if name not in S.unavailable]
 
 
@@ -157,40 +157,40 @@ def metric_code(wildcards):
 
 
 def metric_options(wildcards):
-    """Return what decides a metric's scores of a data set: its entry, and its signature with models' checksums."""
+    """Return what a metric's scores depend on: its entry, and its signature with model checksums."""
     entry = S.config["metrics"][wildcards.metric]
     options = {key: value for key, value in entry.items() if key not in ("datasets", "skip", "apart", "main", "label")}
     return json.dumps([options, S.metric(wildcards.dataset, wildcards.metric).signature()], sort_keys=True)
 
 
 def metric_threads(wildcards):
-    # One model after the other: two side by side may not fit into a machine's memory.
+    # Run one model at a time: two may not fit into memory.
     return workflow.cores if S.metrics[wildcards.metric].runs_model else 1
 
 
 def scores(dataset, metrics=None):
-    """Return the files of all scores of a data set (those of `apart` metrics too), or those by some metrics."""
+    """Return the score files of a data set, by all metrics (including `apart` ones) or by some."""
     names = [name for name in S.scorers(dataset, apart=True) if metrics is None or name in metrics]
     return [score_file(dataset, name) for name in names]
 
 
 def main_metrics(dataset):
-    """Return the metrics of a data set's main outputs; None, which stands for all, if it has none."""
+    """Return the metrics of a data set's main outputs; None (meaning all) if it has none."""
     return {output.rpartition(":")[0] for output in S.outputs(dataset)} or None
 
 
 def components(wildcards):
-    """Return the scores that a combined metric is made of, as far as there are any."""
+    """Return the available scores that a combined metric uses."""
     return {name: score_file(wildcards.dataset, name) for name in S.parts_of(wildcards.dataset, wildcards.metric)}
 
 
 def judged(dataset):
-    """Return the judges' metrics that can be asked for here."""
+    """Return the judge metrics that can be requested."""
     return [task.name for task in S.judged_by(dataset)]
 
 
 def turns_of(wildcards):
-    """Return the scores of the turns that a judge of dialogues is given."""
+    """Return the turn scores that a judge of dialogues needs."""
     task = S.tasks[wildcards.dataset][wildcards.metric]
     return score_file(wildcards.dataset, task.turns) if task.turns else []
 
@@ -199,13 +199,13 @@ def turns_of(wildcards):
 
 
 def of_studies(dataset, key):
-    """Return what the studies of a data set list under a key."""
+    """Return the values that a data set's studies list under a key."""
     studies = [S.studies[study] for study, names in S.sets_of.items() if dataset in names]
     return list(dict.fromkeys(name for study in studies for name in study.get(key, ())))
 
 
 def correlate_options(dataset):
-    """Return the options of `correlate`: of params.yaml, and the outputs that studies show, which are tested too."""
+    """Return the options of `correlate`: those of params.yaml, and the outputs that studies show, to be tested too."""
     studies = [S.studies[study] for study, names in S.sets_of.items() if dataset in names]
     compared = sorted({name for study in studies for name in shown_outputs(study)})
     options = {
@@ -228,7 +228,7 @@ def evaluation_options():
 
 
 def evaluation_of(dataset):
-    """Return what decides a data set's correlations: whose ratings, of which dimension, of which outputs in detail."""
+    """Return what a data set's correlations depend on: source of ratings, dimension, and outputs with detail."""
     about = describe(S, dataset)
     chosen = {key: about[key] for key in ("source", "levels", "target", "main_target", "outputs")}
     return digest(chosen, S.expected(dataset), EVALUATION)
@@ -244,7 +244,7 @@ def datasets_of(study, entry):
 
 
 def shown(kind, study, dataset=None, among=None):
-    """Return the names of the tables or figures of a data set, or of a study; with `among`, of these data sets alone."""
+    """Return the names of the tables or figures of a data set or a study; with `among`, only of these data sets."""
     entries = SPECS[study].get(kind) or {}
     if dataset:
         return [
@@ -269,7 +269,7 @@ def made_of(kind):
 
 
 def entry_code(kind):
-    """Return the function that says what decides a table or figure besides its inputs: its entry and its code."""
+    """Return a function for what a table or figure depends on besides its inputs: its entry and code."""
 
     def hashed(wildcards):
         study = wildcards.get("study", DATASET)
@@ -292,7 +292,7 @@ def caption(kind):
 
 
 def dataset_results(dataset):
-    """Return all that `snakemake` alone makes of a data set."""
+    """Return the files that plain `snakemake` makes for a data set."""
     results = f"results/{dataset}"
     found = [f"{results}/tables/{name}.html" for name in shown("tables", DATASET, dataset)]
     found += [f"{results}/figures/{name}.png" for name in shown("figures", DATASET, dataset)]
@@ -302,12 +302,12 @@ def dataset_results(dataset):
 
 
 def study_results(study, among=None):
-    """Return all that a study shows; with `among`, what is of these data sets alone."""
+    """Return the files of a study; with `among`, only those of these data sets."""
     results = f"results/studies/{study}"
     found = [f"{results}/tables/{name}.html" for name in shown("tables", study, among=among)]
     return found + [f"{results}/figures/{name}.png" for name in shown("figures", study, among=among)]
 
 
 def page_of(dataset):
-    """Return a data set's page: one with texts of a fetched data set is not ours to publish, and stays in results/local."""
+    """Return a data set's page; with texts of a downloaded data set it may not be published, so it stays in results/local."""
     return f"results/local/{dataset}.html" if S.is_public(dataset) else f"results/{dataset}/report.html"

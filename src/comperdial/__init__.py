@@ -1,4 +1,4 @@
-"""ComperDial Bench: which automatic metric of dialogue quality agrees with people.
+"""ComperDial Bench: evaluate automatic dialogue metrics against human ratings.
 
 >>> import comperdial
 >>> f1 = comperdial.metric("f1")
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
-    # numpy comes with it, which commands are to import only once they can be interrupted without a traceback.
+    # Imported lazily: this imports numpy, which commands must not load before they can handle Ctrl-C.
     if name == "metric":
         from comperdial.metrics import create
 

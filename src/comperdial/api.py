@@ -1,6 +1,6 @@
-"""The library: read rated responses, score them, and see what agrees with the ratings; pandas in, pandas out.
+"""The Python API: read rated responses, score them, and correlate the scores with the ratings, using pandas frames.
 
-Parameters have the names and the meaning of the command line's options (docs/command-line.md).
+Parameters have the same names and meaning as the command-line options (docs/command-line.md).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Paths = str | Path | Sequence[str | Path]
 Source = Data | str | Path | pd.DataFrame
 
 COSTS = Path(__file__).with_name("metrics") / "local_costs.csv"
-# Seconds of processor time that all metrics together may take without being named; a model takes some to be loaded.
+# Seconds of processor time: the limit for all metrics together if none is named, and the time to load a model.
 _MOST_SECONDS, _LOADING = 60, 3
 
 
@@ -74,35 +74,36 @@ def read(
     sheet: str | None = None,
     strip_markup: bool = False,
 ) -> Data:
-    """Read responses with the ratings of people and judges.
+    """Read responses with human and judge ratings.
 
     Parameters
     ----------
     source
-        A CSV, TSV, JSON, JSONL, Parquet or Excel file, a frame of the same columns, or a folder of our tables.
+        A CSV, TSV, JSON, JSONL, Parquet or Excel file, a data frame with the same columns, or a folder of tables.
     columns
-        Our names of columns -> the file's: ``{"response": "reply", "rating": ["warmth", "humour"]}``.
+        Map from our column names to those of the file: ``{"response": "reply", "rating": ["warmth", "humour"]}``.
     scale
-        The lowest and the highest rating possible, or those of each dimension.
+        The lowest and highest possible rating, for all dimensions or for each.
     labels
-        Numbers of labels: ``{"Yes": 1, "No": 0}``.
+        Numbers for text labels: ``{"Yes": 1, "No": 0}``.
     lower_is_better
-        Dimensions of which low ratings are good.
+        Dimensions in which a low rating is good.
     sheet
-        Which sheet of a workbook; default: all with the same columns.
+        Sheet of a workbook; default: all sheets that share the same columns.
     strip_markup
-        Whether HTML tags, entities and error marks are removed from texts.
+        Remove HTML tags, entities and error marks from texts.
 
     Returns
     -------
     Data
-        The tables ``responses``, ``ratings``, ``contexts`` and ``systems``, the ``scores`` that are columns of the file, and
+        The tables ``responses``, ``ratings``, ``contexts`` and ``systems``, the ``scores`` read from columns of the file,
+        and
         ``notes`` on how it was read.
 
     Raises
     ------
     ComperdialError
-        When a column is missing or ambiguous: the message has a map to paste.
+        If a column is missing or ambiguous; the message contains a column map to paste.
 
     Examples
     --------
@@ -125,29 +126,29 @@ def score(
     params: str | Path | None = None,
     embeddings: str | Path | None = None,
 ) -> pd.DataFrame:
-    """Score responses, rated or not.
+    """Score responses, with or without ratings.
 
     Parameters
     ----------
     data
-        What :func:`read` returns, or a file or frame with the column ``response`` and what the metrics need of ``references``,
-        ``history`` and ``facts``.
+        The result of :func:`read`, or a file or frame with the column ``response`` and those of ``references``, ``history``
+        and ``facts`` that the metrics need.
     metrics
-        Kinds of metrics or names of ``params.yaml``; options may follow, as in ``bleu,text=raw``. Or metrics of your own, by
-        name.
+        Metric names or entries of ``params.yaml``, with optional settings, as in ``bleu,text=raw``; or a dict of your own
+        metrics by name.
     params, embeddings
-        Another file of names; and a folder in which vectors are kept.
+        Another configuration file instead of ``params.yaml``; and a folder that caches embeddings.
 
     Returns
     -------
     DataFrame
-        Table ``scores``: dataset, level, item_id, system_id, metric, output, value, cut, signature. Responses that lack what a
-        metric needs are absent, and counted in the log, which also names metrics that cannot run here.
+        Table ``scores``: dataset, level, item_id, system_id, metric, output, value, cut, signature. Responses that lack an
+        input of a metric are left out; the log reports how many, and which metrics cannot run here.
 
     Raises
     ------
     MissingResourceError
-        When no metric can run.
+        If no metric can run.
 
     Examples
     --------
@@ -182,21 +183,21 @@ def correlate(
     resamples: int = 1000,
     seed: int = 2024,
 ) -> pd.DataFrame:
-    """Correlate scores with ratings, by every level and dimension.
+    """Correlate scores with ratings at each level and for each dimension.
 
     Parameters
     ----------
     scores, ratings
-        Tables of these names, or frames or files with context_id (or dialogue_id), system_id and ``value`` or ``rating``;
-        ratings may be what :func:`read` returns.
+        The tables ``scores`` and ``ratings``, or frames or files with context_id (or dialogue_id), system_id and ``value``
+        or ``rating``; ``ratings`` may also be the result of :func:`read`.
     contexts
-        Which dialogue a context belongs to: without it, each is a dialogue of its own.
+        Table that maps contexts to dialogues; without it, each context is its own dialogue.
     source
-        Whose ratings; default: people's, or those of the only source.
+        Whose ratings to use; default: human ratings, or the only source.
     level, subset, missing
-        Levels; only units that have ``COLUMN=VALUE``; whether a unit without a score is left out, or has the lowest.
+        Levels; only units with ``COLUMN=VALUE``; whether units without a score are left out or get the lowest score.
     resamples, seed
-        For intervals; with 0 resamples there are values alone.
+        For intervals; with 0 resamples no intervals are computed.
 
     Returns
     -------
@@ -245,39 +246,41 @@ def compare(
     seed: int = 2024,
     embeddings: str | Path | None = None,
 ) -> Comparison:
-    """See which metric or judge agrees best with the ratings, and whether others are significantly worse.
+    """Find the metric or judge that agrees best with the ratings, and test whether others are significantly worse.
 
-    Judges in the data (columns such as ``gpt4_score``, ratings by another ``source``) are compared without being named.
+    Judges in the data (columns such as ``gpt4_score``, or ratings from another ``source``) are always included.
 
     Parameters
     ----------
     data
-        What :func:`read` returns, or what it takes; with ``ratings``, responses alone.
+        The result of :func:`read`, or anything it accepts; responses alone if ``ratings`` is given.
     metrics
-        Kinds of metrics, names of ``params.yaml``, both maybe with an output (``bleu:bleu-1``), or columns of the file. Default,
-        without ``scores``: all with a main output that can run here, within a minute in all.
+        Metric names, entries of ``params.yaml`` or columns of the file, each with an optional output (``bleu:bleu-1``).
+        Default, without ``scores``: all metrics with a main output that can run here within a minute in total.
     scores
-        Scores of any program: table ``scores``, or frames or files with context_id, system_id and value.
+        Scores from any program: table ``scores``, or frames or files with context_id, system_id and value.
     against
-        A metric that each other one is compared with, and no others with each other.
+        Compare every other metric with this one only.
     params, embeddings
         As in :func:`score`.
     ratings, contexts, source, level, subset, missing, resamples, seed
         As in :func:`correlate`.
     target, coefficient
-        Rated dimensions (default: all), and coefficients, the first of which decides the order.
+        Rated dimensions (default: all), and coefficients, the first of which sorts the table.
     correction, systems
-        Of p-values, over all pairs of a level, dimension and coefficient; and ``fixed`` if the systems are those of interest.
+        Correction of p-values over all pairs of a level, dimension and coefficient; ``fixed`` if the systems are not a
+        sample of a larger population.
 
     Returns
     -------
     Comparison
-        ``headline``, a sentence that claims what the tests allow; frames ``table``, ``systems`` and ``pairs``; and ``notes``.
+        ``headline``, a sentence that claims no more than the tests support; the frames ``table``, ``systems`` and ``pairs``;
+        and ``notes``.
 
     Raises
     ------
     ComperdialError
-        When there are no ratings, a name is unknown, or no metric has scores.
+        If there are no ratings, a name is unknown, or no metric has scores.
 
     Examples
     --------
@@ -312,7 +315,7 @@ def compare(
         choice.add(against)
     contrasted = next(iter(choice.labels), None)
     named = {choice.add(text) for text in texts}
-    # Whoever names none of the scores that are ready wants all of them.
+    # If no existing score is named, include them all.
     for name in () if named & {*ready["metric"]} else ready["metric"].unique():
         choice.add(str(name))
     choice.labels |= {(name, "score"): name for name in judges}
@@ -331,7 +334,7 @@ def compare(
     without = {name: label for name, label in choice.labels.items() if name not in there and name[0] not in not_run}
     not_run |= dict.fromkeys(without.values(), "no rated response has a score")
     if contrasted and (contrasted not in there or len(there) < 2):
-        why = not_run.get(str(against)) or not_run.get(contrasted[0]) or f"no other metric than {against} has scores"
+        why = not_run.get(str(against)) or not_run.get(contrasted[0]) or f"only {against} has scores"
         raise ConfigError(f"{against}: {why}", where="--against", expected="a metric that has scores, and others")
     detail = evaluation.Detail.named(None, None, resamples, seed, only=list(coefficient))
     values, tests = evaluation.evaluate(samples, detail=detail)
@@ -357,7 +360,7 @@ def compare(
 
 
 class _Choice:
-    """What is compared: metrics to run, columns of the file, and by (metric, output) what a person called it."""
+    """The metrics to run, the columns of the file, and the user's name for each (metric, output)."""
 
     def __init__(self, data: Data, ready: pd.DataFrame, judges: Collection[str], entries: Entries) -> None:
         self.metrics: dict[str, Metric] = {}
@@ -370,7 +373,7 @@ class _Choice:
         self._entries, self._can_score = entries, len(data.responses) > 0
 
     def add(self, text: str) -> str:
-        """Add what a text names: scores that are ready, a judge, a metric or a column; returns its name without the output."""
+        """Add an existing score, a judge, a metric or a column by name; return its name without the output."""
         name, output = (text, "") if text in self._ready else output_name(text, "")
         if name in self._ready:
             outputs = _outputs(self._ready[name], is_named=bool(output))
@@ -389,12 +392,12 @@ class _Choice:
                 if plain(name) not in self._own:
                     there = {
                         "--scores has": self._ready,
-                        "columns of the file that may be compared": self._own.values(),
+                        "columns of the file that can be compared": self._own.values(),
                     }
                     more = "; ".join(f"{what}: {', '.join(names)}" for what, names in there.items() if names)
                     advice = f"{error.hint or ''} {more}".strip() or None
                     raise ConfigError(error.problem, expected=error.expected, hint=advice) from None
-                # A column may be named with the output that notes call it by: gpt4_score:score.
+                # Notes refer to a column with its output (gpt4_score:score), so accept that name too.
                 name = text = self._own[plain(name)]
                 outputs = ["score"]
                 self.columns += [] if name in self.columns else [name]
@@ -405,7 +408,7 @@ class _Choice:
 
 
 def _outputs(scores: pd.DataFrame, *, is_named: bool) -> list[str]:
-    """Return the outputs of a metric in a table of scores; the main one alone if none is named."""
+    """Return the outputs of a metric in a table of scores; only the main one unless outputs are named."""
     there = sorted(scores["output"].unique())
     if is_named:
         return there
@@ -436,44 +439,44 @@ def audit(
     nominal: bool = False,
     sheet: str | None = None,
 ) -> Audit:
-    """See whether a judge can be trusted, where it is wrong, and what people would say of what it judged.
+    """Check whether a judge can replace a human rater and where it errs, and estimate the human means.
 
     Parameters
     ----------
     data
-        What :func:`read` returns, or a file or frame: ratings by people and scores by a judge as columns, or votes between two
-        answers by both. People may have labelled a few of many; an empty cell is no label.
+        The result of :func:`read`, or a file or frame with human ratings and judge scores as columns, or with votes of both
+        between two answers. People may have labelled only some items; leave the other cells empty.
     judge, human
-        The judge (``gpt4_score``), if there are several; and the column of people's ratings, or their ``source``.
+        The judge's column (``gpt4_score``) if there are several; and the column or ``source`` of the human ratings.
     ratings
-        People's ratings in files or a frame of their own; ``data`` then has the judge's scores.
+        Human ratings in separate files or a frame; ``data`` then holds the judge's scores.
     baseline
-        The same judge's scores of the same items at an earlier time.
+        Earlier scores by the same judge for the same items.
     target, level
-        The rated dimension (or the question of votes), and whether ratings of responses or of dialogues count.
+        The rated dimension, or the question of votes; and ``turn`` or ``dialogue``.
     raters
-        Who the people are: how much worse than one of them a judge may be (0.1, 0.15, 0.2).
+        Kind of raters, which sets how much worse than one of them a judge may be (0.1, 0.15 or 0.2).
     clusters
-        What belongs together: ``dialogue`` (or context), ``system``, ``none``, or a column.
+        What groups the items: ``dialogue`` (or context), ``system``, ``none``, or a column.
     judge_scale
-        The judge's lowest and highest score, if they are not those of people's scale.
+        The judge's lowest and highest score, if its scale differs from the human one.
     half_width
-        Half the width of the interval that is wanted of the corrected mean.
+        Target half-width of the interval around the corrected mean.
     columns, scale, labels, sheet
-        How a file is read, as in :func:`read`.
+        As in :func:`read`.
     nominal
-        Labels are names without an order (``PartOf``, ``Location``): no means and correlations, but kappa and shares.
+        Labels are unordered categories (``PartOf``, ``Location``): report kappa and shares, no means or correlations.
 
     Returns
     -------
     Audit
-        ``verdict``, a sentence or two; ``table``, a frame of all numbers with 95 % intervals; ``to_html()`` and ``to_json()``;
-        ``next_labels(n)``; ``failures(["alt-test"])``. Printed, it is the whole audit in sentences.
+        ``verdict``, a sentence or two; ``table``, a frame of all numbers with 95 % intervals; ``to_html()`` and
+        ``to_json()``; ``next_labels(n)``; ``failures(["alt-test"])``. ``print`` shows the whole audit as text.
 
     Raises
     ------
     ComperdialError
-        When there is no judge beside people, or fewer than ten items have labels of both.
+        If there is no judge, or fewer than ten items have both human and judge labels.
 
     Examples
     --------
@@ -507,7 +510,6 @@ def audit(
             lacking.append(error)
     if not made:
         raise lacking[0]
-    # The judge that agrees best with people comes first.
     first = max(made, key=lambda one: one.agreement)
     others = [one for one in made if one is not first]
     if baseline is not None:
@@ -527,7 +529,7 @@ def _judged(
     of_ratings: Mapping[str, Any],
     nominal: bool = False,
 ) -> tuple[list[Judged], Sequence[str]]:
-    """Return the judges of data, each with people's labels, and how the data were read."""
+    """Return the judges of the data, each with the human labels, and how the data were read."""
     named, has_texts, names = choice["judge"], True, dict[float, str]()
     path = Path(data) if isinstance(data, str | Path) else Path("judge")
     file = None if isinstance(data, Data) else _own(data, options.get("sheet"))
@@ -539,7 +541,9 @@ def _judged(
         data = with_ratings_of(data if isinstance(data, Data) else read_data(data, rated=False), rated)
         file = ratings = None
     if nominal and (file is None or ratings is not None):
-        raise ConfigError("labels without an order", where="--nominal", expected="one file, or two of the same form")
+        raise ConfigError(
+            "labels without an order", where="--nominal", expected="one file, or two with the same layout"
+        )
     if nominal and file:
         file, names = numbered(file, choice["judge"])
     if file and ratings is None and not isinstance(data, Data):
@@ -550,7 +554,7 @@ def _judged(
             votes, notes = read_votes(file, path, options.get("labels"), columns or None)
             return from_votes(votes, judge=judge, question=choice["target"], by=choice["by"]), notes
         if judge in file.frame:
-            # Whatever its name, the column is not taken for ratings by people; its labels are numbers as theirs are.
+            # Keep the judge's column from being read as human ratings, whatever its name; map its labels like theirs.
             values = {str(label).strip().lower(): value for label, value in options.get("labels", {}).items()}
             cells = [values.get(str(cell).strip().lower(), cell) for cell in file.frame[judge]]
             name = judge if JUDGES.search(plain(judge)) else f"judge {judge}"
@@ -575,7 +579,7 @@ def _judged(
 
 
 def _with_texts(source: str | Path | pd.DataFrame, file: File, options: Mapping[str, Any]) -> Data | None:
-    """Return people's ratings in a file of their own if it has the responses that they rate; None if it has not."""
+    """Return the human ratings from a separate file that includes the responses; None if it lacks them."""
     columns = {ours: name for ours, name in options.get("columns", {}).items() if {*_listed(name)} <= {*file.frame}}
     try:
         return read_data(source, {**options, "columns": columns} if columns else options, file=file)
@@ -590,14 +594,14 @@ def _listed(names: Any) -> list[str]:  # noqa: ANN401
 def _before(
     baseline: str | Path | pd.DataFrame, now: Judged, choice: Mapping[str, Any], how: Mapping[str, Any]
 ) -> Judged:
-    """Return a judge's earlier labels, read as the present ones; people's need not be in the same file."""
+    """Return the judge's earlier labels, read in the same way; the file need not include the human ones."""
     try:
         return _judged(baseline, choice, **how)[0][0]
     except (SchemaError, ConfigError):
         data = read_data(baseline, rated=False)
         if plain(now.judge_name) not in map(plain, data.scores["metric"].unique()):
             raise
-    # Nobody's ratings, of each response: the judge's alone are compared.
+    # Dummy ratings: only the judge's labels are compared.
     rated = data.responses.rename(columns={"context_id": "item_id"}).assign(
         dimension=now.dimension,
         annotator_id="nobody",
@@ -613,7 +617,7 @@ def _before(
 
 
 def _own(source: str | Path | pd.DataFrame, sheet: str | None) -> File | None:
-    """Return what a user's file or frame holds; None of a folder of tables."""
+    """Return the content of a user's file or frame; None for a folder of tables."""
     if isinstance(source, pd.DataFrame):
         return _file(source)
     return None if Path(source).is_dir() else read_file(Path(source), sheet)
@@ -624,10 +628,10 @@ def _file(frame: pd.DataFrame) -> File:
 
 
 def default_metrics(entries: Entries, responses: int) -> tuple[list[str], dict[str, str], dict[str, str]]:
-    """Choose metrics for so many responses: main outputs of what can run here, the cheapest first, within a minute in all.
+    """Choose metrics for a number of responses: what can run here, cheapest first, within a minute in total.
 
-    Returns METRIC or METRIC:OUTPUT of each; why others cannot run; and how long the rest would take. Metrics of single data
-    sets do not count.
+    Return METRIC or METRIC:OUTPUT for each main output; why others cannot run; and how long the rest would take. Metrics
+    tied to one data set are left out.
     """
     costs = pd.read_csv(COSTS).dropna(subset=["seconds"])
     known = dict(zip(costs["metric"], costs["seconds"] / 1000, strict=True))
@@ -660,7 +664,7 @@ def default_metrics(entries: Entries, responses: int) -> tuple[list[str], dict[s
 def _score(
     chosen: Mapping[str, Metric], data: Data, embeddings: str | Path | None
 ) -> tuple[pd.DataFrame, dict[str, str], dict[str, str]]:
-    """Return scores; why metrics that suit the responses were not run; and why others do not suit them."""
+    """Return scores, why applicable metrics were not run, and why the others do not apply to the responses."""
     if not chosen:
         return schema.empty("scores"), {}, {}
     if embeddings:
@@ -670,7 +674,7 @@ def _score(
 
 
 def name_not_run(not_run: Mapping[str, str], chosen: Collection[str] = ()) -> None:
-    """Log which metrics were not run; an error if those are all that were chosen."""
+    """Log which metrics were not run; raise an error if no chosen metric ran."""
     if not_run and len(not_run) == len(chosen):
         problem = "; ".join(f"{name}: {why}" for name, why in not_run.items())
         raise MissingResourceError(f"no metric could be run: {problem}")
@@ -687,7 +691,7 @@ def _samples(
     judges: Sequence[str],
     names: Sequence[Output],
 ) -> tuple[list[Sample], list[str]]:
-    """Return the samples of what is compared, each judge with one output, and notes on what was left out of them."""
+    """Return the samples to compare, with one output per judge, and notes on what was left out."""
     samples, notes = analysed(tables, options, levels=list(level) or LEVELS, targets=list(target) or None)
     made = []
     for sample in samples:
@@ -707,7 +711,7 @@ def _samples(
         notes.append(f"{of_systems}: of pairs of systems, {'at system level alone' if here else 'which is not here'}")
     if not made:
         problem = f"{of_systems}: no system level" if of_systems else "nothing that was scored was rated"
-        expected = "three systems or more, and the level `system`" if of_systems else "scores of rated responses"
+        expected = "at least three systems, and the level `system`" if of_systems else "scores of rated responses"
         raise ConfigError(problem, where="--coefficient" if of_systems else None, expected=expected)
     if any(map(is_narrow, made)):
         what = f"there are fewer than {FEWEST_DIALOGUES} dialogues or contexts"
@@ -716,7 +720,7 @@ def _samples(
 
 
 def _rated(data: Source | None, ratings: Any, contexts: str | Path | None, scores: pd.DataFrame) -> Data:  # noqa: ANN401
-    """Return data with the ratings that are given, or its own."""
+    """Return data with the given ratings, or with its own."""
     if not isinstance(data, Data):
         data = NOTHING if data is None else read_data(data, rated=ratings is None)
     datasets = {*data.responses["dataset"], *scores["dataset"]} - {aggregate.UNNAMED}
@@ -733,12 +737,12 @@ def _rated(data: Source | None, ratings: Any, contexts: str | Path | None, score
     if contexts:
         data = replace(data, contexts=aggregate.read_contexts(contexts, dataset=dataset))
     if data.ratings.empty:
-        raise ConfigError("no ratings", expected="a column `rating` beside the responses, or --ratings")
+        raise ConfigError("no ratings", expected="a column `rating` next to the responses, or --ratings")
     return data
 
 
 def _source(data: Data, source: str | None) -> str:
-    """Return whose ratings count: those that are asked for, people's, or those of the only source that is no judge."""
+    """Return the source of ratings to use: the requested one, people, or the only source that is not a judge."""
     known = data.sources
     if source and source not in known:
         raise UnknownNameError("source of ratings", source, known, where="--source")
@@ -757,7 +761,7 @@ def _scores(scores: pd.DataFrame | Paths) -> pd.DataFrame:
 
 
 def _completed(frame: pd.DataFrame, name: str, defaults: Mapping[str, Any]) -> pd.DataFrame:
-    """Return a frame of a few columns as one of our tables."""
+    """Return a frame with a few columns as a complete table."""
     level = "dialogue" if "dialogue_id" in frame and "context_id" not in frame else "turn"
     frame = frame.rename(columns={"dialogue_id" if level == "dialogue" else "context_id": "item_id"})
     missing = {column: value for column, value in {**defaults, "level": level}.items() if column not in frame}
@@ -772,9 +776,9 @@ def _paths(paths: Paths) -> list[str | Path]:
 
 
 def _named(scores: pd.DataFrame, ratings: pd.DataFrame) -> pd.DataFrame:
-    """Return scores with a data set: those that name none are of the only one that was rated."""
+    """Add a missing data set to scores: the only one that was rated."""
     datasets = sorted({*ratings["dataset"]})
     if aggregate.UNNAMED in {*scores["dataset"]} and len(datasets) > 1:
         problem = f"scores without a column 'dataset', and ratings of {', '.join(datasets)}"
-        raise ConfigError(problem, where="--scores", expected="the column, where several data sets were rated")
+        raise ConfigError(problem, where="--scores", expected="the column, since several data sets were rated")
     return scores.assign(dataset=scores["dataset"].replace(aggregate.UNNAMED, datasets[0]))

@@ -1,7 +1,7 @@
-"""What ``params.yaml``, the catalogue, the registries and the studies select: data sets, and who scores them.
+"""The data sets and scorers selected by ``params.yaml``, the catalogue, the registries and the studies.
 
-It reads configuration and the state of this machine (which models, which WordNet, which pulled scores) and computes nothing.
-``workflow/common.smk`` turns it into files; :func:`describe` writes what tables and figures need to know of it.
+This module reads configuration and the state of this machine (available models, WordNet, pulled scores) and computes no
+results. ``workflow/common.smk`` turns the selection into files; :func:`describe` writes what tables and figures need from it.
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ from comperdial.metrics.named import ABOUT, suited, why_unsuited
 from comperdial.metrics.scoring import expected_of
 from comperdial.perturbations import generated
 
-# Folders below results/ that belong to no data set.
+# Folders in results/ that are not data sets.
 _FOLDERS = {"local", "notebooks", "personas", "studies"}
-# Hundreds of jobs ask the same of the one selection that a process has.
+# Hundreds of jobs query the single selection of a process.
 _once = cache
 
 
 class Selection:
-    """What there is to make.
+    """The selected data sets and their scorers.
 
     Parameters
     ----------
     config
         ``params.yaml``, merged with the command line.
     lines
-        Where the lines of settings are looked up, for messages.
+        Line lookup for messages.
 
     Attributes
     ----------
     chosen
-        The data sets of ``datasets`` in ``params.yaml``: what ``snakemake`` alone makes.
+        The data sets in ``datasets`` of ``params.yaml``, which plain ``snakemake`` builds.
     datasets
-        These and the studies', perturbed ones excluded.
+        These and the studies' data sets, without perturbed ones.
     public, own, challenges
-        These by where they come from; a challenge is ``made`` or ``imported``, and ``simulated`` if programs rate it.
+        The same by origin; a challenge is ``made`` or ``imported``, and ``simulated`` if its raters are programs.
     metrics, unavailable
         The metrics by name, and why some cannot run here.
 
     Raises
     ------
     ConfigError
-        When names or files in it do not exist or do not fit together.
+        If names or files do not exist or are inconsistent.
     """
 
     def __init__(self, config: Mapping[str, Any], lines: Lines | None = None) -> None:
@@ -83,7 +83,7 @@ class Selection:
         self.rated = [name for name in self.datasets if self.levels[name]]
         self.metrics = {name: self._made(name, entry) for name, entry in self.config["metrics"].items()}
         self.unavailable = {name: why for name, metric in self.metrics.items() if (why := metric.unavailable())}
-        # The metrics that are made of other metrics' scores, with these.
+        # Metrics computed from other metrics' scores, with those metrics.
         self.combined: dict[str, Mapping[str, Metric]] = {
             name: metric.parts
             for name, metric in self.metrics.items()
@@ -94,12 +94,12 @@ class Selection:
 
     @classmethod
     def read(cls, path: str | Path | None = None) -> Selection:
-        """Return what the ``params.yaml`` here selects, or another one."""
+        """Return the selection of the local or a given ``params.yaml``."""
         where = params_file(path)
         return cls(load_yaml(where), Lines(where))
 
     def _check(self, kind: str, name: str, known: Collection[str], *place: str | int) -> None:
-        """Refuse a name that does not exist, and say where it is."""
+        """Raise an error, with its location, if a name does not exist."""
         if name not in known:
             raise UnknownNameError(kind, name, known, where=self._place(*place))
 
@@ -117,7 +117,7 @@ class Selection:
         config, catalogue = self.config, self.catalogue
         own, chosen = dict(config.get("own_data") or {}), list(config["datasets"])
         for place, path in enumerate(map(Path, chosen)):
-            # No name of a data set holds a point.
+            # Names of data sets have no dots.
             if path.suffix:
                 name = chosen[place] = file_name(path)
                 if name in {*own, *config["challenges"], *catalogue.datasets}:
@@ -137,7 +137,7 @@ class Selection:
             for name in entry.get("datasets", []):
                 self._check("dataset", name, self.names, "studies", study, "datasets")
         self._check("dataset", config["tables"]["benchmark"], self.names, "tables", "benchmark")
-        # Of the studies whose data sets are all known: another catalogue need not have them.
+        # Skip studies with unknown data sets, which another catalogue may lack.
         self.sets_of = {
             name: list(study["datasets"])
             for name, study in self.studies.items()
@@ -148,18 +148,18 @@ class Selection:
         self.own = {name: own[name] for name in wanted if name in own}
         self.public = {name: catalogue.dataset(name) for name in wanted if name not in {**self.challenges, **self.own}}
         self.datasets = [*self.public, *self.challenges, *self.own]
-        # What a challenge's entry has decides how its tables are made.
+        # A challenge's entry decides how its tables are made.
         self.made, self.imported, self.simulated = (
             [name for name, challenge in self.challenges.items() if key in challenge]
             for key in ("dialogues", "comperdial", "simulated")
         )
-        # Pairs of an original and a worse version: recorded by others, or made here of any data set.
+        # Pairs of an original and a perturbed version: recorded by others, or generated from any data set.
         pairs = PERTURBATIONS if {*PERTURBATIONS} <= catalogue.datasets.keys() else ()
         self.recorded_pairs = {name: catalogue.dataset(name) for name in pairs}
         self.perturbed = [perturbed(name) for name in wanted]
 
     def _check_files(self) -> None:
-        """Refuse a file that does not exist: Snakemake would take results of an earlier run as they are."""
+        """Raise an error if a file does not exist: Snakemake would silently use results of an earlier run."""
         named = [self.config["personas"]["graph"], self.config["personas"]["constraints"]]
         named += [entry["file"] for entry in self.own.values()]
         for entry in self.challenges.values():
@@ -177,7 +177,7 @@ class Selection:
                 raise ConfigError(f"{name}: the checksum of {', '.join(unpinned)} is not known", hint=hint)
 
     def _levels_of(self, dataset: str) -> list[str]:
-        """Return the levels at which a data set is rated, and refuse a dimension or source that a user's file lacks."""
+        """Return the rated levels of a data set; reject a dimension or source that a user's file lacks."""
         if dataset in self.public:
             return list(self.public[dataset].levels)
         if dataset in self.own:
@@ -192,22 +192,22 @@ class Selection:
         return list(self.challenges[dataset].get("ratings", {}))
 
     def own_options(self, dataset: str) -> dict[str, Any]:
-        """Return how a user's file is read: its columns and scale."""
+        """Return the column map and scale of a user's file."""
         return {key: self.own[dataset][key] for key in ("columns", "scale") if key in self.own[dataset]}
 
     def is_public(self, dataset: str) -> bool:
-        """Return whether a data set's texts were fetched: they are not ours to publish."""
+        """Return whether a data set's texts were downloaded, and so may not be republished."""
         return dataset in self.public
 
     def entry(self, dataset: str) -> Mapping[str, Any]:
-        """Return the entry of a data set, in ``params.yaml`` or the catalogue."""
+        """Return the entry of a data set in ``params.yaml`` or the catalogue."""
         if catalogued := self.public.get(dataset) or self.recorded_pairs.get(dataset):
             return vars(catalogued)
         return self.challenges.get(dataset) or self.own.get(dataset) or {}
 
     @_once
     def title(self, dataset: str) -> str:
-        """Return a data set's name in tables, with who rated it if that was no person."""
+        """Return a data set's display name, with its rater if that was not a person."""
         if dataset in self.perturbed and dataset not in self.datasets:
             return self.title(unperturbed(dataset))
         title, source = self.entry(dataset).get("title") or dataset, self.source(dataset)
@@ -215,7 +215,7 @@ class Selection:
 
     @_once
     def source(self, dataset: str) -> str:
-        """Return whose ratings a data set is evaluated with: as its entry, its files or the configuration says."""
+        """Return the source of the ratings to evaluate with, from the entry, the files or the configuration."""
         source = None if dataset in self.recorded_pairs else self.entry(dataset).get("source")
         if not source and dataset in self.simulated:
             source = "simulated"
@@ -226,7 +226,7 @@ class Selection:
 
     @_once
     def writing(self, dataset: str) -> Writing | None:
-        """Return in which scripts texts are written; None for the catalogue's data sets in English."""
+        """Return the scripts of a data set's texts; None for English data sets of the catalogue."""
         if dataset in self.own:
             return Writing.of(*texts(self.own[dataset]["file"], self.own_options(dataset)))
         if dataset in self.made:
@@ -236,9 +236,9 @@ class Selection:
         return Writing({JAPANESE: 1.0}, without_spaces=True, beyond_ascii=True) if known and known.script else None
 
     def submissions(self, challenge: str) -> list[str]:
-        """Return the submissions of a challenge: files, and those in its folders.
+        """Return the submission files of a challenge, including those in its folders.
 
-        A name that Snakemake would read as a pattern is left out; the command reads whole folders.
+        Names that Snakemake would read as wildcards are left out; the command reads whole folders.
         """
         files: list[str] = []
         for path in map(Path, self.challenges[challenge].get("submissions", [])):
@@ -246,7 +246,7 @@ class Selection:
         return [name for name in files if not set("{}") & set(name) and name.isprintable()]
 
     def has(self, dataset: str, wanted: Iterable[str]) -> bool:
-        """Return whether a data set is and has all that ``when`` in ``report/dataset.yaml`` asks for."""
+        """Return whether a data set meets all conditions of ``when`` in ``report/dataset.yaml``."""
         judged, recorded = self.judged_by(dataset), self.recorded_judges_of(dataset)
         known = {
             "rated": bool(self.levels[dataset]),
@@ -255,11 +255,11 @@ class Selection:
             "judges": bool(judged),
             "recorded_judges": bool(recorded),
             "judges_of_turns": bool(self.judge_outputs(dataset)),
-            # G-Eval's prompts ask for a bare number.
+            # G-Eval's prompts ask only for a number.
             "judges_with_reasons": bool(judged)
             or not all(self.recorded_judges[name].prompt.startswith("geval") for name in recorded),
             "personas": dataset in [*self.made, *self.imported],
-            # Numbered tables of these are among the study's own.
+            # Data sets of the study have these as numbered tables.
             "outside_comperdial": dataset not in self.sets_of.get("comperdial", []),
         }
         return all(known[name] for name in wanted)
@@ -276,16 +276,16 @@ class Selection:
 
     @_once
     def metric(self, dataset: str, name: str) -> Metric:
-        """Return a metric as a data set is scored with it: on texts of some scripts its signature says how it splits them."""
+        """Return a metric with the settings for a data set; for some scripts its signature includes the word splitting."""
         writing = self.writing(dataset)
         return suited(self.metrics[name], writing) if writing else self.metrics[name]
 
     @_once
     def metrics_of(self, dataset: str) -> list[str]:
-        """Return the metrics that a data set is to be scored with, whether they can run here or not.
+        """Return the metrics to score a data set with, whether or not they can run here.
 
-        All are but those whose entry names other data sets or skips this one; a data set of studies with
-        ``own_metrics_only`` alone is scored with the metrics that these list, pairs with those of the studies with pairs.
+        These are all metrics except those restricted to other data sets. Data sets used only by studies with
+        ``own_metrics_only`` get the metrics that these list; pairs get those of the studies with pairs.
         """
         base, entries = unperturbed(dataset), self.config["metrics"]
         own: list[Mapping[str, Any]] = [self.studies[study] for study, names in self.sets_of.items() if base in names]
@@ -302,7 +302,7 @@ class Selection:
 
     @_once
     def why_not_scored(self, dataset: str, metric: str) -> str | None:
-        """Return why a metric cannot score a data set; None if it can run here, or fitting scores were pulled."""
+        """Return why a metric cannot score a data set; None if it can run here or matching scores were pulled."""
         writing = self.writing(dataset)
         if writing and (why := why_unsuited(self.metrics[metric], writing)):
             return why
@@ -310,12 +310,12 @@ class Selection:
         return None if why and _fits(score_file(dataset, metric), self.metric(dataset, metric).signature()) else why
 
     def scored_by(self, dataset: str, metric: str) -> bool:
-        """Return whether there are or can be scores of a data set by a metric."""
+        """Return whether scores of a data set by a metric exist or can be computed."""
         return metric in self.metrics_of(dataset) and self.why_not_scored(dataset, metric) is None
 
     @_once
     def parts_of(self, dataset: str, metric: str) -> list[str]:
-        """Return the parts of a combined metric that a data set is scored with here, in the same way."""
+        """Return the parts of a combined metric that are available for a data set with the same settings."""
         return [
             name
             for name, part in self.combined[metric].items()
@@ -326,7 +326,7 @@ class Selection:
 
     @_once
     def expected(self, dataset: str) -> dict[str, Any]:
-        """Return the signature of each metric that a data set is scored with, and what each output needs of a context."""
+        """Return the signature of each metric of a data set, and the context fields that each output needs."""
         names = self.metrics_of(dataset)
         return {name: expected_of(self.metric(dataset, name)) for name in names if self.scored_by(dataset, name)}
 
@@ -375,12 +375,12 @@ class Selection:
         """Return why a judge's metric has no scores and cannot get any here; None if it has or can."""
         task = self.tasks[dataset][name]
         why = task.unavailable(dataset)
-        # Of a model that is not here nothing is known that scores could be compared with.
+        # The signature of a missing model is unknown, so its scores cannot be verified.
         fits = why and (known := task.known_signature) and _fits(score_file(dataset, name), known)
         return None if fits else why
 
     def judged_by(self, dataset: str) -> list[Task]:
-        """Return the tasks of judges that a data set has or can have scores of."""
+        """Return the judge tasks of a data set that have scores or can get them."""
         return [task for name, task in self.tasks.get(dataset, {}).items() if not self.why_not_judged(dataset, name)]
 
     def recorded_judges_of(self, dataset: str) -> list[str]:
@@ -388,13 +388,13 @@ class Selection:
         return [name for name, entry in self.recorded_judges.items() if entry.dataset == dataset]
 
     def sampled(self, dataset: str) -> list[str]:
-        """Return the judges with several answers an item: curves by their number can be drawn."""
+        """Return the judges with several answers per item, for curves over their number."""
         asked = [task.name for task in self.judged_by(dataset) if task.samples > 1]
         return [*asked, *self.recorded_judges_of(dataset)]
 
     @_once
     def judge_outputs(self, dataset: str) -> list[str]:
-        """Return outputs of judges of turns: the main one of each prompt asked here, every one that others recorded."""
+        """Return the outputs of turn-level judges: the main one of each prompt asked here, and all recorded ones."""
         asked = [_main_output(task) for task in self.judged_by(dataset) if not task.variant.turns]
         entries = [self.recorded_judges[name] for name in self.recorded_judges_of(dataset)]
         entries = [entry for entry in entries if ANSWER_FORMATS[entry.format].level == "turn"]
@@ -404,9 +404,9 @@ class Selection:
 
     @_once
     def scorers(self, dataset: str, *, apart: bool = False) -> list[str]:
-        """Return all that a data set has or can have scores by: metrics, recorded scores, judges, recorded judges.
+        """Return all scorers of a data set: metrics, recorded scores, judges and recorded judges.
 
-        Metrics that are ``apart`` are for who asks for them by name, and in no general table.
+        Metrics marked ``apart`` are included only on request, and appear in no general table.
         """
         entries = self.config["metrics"]
         return [
@@ -417,35 +417,35 @@ class Selection:
         ]
 
     def not_run(self, dataset: str) -> dict[str, str]:
-        """Return the metrics and judges that a data set has no scores of, with the reason."""
+        """Return the metrics and judges without scores of a data set, with the reason."""
         reasons = {name: self.why_not_scored(dataset, name) for name in self.metrics_of(dataset)}
         reasons |= {name: self.why_not_judged(dataset, name) for name in self.tasks.get(dataset, {})}
         return {name: why for name, why in reasons.items() if why}
 
     def main_outputs(self, metric: str, dataset: str) -> list[str]:
-        """Return the outputs that represent a metric or judge, as METRIC:OUTPUT."""
+        """Return the main outputs of a metric or judge, as METRIC:OUTPUT."""
         if task := self.tasks.get(dataset, {}).get(metric):
             return [_main_output(task)]
         return [f"{metric}:{output}" for output in _mains(self.entries.get(metric, {}))]
 
     def outputs_named(self, names: Iterable[str], dataset: str, *, all_of: bool = False) -> list[str]:
-        """Return METRIC:OUTPUT of names that may lack the output, if a data set has scores of it, or of all names."""
+        """Expand names to METRIC:OUTPUT; keep those with scores of the data set, or all of them."""
         there = {*self.scorers(dataset)}
         outputs = [output for name in names for output in ([name] if ":" in name else self.main_outputs(name, dataset))]
         return outputs if all_of else [*dict.fromkeys(one for one in outputs if one.rpartition(":")[0] in there)]
 
     @_once
     def outputs(self, dataset: str) -> list[str]:
-        """Return the main outputs of a data set's scores, which get intervals and tests; judges' last."""
+        """Return the main outputs of a data set's scorers, which get intervals and tests; judges come last."""
         judged = [task.name for task in self.judged_by(dataset)]
         return self.outputs_named([*(n for n in self.scorers(dataset) if n not in judged), *judged], dataset)
 
     @_once
     def labels(self, dataset: str) -> dict[str, str]:
-        """Return what tables and figures call outputs: by METRIC:OUTPUT, or by METRIC for all of its outputs.
+        """Return display labels by METRIC:OUTPUT, or by METRIC for all of its outputs.
 
-        ``label`` of an entry is a text for each output, or one for all: for the main output, and by METRIC for the others,
-        which are called after it. In a text for all, ``{output}`` is the output's name.
+        ``label`` of an entry is one text per output, or a single text: the main output's label, used by METRIC for the others,
+        which append their own name. In a single text, ``{output}`` stands for the output's name.
         """
         tasks = self.tasks.get(dataset, {}).values()
         labels = {name: task.label for task in tasks for name in (task.name, _main_output(task))}
@@ -462,7 +462,7 @@ class Selection:
         return labels
 
     def _check_names(self) -> None:
-        """Refuse names of scores that nothing makes: a typing error must not pass for a metric that was not run."""
+        """Reject score names that nothing produces, so that a typo is not mistaken for a metric that was not run."""
         config, variants = self.config, self.judging.variants
         known = {*self.metrics, *self.recorded, *self.recorded_judges}
         known |= {name for tasks in self.tasks.values() for name in tasks}
@@ -475,7 +475,7 @@ class Selection:
         for keys, names in lists.items():
             for place, name in enumerate(names):
                 self._check_output(name, known, *keys, place)
-        # A configuration need not have all metrics and judges of a study; a name that exists nowhere is a typing error.
+        # A configuration may lack metrics and judges of a study; only names unknown everywhere are typos.
         known |= {name for key in ("metrics", "recorded", "recorded_judges") for name in registered(key)} | {"human"}
         asked = {*variants, *registered("judging", "variants")}
         for study, entry in self.studies.items():
@@ -488,7 +488,7 @@ class Selection:
                 self._check("strategy", name, generated(), "studies", study, "perturbed", "strategies")
 
     def _check_output(self, text: str, known: Collection[str], *place: str | int) -> None:
-        """Refuse METRIC or METRIC:OUTPUT if a metric lacks it; that a data set has no scores of it is no error."""
+        """Reject an unknown METRIC or METRIC:OUTPUT; missing scores in a data set are not an error."""
         metric, output = output_name(text, "")
         self._check("metric", metric, known, *place)
         if metric in self.metrics and output:
@@ -496,12 +496,12 @@ class Selection:
 
 
 def describe(selection: Selection, dataset: str) -> dict[str, Any]:
-    """Return what tables, figures and pages need to know of a data set's configuration: ``about.json``."""
+    """Return the configuration of a data set for tables, figures and pages: ``about.json``."""
     config, judged, outputs = selection.config, selection.judged_by(dataset), selection.outputs(dataset)
     metrics, figures = selection.metrics_of(dataset), config["figures"]
     bounds = {
         **{name: {one: ends for one, ends in selection.metrics[name].bounds.items() if ends} for name in metrics},
-        # Of judges, their scale.
+        # The judges' scales.
         **{
             task.name: dict.fromkeys(map(slug, form.dimensions), (form.low, form.high))
             for task in judged
@@ -529,9 +529,9 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
         "bounds": {name: of for name, of in bounds.items() if of},
         "judges": _judge_metrics(selection, dataset),
         "judge_outputs": selection.judge_outputs(dataset),
-        # Also scores that a data set has none of.
+        # Includes outputs that the data set has no scores of.
         "systems_outputs": selection.outputs_named(config["tables"]["systems"], dataset, all_of=True),
-        # Those that `figures` names, or else the main ones.
+        # Those in `figures`, otherwise the main ones.
         "figure_outputs": {
             figure: selection.outputs_named(figures.get(figure, []), dataset) or outputs
             for figure in ("heatmap", "scatter", "slope", "length_bias", "judge_agreement", "curves")
@@ -546,7 +546,7 @@ def describe(selection: Selection, dataset: str) -> dict[str, Any]:
 
 
 def _judge_metrics(selection: Selection, dataset: str) -> dict[str, dict[str, Any]]:
-    """Return what each metric of a judge is: its variant, judge, label and outputs; `asked` if this data set has it."""
+    """Return variant, judge, label and outputs of each judge metric; `asked` if this data set has it."""
     everyone = dataclasses.replace(selection.judging, by_dataset={DEFAULT: tuple(selection.judging.judges)})
     here = selection.tasks.get(dataset, {})
     asked = {
@@ -581,12 +581,12 @@ def _judge_metrics(selection: Selection, dataset: str) -> dict[str, dict[str, An
 
 
 def check_targets(selection: Selection, arguments: Iterable[str]) -> None:
-    """Refuse a target of a data set that does not exist or is not selected: Snakemake would name the file alone.
+    """Reject a target for an unknown or unselected data set: Snakemake's error would name only the file.
 
     Raises
     ------
     ConfigError
-        Says which data sets there are, or how to select this one.
+        Lists the data sets, or explains how to select this one.
     """
     selected = {*selection.datasets, *selection.recorded_pairs, *selection.perturbed, *_FOLDERS}
     for argument in arguments:
@@ -594,7 +594,7 @@ def check_targets(selection: Selection, arguments: Iterable[str]) -> None:
         name = folder[2] if folder else argument
         if folder and unperturbed(name) not in {*selection.names, *selected}:
             raise UnknownNameError("dataset", name, selection.names, where=argument)
-        # Tables of preferences are made of data sets that are not selected, too.
+        # Preference tables also exist for data sets that are not selected.
         if folder and folder[1] == "results" and name not in selected:
             hint = f"Run `snakemake --config 'datasets=[{unperturbed(name)}]' -- {argument}`"
             raise ConfigError(
@@ -614,17 +614,17 @@ def check_targets(selection: Selection, arguments: Iterable[str]) -> None:
 
 
 def score_file(dataset: str, metric: str) -> str:
-    """Return the file of a data set's scores by a metric."""
+    """Return the path of a data set's scores by a metric."""
     return f"results/{dataset}/scores/{metric}.parquet"
 
 
 def file_name(path: str | Path) -> str:
-    """Return what the data set of a user's file is called."""
+    """Return the data set name for a user's file."""
     return re.sub("[^a-z0-9_]+", "_", Path(path).stem.lower())
 
 
 def agent_file(agent: str) -> str:
-    """Return the file of an agent, which is FILE or FILE:CLASS."""
+    """Return the file of an agent given as FILE or FILE:CLASS."""
     return agent.partition(":")[0]
 
 
@@ -638,12 +638,12 @@ def _main_output(task: Task) -> str:
 
 
 def _fits(path: str, wanted: str) -> bool:
-    """Return whether a file holds scores with a signature: pulled ones replace ones not made here."""
+    """Return whether a file contains scores with a signature; pulled scores replace those not computed here."""
     if not Path(path).exists():
         return False
     import pyarrow.parquet
 
     made = pyarrow.parquet.read_table(path, columns=["signature"])["signature"].unique().to_pylist()
-    # The checksum of a model that is not here is not known: any in the file's signature fits.
+    # The checksum of a missing model is unknown: accept any in the file's signature.
     fitting = re.escape(wanted).replace("@absent", "@[0-9a-f]{12}")
     return len(made) == 1 and re.fullmatch(fitting, made[0]) is not None

@@ -370,7 +370,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_the_form_does_not_hold_is_an_error(tmp_path, change):
     tables = read(files_in(tmp_path))
-    with pytest.raises(SchemaError, match=r"data set 'mine': ComperDial's form does not hold this data set: \w+"):
+    with pytest.raises(SchemaError, match=r"data set 'mine': ComperDial's format cannot represent this data set: \w+"):
         export.export(CHANGES[change](tables), tmp_path / "out")
     assert not (tmp_path / "out").exists(), "nothing is written in part"
 

@@ -153,7 +153,7 @@ def test_a_mistake_of_another_file_or_of_the_command_line_is_named_there(tmp_pat
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("key", "sk-my-own-secret", "got a value that is not shown, .*expected the name of an environment variable"),
+        ("key", "sk-my-own-secret", "got a value that is not shown .*expected the name of an environment variable"),
         ("base_url", "ftp://me:my-own-secret@here", "got a value that is not shown"),
         ("parameters", {"api_key": "my-own-secret"}, "'api_key' looks like a secret"),
         ("parameters", {"extra": [{"token": "my-own-secret"}]}, "'token' looks like a secret"),

@@ -110,7 +110,7 @@ def test_money_is_spent_after_a_yes_or_within_a_budget(command):
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [
-        ("", 1, "nobody is named to ask; expected --server openai, azure, ollama, vllm, llama.cpp, rules or a URL"),
+        ("", 1, "no judge given; expected --server openai, azure, ollama, vllm, llama.cpp, rules or a URL"),
         ("--server olama --model m", 1, "Did you mean 'ollama'"),
         ("--server ollama", 1, "no model is named"),
         ("--server openai --model m --price 1 2 --yes", 1, "the environment variable OPENAI_API_KEY is not set"),

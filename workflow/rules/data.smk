@@ -1,4 +1,4 @@
-# Everything that becomes tables: data/tables/{dataset}/{table}.parquet.
+# Tables of data sets: data/tables/{dataset}/{table}.parquet.
 
 
 rule read:

@@ -1,10 +1,10 @@
-# Judges' answers, as judgements and scores. Answers are kept in data/ledger and never asked for twice.
+# Judgements and scores from judges' answers, which are stored in data/ledger and never requested twice.
 
 
 rule judge:
     input:
         responses,
-        # A dialogue is judged after its turns, whose answers are then there.
+        # Judging a dialogue may need the answers about its turns.
         turns=turns_of,
     output:
         scores="results/{dataset}/scores/{metric}.parquet",
@@ -15,7 +15,7 @@ rule judge:
         dataset=one_of(S.tasks),
         metric=one_of({name for tasks in S.tasks.values() for name in tasks}),
     resources:
-        # One process asks at a time.
+        # Only one process may ask at a time.
         answers=1,
         mem_mb=4000,
         runtime=720,

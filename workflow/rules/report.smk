@@ -4,7 +4,7 @@ SPECS["notebooks"] = load_yaml("notebooks/notebooks.yaml")
 
 
 def notebook_pages():
-    """Return each executed notebook by the page's name: its file, its data set and its entry."""
+    """Return file, data set and entry of each executed notebook, by the page's name."""
     pages = {}
     for stem, entry in SPECS["notebooks"].items():
         names = [config["tables"]["benchmark"] if name == "benchmark" else name for name in entry["datasets"]]
@@ -16,7 +16,7 @@ def notebook_pages():
 
 
 PAGES = notebook_pages() if {"turn", "system"} <= {*EVALUATION["levels"]} else {}
-# A page that quotes the texts of a fetched data set is not ours to publish.
+# A page that quotes texts of a downloaded data set may not be published.
 NOTEBOOKS = {
     name: f"results/{'local' if entry.get('quotes') and S.is_public(of) else 'notebooks'}/{name}.html"
     for name, (_, of, entry) in PAGES.items()

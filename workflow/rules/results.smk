@@ -1,4 +1,4 @@
-# How well scores agree with people: results/{dataset}/*.parquet.
+# Agreement of scores with ratings: results/{dataset}/*.parquet.
 
 
 rule correlate:

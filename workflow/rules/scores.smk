@@ -1,5 +1,5 @@
-# Scores: results/{dataset}/scores/{metric}.parquet. By the metric's name, a file is made by score (in parts: score_part and gather_scores),
-# score_combined or import_scores, or by judge or import_answers (judges.smk); Selection refuses a name that two of these have.
+# Scores: results/{dataset}/scores/{metric}.parquet. Depending on the metric, the rule is score (in parts: score_part and gather_scores),
+# score_combined, import_scores, or judge or import_answers (judges.smk); Selection rejects a name used by two of these.
 
 WHOLE = one_of(name for name, count in PARTS.items() if count == 1)
 CUT = one_of(name for name, count in PARTS.items() if count > 1)
@@ -56,7 +56,7 @@ rule gather_scores:
         dataset=CUT,
         metric=SINGLE,
     params:
-        # The parts are gone afterwards: what decides them makes this stale too.
+        # The parts are deleted afterwards, so this depends on the same parameters.
         options=metric_options,
         code=metric_code,
     shell:

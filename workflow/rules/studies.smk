@@ -1,10 +1,10 @@
-# Tables and figures, which studies/NAME/study.yaml and src/comperdial/report/dataset.yaml declare.
+# Tables and figures declared in studies/NAME/study.yaml and src/comperdial/report/dataset.yaml.
 
 CAPTION = "../report/artifact.rst"
 
 
 def asked_for(wildcards):
-    """Return how a table's or figure's command names it."""
+    """Return the arguments that name a table or figure on the command line."""
     of_dataset = f"dataset {wildcards.name} --dataset {wildcards.get('dataset')}"
     return f"{wildcards.study} {wildcards.name}" if "study" in wildcards.keys() else of_dataset
 

@@ -1,5 +1,4 @@
-# What single studies compute besides correlations: by dimension, of worse answers, of preferences, of continuity, one ranking over
-# all data sets.
+# Results of single studies besides correlations: by dimension, perturbations, preferences, continuity, and the overall ranking.
 
 
 def resampling(study):
@@ -186,7 +185,7 @@ def on_board(wildcards):
 
 
 def ranked(wildcards):
-    """Return the scores of the metrics that a board ranks."""
+    """Return the scores of a board's metrics."""
     metrics = {row["metric"] for row in BOARDS[wildcards.board]["outputs"]}
     return [path for name in on_board(wildcards) for path in scores(name, metrics)]
 
@@ -217,7 +216,7 @@ rule rank:
         " --output {output.ranking} --comparisons {output.comparisons} --pairs {output.pairs} > {log} 2>&1"
 
 
-# The study of LLMs as evaluators correlates by rated dimension and by who rated, and counts how often scores fall.
+# The study of LLMs as evaluators: correlations by rated dimension and source, and how often scores fall.
 EVALUATORS = S.studies.get("llm_evaluators", {})
 
 
@@ -226,7 +225,7 @@ def compared_metrics(wildcards):
 
 
 def compared_scores(wildcards):
-    """Return the scores that the study compares on a data set: by its metrics, judges and recorded judges."""
+    """Return the study's scores of a data set: by its metrics, judges and recorded judges."""
     names = [*compared_metrics(wildcards), *judged(wildcards.dataset), *S.recorded_judges_of(wildcards.dataset)]
     return [score_file(wildcards.dataset, name) for name in names]
 
@@ -324,7 +323,7 @@ rule ablate:
         " --output {output.ablation} --pairs {output.pairs} > {log} 2>&1"
 
 
-# What cannot be fetched is a row that says so: `--forcerun audit_recorded` tries again.
+# Data that could not be fetched get a row with a note: retry with `--forcerun audit_recorded`.
 rule audit_recorded:
     output:
         expand("results/studies/judge_audit/{name}.csv", name=["alternative_test", "agreement", "audits", "corrected"]),

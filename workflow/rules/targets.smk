@@ -1,4 +1,4 @@
-# What can be asked for by name: one kind of results of the chosen data sets, or a study.
+# Named targets: one kind of results of the chosen data sets, or a study.
 
 
 rule tables:

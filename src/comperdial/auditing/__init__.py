@@ -1,1 +1,1 @@
-"""Audits of judges: whether one may stand in for a person, where it is wrong, and what people would say of all it judged."""
+"""Audits of judges: agreement with people, biases, and human means estimated from judge scores."""

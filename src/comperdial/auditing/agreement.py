@@ -1,4 +1,4 @@
-"""The part of an audit on agreement: judge and people, and people among themselves."""
+"""The agreement section of an audit: between judge and people, and among people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TITLE = "Agreement"
 
 
 def _beyond_chance(joint: Floats, weights: Floats, *, gwet: bool) -> Floats:
-    """Return weighted kappa, or Gwet's AC, of tables of counts: shape (…, categories squared)."""
+    """Return weighted kappa, or Gwet's AC, from contingency tables of shape (…, categories squared)."""
     count = len(weights)
     table = joint.reshape(*joint.shape[:-1], count, count)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -41,21 +41,21 @@ def _beyond_chance(joint: Floats, weights: Floats, *, gwet: bool) -> Floats:
 
 
 def rounded(judged: Judged, categories: Floats) -> Integers:
-    """Return the place of the judge's labels, rounded half up, in the scale; -1 where it gave none."""
+    """Return the category index of the judge's labels, rounded half up; -1 if missing."""
     step = categories[1] - categories[0]
     places = np.clip(np.floor((judged.scores - categories[0]) / step + 0.5), 0, len(categories) - 1)
     return np.where(np.isnan(places), -1, places).astype(np.intp)
 
 
 def _counts(judged: Judged, categories: Floats) -> tuple[Floats, Floats]:
-    """Return how often each label was given to each item by people, and by the judge: shape (items, categories)."""
+    """Count each label per item, for people and for the judge: shape (items, categories)."""
     people = np.stack([(judged.people == value).sum(axis=1).to_numpy(np.float64) for value in categories], axis=1)
     places = rounded(judged, categories)
     return people, np.asarray(places[:, np.newaxis] == np.arange(len(categories)), dtype=np.float64)
 
 
 def agreement(judged: Judged) -> Section:
-    """Return how well the judge agrees with people, beside how well they agree with each other."""
+    """Return how well the judge agrees with people, and people with each other."""
     there, codes = judged.labelled, judged.cluster_codes
     if judged.names is not None:
         made, texts, confusion = _of_categories(judged, np.array(sorted(judged.names)))
@@ -96,7 +96,7 @@ def agreement(judged: Judged) -> Section:
 
 
 def own_and_rest(people: Floats) -> tuple[Floats, Floats, Integers]:
-    """Return each label of a person, the mean of the others' of the same item, and the item's row.
+    """Return each human label, the mean of the other raters' labels of the item, and the item's row.
 
     ``people`` has shape (items, raters), NaN where a label is missing.
     """
@@ -110,7 +110,7 @@ def own_and_rest(people: Floats) -> tuple[Floats, Floats, Integers]:
 def _of_categories(judged: Judged, categories: Floats) -> tuple[list[Row], list[str], pd.DataFrame]:
     people, judge = _counts(judged, categories)
     size, codes = len(categories), judged.cluster_codes
-    # How often each pair of labels occurs: of the judge and each rater, and of each two raters of what the judge labelled.
+    # Count pairs of labels: judge with each rater, and raters with each other on the items the judge labelled.
     raters = people * judge.sum(axis=1, keepdims=True)
     two = np.einsum("ia,ib->iab", raters, people) - np.einsum("ia,ab->iab", raters, np.eye(size))
     joint = {

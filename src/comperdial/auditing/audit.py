@@ -1,4 +1,4 @@
-"""Can I trust my judge, with the labels I have? Agreement with people, systems, biases, and means corrected by labels."""
+"""Audit a judge with the labels at hand: agreement, systems, biases, and corrected means."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ KNOWN = Path(__file__).with_name("human_agreement.csv")
 
 @dataclass(frozen=True)
 class Result:
-    """What an audit shows of a judge.
+    """The result of an audit.
 
     Attributes
     ----------
     judged
         The labels.
     sections
-        In the order of reading; the first is the verdict.
+        In reading order; the verdict comes first.
     alternative
-        The alternative annotator test; None with fewer than two raters of 30 common items.
+        The alternative annotator test; None without two raters who share 30 items.
     """
 
     judged: Judged
@@ -56,30 +56,30 @@ class Result:
 
     @property
     def title(self) -> str:
-        """Return what was audited."""
+        """Return the title of the audit."""
         return f"{self.judged.judge_name} as a judge of {self.judged.dimension}"
 
     @property
     def verdict(self) -> str:
-        """Return the verdict, in a sentence or two."""
+        """Return the verdict in a sentence or two."""
         return " ".join(self.sections[0].sentences)
 
     @property
     def table(self) -> pd.DataFrame:
-        """Return all numbers, one row each: section, what, value, low, high, n."""
+        """Return all numbers, one per row: section, what, value, low, high, n."""
         columns = ["section", "what", "value", "low", "high", "n"]
         parts = [one.numbers.assign(section=one.title) for one in self.sections if one.numbers is not None]
         return pd.concat(parts, ignore_index=True).reindex(columns=columns) if parts else pd.DataFrame(columns=columns)
 
     @property
     def agreement(self) -> float:
-        """Return the correlation with people's mean (or kappa), by which judges are ordered; -1 if it is not defined."""
+        """Return the correlation with the human mean (or kappa), used to sort judges; -1 if undefined."""
         value = self.section(AGREEMENT).number(main_number(self.judged))["value"]
         return -1.0 if np.isnan(value) else value
 
     @property
     def in_short(self) -> str:
-        """Return the verdict in a few words, with its correlation."""
+        """Return the verdict in a few words, with the correlation."""
         answer, test = self.verdict.split(maxsplit=1)[0].strip(","), self.alternative
         main = main_number(self.judged)
         pearson = f"{'Pearson' if main == PEARSON else 'kappa'} {written(self.section(AGREEMENT).number(main))}"
@@ -91,22 +91,23 @@ class Result:
         return f"{words}: wins against {_wins(test)}{beside}; advantage {test.average_advantage:.2f}; {pearson}"
 
     def section(self, title: str) -> Section:
-        """Return a section by its title."""
+        """Return a section by title."""
         return next(one for one in self.sections if one.title == title)
 
     def failures(self, requirements: Sequence[str]) -> list[str]:
-        """Return a sentence for each requirement that is not met.
+        """Return one sentence for each requirement that is not met.
 
-        ``alt-test``; ``pearson=0.5``, ``spearman=0.5`` or ``kappa=0.4``, which the lower end of the interval must reach; with a
-        baseline ``no-shift`` (the interval of the shift includes 0) and ``flips=0.1`` (its upper end is at most that).
+        Requirements: ``alt-test``; ``pearson=0.5``, ``spearman=0.5`` or ``kappa=0.4``, a minimum for the lower end of the
+        interval; with a baseline ``no-shift`` (the interval of the shift includes 0) and ``flips=0.1`` (a maximum for its upper
+        end).
         """
         return [text for requirement in requirements if (text := _failure(self, requirement))]
 
     def next_labels(self, count: int, seed: int = 2024) -> pd.DataFrame:
-        """Return which items people should label next: drawn at random, of each system in proportion to what it has unlabelled.
+        """Return the items to label next: a random sample, stratified by system in proportion to its unlabelled items.
 
-        The next audit's corrected means stay unbiased; labels of items that were chosen because judge and people differ there,
-        or seem to, would not be.
+        Labels chosen this way keep the corrected means unbiased; labels chosen by disagreement between judge and people would
+        not.
         """
         judged = self.judged
         unlabelled = judged.people.index[np.isnan(judged.mean)]
@@ -120,7 +121,7 @@ class Result:
             if judged.sides is not None
             else np.zeros(len(frame))
         )
-        # Each system's items in random order, spread evenly: any beginning of this list has the systems' shares.
+        # Spread each system's randomly ordered items evenly, so that every prefix of the list has the systems' shares.
         place = order.groupby(by)["draw"].rank() - rng.random()
         size = order.groupby(by)["draw"].transform("size")
         drawn = order.assign(place=place / size).sort_values("place", kind="stable")[[*frame]][:count]
@@ -131,7 +132,7 @@ class Result:
 
 
 def main_number(judged: Judged) -> str:
-    """Return the number that says how far a judge agrees with people: kappa if labels have no order."""
+    """Return the headline measure of agreement: kappa for labels without an order."""
     return PEARSON if judged.names is None else KAPPA_NOMINAL
 
 
@@ -145,16 +146,16 @@ def audit(
     judged
         The labels.
     raters
-        Who the people are, which decides how much worse than one of them a judge may be: ``experts``, ``trained``, ``crowd``.
+        Kind of raters (``experts``, ``trained`` or ``crowd``), which sets how much worse than one of them a judge may be.
     before
-        The same judge's labels at an earlier time, of the same items or some of them.
+        The same judge's earlier labels for all or some of the items.
     half_width
-        Half the width of the interval of the corrected mean that is wanted; default: half of what it is.
+        Target half-width of the interval around the corrected mean; default: half the current one.
 
     Raises
     ------
     SchemaError
-        When fewer than ten items have labels of both, or the judge's labels of these are all the same.
+        If fewer than ten items have both labels, or the judge's labels of these are all equal.
     """
     judged.check()
     of_people = agreement(judged)
@@ -183,7 +184,7 @@ def audit(
 def _alternative(
     judged: Judged, labels: Floats, epsilon: float, clusters: Integers | None = None
 ) -> tuple[AlternativeTest | None, str]:
-    """Return the alternative annotator test of labels; or None and why there is none."""
+    """Return the alternative annotator test, or None and the reason."""
     if not judged.is_on_scale:
         low, high = judged.judge.min(), judged.judge.max()
         own = f"the judge's scores ({low:g} to {high:g}) are not on people's scale ({judged.scale[0]:g} to {judged.scale[1]:g})"
@@ -205,9 +206,10 @@ def _alternative(
 
 
 def _constant_test(judged: Judged, epsilon: float) -> tuple[float, AlternativeTest | None]:
-    """Return the label of the constant judge that wins most, and its test.
+    """Return the constant label with the highest winning rate, and its test.
 
-    Tried are the commonest label and, of labels with an order, people's mean: it can be nearer to most than any label.
+    Candidates are the most common label and, for ordered labels, the human mean, which can be nearer to most ratings than any
+    label.
     """
     people = judged.people.to_numpy(np.float64)[judged.labelled]
     values, counts = np.unique(people[~np.isnan(people)], return_counts=True)
@@ -292,7 +294,7 @@ def _label(judged: Judged, label: float) -> str:
 
 
 def _constant(judged: Judged, label: float, constant: AlternativeTest | None, test: AlternativeTest | None) -> Section:
-    """Say what a judge that always gives one label reaches by the same measures."""
+    """Report what a judge that always gives one label achieves on the same measures."""
     people = judged.people.to_numpy(np.float64)[judged.labelled]
     values, counts = np.unique(people[~np.isnan(people)], return_counts=True)
     exact, count = float(counts.max() / counts.sum()), int(counts.sum())
@@ -317,7 +319,7 @@ def _constant(judged: Judged, label: float, constant: AlternativeTest | None, te
 
 
 def _changes(judged: Judged, before: Judged) -> Section:
-    """Compare a judge's labels with its earlier ones of the same items."""
+    """Compare a judge's labels with its earlier labels of the same items."""
     if judged.texts is None or before.texts is None:
         old = before.judge.reindex(judged.judge.index).to_numpy(np.float64)
     else:

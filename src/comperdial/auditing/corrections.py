@@ -1,4 +1,4 @@
-"""The parts of an audit on what people would say of all that was judged, and on how many labels more that takes."""
+"""The audit sections that estimate human means of all judged items, and how many more labels are needed."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _MOST_LINES = 12
 
 
 def _filled(judged: Judged) -> Floats:
-    """Return the judge's labels; where it gave none, one code for all: dropping them would change what the mean is of."""
+    """Return the judge's labels, with one code for missing ones; dropping items would change the mean's population."""
     code = 0.5 if judged.of_pairs else np.nanmean(judged.scores)
     return np.where(np.isnan(judged.scores), code, judged.scores)
 
 
 def _parts(judged: Judged, kept: Flags, turned: Flags) -> tuple[Any, ...]:
-    """Return the arguments of :func:`corrected_mean` for some items, some of whose labels are turned round."""
+    """Return the arguments of :func:`corrected_mean` for selected items, with the labels in ``turned`` reversed."""
     y, f = (np.where(turned, 1 - values, values) for values in (judged.mean, _filled(judged)))
     own, rest = kept & ~np.isnan(y), kept & np.isnan(y)
     codes = judged.cluster_codes
@@ -54,7 +54,7 @@ def _parts(judged: Judged, kept: Flags, turned: Flags) -> tuple[Any, ...]:
 
 
 def _means(parts: tuple[Any, ...]) -> dict[str, Estimate]:
-    """Return the mean by the labels alone, by the judge alone and by both, of one group of items."""
+    """Return the mean of one group of items from the labels only, from the judge only, and from both."""
     y, f, rest, own, outer = parts
     codes = np.concatenate([own, outer])
     clustered = len(np.unique(codes)) < len(codes) and len(np.unique(own)) >= FEWEST_CLUSTERS
@@ -71,7 +71,7 @@ def _means(parts: tuple[Any, ...]) -> dict[str, Estimate]:
 
 
 def corrected(judged: Judged) -> Section:
-    """Return the means or win rates that people would give: by labels alone, by the judge alone and by both."""
+    """Estimate the human means or win rates: from labels only, from the judge only, and from both."""
     if judged.names is not None:
         return Section(CORRECTED, reason="labels without an order have no mean")
     unlabelled = np.isnan(judged.mean)
@@ -121,7 +121,7 @@ def corrected(judged: Judged) -> Section:
 
 
 def differences(judged: Judged, parts: Mapping[str, tuple[Any, ...]]) -> tuple[list[Row], str]:
-    """Return the difference of each pair of systems, or how often one of two wins, and what these show."""
+    """Return the difference between each pair of systems, or the win rates, and a summary."""
     rows: list[Row] = []
     shown = {"corrected": 0, "labels alone": 0}
     if judged.of_pairs:
@@ -150,7 +150,7 @@ def differences(judged: Judged, parts: Mapping[str, tuple[Any, ...]]) -> tuple[l
 
 
 def _randomness(judged: Judged) -> str:
-    """Say what the correction rests on, and whether the labelled items look like the others to the judge."""
+    """Describe what the correction assumes, and whether labelled and other items get similar judge scores."""
     labelled, f = ~np.isnan(judged.mean), _filled(judged)
     codes = judged.cluster_codes
     text = "This holds if the labelled are a random sample of what was judged"
@@ -164,7 +164,7 @@ def _randomness(judged: Judged) -> str:
 
 
 def more_labels(judged: Judged, half_width: float | None) -> Section:
-    """Return how many labels give an interval of a half width; default: half of what it is."""
+    """Return how many labels an interval of a given half-width needs; default: half the current width."""
     if judged.names is not None:
         return Section(LABELS, reason="labels without an order have no mean")
     there, total = judged.labelled, int((~np.isnan(judged.scores)).sum())
@@ -207,7 +207,7 @@ def more_labels(judged: Judged, half_width: float | None) -> Section:
 
 
 def _furthest(judged: Judged) -> dict[str, pd.DataFrame]:
-    """Return the labelled items on which the judge and people differ most: to read, not to label more of."""
+    """Return the labelled items with the largest disagreement: for reading, not for sampling more labels."""
     if not judged.is_on_scale:
         return {}
     apart = pd.Series(np.where(judged.labelled, judged.scores - judged.mean, 0.0), index=judged.people.index)
@@ -221,7 +221,7 @@ def _furthest(judged: Judged) -> dict[str, pd.DataFrame]:
 
 
 def _design_effect(residual: Floats, codes: Integers) -> float:
-    """Return how much clusters widen a mean's variance: 1 + (mean size - 1) x intraclass correlation (one-way ANOVA)."""
+    """Return the design effect of clusters: 1 + (mean size - 1) x intraclass correlation (one-way ANOVA)."""
     codes = np.unique(codes, return_inverse=True)[1].reshape(-1)
     sizes = np.bincount(codes).astype(np.float64)
     count, n = len(sizes), len(residual)

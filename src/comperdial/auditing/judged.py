@@ -1,4 +1,4 @@
-"""What people and one judge say of the same items, from ratings or votes: the input of an audit."""
+"""Labels of the same items by people and by one judge, from ratings or votes: the input of an audit."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ _RATERS = re.compile(r"(?:annotator|rater|worker|evaluator|judge|expert|coder|vo
 _NO_LABELS = re.compile(
     rf"{_IDS.pattern}|{_RATERS.pattern}|{_TIMES.pattern}|(?:.*_)?(?:system|model|source|dataset|split|language)(?:_(?:id|name))?"
 )
-# Texts have more words than names and ids.
+# A cell with more words is a text, not a name or id.
 _FEW_WORDS = 3
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Labels of people and of one judge for the same items.
+    """Human labels and one judge's labels of the same items.
 
     Attributes
     ----------
     people
-        One row an item, one column a rater; NaN where a rater gave no label. Of a pair of answers the label is 1 if the first
-        is better, 0 if the second is, 0.5 for a tie.
+        One row per item, one column per rater; NaN if missing. For a pair of answers the label is 1 if the first is better, 0
+        if the second is, 0.5 for a tie.
     judge
-        The judge's label of each item, NaN where it gave none.
+        The judge's label of each item; NaN if missing.
     judge_name, dimension
-        What the judge and the rated dimension (or the question of votes) are called.
+        Names of the judge and of the rated dimension (or the question of votes).
     scale
-        The lowest and highest label possible.
+        Lowest and highest possible label.
     sides
-        Who wrote each item: one column, or two of which the first is the first answer's; None if unknown.
+        The system of each item; for pairs two columns, first and second answer; None if unknown.
     clusters
-        What items belong together, such as dialogues: intervals allow for items of one being alike.
+        Group of each item, such as its dialogue; intervals allow for similar items within a group.
     texts
-        Each response; None without texts.
+        The responses; None without texts.
     lengths
-        Characters of each response, or by how many the first is longer than the second; None without texts.
+        Characters of each response, or how many more the first answer has than the second; None without texts.
     time
-        Numbers in the order of time, or names of versions; None if the file has neither.
+        Timestamps as numbers, or names of versions; None if the file has neither.
     names
-        Of labels without an order: what each of their numbers, which have no meaning, is written as.
+        Names of unordered labels, by the arbitrary number that encodes each.
     """
 
     people: pd.DataFrame
@@ -82,7 +82,7 @@ class Judged:
 
     @property
     def mean(self) -> Floats:
-        """Return people's mean label of each item, NaN where nobody gave one."""
+        """Return the mean human label of each item; NaN if nobody labelled it."""
         return self.people.mean(axis=1).to_numpy(np.float64)
 
     @property
@@ -97,14 +97,14 @@ class Judged:
 
     @property
     def cluster_codes(self) -> npt.NDArray[np.intp]:
-        """Return a number for the cluster of each item: the item's own if none are known."""
+        """Return the cluster number of each item; each item is its own cluster if none are known."""
         if self.clusters is None:
             return np.arange(len(self.people))
         return np.unique(self.clusters.astype(str).to_numpy(), return_inverse=True)[1].reshape(-1)
 
     @property
     def categories(self) -> Floats | None:
-        """Return the labels of the scale, if people use a few whole numbers alone; None if not."""
+        """Return the labels of the scale if people use only a few whole numbers; otherwise None."""
         if self.names is not None:
             return np.array(sorted(self.names))
         if self.of_pairs:
@@ -117,13 +117,13 @@ class Judged:
 
     @property
     def is_on_scale(self) -> bool:
-        """Return whether the judge's labels are within people's scale, so that both can be compared."""
+        """Return whether the judge's labels lie within the human scale, so that both can be compared."""
         return bool(self.judge.min() >= self.scale[0] and self.judge.max() <= self.scale[1])
 
     def groups(self, each_pair: bool = False) -> Iterator[tuple[str, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]:
-        """Yield each system with the items that are of it, and which labels of these are turned round.
+        """Yield each system, a mask of its items, and a mask of the labels to reverse.
 
-        Of pairs, the labels are of the system's wins; with ``each_pair`` those of one system against one other.
+        For pairs, labels count wins of the system; with ``each_pair``, wins of one system over one other.
         """
         if self.sides is None:
             return
@@ -142,7 +142,7 @@ class Judged:
             yield f"{one} against {other}", turned | ((sides[:, 0] == one) & (sides[:, 1] == other)), turned
 
     def check(self) -> Judged:
-        """Return it; raise a SchemaError if too little was labelled for any statement."""
+        """Return self; raise a SchemaError if too few items are labelled."""
         if (count := int(self.labelled.sum())) < FEWEST:
             problem = f"{count} {self.noun} with a label by people and one by {self.judge_name}"
             raise SchemaError(problem, expected=f"{FEWEST} or more; better 100, drawn at random")
@@ -153,7 +153,7 @@ class Judged:
 
 
 def with_names_for_texts(file: File) -> File | None:
-    """Return a file of labels without texts with a column ``response`` that names each item; None if it has texts."""
+    """Add a column ``response`` that names each item to a file without texts; None if it has texts."""
     for name in file.frame:
         if _IDS.fullmatch(plain(str(name))):
             continue
@@ -166,9 +166,9 @@ def with_names_for_texts(file: File) -> File | None:
 
 
 def one_file(judged: File, people: File, name: str) -> File | None:
-    """Return the labels of a judge and of people, in two files of the same form, as one; None if their forms differ.
+    """Merge a judge's and people's labels from two files of the same layout into one; None if the layouts differ.
 
-    Either both have the same columns, but for people's names, or both have the same items, each once, in a column of ids.
+    Either both have the same columns except the raters' names, or both list the same items once in an id column.
     """
     ours, theirs = judged.frame, people.frame
     apart = [column for column in theirs if column not in ours]
@@ -185,7 +185,7 @@ def one_file(judged: File, people: File, name: str) -> File | None:
 
 
 def _label_columns(frame: pd.DataFrame, judge: str | None) -> dict[str, set[str]]:
-    """Return the labels in columns that have some of the same, or of the same as the judge's; or in all that have few."""
+    """Return labels by column: of columns that share some with each other or the judge, or else of all with few labels."""
     columns: dict[str, set[str]] = {}
     for name in frame:
         cells = frame[name].dropna().map(lambda cell: str(cell).strip())
@@ -201,18 +201,18 @@ def _label_columns(frame: pd.DataFrame, judge: str | None) -> dict[str, set[str]
 
 
 def has_labels(file: File) -> bool:
-    """Return whether some columns of a file hold the same few labels, which are no numbers."""
+    """Return whether several columns share the same few non-numeric labels."""
     columns = _label_columns(file.frame, None)
     return any(not re.fullmatch(r"[\d.,+-]+", label) for labels in columns.values() for label in labels)
 
 
 def numbered(file: File, judge: str | None) -> tuple[File, dict[float, str]]:
-    """Return a file with numbers for labels without an order, and the label of each number.
+    """Replace unordered labels by numbers; return the file and the label of each number.
 
     Raises
     ------
     SchemaError
-        When no column of labels is found.
+        If no column contains labels.
     """
     columns = _label_columns(file.frame, judge)
     if not columns:
@@ -224,10 +224,10 @@ def numbered(file: File, judge: str | None) -> tuple[File, dict[float, str]]:
 
 
 def places_of(ours: pd.DataFrame, theirs: pd.DataFrame) -> npt.NDArray[np.intp]:
-    """Return for each of our responses its row among theirs, -1 where it is not: columns item, system, response.
+    """Return the row in ``theirs`` of each response in ``ours``, or -1: columns item, system, response.
 
-    The same text by the same system is the same response: names of items may be numbers by the order of a file. A text that a
-    system wrote several times is matched only where the item's name is the same, too.
+    Responses match by text and system, since item names may just number the rows of a file. If a system wrote the same text
+    several times, the item's name must match too.
     """
     result = np.full(len(ours), -1, dtype=np.intp)
     for key in (["item", "system", "response"], ["system", "response"], ["response"]):
@@ -249,12 +249,12 @@ def _names(data: Data) -> pd.DataFrame:
 
 
 def with_ratings_of(data: Data, people: Data) -> Data:
-    """Return a judge's responses with people's ratings from a file of their own that has the responses, too.
+    """Add human ratings from a separate file of the same responses to a judge's responses.
 
     Raises
     ------
     SchemaError
-        When none of the rated responses is among the judged ones.
+        If no rated response is among the judged ones.
     """
     theirs, ours = _names(people), data.responses.reset_index(drop=True)
     place = places_of(theirs, _names(data))
@@ -287,20 +287,20 @@ def from_ratings(
     judge_scale: Sequence[float] | None = None,
     scale_is_known: bool = True,
 ) -> list[Judged]:
-    """Return the judges of rated responses, each with each dimension that both people and it have labels of.
+    """Return the judges of rated responses, once per dimension that both they and people rated.
 
     Parameters
     ----------
     source
-        Whose ratings are people's.
+        The source of the human ratings.
     judge, target, level
         One judge (or column of the file), one dimension, ``turn`` or ``dialogue``; default: all, and turns if there are any.
     by
-        What belongs together: ``dialogue``, ``system``, ``none``, or a column of the file.
+        What groups the items: ``dialogue``, ``system``, ``none``, or a column of the file.
     judge_scale
-        The lowest and highest score of the judge, which become those of people.
+        The judge's lowest and highest score, rescaled to the human scale.
     scale_is_known
-        False: people's scale is the range of their ratings, to which a judge's on a scale like it may add.
+        If False, the human scale is the range of the ratings, extended by a judge's scores on a similar scale.
     """
     of_people = data.ratings[data.ratings["source"] == source]
     levels = [name for name in ("turn", "dialogue") if name in of_people["level"].unique()]
@@ -333,7 +333,7 @@ def from_ratings(
             part = _of_dimension(scores[scores["metric"] == name], dimension, single=len(dimensions) == 1)
             part = part[part["level"] == (level or levels[0])]
             rated = of_people[of_people["dimension"] == dimension]
-            # Of items that people rated in other dimensions alone there is nothing to say.
+            # Drop items that people rated only in other dimensions.
             key = ["item_id", "system_id"]
             elsewhere = pd.MultiIndex.from_frame(of_people[key]).difference(pd.MultiIndex.from_frame(rated[key]))
             part = part[~pd.MultiIndex.from_frame(part[key]).isin(elsewhere)]
@@ -351,7 +351,7 @@ def from_ratings(
 
 
 def _of_dimension(scores: pd.DataFrame, dimension: str, *, single: bool) -> pd.DataFrame:
-    """Return a judge's scores of one dimension, or those that it has of all."""
+    """Return a judge's scores of one dimension, or its overall scores."""
     outputs = scores["output"].str.removesuffix(" (dialogues)")
     if (own := scores[outputs == dimension]).size:
         return own
@@ -376,7 +376,7 @@ def _from_tables(
         return None
     index, attributes = judge.index, None
     if data.attributes is not None:
-        # What the mean is of: all that was to be judged, also where the judge failed.
+        # The mean covers every item that was to be judged, including those where the judge failed.
         of_level = data.attributes[data.attributes["level"] == rated["level"].iloc[0]]
         attributes = of_level.drop_duplicates(key).set_index(key)
         attributes = attributes[~attributes.index.isin(elsewhere)]
@@ -446,7 +446,7 @@ def _time(attributes: pd.DataFrame | None) -> pd.Series | None:
 def from_votes(
     votes: pd.DataFrame, *, judge: str | None = None, question: str | None = None, by: str = "dialogue"
 ) -> list[Judged]:
-    """Return the judges among votes between two answers, each with each question."""
+    """Return the judges among pairwise votes, once per question."""
     judges = [str(name) for name in votes["source"].unique() if name != HUMAN[0]]
     if not judges or len(judges) == votes["source"].nunique():
         expected = "votes of people and of a judge (winner_human, gpt4_winner)"

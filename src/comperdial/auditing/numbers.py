@@ -1,4 +1,4 @@
-"""What the parts of an audit have in common: numbers with intervals over clusters, and how they are written."""
+"""Shared by the audit sections: numbers with intervals over clusters, and how to format them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ Flags = npt.NDArray[np.bool_]
 Row = tuple[str, float, float, float, float]
 PEARSON = "Pearson with people's mean"
 KAPPA, KAPPA_NOMINAL = "Weighted kappa of the judge with a rater", "Cohen's kappa of the judge with a rater"
-# So many names fit in a sentence; of fewer clusters there is no interval.
+# Most names listed in a sentence, and fewest clusters for an interval.
 MOST_NAMES, FEWEST_CLUSTERS = 3, 3
 
 
 @dataclass(frozen=True)
 class Section:
-    """One part of an audit: sentences and the numbers behind them (what, value, low, high, n).
+    """A section of an audit: sentences and their numbers (what, value, low, high, n).
 
-    ``reason`` says why there are none; ``lines`` are for text alone; a page has ``frames`` instead, tables by what they show.
+    ``reason`` explains why there are no numbers; ``lines`` appear only in text output; the page shows ``frames`` instead,
+    tables by title.
     """
 
     title: str
@@ -36,7 +37,7 @@ class Section:
     frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def number(self, what: str) -> dict[str, float]:
-        """Return value, low, high and n of one number; all NaN if there is none."""
+        """Return value, low, high and n of one number; NaN if it is missing."""
         rows = pd.DataFrame(columns=["what"]) if self.numbers is None else self.numbers[self.numbers["what"] == what]
         return dict(rows.iloc[0][1:]) if len(rows) else dict.fromkeys(("value", "low", "high", "n"), np.nan)
 
@@ -45,7 +46,7 @@ class Section:
 
 
 def over_clusters(sums: Floats, value_of: Callable[[Floats], Any]) -> tuple[float, float, float]:
-    """Return a statistic of sums over clusters, (clusters, k), with its interval by a jackknife over clusters."""
+    """Return a statistic of cluster sums, (clusters, k), with a jackknife interval over clusters."""
     sums = sums[sums.any(axis=1)]
     count, total = len(sums), sums.sum(axis=0)
     value = float(value_of(total[np.newaxis])[0])
@@ -69,7 +70,7 @@ def _pearson(sums: Floats) -> Floats:
 
 
 def correlation_of(x: Floats, y: Floats, codes: Integers) -> tuple[float, float, float]:
-    """Return Pearson's coefficient with an interval on the scale of Fisher's z."""
+    """Return Pearson's coefficient with an interval on the Fisher z scale."""
     x, y = x - x.mean(), y - y.mean()
     sums = summed(np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1), codes)
     value = float(_pearson(sums.sum(axis=0)[np.newaxis])[0])
@@ -89,7 +90,7 @@ def mean_of(values: Floats, codes: Integers) -> tuple[float, float, float]:
 
 
 def difference_of(values: Floats, one: Flags, other: Flags, codes: Integers) -> tuple[float, float, float]:
-    """Return the mean of some items less that of others."""
+    """Return the difference between the means of two groups of items."""
     kept = one | other
     columns = np.stack([one, one * values, other, other * values], axis=1)[kept].astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -107,13 +108,13 @@ def tidy(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names, and the number of the others."""
     more = len(names) - MOST_NAMES
     return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def written(row: Mapping[str, float] | Sequence[Any], *, sign: bool = False) -> str:
-    """Write a value with its interval: of a row of numbers, or of (value, low, high)."""
+    """Format a value with its interval, from a row of numbers or from (value, low, high)."""
     if isinstance(row, Mapping):
         value, low, high = row["value"], row["low"], row["high"]
     else:

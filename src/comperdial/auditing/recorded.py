@@ -1,6 +1,6 @@
-"""The audits of recorded judges, and the statistics of the audit on public labels: the numbers of the study ``judge_audit``.
+"""Audits of recorded judges, and the audit's statistics on public labels, for the study ``judge_audit``.
 
-:func:`compute` writes a file for each of its tables. Data that cannot be had are a row with a note.
+:func:`compute` writes one file per table. Unavailable data get a row with a note.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from comperdial.stats.corrected_means import Estimate, classical, corrected_mean
 Rows = list[dict[str, Any]]
 Read = Callable[[str], Any]
 FACE = "face"
-# Scales of recorded scores, where they are not people's.
+# Scales of recorded scores that differ from the human scale.
 _SCALES = {"unieval": (0.0, 1.0)}
 _COUNTS = (100, 200)
 _WEIGHTINGS: Mapping[Weighting, str] = {"identity": "", "linear": "_linear", "quadratic": "_quadratic"}
@@ -50,7 +50,7 @@ _LEVELS: tuple[Measurement, ...] = ("nominal", "ordinal", "interval")
 
 
 def compute(folder: str | Path, *, catalogue: str | Path) -> None:
-    """Write the numbers of all tables to a folder; files that are missing are fetched, as the catalogue says."""
+    """Write the numbers of all tables to a folder; download missing files of the catalogue."""
     sets = read_study("judge_audit")["tables"]["alternative_test"]["sets"]
     params = params_file()
     known = with_studies(load_yaml(params)) if params.is_file() else {}
@@ -90,7 +90,7 @@ def _missing(error: ComperdialError) -> str:
 
 
 def alternative_tests(sets: Mapping[str, Mapping[str, Any]], read: Read) -> Rows:
-    """Return a row for each set and judge, and for judges that always give people's commonest label, or their mean."""
+    """Return a row per data set and judge, including judges that always give the most common label or the human mean."""
     rows: Rows = []
     for name, how in sets.items():
         try:
@@ -124,9 +124,9 @@ def alternative_tests(sets: Mapping[str, Mapping[str, Any]], read: Read) -> Rows
 
 
 def measures(ratings: Any, categories: Sequence[float]) -> dict[str, float]:  # noqa: ANN401
-    """Return kappa (of two raters), Gwet's AC and Krippendorff's alpha of ratings, (raters, items), NaN where missing.
+    """Return kappa (two raters only), Gwet's AC and Krippendorff's alpha of ratings, (raters, items), NaN if missing.
 
-    Of two raters, the items that both rated count.
+    With two raters, only items that both rated count.
     """
     table = np.asarray(ratings, dtype=np.float64)
     table = table[:, ~np.isnan(table).any(axis=0)] if len(table) == 2 else table
@@ -139,14 +139,14 @@ def measures(ratings: Any, categories: Sequence[float]) -> dict[str, float]:  # 
 
 
 def _wide(labels: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Return labels as a frame of numbers: a row a rater, a column an item, in the order of the file."""
+    """Return labels as a numeric frame with a row per rater and a column per item, in file order."""
     values = labels["label"].map(SHARES) if labels["label"].dtype.kind not in "if" else labels["label"]
     wide = labels.assign(value=values).pivot(index=by, columns="item", values="value").astype(np.float64)
     return wide[labels["item"].drop_duplicates()]
 
 
 def agreements(read: Read, overall: Read) -> Rows:
-    """Return a row for each pair of raters or judges, or group of people, of the public sets."""
+    """Return a row per pair of raters or judges, or per group of people, of the public data sets."""
     rows: Rows = []
 
     def add(dataset: str, who: str, values: Any, categories: Sequence[float], **more: Any) -> None:  # noqa: ANN401
@@ -199,7 +199,7 @@ def agreements(read: Read, overall: Read) -> Rows:
 
 
 def face_overall(tables: Read, file: Callable[[str], Path]) -> pd.DataFrame:
-    """Return FACE's dialogues that have a score, in the order of the file: ``people``, ``judge``, ``cluster`` (the session)."""
+    """Return FACE's scored dialogues in file order: ``people``, ``judge``, ``cluster`` (the session)."""
     key = ["item_id", "system_id"]
     scores = _scores(registered("recorded")["face_recorded"], _rated(tables(FACE)), file)
     given = tables(FACE)["ratings"].query("dimension == 'dialogue_overall'").set_index(key)["rating"]
@@ -228,7 +228,7 @@ def _scores(entry: Mapping[str, Any], rated: Rated, file: Callable[[str], Path])
 def judged_by(
     name: str, entry: Mapping[str, Any], tables: Mapping[str, pd.DataFrame], file: Callable[[str], Path]
 ) -> Iterator[Judged]:
-    """Yield a recorded judge with each level and dimension that people rated, too."""
+    """Yield a recorded judge with each level and dimension that people rated too."""
     ratings = tables["ratings"][tables["ratings"]["source"] == "human"]
     if ratings.empty:
         return
@@ -241,7 +241,7 @@ def judged_by(
 
 
 def target_and_scale(form: str, output: str) -> tuple[str, tuple[float, float] | None]:
-    """Return the dimension that an output of a recorded format rates, and its lowest and highest score if not people's."""
+    """Return the dimension that an output of a recorded format rates, and its scale if it differs from the human one."""
     answers = ANSWERS.get(form)
     targets = DIMENSIONS if form == "unieval" else (answers and answers.targets) or {}
     scale = (answers.forms[output].low, answers.forms[output].high) if answers else _SCALES.get(form)
@@ -258,12 +258,12 @@ def judged_scores(
     judge: str,
     scale: Sequence[float] | None,
 ) -> list[Judged]:
-    """Return a judge's scores of one output (item_id, system_id, value) beside the ratings of one dimension and source.
+    """Combine a judge's scores of one output (item_id, system_id, value) with the ratings of one dimension and source.
 
     Raises
     ------
     ConfigError
-        When nobody rated what the judge scored.
+        If nobody rated the items that the judge scored.
     """
     dataset = tables["contexts"]["dataset"].iloc[0]
     table = scores.assign(dataset=dataset, metric=judge, level=level, output=target, cut=0, signature="recorded")
@@ -277,7 +277,7 @@ def judged_scores(
 
 
 def audits(recordings: Mapping[str, Mapping[str, Any]], tables: Read, file: Callable[[str], Path], votes: Read) -> Rows:
-    """Return a row for each recorded judge and dimension."""
+    """Return a row per recorded judge and dimension."""
     rows: Rows = []
     for name in ("pandalm", *WITH_JUDGES):
         try:
@@ -336,7 +336,7 @@ def _audited(dataset: str, level: str, judged: Judged) -> dict[str, Any]:
 
 
 def verdict(made: Result) -> dict[str, str]:
-    """Return the verdict in a few words, and the reason."""
+    """Return the verdict in a few words, and its reason."""
     text = made.sections[0].sentences[0].removesuffix(".")
     if text.startswith("Yes"):
         return {"verdict": "passes"}
@@ -349,7 +349,7 @@ def verdict(made: Result) -> dict[str, str]:
 
 
 def corrections(read: Read, overall: Read) -> Rows:
-    """Return the means of PandaLM and FACE by the labels of their first items: plain, and with intervals that allow for more."""
+    """Estimate the means of PandaLM and FACE from the labels of their first items: plain and corrected, with intervals."""
     rows: Rows = []
     try:
         people, judges = read("pandalm")

@@ -1,4 +1,4 @@
-"""The parts of an audit on whom a judge favours, and on what else sways it."""
+"""The audit sections on which systems a judge favours, and on its other biases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from comperdial.auditing.numbers import (
 
 SYSTEMS, BIAS = "Systems", "Bias"
 Ends = tuple[float, float, float]
-# Who made a model, by what its name begins with.
+# Maker of a model, by the prefix of its name.
 _FAMILIES = {
     "OpenAI": "gpt|chatgpt|o1|o3|o4|davinci|openai", "Anthropic": "claude", "Google": "gemini|gemma|palm|bard",
     "Meta": "llama|vicuna|alpaca", "Mistral": "mistral|mixtral", "Alibaba": "qwen", "DeepSeek": "deepseek",
@@ -38,7 +38,7 @@ _FAMILIES = {
 
 
 def _side(ends: tuple[float, float, float], codes: Integers, there: Flags, tests: int) -> int:
-    """Return whether a difference is above (1) or below (-1) 0 when corrected for so many tests (Bonferroni); else 0."""
+    """Return the sign of a difference that is significant after Bonferroni correction for ``tests``; otherwise 0."""
     value, low, _ = ends
     freedom = len(np.unique(codes[there])) - 1
     reach = (value - low) * stats.t.ppf(1 - 0.025 / tests, freedom) / stats.t.ppf(0.975, freedom)
@@ -46,7 +46,7 @@ def _side(ends: tuple[float, float, float], codes: Integers, there: Flags, tests
 
 
 def systems(judged: Judged) -> Section:
-    """Return whom the judge favours, and whether it orders systems as people do."""
+    """Return which systems the judge favours, and whether it ranks systems as people do."""
     if judged.names is not None:
         return Section(SYSTEMS, reason="labels without an order have no mean")
     if judged.sides is None:
@@ -66,7 +66,7 @@ def systems(judged: Judged) -> Section:
     for name, kept, sign, turned in groups:
         own = mean_of((apart * sign)[kept], codes[kept])
         rows.append((f"offset of {name}", *own, int(kept.sum())))
-        # Of pairs an offset is another's loss; of responses each system is set beside the others.
+        # In pairs, one system's gain is another's loss; for responses, compare each system with the others.
         beside = own if judged.of_pairs else difference_of(apart, kept, there & ~kept, codes)
         rows += [] if judged.of_pairs else [(f"offset of {name} beside the others", *beside, int(kept.sum()))]
         if side := _side(beside, codes, there, len(groups)):
@@ -104,7 +104,7 @@ def systems(judged: Judged) -> Section:
 
 
 def bias(judged: Judged) -> Section:
-    """Return what else sways the judge: length, position, unused labels, its own family, time."""
+    """Return the judge's other biases: length, position, unused labels, its own model family, drift."""
     there, codes = judged.labelled, judged.cluster_codes[judged.labelled]
     if judged.names is not None:
         return _shares_of_labels(judged, judged.names)
@@ -173,7 +173,7 @@ def _shares_of_labels(judged: Judged, names: Mapping[float, str]) -> Section:
 
 
 def _length(judged: Judged, length: Floats, x: Floats, y: Floats, codes: Integers) -> tuple[list[Row], str]:
-    """Return how the judge, people and their difference go with length; of pairs also how often the longer wins."""
+    """Correlate judge, people and their difference with length; for pairs, also count wins of the longer answer."""
     ends = [correlation_of(length, values, codes) for values in (x - y, x, y)]
     rows: list[Row] = [
         (f"correlation of length with {what}", *row, len(x))
@@ -195,7 +195,7 @@ def _length(judged: Judged, length: Floats, x: Floats, y: Floats, codes: Integer
 
 
 def _both_orders(judged: Judged) -> Flags:
-    """Return of each pair that the judge saw in both orders whether it chose the same answer."""
+    """Return, for each pair judged in both orders, whether the judge chose the same answer."""
     sides = pd.DataFrame(judged.sides).astype(str).to_numpy()
     frame = pd.DataFrame(
         {"cluster": judged.cluster_codes, "one": sides.min(axis=1) if len(sides) else [], "two": sides.max(axis=1)}
@@ -214,7 +214,7 @@ def _maker(name: str) -> str:
 
 
 def _family(judged: Judged) -> tuple[str, list[Row]] | str:
-    """Say whether a judge favours systems of its maker."""
+    """Report whether a judge favours systems by its own maker."""
     maker = _maker(judged.judge_name)
     if judged.sides is None or not maker:
         return "the judge's maker or the systems are not known"
@@ -237,7 +237,7 @@ def _family(judged: Judged) -> tuple[str, list[Row]] | str:
 
 
 def _drift(judged: Judged) -> tuple[str, list[Row]] | str:
-    """Say whether the judge changes with time or between versions."""
+    """Report whether the judge changes over time or between versions."""
     if judged.time is None:
         return "no column of times or versions"
     if not judged.is_on_scale:

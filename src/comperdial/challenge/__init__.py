@@ -1,1 +1,1 @@
-"""Task 1 of the CPD challenge (ComperDial, 3.2.2 and A.6): agents, their runner and limits, submissions."""
+"""Task 1 of the CPD challenge (ComperDial, 3.2.2 and A.6): agents, submissions and their limits."""

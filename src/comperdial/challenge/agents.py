@@ -1,8 +1,8 @@
 """Run an agent on dialogues, turn by turn with gold history, or with itself (ComperDial, A.6).
 
-An agent is a class ``UserAgent`` in a Python file; it need not inherit from anything (docs/adding-a-system.md). Its method
-``generate_responses(test_data) -> list[str]`` sees up to 50 conversations at the same turn and answers each as persona B. It
-runs in this process, with the rights of whoever starts it.
+An agent is a class ``UserAgent`` in a Python file without a required base class (docs/adding-a-system.md). Its method
+``generate_responses(test_data) -> list[str]`` gets up to 50 conversations at the same turn and answers each as persona B. It
+runs in this process, with the user's permissions.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from comperdial.challenge.records import Filled, checked
 from comperdial.core.errors import ComperdialError, ConfigError
 
 T = TypeVar("T")
-# Conversations a call, as in the challenge.
+# Conversations per call, as in the challenge.
 _BATCH = 50
 
 
 class AgentError(ComperdialError):
-    """An agent failed, or answered anything but one text a conversation."""
+    """An agent failed, or did not return one text per conversation."""
 
 
 def load(spec: str, options: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401
-    """Construct the class that ``FILE[:CLASS]`` names, by default ``UserAgent``; modules beside the file can be imported.
+    """Create an instance of the class in ``FILE[:CLASS]``, by default ``UserAgent``; modules next to the file can be imported.
 
     Code that raises is an :class:`AgentError`.
     """
@@ -38,7 +38,7 @@ def load(spec: str, options: Mapping[str, Any] | None = None) -> Any:  # noqa: A
     if not path.is_file() or path.suffix != ".py":
         raise ConfigError("no such file", where=str(path), expected="a Python file, .py")
     sys.path.insert(0, str(path.parent))
-    # Registered, as dataclasses and pickle want it, but never in place of a module that is there already.
+    # Registered, as dataclasses and pickle require, but never in place of an existing module.
     module_name = path.stem if path.stem not in sys.modules else f"agent_{path.stem}"
     module_spec = importlib.util.spec_from_file_location(module_name, path)
     assert module_spec is not None and module_spec.loader is not None  # noqa: S101 - a .py file has a loader
@@ -50,7 +50,7 @@ def load(spec: str, options: Mapping[str, Any] | None = None) -> Any:  # noqa: A
 
 
 def _call(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:  # noqa: ANN401
-    """Call other people's code, which may raise anything."""
+    """Call user code, which may raise anything."""
     try:
         return function(*arguments, **options)
     except ComperdialError:
@@ -73,10 +73,9 @@ def _batches(dialogues: Sequence[Dialogue]) -> Iterator[Sequence[Dialogue]]:
 
 
 def run_agent(agent: Any, dialogues: Sequence[Dialogue]) -> dict[tuple[str, int], str]:  # noqa: ANN401
-    """Let an agent answer every turn of B, with gold history; return its responses by dialogue and turn.
+    """Let an agent answer all of B's turns, with gold history; return its responses by dialogue and turn.
 
-    An agent that raises, or answers with anything else than one text a conversation, is a
-    :class:`~comperdial.core.errors.ComperdialError`.
+    Raises a :class:`~comperdial.core.errors.ComperdialError` if the agent raises, or does not return one text per conversation.
     """
     responses: dict[tuple[str, int], str] = {}
     for batch in _batches(dialogues):
@@ -87,15 +86,15 @@ def run_agent(agent: Any, dialogues: Sequence[Dialogue]) -> dict[tuple[str, int]
 
 
 def self_chat(agent: Any, system_id: str, openings: Sequence[Dialogue], turns: int) -> list[pairs.Dialogue]:  # noqa: ANN401
-    """Let an agent play both speakers of dialogues, each of which speaks ``turns`` times; errors are those of `run_agent`.
+    """Let an agent play both speakers of dialogues for ``turns`` turns each; errors as in `run_agent`.
 
-    Of ``openings`` the personas and the first utterance are taken. An agent of the challenge answers A as B. When A is to
-    speak, the speakers change names and personas, so that the agent answers as B again.
+    ``openings`` provide the personas and the first utterance. A challenge agent always answers A as B: when it is A's turn,
+    names and personas are exchanged.
     """
     chats = {one.dialogue_id: [one.texts[0]] for one in openings}
     for batch in _batches(openings):
         for number in range(2, 2 * turns + 1):
-            # The last to speak is A, and the other, whose turn it is, is B.
+            # The last speaker is A, and the other, who answers, is B.
             last, other = SPEAKERS if number % 2 == 0 else SPEAKERS[::-1]
             shown = {
                 one.dialogue_id: conversation(one.personas[last], one.personas[other], chats[one.dialogue_id])

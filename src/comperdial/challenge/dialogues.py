@@ -1,4 +1,4 @@
-"""The dialogues of a challenge: read from ComperDial's form, and as tables.
+"""The dialogues of a challenge: read ComperDial's format, and convert to tables.
 
 ``ComperDial_data.json`` is a list of {dialogue_id, persona: {A, B}, dialogue: [{persona_id, text}, …]}.
 """
@@ -26,9 +26,9 @@ Conversation = dict[str, Any]
 
 @dataclass(frozen=True)
 class Dialogue:
-    """One dialogue: A begins, the speakers alternate, and B, whose texts are the references, is evaluated.
+    """A dialogue that A begins, with alternating speakers; B is evaluated, and B's texts are the references.
 
-    ``personas`` has the persona sentences by speaker, ``texts`` all utterances in order, of even number.
+    ``personas`` has the persona sentences by speaker, ``texts`` an even number of utterances, in order.
     """
 
     dialogue_id: str
@@ -37,24 +37,24 @@ class Dialogue:
 
     @property
     def turns(self) -> int:
-        """Return how many turns B has."""
+        """Return B's number of turns."""
         return len(self.texts) // 2
 
     def history(self, turn: int) -> list[dict[str, str]]:
-        """Return the 2 * turn + 1 utterances that B answers at a turn counted from 0."""
+        """Return the 2 * turn + 1 utterances before B's turn, counted from 0."""
         return [{"speaker": SPEAKERS[i % 2], "text": text} for i, text in enumerate(self.texts[: 2 * turn + 1])]
 
     def reference(self, turn: int) -> str:
-        """Return B's utterance at a turn counted from 0."""
+        """Return B's utterance at a turn, counted from 0."""
         return self.texts[2 * turn + 1]
 
     def conversation(self, turn: int) -> Conversation:
-        """Return what an agent is shown at a turn; never the reference."""
+        """Return the agent's input at a turn, without the reference."""
         return conversation(self.personas["A"], self.personas["B"], self.texts[: 2 * turn + 1])
 
 
 def conversation(persona_a: Iterable[str], persona_b: Iterable[str], texts: Sequence[str]) -> Conversation:
-    """Return what an agent is shown of texts of which the last is by A."""
+    """Return the agent's input for texts that end with A."""
     utterances = [{"persona_id": SPEAKERS[(len(texts) - 1 - i) % 2], "text": text} for i, text in enumerate(texts)]
     return {"persona A": list(persona_a), "persona B": list(persona_b), "dialogue": utterances}
 
@@ -76,12 +76,12 @@ class _Entry(BaseModel):
 
 
 def context_id(dialogue_id: str, turn: int) -> str:
-    """Return the name of the context of one turn."""
+    """Return the context id of a turn."""
     return f"{dialogue_id}-t{turn}"
 
 
 def read_dialogues(path: str | Path) -> list[Dialogue]:
-    """Read dialogues; a :class:`SchemaError` names the entry at fault, counted from 1, and what was expected."""
+    """Read dialogues; a :class:`SchemaError` gives the invalid entry, counted from 1, and what was expected."""
     dialogues: dict[str, Dialogue] = {}
     for number, value in enumerate(checked(list[Any], read_json(path), str(path)), start=1):
         where = f"{path}, entry {number}"
@@ -93,7 +93,7 @@ def read_dialogues(path: str | Path) -> list[Dialogue]:
             )
         if entry.dialogue_id in dialogues:
             raise SchemaError(f"dialogue {entry.dialogue_id!r} a second time", where=where, expected="it once")
-        # Published sentences are noisy ("…countries. in the past."): they are taken as they are, but not when empty.
+        # Published sentences are noisy ("…countries. in the past.") and kept as they are, except empty ones.
         personas = {s: [text for text in getattr(entry.persona, s) if text.strip()] for s in SPEAKERS}
         texts = tuple(utterance.text for utterance in entry.dialogue)
         dialogues[entry.dialogue_id] = Dialogue(entry.dialogue_id, personas, texts)
@@ -103,7 +103,7 @@ def read_dialogues(path: str | Path) -> list[Dialogue]:
 
 
 def to_data(dialogue: Dialogue) -> dict[str, Any]:
-    """Return a dialogue as an entry of ``ComperDial_data.json``."""
+    """Return a dialogue in the format of ``ComperDial_data.json``."""
     name = dialogue.dialogue_id
     return {
         "dialogue_id": int(name) if name.isdecimal() and str(int(name)) == name else name,
@@ -114,7 +114,7 @@ def to_data(dialogue: Dialogue) -> dict[str, Any]:
 
 # Tables
 
-# The forms of published sentences, by what they say.
+# Patterns of published sentences, by kind.
 _KINDS = {
     "name": r"my name is\b",
     "age": r"i['’]m \d+ years old\b|i am \d+ years old\b",
@@ -127,10 +127,10 @@ _KINDS = {
 
 
 def kinds_of(sentences: Sequence[str]) -> list[str]:
-    """Return what each sentence of a published persona is: name, age, family, head, or an aspect.
+    """Return the kind of each sentence of a published persona: name, age, family, head, or an aspect.
 
-    Published sentences are noisy, so the form decides: what precedes the first head and has none of the forms is family
-    information; what has none of them later is ``other``.
+    Published sentences are noisy, so patterns decide: unmatched sentences before the first head are family information, later
+    ones are ``other``.
     """
     kinds: list[str] = []
     for sentence in sentences:
@@ -148,7 +148,7 @@ def make_tables(
     *,
     where: str,
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables systems, contexts, personas and responses of a data set; ``where`` is what messages name.
+    """Return the tables systems, contexts, personas and responses of a data set; ``where`` names it in messages.
 
     B's utterances are the references, B's persona the facts. ``systems`` has kind, track and description of each system,
     ``responses`` its responses by dialogue and turn.
@@ -177,7 +177,7 @@ def make_tables(
 
 
 def dialogues_of(contexts: pd.DataFrame, personas: pd.DataFrame) -> list[Dialogue]:
-    """Return the dialogues that :func:`make_tables` was given, from its tables."""
+    """Restore the dialogues that were passed to :func:`make_tables`."""
     sentences = personas.set_index(["dialogue_id", "speaker"])["sentences"]
     dialogues = []
     for name, rows in contexts.sort_values(["dialogue_id", "turn"]).groupby("dialogue_id"):
@@ -188,9 +188,9 @@ def dialogues_of(contexts: pd.DataFrame, personas: pd.DataFrame) -> list[Dialogu
 
 
 def read_answers(folder: str | Path) -> pd.DataFrame:
-    """Return the responses in a folder of tables with their contexts, the ``kind`` of the system and the dialogue's ``turns``.
+    """Return the responses in a folder with their contexts, the system's ``kind`` and the dialogue's ``turns``.
 
-    A response whose context or system is in no table is a :class:`SchemaError`.
+    Raises a :class:`SchemaError` if a response's context or system is in no table.
     """
     names = ("systems", "contexts", "responses")
     systems, contexts, responses = (schema.read(Path(folder) / f"{name}.parquet", name) for name in names)

@@ -1,12 +1,12 @@
-"""Label Studio: ratings of responses and dialogues, and choices between dialogues, as projects; and its exports as tables.
+"""Label Studio projects for ratings of responses and dialogues and for choices between dialogues; import of their exports.
 
 The procedure of ratings is ComperDial's (3.2.3, A.7.1 and A.7.2), that of choices ACUTE-Eval's (Li, Weston and Roller 2019);
 ``docs/annotation.md`` is for who organises it. ``projects`` has the labeling interfaces
 and the guidelines.
 
-Everything shown is HTML in ``HyperText`` tags, with the texts escaped. The plainer tags are not safe for any text that may come:
-``Text`` treats it as HTML unless a feature flag is set, so that ``<3`` could be lost, and ``Paragraphs`` fails on an empty
-history (read in the front end of Label Studio 1.23.2).
+Everything is shown as HTML in ``HyperText`` tags, with escaped texts. The plainer tags are unsafe for arbitrary text:
+``Text`` treats it as HTML unless a feature flag is set, so ``<3`` could be lost, and ``Paragraphs`` fails on an empty
+history (as of the front end of Label Studio 1.23.2).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCAL
 
 log = logging.getLogger(__name__)
 
-# The columns of key.csv, which says what an item is.
+# Columns of key.csv, which identify an item.
 _KEYS = {
     "turn": ["item", "dataset", "context_id", "system_id"],
     "dialogue": ["item", "dataset", "dialogue_id", "system_id"],
@@ -50,7 +50,7 @@ _KEYS = {
 _Personas = dict[tuple[str, str], dict[str, list[str]]]
 """Data set and dialogue -> speaker -> sentences."""
 _Item = tuple[tuple[str, ...], dict[str, str]]
-"""What an item is, as in the key after its name; and what the annotator sees."""
+"""Columns that identify an item in the key, after its name; and what the annotator sees."""
 
 
 # Tasks
@@ -65,12 +65,12 @@ def export_ratings(
     sample: int | None = None,
     seed: int = 0,
 ) -> dict[str, int]:
-    """Write a folder of tables as rating tasks, one project a level (turn, dialogue); return how many tasks each has.
+    """Write a folder of tables as rating tasks, one project per level (turn, dialogue); return their numbers of tasks.
 
-    ``sample`` is how many dialogues are drawn: the ``systems``, by default all but the references, are rated on the same ones
-    at both levels (paper, 3.2.3: 15 of 250). Equal tables and options give equal files.
+    ``sample`` is the number of dialogues to draw: the ``systems``, by default all except references, are rated on the same
+    ones at both levels (paper, 3.2.3: 15 of 250). Equal tables and options give equal files.
 
-    Tables that do not fit together, nothing to rate and the folder of a level that is not empty are errors.
+    Raises an error if tables are inconsistent, there is nothing to rate, or the folder of a level is not empty.
     """
     folder, output, levels = Path(folder), Path(output), list(dict.fromkeys(levels))
     for level in levels:
@@ -84,7 +84,7 @@ def export_ratings(
     if sample is not None:
         dialogues = responses[["dataset", "dialogue_id"]].drop_duplicates(ignore_index=True)
         if not 1 <= sample <= len(dialogues):
-            expected = f"1 to {len(dialogues)}, as many as the chosen systems answered"
+            expected = f"1 to {len(dialogues)}, the number answered by the chosen systems"
             raise ConfigError(f"a sample of {sample} dialogues", where=str(folder), expected=expected)
         drawn = _generator(seed, "sample").choice(len(dialogues), size=sample, replace=False)
         responses = responses.merge(dialogues.loc[drawn])
@@ -92,14 +92,14 @@ def export_ratings(
     if (folder / "personas.parquet").exists():
         for row in schema.read(folder / "personas.parquet", "personas").to_dict("records"):
             personas.setdefault((row["dataset"], row["dialogue_id"]), {})[row["speaker"]] = row["sentences"]
-    # All is made before the first file is written.
+    # Make everything before writing the first file.
     projects = {level: list((_turns if level == "turn" else _dialogues)(responses, personas)) for level in levels}
     if empty := [level for level, items in projects.items() if not items]:
         raise SchemaError(f"nothing to rate at level {empty[0]!r}", where=str(folder), expected="responses")
     for level, items in projects.items():
         order = [items[i] for i in _generator(seed, level).permutation(len(items))]
         tasks = [{"data": {"item": _name(level, *ids, seed), **shown}} for ids, shown in order]
-        # The key comes first: answers to tasks without it would be useless. Its order is by name, not that of the tasks.
+        # The key is written first, since answers would be useless without it, and sorted by name, not in task order.
         rows = sorted((task["data"]["item"], *ids) for task, (ids, _) in zip(tasks, order, strict=True))
         write_table(output / level / "key.csv", pd.DataFrame(rows, columns=_KEYS[level]))
         for name, file in (("guidelines.md", f"{level}.md"), ("config.xml", f"{level}.xml")):
@@ -111,9 +111,8 @@ def export_ratings(
 def export_pairs(output: str | Path, design: Design, *, name: str, ties: bool = False, seed: int = 0) -> None:
     """Write a design as projects: ``QUESTION/config.xml`` and ``QUESTION/ANNOTATOR.json``.
 
-    For the organiser alone there are ``key.csv`` and ``dialogues.jsonl``. ``name`` is the data set's in table ``preferences``.
-    With ``ties`` "no difference" may be chosen, in the paper it may not. A folder that is not empty is a
-    :class:`FileError`.
+    ``key.csv`` and ``dialogues.jsonl`` are for the organiser only. ``name`` is the data set's name in table ``preferences``.
+    ``ties`` allows "no difference", which the paper does not. Raises a :class:`FileError` if a folder is not empty.
     """
     output = Path(output)
     _refuse_used(output)
@@ -142,17 +141,17 @@ def export_pairs(output: str | Path, design: Design, *, name: str, ties: bool = 
 
 def _refuse_used(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
-        hint = "Export into another folder: without their key.csv the answers to earlier tasks cannot be read"
-        raise FileError("holds files already", where=str(folder), expected="a new or an empty folder", hint=hint)
+        hint = "Export to another folder: answers to earlier tasks cannot be read without their key.csv"
+        raise FileError("holds files already", where=str(folder), expected="a new or empty folder", hint=hint)
 
 
 def _generator(seed: int, use: str) -> np.random.Generator:
-    """Make a generator for one use, so that what is drawn for one does not depend on the others."""
+    """Return a generator for one purpose, so that draws are independent of other purposes."""
     return np.random.default_rng([seed, *use.encode()])
 
 
 def _name(*ids: str | int) -> str:
-    """Return the name of an item in tasks: a hash, so that nothing in a task says which system answered."""
+    """Return an item's name in tasks: a hash, so that tasks do not reveal the system."""
     return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:12]
 
 
@@ -197,7 +196,7 @@ def _dialogues(responses: pd.DataFrame, personas: _Personas) -> Iterator[_Item]:
 
 
 def _about(personas: Mapping[str, Sequence[str]], facts: Iterable[str]) -> str:
-    """Return the personas by speaker, and those facts that are not persona sentences anyway."""
+    """Return the personas by speaker, and facts that are not persona sentences."""
     known = {sentence for sentences in personas.values() for sentence in sentences}
     parts = {who + " (rated)" * (who == "B"): sentences for who, sentences in sorted(personas.items())}
     if others := [fact for fact in facts if fact not in known]:
@@ -239,7 +238,7 @@ class _Task(BaseModel):
 
 
 class _Answer(NamedTuple):
-    """What one person gave for one task, which the key describes: choices or texts by tag, and how long it took."""
+    """One person's answer to a task described by the key: choices or texts by tag, and the time taken."""
 
     where: str
     task: dict[str, str]
@@ -248,11 +247,11 @@ class _Answer(NamedTuple):
     seconds: float | None
 
     def choice(self, tag: str, what: str, *allowed: str, expected: str) -> str:
-        """Return the one choice for a tag."""
+        """Return the single choice of a tag."""
         choices = self.given.get(tag, [])
         if len(choices) != 1 or choices[0] not in allowed:
             problem = f"{what} {' and '.join(map(repr, choices)) or 'missing'}"
-            hint = "Have the task answered or skipped in Label Studio and export again"
+            hint = "Answer or skip the task in Label Studio and export again"
             raise SchemaError(problem, where=self.where, expected=expected, hint=hint)
         return choices[0]
 
@@ -260,8 +259,8 @@ class _Answer(NamedTuple):
 def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> pd.DataFrame:
     """Read Label Studio's exports (JSON) of rating tasks, with their ``key.csv``, as table ``ratings``.
 
-    There is the dimension ``Overall`` from 1 to 5 and, for dialogues, the six axes: 0 where the annotator marked a problem, 1
-    where not. A :class:`SchemaError` names the task and the annotation at fault; who skipped every task is logged.
+    Dimensions are ``Overall`` from 1 to 5 and, for dialogues, the six axes: 0 if the annotator marked a problem, otherwise
+    1. A :class:`SchemaError` gives the invalid task and annotation; annotators who skipped every task are logged.
     """
     rows: list[tuple[Any, ...]] = []
     for answer in _answers(exports, _read_key(key, level), key, ("overall", "reasons")):
@@ -280,10 +279,10 @@ def read_ratings(exports: Sequence[str | Path], key: str | Path, level: str) -> 
 
 
 class Votes(NamedTuple):
-    """The answers of annotators, controls included.
+    """The answers of annotators, including controls.
 
-    ``kept`` is table ``preferences``, ``removed`` the same of annotators who are not kept, with a column ``removed`` for the
-    reason. ``notes`` are sentences: whose answers are incomplete or missing; who was removed, and why.
+    ``kept`` is table ``preferences``, ``removed`` the same for excluded annotators, with a column ``removed`` for the
+    reason. ``notes`` are sentences on incomplete or missing answers and excluded annotators.
     """
 
     kept: pd.DataFrame
@@ -294,9 +293,9 @@ class Votes(NamedTuple):
 def read_votes(exports: Sequence[str | Path], key: str | Path, *, need_reasons: bool = False) -> Votes:
     """Read Label Studio's exports (JSON) of a design's tasks, with their ``key.csv``.
 
-    All votes of annotators who chose the worse dialogue of a control, or did not answer it, are removed; with
-    ``need_reasons``, so are those of annotators who never gave a reason (Li, Weston and Roller 2019, "Annotation Quality"). A
-    :class:`SchemaError` names the file and the annotation at fault.
+    Annotators who chose the worse dialogue of a control, or did not answer it, are excluded; with ``need_reasons``, also
+    those who never gave a reason (Li, Weston and Roller 2019, "Annotation Quality"). A :class:`SchemaError` gives the
+    invalid file and annotation.
     """
     tasks = _read_key(key, "pair")
     rows: list[dict[str, Any]] = []
@@ -305,7 +304,7 @@ def read_votes(exports: Sequence[str | Path], key: str | Path, *, need_reasons: 
         task, user = answer.task, users.setdefault(answer.task["annotator_id"], answer.annotator)
         if user != answer.annotator:
             problem = f"the tasks of {task['annotator_id']!r} were done by {user!r} and {answer.annotator!r}"
-            raise SchemaError(problem, where=answer.where, expected="one person for each file of tasks")
+            raise SchemaError(problem, where=answer.where, expected="one person per file of tasks")
         side = answer.choice("choice", "the choice is", "left", "right", "tie", expected="left, right or tie")
         sides = {"left": task["left"], "right": "second" if task["left"] == "first" else "first", "tie": "tie"}
         vote = {"choice": sides[side], "control": task["control"] or None, "seconds": answer.seconds, "source": "human"}
@@ -335,25 +334,26 @@ def read_votes(exports: Sequence[str | Path], key: str | Path, *, need_reasons: 
 
 
 def _read_key(path: str | Path, level: str) -> dict[str, dict[str, str]]:
-    """Return the rows of the ``key.csv`` that was written with tasks, by their ``item``."""
+    """Return the rows of the tasks' ``key.csv`` by ``item``."""
     frame = read_table(path)
     if list(frame.columns) != _KEYS[level]:
         problem = f"the columns are {', '.join(map(str, frame.columns))}"
-        raise SchemaError(problem, where=str(path), expected=f"the key.csv of these tasks: {', '.join(_KEYS[level])}")
+        raise SchemaError(
+            problem, where=str(path), expected=f"the key.csv of these tasks, with columns {', '.join(_KEYS[level])}"
+        )
     needed = frame.drop(columns="control", errors="ignore")
     if (wrong := needed["item"].duplicated() | (needed == "").any(axis=1)).any():
-        problem, where = "an empty cell, or an item a second time", f"{path}, record {wrong.argmax() + 1}"
-        raise SchemaError(problem, where=where, expected="a name in each column, each item once")
+        problem, where = "an empty cell, or a duplicate item", f"{path}, record {wrong.argmax() + 1}"
+        raise SchemaError(problem, where=where, expected="no empty cells, and each item once")
     return {row["item"]: row for row in frame.to_dict("records")}  # type: ignore[misc]
 
 
 def _answers(
     exports: Sequence[str | Path], key: dict[str, dict[str, str]], key_path: str | Path, tags: Sequence[str]
 ) -> list[_Answer]:
-    """Read exports of one or several projects: what people gave to our ``tags``, once for each task and person.
+    """Read exports of one or more projects: the values of our ``tags``, once per task and person.
 
-    What other tags hold, such as a field for comments that an organiser added, is not read; predictions, drafts and skipped
-    tasks are not, either.
+    Other tags, such as a comment field added by an organiser, predictions, drafts and skipped tasks are ignored.
     """
     read: dict[tuple[str, str], _Answer] = {}
     skipped = set()
@@ -369,12 +369,12 @@ def _answers(
                 annotator = _annotator(annotation["completed_by"])
                 where = f"{path}, record {number}, annotation {given.id} by annotator {annotator!r}"
                 if item not in key:
-                    hint = "Give the key.csv that was written together with these tasks, and its level"
+                    hint = "Use the key.csv written with these tasks, and its level"
                     problem = f"item {item!r} is not in {key_path}"
                     raise SchemaError(problem, where=where, expected="the items of this key", hint=hint)
                 if first := read.get((item, annotator)):
                     hint = "Delete one of them in Label Studio and export again; do not mix exports of several servers"
-                    problem = f"a second annotation of item {item!r}"
+                    problem = f"duplicate annotation of item {item!r}"
                     raise SchemaError(problem, where=where, expected=f"one, as in {first.where}", hint=hint)
                 texts: dict[str, list[str]] = {}
                 for result in (result for result in given.result if result.from_name in tags):
@@ -389,5 +389,5 @@ def _answers(
 
 
 def _annotator(user: object) -> str:
-    """Return the name of a user, which is a number, or an object that has it."""
+    """Return a user's name: the number itself, or that in an object."""
     return str(user.get("id") if isinstance(user, dict) else user).strip()

@@ -1,8 +1,8 @@
-"""Pairs of dialogues for people or judges to compare: the dialogues, the questions, and who is shown what.
+"""Pairs of dialogues for people or judges to compare: dialogues, questions and the assignment to annotators.
 
-The design is that of ACUTE-Eval (Li, Weston and Roller 2019). Its rules, by priority: no annotator sees a dialogue twice
-(always); comparisons of systems are shown equally often; a pair of dialogues is shown once, and a dialogue is, while there
-are enough of them; of each comparison, each system is left as often as right, to within one.
+The design follows ACUTE-Eval (Li, Weston and Roller 2019). Its rules, by priority: no annotator sees a dialogue twice
+(always); comparisons of systems are equally frequent; pairs, and dialogues, are not repeated while unused ones are left; in
+each comparison, each system is on the left as often as on the right, within one.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Dialogue:
-    """One dialogue of which the speaker ``judged``, who is the system ``system_id``, is judged.
+    """A dialogue whose speaker ``judged``, the system ``system_id``, is judged.
 
-    If two systems talk to each other, there is one for each.
+    A dialogue between two systems gives one object for each.
     """
 
     dialogue_id: str
@@ -47,7 +47,7 @@ class Dialogue:
 
     @property
     def key(self) -> Key:
-        """Return dialogue and system, which name it."""
+        """Return the identifying dialogue and system."""
         return self.dialogue_id, self.system_id
 
     def judged_texts(self) -> list[str]:
@@ -57,7 +57,7 @@ class Dialogue:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two dialogues that are compared; ``answer`` is the better one, ``first`` or ``second``, if that is known: a control."""
+    """Two dialogues to compare; for a control, ``answer`` is the known better one, ``first`` or ``second``."""
 
     first: Dialogue
     second: Dialogue
@@ -65,13 +65,13 @@ class Pair:
 
     @classmethod
     def of(cls, one: Dialogue, other: Dialogue, better: Dialogue | None = None) -> Pair:
-        """Return two dialogues in the order of their systems and names; ``better`` is one of them, if that is known."""
+        """Return a pair, sorted by system and dialogue; ``better`` is one of the two, if known."""
         first, second = sorted((one, other), key=lambda dialogue: (dialogue.system_id, dialogue.dialogue_id))
         return cls(first, second, None if better is None else "first" if better.key == first.key else "second")
 
     @property
     def id(self) -> str:
-        """Return its name, a hash of the names of the two: the same in every design."""
+        """Return the pair's name, a hash of the two names that is the same in every design."""
         return hashlib.sha256(json.dumps([self.first.key, self.second.key]).encode()).hexdigest()[:12]
 
 
@@ -91,7 +91,7 @@ class _Record(BaseModel):
 
 
 def read_dialogues(path: str | Path) -> dict[Key, Dialogue]:
-    """Read a JSON Lines file of dialogues; a :class:`SchemaError` names the line at fault."""
+    """Read a JSON Lines file of dialogues; a :class:`SchemaError` gives the invalid line."""
     read: dict[Key, Dialogue] = {}
     for number, record in read_jsonl(path):
         where = f"{path}, line {number}"
@@ -100,13 +100,13 @@ def read_dialogues(path: str | Path) -> dict[Key, Dialogue]:
         dialogue = Dialogue(entry.dialogue_id, entry.system_id, entry.judged, utterances)
         if not dialogue.judged_texts():
             expected = f"one of {', '.join(dict.fromkeys(speaker for speaker, _ in utterances))}"
-            raise SchemaError(f"the judged speaker {entry.judged!r} says nothing", where=where, expected=expected)
+            raise SchemaError(f"the judged speaker {entry.judged!r} has no utterances", where=where, expected=expected)
         if dialogue.key in read:
-            problem = f"dialogue {dialogue.dialogue_id!r} of {dialogue.system_id!r} a second time"
+            problem = f"duplicate dialogue {dialogue.dialogue_id!r} of {dialogue.system_id!r}"
             raise SchemaError(problem, where=where, expected="it once")
         read[dialogue.key] = dialogue
     if not read:
-        raise SchemaError("holds no dialogue", where=str(path), expected="a JSON object a line")
+        raise SchemaError("holds no dialogue", where=str(path), expected="one JSON object per line")
     return read
 
 
@@ -120,18 +120,18 @@ def write_dialogues(path: str | Path, dialogues: Iterable[Dialogue]) -> None:
 
 
 def read_all(paths: Sequence[str | Path]) -> dict[Key, Dialogue]:
-    """Read files of dialogues."""
+    """Read several files of dialogues."""
     read: dict[Key, Dialogue] = {}
     for path in paths:
         for key, dialogue in read_dialogues(path).items():
             if read.setdefault(key, dialogue) != dialogue:
-                problem = f"dialogue {key[0]!r} of {key[1]!r} a second time, with other words"
-                raise SchemaError(problem, where=str(path), expected="each dialogue once for each system")
+                problem = f"dialogue {key[0]!r} of {key[1]!r} appears twice with different texts"
+                raise SchemaError(problem, where=str(path), expected="each dialogue once per system")
     return read
 
 
 def read_controls(path: str | Path, dialogues: Mapping[Key, Dialogue]) -> list[Pair]:
-    """Read pairs with known answers, each two of ``dialogues``, from a CSV with the ids of the better and the worse one."""
+    """Read pairs of ``dialogues`` with known answers from a CSV with the ids of the better and the worse one."""
     controls = []
     columns = [f"{side}_{what}_id" for side in ("better", "worse") for what in ("dialogue", "system")]
     for number, row in enumerate(read_table(path).to_dict("records"), start=1):
@@ -140,7 +140,7 @@ def read_controls(path: str | Path, dialogues: Mapping[Key, Dialogue]) -> list[P
         for key in ((ids[0], ids[1]), (ids[2], ids[3])):
             if key not in dialogues:
                 problem = f"dialogue {key[0]!r} of {key[1]!r} does not exist"
-                raise SchemaError(problem, where=where, expected="a dialogue of the files that are given")
+                raise SchemaError(problem, where=where, expected="a dialogue in the given files")
         better, worse = dialogues[ids[0], ids[1]], dialogues[ids[2], ids[3]]
         if better.utterances == worse.utterances:
             raise SchemaError("a dialogue is compared with itself", where=where, expected="two dialogues")
@@ -152,7 +152,7 @@ def read_controls(path: str | Path, dialogues: Mapping[Key, Dialogue]) -> list[P
 
 
 class Question(Strict):
-    """A question; what column ``question`` calls it, the texts of the choices, and whose words they are, if known."""
+    """A question: its name in column ``question``, the texts of the choices, and their source, if known."""
 
     name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9_-]*$"), Expected("letters, digits, - and _")]
     text: Text = Field(alias="question")
@@ -162,20 +162,18 @@ class Question(Strict):
 
 
 def read_questions(path: str | Path | None = None) -> dict[str, Question]:
-    """Read a bank of questions, by name, from a YAML file in the form of the default, ``projects/questions.yaml``."""
+    """Read a bank of questions by name from a YAML file; default: ``projects/questions.yaml``."""
     path = path or str(resources.files(__package__) / "projects/questions.yaml")
     families = read_checked(dict[str, Annotated[list[Question], Field(min_length=1)]], path)
     bank: dict[str, Question] = {}
     for question in (question for family in families.values() for question in family):
         if bank.setdefault(question.name, question) is not question:
-            raise ConfigError(
-                f"question {question.name!r} is there already", where=str(path), expected="each name once"
-            )
+            raise ConfigError(f"duplicate question {question.name!r}", where=str(path), expected="each name once")
     return bank
 
 
 def chosen(bank: Mapping[str, Question], names: Sequence[str]) -> list[Question]:
-    """Return questions by name, or raise :class:`UnknownNameError`."""
+    """Return questions by name; raise :class:`UnknownNameError` if one does not exist."""
     for name in names:
         if name not in bank:
             raise UnknownNameError("question", name, bank)
@@ -185,13 +183,13 @@ def chosen(bank: Mapping[str, Question], names: Sequence[str]) -> list[Question]
 # The design
 
 Systems = tuple[str, str]
-"""Two systems, in alphabetical order; the same twice for a comparison of a system with itself."""
+"""Two systems, in alphabetical order; twice the same for a comparison of a system with itself."""
 _Ints = npt.NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).max
 
 
 class Task(NamedTuple):
-    """One pair that one annotator is to judge; ``left`` is which of the pair is on the left: ``first`` or ``second``."""
+    """A pair assigned to an annotator; ``left`` is the side shown on the left: ``first`` or ``second``."""
 
     annotator: str
     question: Question
@@ -200,7 +198,7 @@ class Task(NamedTuple):
 
 
 class Design(NamedTuple):
-    """The tasks, those of each annotator in their order, and notes on the rules that could not be kept."""
+    """The tasks, in order for each annotator, and notes on rules that could not be kept."""
 
     tasks: list[Task]
     notes: list[str]
@@ -216,13 +214,13 @@ def make_design(
     compare: Sequence[Systems] = (),
     seed: int = 0,
 ) -> Design:
-    """Share out pairs of dialogues among annotators.
+    """Assign pairs of dialogues to annotators.
 
-    Each question has its own ``annotators`` and is asked of the same pairs, as in the paper, where a question is an
-    experiment. Each annotator gets ``pairs_each`` pairs after a control, if there are ``controls``. ``compare`` says which
-    systems are compared, by default each with each; a system may be compared with itself.
+    Each question has its own ``annotators`` and uses the same pairs, as in the paper, where a question is an experiment.
+    Each annotator gets ``pairs_each`` pairs after a control, if there are ``controls``. ``compare`` lists the systems to
+    compare, by default all pairs; a system may be compared with itself.
 
-    If there is nothing to compare, or an annotator would have to see a dialogue twice, that is a :class:`ConfigError`.
+    Raises a :class:`ConfigError` if there is nothing to compare, or an annotator would see a dialogue twice.
     """
     rng = np.random.default_rng(seed)
     by_system: dict[str, list[Dialogue]] = {}
@@ -231,7 +229,7 @@ def make_design(
     for name in {name for systems in compare for name in systems} - {*by_system}:
         raise UnknownNameError("system", name, by_system)
     wanted = [(min(systems), max(systems)) for systems in compare] or combinations(sorted(by_system), 2)
-    # Dialogues of equal words are one dialogue to readers: they have one number.
+    # Dialogues with the same words look the same to readers, so they share a number.
     numbers: dict[Utterances, int] = {}
     texts = {name: _numbers(own, numbers) for name, own in by_system.items()}
     known = [_numbers((control.first, control.second), numbers) for control in controls]
@@ -239,7 +237,7 @@ def make_design(
     times = {systems: _never_shown(texts, systems) for systems in wanted}
     if not any((table == 0).any() for table in times.values()):
         problem = f"no two dialogues to compare; the systems are {', '.join(sorted(by_system)) or 'none'}"
-        raise ConfigError(problem, expected="dialogues of two systems or more")
+        raise ConfigError(problem, expected="dialogues of at least two systems")
     shown = Counter[Systems]()
     lefts: Counter[Systems | str] = Counter()
     placed: list[list[tuple[Pair, str]]] = []
@@ -247,14 +245,14 @@ def make_design(
         mine = [controls[number % len(controls)]] if controls else []
         seen = np.isin(np.arange(len(uses)), known[number % len(controls)] if controls else [])
         for place in range(pairs_each):
-            # The comparison that was shown least, and of it the pair, and its dialogues, that were.
+            # Take the least shown comparison, and its least shown pair and dialogues.
             for systems in sorted(times, key=lambda two: (shown[two], rng.random())):
                 one, other = (texts[name] for name in systems)
                 if len(best := _least_shown(times[systems], one, other, uses, seen)):
                     break
             else:
                 raise ConfigError(
-                    f"after {place} pairs, an annotator has seen a dialogue of every pair that is left",
+                    f"after {place} pairs, an annotator has seen a dialogue of every remaining pair",
                     expected=f"at most {place} pairs each, or more dialogues" if place else "more dialogues",
                 )
             row, column = divmod(int(rng.choice(best)), len(other))
@@ -267,7 +265,7 @@ def make_design(
         order = [*range(len(mine) - pairs_each), *(rng.permutation(pairs_each) + len(mine) - pairs_each)]
         placed.append([])
         for pair in (mine[place] for place in order):
-            # Of each comparison, and of each control, the first is left as often as right, to within one.
+            # For each comparison and control, the first is on the left as often as on the right, within one.
             of = pair.id if pair.answer else (pair.first.system_id, pair.second.system_id)
             balance = lefts[of] or int(rng.choice((-1, 1)))
             lefts[of] += 1 if balance < 0 else -1
@@ -293,20 +291,20 @@ def _numbers(dialogues: Iterable[Dialogue], numbers: dict[Utterances, int]) -> _
 
 
 def _never_shown(texts: Mapping[str, _Ints], systems: Systems) -> _Ints:
-    """Return how often the pairs of a comparison were shown: 0; those that nobody compares have -1."""
+    """Return the counts of a comparison's pairs: 0, or -1 for those not to be compared."""
     one, other = (texts[name] for name in systems)
     pairs = np.not_equal.outer(one, other)
     return np.where(np.triu(pairs) if systems[0] == systems[1] else pairs, 0, -1)
 
 
 def _least_shown(times: _Ints, one: _Ints, other: _Ints, uses: _Ints, seen: npt.NDArray[np.bool_]) -> _Ints:
-    """Return the pairs of dialogues not ``seen`` that were shown least and, of these, whose dialogues were.
+    """Return the least shown pairs of dialogues not ``seen`` and, of these, those with the least shown dialogues.
 
-    As places in the table ``times``, whose rows are the texts ``one`` and whose columns are ``other``.
+    The result has indices into ``times``, whose rows are the texts ``one`` and whose columns are ``other``.
     """
     rows, columns = (np.flatnonzero(~seen[texts]) for texts in (one, other))
     if len(rows) and len(columns):
-        # As a rule, dialogues that were shown least are still to be paired, and there is no need to look at the others.
+        # Usually the least shown dialogues still have pairs left, so the others need not be checked.
         few = (uses[one[rows]] == uses[one[rows]].min(), uses[other[columns]] == uses[other[columns]].min())
         for own, others in ((rows[few[0]], columns[few[1]]), (rows, columns)):
             often = times[np.ix_(own, others)]

@@ -1,6 +1,6 @@
-"""Personas out of PeaCoK as ComperDial draws them (3.1 and A.3): two profiles and fictional personal information each.
+"""Draw personas from PeaCoK as in ComperDial (3.1 and A.3): two profiles each, with fictional personal information.
 
-PeaCoK's relations name eight aspects: characteristic, routine or habit, goal or plan, experience, each with or without a
+PeaCoK's relations have eight aspects: characteristic, routine or habit, goal or plan, experience, each with or without a
 relationship to other people (Gao et al. 2023).
 """
 
@@ -32,7 +32,7 @@ GENDERS = ("female", "male")
 _W = load_yaml(Path(__file__).with_name("personas.yaml"))
 _NOT_OWNED = {"", *_W["not_owned"].split()}
 ASPECTS = tuple(f"{form}{others}" for form in _W["forms"] for others in ("", "_relationship"))
-# The youngest age at which somebody starts what they have then done "for N years".
+# Minimum age at which somebody starts what they have done "for N years".
 _STARTED_AT = 14
 
 
@@ -47,8 +47,8 @@ class _Head(BaseModel):
 def read_graph(path: str | Path) -> Heads:
     """Read PeaCoK's ``peacok_kg.json``: {head: {head_person, attributes: {attribute: {attr_person, …}}}}.
 
-    The field of an attribute's relation is not known to us: it is the attribute's first text that names an aspect. A file of
-    another layout, or without any such text, is a :class:`SchemaError`.
+    The field of an attribute's relation is unknown to us: the first text that names an aspect is used. Raises a
+    :class:`SchemaError` if the file has another layout, or no such text.
     """
     heads: Heads = {}
     unknown: Counter[str] = Counter()
@@ -81,14 +81,14 @@ _BASES = {name: form for form in _W["forms"] for name in (form.replace("_", ""),
 
 
 def aspect_of(relation: str) -> str | None:
-    """Return the aspect that a relation means, or None: "Goal or Plan (relationship)" is goal_plan_relationship."""
+    """Return the aspect of a relation, or None: "Goal or Plan (relationship)" is goal_plan_relationship."""
     words = re.findall("[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", relation).lower())
     base = _BASES.get("".join(word for word in words if word not in _FILLERS))
     return f"{base}_relationship" if base and "relationship" in words and _WITHOUT.isdisjoint(words) else base
 
 
 def head_sentence(text: str) -> str:
-    """Return a head persona as a sentence without its full stop: "a rancher" becomes "i am a rancher"."""
+    """Return a head persona as a sentence without full stop: "a rancher" becomes "i am a rancher"."""
     text = re.sub(r"^i['’]m ", "i am ", _plain(text))
     return text if re.match(r"i\b", text) else f"i am {text}"
 
@@ -102,13 +102,13 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class Constraints:
-    """What a persona may hold; each attribute is one file of ``data/personas``."""
+    """Constraints on personas; each attribute is a file in ``data/personas``."""
 
-    # Generation (0, 10, … 50, the age of who was named in that decade) and gender -> names (Table 9).
+    # Generation (0, 10, … 50, the age of people named in that decade) and gender -> names (Table 9).
     names: dict[tuple[int, str], list[str]]
     # Sentence, with <n> for a number -> ages (Table 10).
     family: dict[str, range]
-    # Head persona -> ages (Table 11), and those of any other head.
+    # Head persona -> ages (Table 11), and those of all other heads.
     ages: dict[str, range]
     default_ages: range
     # Words of heads that give a negative impression -> noun or adjective.
@@ -135,7 +135,7 @@ class Constraints:
         return bool(adjective.search(head.lower()) or noun.search(phrase))
 
     def neutralise(self, text: str) -> str:
-        """Put neutral words for gendered ones; a word without a neutral alternative, such as "king", stays."""
+        """Replace gendered words by neutral ones; words without a neutral alternative, such as "king", are kept."""
         done: list[str] = []
 
         def replace(match: re.Match[str]) -> str:
@@ -157,12 +157,12 @@ class Constraints:
 
 
 def _any_of(words: Iterable[str]) -> str:
-    # Of no words a group that never matches: an empty one always would.
+    # Without words, a group that never matches; an empty one always would.
     return f"({'|'.join(map(re.escape, words)) or '(?!)'})"
 
 
 _AGES = {"start_age": (NonNegativeInt, ...), "end_age": (int, ...)}
-# The files of a folder of constraints: what each column holds.
+# The files in a folder of constraints, and the content of each column.
 _FILES: dict[str, dict[str, Any]] = {
     "names": {"generation": (int, ...), "gender": (Literal["female", "male"], ...), "name": (Filled, ...)},
     "family": {"family_info": (Filled, ...), **_AGES},
@@ -173,7 +173,7 @@ _FILES: dict[str, dict[str, Any]] = {
 
 
 def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20, 50)) -> Constraints:
-    """Read the CSV files of a folder; a :class:`SchemaError` names the line at fault."""
+    """Read the CSV files of a folder; a :class:`SchemaError` gives the invalid line."""
 
     def rows(name: str) -> Iterator[Any]:
         path, model = Path(folder) / f"{name}.csv", create_model(name, **_FILES[name])
@@ -201,7 +201,7 @@ def read_constraints(folder: str | Path, *, default_ages: tuple[int, int] = (20,
 
 
 def fitting_age(sentence: str, age: int, *, goal: bool = False) -> int:
-    """Return the nearest age in years that agrees with a sentence, in lower case; the ages of a ``goal`` lie ahead."""
+    """Return the closest age in years that agrees with a lower-case sentence; ages in a ``goal`` are in the future."""
 
     def numbers(name: str) -> list[int]:
         found = re.finditer(_W[name], sentence)
@@ -219,27 +219,27 @@ def fitting_age(sentence: str, age: int, *, goal: bool = False) -> int:
 
 @dataclass
 class Persona:
-    """One persona; gender is hidden information, which no sentence has (A.3)."""
+    """A persona; its gender is hidden information that no sentence gives (A.3)."""
 
     persona_id: str
     name: str
     age: int
     gender: str
     heads: list[str]
-    # In lower case, and for each what it is: name, age, family, head or an aspect of PeaCoK.
+    # In lower case, with the kind of each: name, age, family, head or an aspect of PeaCoK.
     sentences: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
 
 
 def write_personas(heads: Heads, constraints: Constraints, path: str | Path, *, count: int, seed: int) -> None:
-    """Draw personas, and write them as JSON."""
+    """Draw personas and write them as JSON."""
     write_json(path, {"personas": [asdict(one) for one in generate(heads, constraints, count=count, seed=seed)]})
 
 
 def generate(heads: Heads, constraints: Constraints, *, count: int, seed: int) -> list[Persona]:
-    """Draw personas; persona k depends on the seed and on k alone, so that drawing more leaves the first ones as they were.
+    """Draw personas; persona k depends only on the seed and k, so that drawing more keeps the first ones.
 
-    If no two heads, or no name or family information fit together, that is a :class:`ConfigError`.
+    Raises a :class:`ConfigError` if no two heads, or no name or family information are compatible.
     """
     usable = [head for head, tails in heads.items() if tails and not constraints.is_negative(head)]
     apart = len({*usable} - {*constraints.ages})
@@ -248,7 +248,7 @@ def generate(heads: Heads, constraints: Constraints, *, count: int, seed: int) -
 
 
 def _draw(number: int, usable: list[str], heads: Heads, constraints: Constraints, rng: np.random.Generator) -> Persona:
-    """Draw heads, age and gender, a profile of each head, and a name and family information that fit."""
+    """Draw heads, age and gender, a profile for each head, and a matching name and family information."""
     chosen, ages = _two_heads(usable, constraints, rng)
     age = int(rng.integers(ages.start, ages.stop))
     persona = Persona(f"P{number + 1:04d}", "", age, _pick(rng, GENDERS, "gender"), chosen)
@@ -272,7 +272,7 @@ def _draw(number: int, usable: list[str], heads: Heads, constraints: Constraints
 
 
 def _two_heads(usable: list[str], constraints: Constraints, rng: np.random.Generator) -> tuple[list[str], range]:
-    """Return two heads that have ages in common, and those."""
+    """Return two heads with common ages, and these ages."""
     for heads in permutations([usable[i] for i in rng.permutation(len(usable))], 2):
         one, other = map(constraints.ages_of, heads)
         if ages := range(max(one.start, other.start), min(one.stop, other.stop)):
@@ -290,13 +290,13 @@ def _pick(rng: np.random.Generator, choices: Sequence[T], what: str) -> T:
 def _sentence(aspect: str, tail: str) -> str:
     before, after = _W["forms"][aspect.removesuffix("_relationship")]
     if tail.startswith(before.strip()) and len(before) > 2:
-        # PeaCoK's own first-person form, whole.
+        # PeaCoK's own first-person sentence, unchanged.
         return f"{tail}."
     return f"{before}{tail.removeprefix('to ') if 'goal' in aspect else tail}{after}"
 
 
 def _fits(persona: Persona, sentence: str, aspect: str, ages: range) -> bool:
-    """Return whether a sentence agrees with a persona's age, which is changed if all sentences then agree."""
+    """Return whether a sentence agrees with a persona's age, which is adjusted if all sentences then agree."""
     better = fitting_age(sentence, persona.age, goal=aspect.startswith("goal"))
     before = zip(persona.sentences, persona.kinds, strict=True)
     if better != persona.age and (

@@ -1,4 +1,4 @@
-"""Checks of records that come from outside: files, and other people's agents."""
+"""Validation of external records: files, and the output of agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from comperdial.core.names import plain_name
 def _filled(text: str) -> str:
     if not text.strip():
         raise ValueError("a text that is not empty")
-    # Half of a surrogate pair is no character: a ValueError.
+    # Raises a ValueError for a lone surrogate.
     text.encode()
     return text
 
@@ -25,7 +25,7 @@ Name = Annotated[int | str, AfterValidator(lambda value: _filled(str(plain_name(
 
 
 def checked(kind: Any, value: object, where: str) -> Any:  # noqa: ANN401
-    """Return a value as a type that pydantic knows; a :class:`SchemaError` names the first part of it at fault."""
+    """Validate a value as a pydantic type; a :class:`SchemaError` names the first invalid part."""
     try:
         return _adapter(kind).validate_python(value)
     except ValidationError as error:

@@ -1,7 +1,7 @@
-"""Simulated raters, for the embedded demo only: a documented model, a seed, and a truth that is kept.
+"""Simulated raters, only for the bundled demo: a documented model, a seed, and a known truth.
 
-They let the whole system run anywhere, and let statistics be checked against a known truth. No rating of theirs is a finding.
-The parameters are in ``data/demo/raters.yaml``, which explains each; ``docs/demo.md`` explains the model.
+They make the whole system run anywhere, and let statistics be checked against a known truth. Their ratings are not findings.
+``data/demo/raters.yaml`` explains the parameters, ``docs/demo.md`` the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class TurnTruth(Strict):
-    """What the truth of a turn is made of."""
+    """Components of a turn's true quality."""
 
     skill_weight: Number
     relevance_weight: Number
@@ -41,7 +41,7 @@ class TurnTruth(Strict):
 
 
 class DialogueTruth(Strict):
-    """What the truth of a dialogue is made of."""
+    """Components of a dialogue's true quality."""
 
     long: Number
     dull: Number
@@ -51,7 +51,7 @@ class DialogueTruth(Strict):
 
 
 class Rater(Strict):
-    """How one rater sees the truth."""
+    """How a rater perceives the truth."""
 
     id: Annotated[str, Field(pattern=r"\S"), Expected("a name")]
     slope: Number
@@ -79,7 +79,7 @@ _Four = Annotated[
 
 
 class Raters(Strict):
-    """The raters, and the skills of the systems that they rate."""
+    """The raters, and the skills of the rated systems."""
 
     skill: dict[str, Share]
     turn: TurnTruth
@@ -89,14 +89,14 @@ class Raters(Strict):
 
 
 def read_raters(path: str | Path) -> Raters:
-    """Read the parameters of the raters; a :class:`ConfigError` names one that is missing, unknown or out of range."""
+    """Read the raters' parameters; a :class:`ConfigError` names one that is missing, unknown or out of range."""
     return read_checked(Raters, path)
 
 
 def rate_tables(folder: str | Path, raters: str | Path, *, seed: int) -> None:
-    """Rate the responses in a folder of tables by a YAML file of raters, and write ``ratings`` and ``truth`` into the folder.
+    """Rate the responses in a folder of tables, and write ``ratings`` and ``truth`` into it.
 
-    A folder that holds ratings that are not simulated is a :class:`ConfigError`.
+    Raises a :class:`ConfigError` if the folder contains ratings that are not simulated.
     """
     folder = Path(folder)
     model = read_raters(raters)
@@ -115,15 +115,15 @@ def rate_tables(folder: str | Path, raters: str | Path, *, seed: int) -> None:
 def simulate(
     contexts: pd.DataFrame, responses: pd.DataFrame, model: Raters, *, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rate every response and every dialogue of the systems that have a skill, of one data set.
+    """Rate every response and dialogue of the systems with a skill, for one data set.
 
-    Return table ``ratings``, source ``simulated``; and what the raters saw through their noise, the truth, as table ``scores``.
-    If none of the systems has a skill, that is a :class:`ConfigError`.
+    Return table ``ratings`` with source ``simulated``, and the noise-free truth as table ``scores``. Raises a
+    :class:`ConfigError` if no system has a skill.
     """
     turns = _turns(contexts, responses[responses["system_id"].isin(model.skill)])
     if turns.empty:
         raise ConfigError("no system that has responses has a skill", where="raters", expected="skills of systems")
-    # One stream for the truth, and one for each rater.
+    # One stream for the truth, and one per rater.
     rng = np.random.default_rng([seed, 0])
     turns["truth"] = _turn_truth(turns, model, rng)
     frames = {"turn": turns, "dialogue": _dialogues(turns, model, rng)}
@@ -154,7 +154,7 @@ def simulate(
 
 
 def _turns(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
-    """Return what raters see of each response: its length, its two first words, and what it shares with the context."""
+    """Return what raters perceive of each response: its length, its first two words, and words shared with the context."""
     turns = responses.merge(contexts[["context_id", "dialogue_id", "turn"]], on="context_id")
     turns = turns.sort_values(["dialogue_id", "system_id", "turn"], ignore_index=True)
     known = {
@@ -174,7 +174,7 @@ def _words(text: str) -> list[str]:
 
 
 def _content(words: list[str]) -> set[str]:
-    # Words of four letters and more take the place of content words; a list of stop words would change little here.
+    # Words of four or more letters stand for content words; a list of stop words would change little.
     return {word for word in words if len(word) > 3}
 
 
@@ -198,7 +198,7 @@ def _turn_truth(turns: pd.DataFrame, model: Raters, rng: np.random.Generator) ->
 
 
 def _dialogues(turns: pd.DataFrame, model: Raters, rng: np.random.Generator) -> pd.DataFrame:
-    """Return one row a system's dialogue: the habits that show across its turns, and its truth."""
+    """Return one row per dialogue of a system: habits visible across its turns, and its truth."""
     keys, habits = ["dataset", "dialogue_id", "system_id"], ["long", "dull", "same_opening"]
     frame = turns[[*keys, "truth"]].assign(
         long=turns["length"] > model.turn.long_words,
@@ -216,7 +216,7 @@ def _dialogues(turns: pd.DataFrame, model: Raters, rng: np.random.Generator) -> 
 def _marks(
     dialogues: pd.DataFrame, ratings: Ints, readiness: float, rng: np.random.Generator
 ) -> dict[tuple[str, str], Ints]:
-    """Return of each axis 0 where it was marked: only at ratings of 3 or lower, likelier for the habit it is about."""
+    """Return 0 for each axis marked: only at ratings of 3 or lower, with higher probability for the matching habit."""
     likelier = {"Engagingness": dialogues["dull"], "Humanness": dialogues["long"] + dialogues["same_opening"]}
     severity = np.clip((4 - ratings) / 3, 0, 1)
     marks = {}

@@ -1,7 +1,7 @@
-"""Submissions: a system's responses to all turns, one JSON object a line, which become tables.
+"""Submissions: a system's responses to all turns, one JSON object per line, and their conversion to tables.
 
 A line is {"dialogue_id": …, "turn": 0, "response": …}. The system is the file's name without ``.jsonl`` or ``.jsonl.gz``, or
-what each line has under ``system_id``, in one file for many systems. ``systems.csv`` beside the files may give the kind, track
+``system_id`` in each line if a file has several systems. An optional ``systems.csv`` next to the files gives the kind, track
 and description of each system.
 """
 
@@ -35,13 +35,13 @@ Item = tuple[str, int]
 
 @dataclass
 class Submissions:
-    """The submissions of a challenge, checked."""
+    """The validated submissions of a challenge."""
 
-    # System -> dialogue and turn -> response, to every turn, in the order of the dialogues.
+    # System -> dialogue and turn -> response, for every turn, in the order of the dialogues.
     responses: dict[str, dict[Item, str]] = field(default_factory=dict)
     # System -> kind, track, description.
     systems: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # System or file -> why it was left out.
+    # System or file -> reason why it was left out.
     problems: dict[str, str] = field(default_factory=dict)
 
 
@@ -59,22 +59,23 @@ class _System(BaseModel):
 
 
 def write_submission(path: str | Path, responses: Mapping[Item, str]) -> None:
-    """Write the responses of one system; the file's name without ``.jsonl`` is the system's."""
+    """Write the responses of a system, which is the file's name without ``.jsonl``."""
     records = ({"dialogue_id": name, "turn": turn, "response": text} for (name, turn), text in responses.items())
     write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
 def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue]) -> Submissions:
-    """Read files and folders of submissions to dialogues; one that is wrong is left out and named, the others are taken.
+    """Read files and folders of submissions; invalid ones are left out with a reason.
 
-    Of a folder count all files (``.jsonl``, ``.jsonl.gz``) directly in it, by name, and ``systems.csv``. Of two submissions by
-    the same system the first counts. A wrong ``systems.csv``, which is the organiser's, is a :class:`SchemaError`.
+    A folder provides all files (``.jsonl``, ``.jsonl.gz``) directly in it, sorted by name, and ``systems.csv``. The first of
+    two submissions by the same system counts. An invalid ``systems.csv``, which is the organiser's, raises a
+    :class:`SchemaError`.
     """
     items = [(dialogue.dialogue_id, turn) for dialogue in dialogues for turn in range(dialogue.turns)]
     read = Submissions()
 
     def leave_out(system: str, file: Path, error: ComperdialError) -> None:
-        # By its file too, if that system was taken or left out already.
+        # Named by its file, too, if that system was already read or left out.
         known = system in read.responses or system in read.problems
         name = printable(f"{system} ({file.name})" if known else system)
         read.problems[name] = printable(str(error))
@@ -108,7 +109,7 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
 
 
 def is_submission(path: Path) -> bool:
-    """Return whether a file's name is that of a submission or of ``systems.csv``."""
+    """Return whether a file is named like a submission or ``systems.csv``."""
     return path.name.endswith((".jsonl", ".jsonl.gz")) or path.name == "systems.csv"
 
 
@@ -126,13 +127,13 @@ def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
 
 
 def _by_system(file: Path, stem: str) -> dict[str, list[tuple[str, Any]]]:
-    """Return the lines of a file by system, each with its place."""
+    """Return the lines of a file by system, with their locations."""
     if not is_submission(file) or not NAME.fullmatch(stem):
         expected = f"{_ALLOWED}, and .jsonl or .jsonl.gz at the end"
         raise SchemaError(f"the name {file.name!r}", where=str(file), expected=expected)
     systems: dict[str, list[tuple[str, Any]]] = {}
     named = None
-    # Not splitlines(): it also breaks at characters such as U+2028, which JSON strings may hold.
+    # Not splitlines(), which also breaks at characters such as U+2028 that JSON strings may contain.
     opened = gzip.open if file.suffix == ".gz" else open
     try:
         with opened(check_input(file), "rt", encoding="utf-8-sig", newline="\n") as lines:
@@ -159,7 +160,7 @@ def _by_system(file: Path, stem: str) -> dict[str, list[tuple[str, Any]]]:
 
 
 def _responses(records: Iterable[tuple[str, Any]], items: Sequence[Item], file: Path) -> dict[Item, str]:
-    """Return a system's responses, in the order of the items; one for each."""
+    """Return a system's single response to each item, in order."""
     answers: dict[Item, str] = dict.fromkeys(items, "")
     for where, record in records:
         answer = checked(_Record, record, where)
@@ -179,10 +180,10 @@ def _responses(records: Iterable[tuple[str, Any]], items: Sequence[Item], file: 
 def read_challenge(
     name: str, dialogues: str | Path, submissions: Sequence[str | Path], folder: str | Path
 ) -> dict[str, str]:
-    """Read a challenge as data set ``name``; return which system or file was left out, and why.
+    """Read a challenge as data set ``name``; return the systems or files left out, with the reason.
 
-    ``folder`` gets the tables systems, contexts, personas and responses, and ``submissions.json`` with what was left out. If no
-    submission is complete, that is a :class:`SchemaError`.
+    Writes the tables systems, contexts, personas and responses to ``folder``, and ``submissions.json`` with what was left out.
+    Raises a :class:`SchemaError` if no submission is complete.
     """
     gold = read_dialogues(dialogues)
     read = read_submissions(submissions, gold)

@@ -1,6 +1,6 @@
-"""The command line: arguments in, library calls out.
+"""The command line: parses arguments and calls the library.
 
-Each module has the commands of one subject. What a command needs is imported in its function, so that `--help` is fast.
+Each module has the commands of one subject. Commands import what they need inside their functions, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from comperdial.core.errors import ComperdialError, shown
 from comperdial.core.files import printable
 from comperdial.core.terminal import HarmlessFormatter
 
-# Their commands are added in the order of the help.
+# Commands are registered in the order of the help.
 for _module in (
     "doctor", "audit", "compare", "score", "validate", "preferences", "correlate", "judge", "data", "models", "perturb",
     "studies", "challenge", "continuity",
@@ -35,12 +35,12 @@ for _module in (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``comperdial`` and return its exit status.
 
-    0; 1 for an error of the user's or the data's; 2 for usage; 130 after Ctrl-C.
+    0; 1 for errors in the user's input or data; 2 for usage errors; 130 after Ctrl-C.
     """
     interrupts: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        # A library that is interrupted while it is imported may raise another error than KeyboardInterrupt.
+        # A library interrupted during its import may raise something else than KeyboardInterrupt.
         interrupts.append(number)
         signal.default_int_handler(number, frame)
 
@@ -56,14 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.getLogger("comperdial").setLevel(logging.INFO)
         return _run([argument for argument in arguments if argument != "--debug"])
     except BrokenPipeError:
-        # Without this, the interpreter complains at exit that it cannot write the rest.
+        # Otherwise the interpreter complains at exit that it cannot flush its output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except BaseException as error:
         interrupted = bool(interrupts) or isinstance(error, KeyboardInterrupt)
         if debug or not (interrupted or isinstance(error, Exception)):
             raise
-        # 130 is what a shell reports of a program that Ctrl-C ended.
+        # 130 is the shell's status of a program ended by Ctrl-C.
         message, status = ("interrupted", 130) if interrupted else _explained(error)
         print(f"comperdial: {message}", file=sys.stderr)
         return status
@@ -76,11 +76,11 @@ def _program() -> Any:  # noqa: ANN401 - what typer makes of the commands, in mo
 
 def _run(arguments: list[str]) -> int:
     for argument in arguments:
-        # Tables and records hold names of files, and are UTF-8.
+        # Tables and records contain file names, and are UTF-8.
         if argument != printable(argument):
             print(f"comperdial: error: {printable(argument)}: not UTF-8; rename the file", file=sys.stderr)
             return 2
-        # As a shell's variable that is not set makes it; as a path it would be the folder in which the command runs.
+        # Typically an unset shell variable; as a path it would mean the current folder.
         if re.fullmatch("(--[a-z-]+=)?", argument):
             print(f"comperdial: error: {argument.strip('=') or 'an argument'}: is empty", file=sys.stderr)
             return 2
@@ -99,7 +99,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _explained(error: BaseException) -> tuple[str, int]:
-    """Return the line and the exit status for an error."""
+    """Return the message and the exit status for an error."""
     if isinstance(error, ComperdialError):
         return f"error: {error}", error.status
     if isinstance(error, ModuleNotFoundError) and error.name:

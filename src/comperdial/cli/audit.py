@@ -1,4 +1,4 @@
-"""The command that says whether a judge can be trusted."""
+"""The command that audits a judge."""
 
 from __future__ import annotations
 
@@ -24,65 +24,63 @@ from comperdial.core.errors import ConfigError
 from comperdial.core.files import write_table, write_text
 
 _FORMS = (".txt", ".md", ".html", ".json", ".csv")
-_REQUIRE = "alt-test, pearson=VALUE, spearman=VALUE, kappa=VALUE; with --baseline no-shift, flips=VALUE. Status 1 if one fails."
+_REQUIRE = "alt-test, pearson=VALUE, spearman=VALUE, kappa=VALUE; with --baseline: no-shift, flips=VALUE. Exits with 1 if unmet."
 
 
 @command()
 def audit(
     input: Annotated[
         Path | None,
-        Argument(metavar="[FILE]", help="Labels of people and of a judge: ratings or votes.", show_default=False),
+        Argument(metavar="[FILE]", help="Human and judge labels: ratings or votes.", show_default=False),
     ] = None,
     example: Annotated[
-        bool, Option("--example", help="The example that ships: PandaLM's votes, gpt-3.5-turbo as the judge.")
+        bool, Option("--example", help="Use the bundled example: PandaLM's votes, with gpt-3.5-turbo as the judge.")
     ] = False,
     judge: Annotated[
-        str | None, Option(metavar="NAME", help="A column of scores, or whose votes; if there are several.")
+        str | None, Option(metavar="NAME", help="The judge's column or source, if there are several.")
     ] = None,
-    human: Annotated[
-        str | None, Option(metavar="NAME", help="The column of people's ratings, or their source.")
-    ] = None,
+    human: Annotated[str | None, Option(metavar="NAME", help="The column or source of the human ratings.")] = None,
     ratings: Ratings = None,
-    target: Annotated[str | None, Option(metavar="NAME", help="One rated dimension, or question of votes.")] = None,
+    target: Annotated[str | None, Option(metavar="NAME", help="The rated dimension, or the question of votes.")] = None,
     level: Annotated[
-        Literal["turn", "dialogue"] | None, Option(help="Of ratings; default: turn, if there are any.")
+        Literal["turn", "dialogue"] | None, Option(help="Level of the ratings; default: turn, if there are any.")
     ] = None,
     raters: Annotated[
         Literal["crowd", "trained", "experts"],
-        Option(help="Who the people are: a judge may be worse by 0.1, 0.15 or 0.2."),
+        Option(help="Kind of raters: the judge may be worse than one by 0.1, 0.15 or 0.2."),
     ] = "crowd",
     clusters: Annotated[
-        str, Option(metavar="NAME", help="What belongs together: dialogue (or context), system, none, or a column.")
+        str, Option(metavar="NAME", help="What groups the items: dialogue (or context), system, none, or a column.")
     ] = "dialogue",
     judge_scale: Annotated[
-        tuple[float, float] | None, Option(metavar="LOW HIGH", help="The judge's, if it is not people's.")
+        tuple[float, float] | None,
+        Option(metavar="LOW HIGH", help="The judge's scale, if it differs from the human one."),
     ] = None,
     require: Annotated[list[str] | None, Option(metavar="WHAT", help=_REQUIRE)] = None,
     baseline: Annotated[
         Path | None, Option(metavar="FILE", help="The judge's earlier scores of the same items.")
     ] = None,
     half_width: Annotated[
-        float | None, Option(help="Of the wanted interval of the mean: how many labels it takes.")
+        float | None, Option(help="Compute the labels needed for this half-width of the interval of the mean.")
     ] = None,
     next: Annotated[
-        Path | None, Option(parser=output_table, metavar="FILE", help="Write there what to label next.")
+        Path | None, Option(parser=output_table, metavar="FILE", help="Write the items to label next to this file.")
     ] = None,
-    count: Annotated[int, Option(min=1, help="How many items --next draws.")] = 100,
+    count: Annotated[int, Option(min=1, help="Number of items in --next.")] = 100,
     columns: Columns = None,
     scale: Scale = None,
     labels: Annotated[
-        dict | None, Option(parser=json_object, metavar="JSON", help="Numbers of labels, or what a vote is written as.")
+        dict | None,
+        Option(parser=json_object, metavar="JSON", help="Map from labels to numbers, or from values to votes."),
     ] = None,
-    nominal: Annotated[
-        bool, Option("--nominal", help="Labels are names without an order, such as classes: kappa, no means.")
-    ] = False,
+    nominal: Annotated[bool, Option("--nominal", help="Labels are unordered classes: report kappa, no means.")] = False,
     sheet: Sheet = None,
     output: Annotated[
         list[Path] | None,
-        Option(parser=output_file, metavar="FILE", help="A .html, .json, .csv, .md or .txt file; or several."),
+        Option(parser=output_file, metavar="FILE", help="A .html, .json, .csv, .md or .txt file; several allowed."),
     ] = None,
 ) -> None:
-    """Say whether a judge can be trusted, where it is wrong, and what people would say of all that it judged."""
+    """Check whether a judge can replace a human rater, and where it errs; estimate the human mean of everything it judged."""
     from comperdial import api
     from comperdial.report import render
     from comperdial.report.audit import document
@@ -90,7 +88,7 @@ def audit(
     if example and input is None:
         input, judge = Path(str(files("comperdial") / "examples/pandalm.csv")), judge or "gpt-3.5-turbo"
     elif example or input is None:
-        raise ConfigError("no labels, or several", expected="a FILE or --example")
+        raise ConfigError("no input, or two inputs", expected="a FILE or --example")
     for path in output or ():
         if path.suffix not in _FORMS:
             raise ConfigError(f"{path}: unknown kind of file", where="--output", expected=", ".join(_FORMS))

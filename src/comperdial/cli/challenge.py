@@ -1,4 +1,4 @@
-"""Commands that make a benchmark: personas, agents, submissions, simulated ratings, ComperDial's form, annotators' tasks."""
+"""Commands for building a benchmark: personas, agents, submissions, simulated ratings, file formats, annotation tasks."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from comperdial.core.errors import ConfigError
 from comperdial.core.names import RATED_LEVELS
 
 challenge = group("Run agents of CPD Task 1, and read submissions.", "challenge")
-annotate = group("Have people rate responses and dialogues, or compare dialogues.", "annotate")
+annotate = group("Collect human ratings of responses and dialogues, or comparisons of dialogues.", "annotate")
 
-_Dialogues = Annotated[Path, Argument(help="A file in ComperDial_data.json's form.")]
+_Dialogues = Annotated[Path, Argument(help="A file in the format of ComperDial_data.json.")]
 _Tables = Annotated[Path, Argument(help="A folder of tables.")]
-_Folder = Annotated[Path, written("Gets the files.", output_folder)]
+_Folder = Annotated[Path, written("Output folder.", output_folder)]
 _Agent = Annotated[str, Option(metavar="FILE[:CLASS]", help="A Python file with a class, by default UserAgent.")]
-_Arguments = Annotated[dict | None, Option(parser=json_object, metavar="JSON", help="Of the agent's class.")]
-_System = Annotated[Path, written("A .jsonl file named as the system.", output_file)]
-_Name = Annotated[str, Option(help="The data set's name.")]
+_Arguments = Annotated[dict | None, Option(parser=json_object, metavar="JSON", help="Arguments of the agent's class.")]
+_System = Annotated[Path, written("A .jsonl file named after the system.", output_file)]
+_Name = Annotated[str, Option(help="Name of the data set.")]
 
 
 @command()
 def personas(
     graph: Annotated[Path, Argument(help="PeaCoK's peacok_kg.json.")],
-    count: Annotated[int, Option(min=1, help="How many to draw.")],
+    count: Annotated[int, Option(min=1, help="Number of personas.")],
     seed: Seed,
     output: Annotated[Path, written("A .json file.", output_file)],
     constraints: Annotated[Path, Option(metavar="FOLDER", help="Lists of names, ages and more.")] = Path("data/personas"),
-    default_ages: Annotated[tuple[int, int], Option(min=0, metavar="FROM TO", help="If a persona has none.")] = (20, 50),
+    default_ages: Annotated[tuple[int, int], Option(min=0, metavar="FROM TO", help="Ages of other heads.")] = (20, 50),
 ) -> None:  # fmt: skip
     """Draw personas from a PeaCoK knowledge graph."""
     from comperdial.challenge import personas
@@ -70,10 +70,10 @@ def run_agent(dialogues: _Dialogues, agent: _Agent, output: _System, options: _A
 @command(of=challenge)
 def self_chat(
     agent: _Agent,
-    openings: Annotated[Path, Option(metavar="FILE", help="Dialogues, whose personas and first line count.")],
-    turns: Annotated[int, Option(min=1, help="How often each of the two speaks.")],
+    openings: Annotated[Path, Option(metavar="FILE", help="Dialogues that provide personas and first lines.")],
+    turns: Annotated[int, Option(min=1, help="Turns per speaker.")],
     output: _System,
-    dialogues: Annotated[int | None, Option(min=1, help="How many; default: one for each opening.")] = None,
+    dialogues: Annotated[int | None, Option(min=1, help="Number of dialogues; default: one per opening.")] = None,
     options: _Arguments = None,
 ) -> None:
     """Let an agent talk to itself."""
@@ -83,7 +83,7 @@ def self_chat(
     system, there = _system(output), read_dialogues(openings)
     if (dialogues or 0) > len(there):
         # Most agents always give the same answers to the same opening.
-        expected = f"at most {len(there)}, one for each opening of {openings}"
+        expected = f"at most {len(there)}, one per opening in {openings}"
         raise ConfigError(f"{dialogues} dialogues", where="--dialogues", expected=expected)
     chats = agents.self_chat(agents.load(agent, options), system, there[:dialogues], turns)
     pairs.write_dialogues(output, chats)
@@ -91,11 +91,11 @@ def self_chat(
 
 
 def _system(output: Path) -> str:
-    """Return the system's name, which the output has; a wrong one is refused before an agent runs for an hour."""
+    """Return the system's name from the output file; reject an invalid one before the agent runs, possibly for an hour."""
     from comperdial.challenge.submissions import NAME
 
     if output.suffix != ".jsonl" or not NAME.fullmatch(output.stem):
-        expected = "letters, digits, dots, - and _, and .jsonl at the end: the file's name is the system's"
+        expected = "a name of letters, digits, dots, - and _ that ends in .jsonl and names the system"
         raise ConfigError(f"the name {output.name!r}", where="--output", expected=expected)
     return output.stem
 
@@ -107,7 +107,7 @@ def read_challenge(
     name: _Name,
     output: _Folder,
 ) -> None:
-    """Turn dialogues and submissions into tables."""
+    """Convert dialogues and submissions to tables."""
     from comperdial.challenge.submissions import read_challenge
 
     for system, problem in read_challenge(name, dialogues, submissions, output).items():
@@ -117,10 +117,12 @@ def read_challenge(
 @command("ratings", of=challenge)
 def add_ratings(
     folder: _Tables,
-    turn: Annotated[File, Option(metavar="FILE", help="Ratings of responses: table `ratings`, or short.")] = None,
-    dialogue: Annotated[File, Option(metavar="FILE", help="Ratings of whole dialogues, likewise.")] = None,
+    turn: Annotated[
+        File, Option(metavar="FILE", help="Ratings of responses: table `ratings`, or a short file.")
+    ] = None,
+    dialogue: Annotated[File, Option(metavar="FILE", help="Ratings of dialogues, in the same formats.")] = None,
 ) -> None:
-    """Check ratings against a challenge's tables, and add them."""
+    """Validate ratings against a challenge's tables, and add them."""
     from comperdial.evaluation import aggregate
 
     aggregate.add_ratings(folder, turn=turn, dialogue=dialogue)
@@ -128,11 +130,11 @@ def add_ratings(
 
 @command()
 def simulate(
-    folder: Annotated[Path, Argument(help="Holds contexts and responses; the ratings are written into it.")],
-    raters: Annotated[Path, Option(metavar="FILE", help="A YAML file as data/demo/raters.yaml.")],
+    folder: Annotated[Path, Argument(help="Folder with contexts and responses; ratings are written to it.")],
+    raters: Annotated[Path, Option(metavar="FILE", help="A YAML file like data/demo/raters.yaml.")],
     seed: Seed,
 ) -> None:
-    """Rate a folder of tables with SIMULATED raters, whose truth is kept."""
+    """Rate a folder of tables with SIMULATED raters, and store their truth."""
     from comperdial.challenge import simulation
 
     simulation.rate_tables(folder, raters, seed=seed)
@@ -142,9 +144,9 @@ def simulate(
 def export(
     folder: _Tables,
     output: _Folder,
-    note: Annotated[str, Option(help="What readers of the files must know.")] = "",
+    note: Annotated[str, Option(help="Warning to readers of the files.")] = "",
 ) -> None:
-    """Write a folder of tables in ComperDial's published form."""
+    """Write a folder of tables in ComperDial's published format."""
     from comperdial import schema
     from comperdial.data import export
 
@@ -155,12 +157,12 @@ def export(
 
 @command("import")
 def read_published(
-    folder: Annotated[Path, Argument(help="Holds the published files.")],
+    folder: Annotated[Path, Argument(help="Folder with the published files.")],
     name: _Name,
     output: _Folder,
     columns: Columns = None,
 ) -> None:
-    """Read a folder in ComperDial's published form into tables."""
+    """Read a folder in ComperDial's published format into tables."""
     from comperdial import schema
     from comperdial.data import export, readers
 
@@ -171,16 +173,17 @@ def read_published(
 
 @command("export", of=annotate)
 def export_tasks(
-    folder: Annotated[Path, Argument(help="Holds systems, contexts, responses, personas as Parquet.")],
+    folder: Annotated[Path, Argument(help="Folder with systems, contexts, responses, personas as Parquet.")],
     output: _Folder,
     level: Annotated[
-        Names, Option(parser=one_of(*RATED_LEVELS), metavar="|".join(RATED_LEVELS), help="Default: both.")
+        Names,
+        Option(parser=one_of(*RATED_LEVELS), metavar="|".join(RATED_LEVELS), help="Levels to rate; default: both."),
     ] = None,
-    systems: Annotated[Names, Option(metavar="SYSTEM", help="Which; default: all but the references.")] = None,
-    sample: Annotated[int | None, Option(min=1, help="How many dialogues to draw; default: all.")] = None,
+    systems: Annotated[Names, Option(metavar="SYSTEM", help="Systems to rate; default: all except references.")] = None,
+    sample: Annotated[int | None, Option(min=1, help="Number of dialogues to draw; default: all.")] = None,
     seed: Seed = 0,
 ) -> None:
-    """Turn a folder of tables into Label Studio projects."""
+    """Convert a folder of tables to Label Studio projects."""
     from comperdial.challenge.label_studio import export_ratings
 
     levels = level or RATED_LEVELS
@@ -192,24 +195,24 @@ def export_tasks(
 @command("pairs", of=annotate)
 def export_pairs(
     dialogues: Annotated[list[Path], Argument(help="Files of dialogues, JSON Lines.")],
-    pairs_each: Annotated[int, Option(min=1, help="Pairs of each annotator, without controls.")],
-    annotators: Annotated[int, Option(min=1, help="For each question.")],
+    pairs_each: Annotated[int, Option(min=1, help="Pairs per annotator, without controls.")],
+    annotators: Annotated[int, Option(min=1, help="Annotators per question.")],
     output: _Folder,
-    question: Annotated[Names, Option(metavar="NAME", help="Which; default: overall.")] = None,
+    question: Annotated[Names, Option(metavar="NAME", help="Questions; default: overall.")] = None,
     controls: Annotated[File, Option(metavar="FILE", help="A CSV of pairs with a known answer.")] = None,
     compare: Annotated[
-        Names, Option(metavar="SYSTEM SYSTEM", help="Two systems, or again for more; default: each with each.")
+        Names, Option(metavar="SYSTEM SYSTEM", help="Two systems, repeatable; default: all pairs.")
     ] = None,
-    questions: Annotated[File, Option(metavar="FILE", help="A bank of your own; default: ours.")] = None,
-    ties: Annotated[bool, Option("--ties", help='"No difference" may be chosen.')] = False,
-    name: Annotated[str | None, Option(help="The data set's name; default: the output folder's.")] = None,
+    questions: Annotated[File, Option(metavar="FILE", help="Your own bank of questions; default: the built-in one.")] = None,
+    ties: Annotated[bool, Option("--ties", help='Allow "no difference".')] = False,
+    name: Annotated[str | None, Option(help="Name of the data set; default: the output folder's.")] = None,
     seed: Seed = 0,
 ) -> None:  # fmt: skip
-    """Share out pairs of dialogues among annotators."""
+    """Assign pairs of dialogues to annotators, as Label Studio projects."""
     from comperdial.challenge import label_studio, pairs
 
     if len(compare or ()) % 2:
-        raise ConfigError(f"{' '.join(compare or ())}", where="--compare", expected="two systems each time")
+        raise ConfigError(f"{' '.join(compare or ())}", where="--compare", expected="an even number of systems")
     chosen = pairs.chosen(pairs.read_questions(questions), question or ["overall"])
     there = pairs.read_all(dialogues)
     known = pairs.read_controls(controls, there) if controls else []
@@ -234,13 +237,13 @@ def export_pairs(
 def import_answers(
     answers: Annotated[list[Path], Argument(help="Label Studio's exports, JSON.")],
     key: Annotated[Path, Option(metavar="FILE", help="The key.csv written with the tasks.")],
-    level: Annotated[Literal["turn", "dialogue", "pair"], Option(help="What was rated.")],
+    level: Annotated[Literal["turn", "dialogue", "pair"], Option(help="Level of the answers.")],
     output: Annotated[Path, written("A .parquet, .csv or .jsonl file.")],
     need_reasons: Annotated[
-        bool, Option("--need-reasons", help="Pairs: leave out annotators who never gave a reason.")
+        bool, Option("--need-reasons", help="For pairs: exclude annotators who never gave a reason.")
     ] = False,
 ) -> None:
-    """Turn people's answers into a table of ratings or preferences."""
+    """Convert annotators' answers to a table of ratings or preferences."""
     from comperdial import schema
     from comperdial.challenge.label_studio import read_ratings, read_votes
     from comperdial.core.files import write_table

@@ -36,22 +36,22 @@ from comperdial.stats import COEFFICIENTS, OF_SYSTEMS
 
 _FORMS = {".txt": "text", ".md": "markdown", ".tex": "latex", ".csv": "csv"}
 _METRICS = (
-    "Kinds or names of params.yaml (`comperdial metrics`), with options as in bleu,text=raw; columns of the input. Default, "
-    "without --scores: all with `main` that run here within a minute."
+    "Metrics (see `comperdial metrics`), with options as in bleu,text=raw, or columns of the input. Default, "
+    "without --scores: all main metrics that run here within a minute."
 )
-_AGAINST = "Compare this metric with each other one, and no others with each other: fewer tests to correct for."
+_AGAINST = "Compare only this metric with each other one, which requires fewer tests."
 
 
 @command()
 def compare(
     input: Annotated[
-        Path | None, Argument(help="A file with `response`, `rating`, …; or a folder of tables.", show_default=False)
+        Path | None, Argument(help="A file with `response`, `rating`, …, or a folder of tables.", show_default=False)
     ] = None,
     metrics: Annotated[list[str] | None, Option(metavar="METRIC[:OUTPUT]", help=_METRICS)] = None,
     against: Annotated[str | None, Option(metavar="METRIC[:OUTPUT]", help=_AGAINST)] = None,
     params: Params = None,
     scores: Annotated[
-        list[Path] | None, Option(metavar="FILE", help="Scores of any program: context_id, system_id, value.")
+        list[Path] | None, Option(metavar="FILE", help="Scores from any program: context_id, system_id, value.")
     ] = None,
     columns: Columns = None,
     scale: Scale = None,
@@ -70,16 +70,20 @@ def compare(
         Option(
             parser=one_of(*COEFFICIENTS, *OF_SYSTEMS),
             metavar="NAME",
-            help=f"One or more of {', '.join((*COEFFICIENTS, *OF_SYSTEMS))}, the last five of pairs of systems; default: "
+            help=f"One or more of {', '.join((*COEFFICIENTS, *OF_SYSTEMS))}, the last five over pairs of systems; default: "
             "spearman pearson.",
         ),
     ] = None,
     subset: Subset = None,
     missing: Missing = "left-out",
-    correction: Annotated[Literal["holm", "fdr", "none"], Option(help="Of p-values, for ranks.")] = "holm",
+    correction: Annotated[
+        Literal["holm", "fdr", "none"], Option(help="Correction of the p-values behind ranks.")
+    ] = "holm",
     systems: Annotated[
         Literal["sampled", "fixed"],
-        Option(help="fixed: intervals and tests are over contexts, these systems; two or three always count so."),
+        Option(
+            help="fixed: systems are not a sample, intervals and tests are over contexts; always for two or three systems."
+        ),
     ] = "sampled",
     resamples: Resamples = 1000,
     embeddings: Embeddings = None,
@@ -92,7 +96,7 @@ def compare(
         Option(parser=output_file, metavar="FILE", help="A .txt, .md, .tex or .csv file; default: standard output."),
     ] = None,
 ) -> None:
-    """Say which metric or judge agrees best with the ratings of a file."""
+    """Find the metric or judge that agrees best with the ratings of a file."""
     from comperdial import api
 
     if not format and output and output.suffix not in _FORMS:
@@ -110,8 +114,8 @@ def compare(
     )
     if reading and (ratings or not input):
         raise ConfigError(
-            "--columns, --scale and others say how a file with its own ratings is read",
-            expected="none of them, with ratings in a file of their own",
+            "--columns, --scale and similar options apply to a file with its own ratings",
+            expected="none of them with ratings from a separate file",
         )
     result = api.compare(
         api.read(input, **reading) if input and not ratings else input,

@@ -1,4 +1,4 @@
-"""Commands of the study of interlocutors: whose eye, and whether users go on."""
+"""Commands of the study of interlocutors and outsiders, and of continuity prediction."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typer import Argument, Option
 from comperdial.cli.options import CATALOGUE, File, Files, Resamples, Seed, command, group, output_file, written
 from comperdial.core.errors import MissingResourceError
 
-continuity = group("Interlocutors and outsiders, and whether users go on.", "continuity")
+continuity = group("Ratings by interlocutors and outsiders, and continuity prediction.", "continuity")
 
-_Chat = Annotated[Literal["chitchat", "convai2"], Argument(help="Which conversations.")]
-_Vectors = Annotated[Files, Option(metavar="FILE", help="What `vectors` wrote, if anything.")]
+_Chat = Annotated[Literal["chitchat", "convai2"], Argument(help="Conversations.")]
+_Vectors = Annotated[Files, Option(metavar="FILE", help="Output of `vectors`.")]
 
 
 @command(of=continuity)
 def exchanges(
-    dataset: Annotated[Literal["hazumi1902", "hazumi1911"], Argument(help="Which corpus.")],
+    dataset: Annotated[Literal["hazumi1902", "hazumi1911"], Argument(help="Corpus.")],
     annotators: Annotated[Path, written("Table `annotators`.")],
     output: Annotated[Path, written("Lengths and missing scores.")],
 ) -> None:
-    """Hazumi's annotators with their roles, and its exchanges."""
+    """Write Hazumi's annotators with their roles, and its exchanges."""
     import pandas as pd
 
     from comperdial import schema
@@ -42,7 +42,7 @@ def exchanges(
 def predict(
     tables: Annotated[list[Path], Argument(help="Folders of tables with turn ratings and annotators.")],
     output: Annotated[Path, written("Correlations with the score.")],
-    differences: Annotated[Path, written("Differences of these.")],
+    differences: Annotated[Path, written("Differences between these.")],
     resamples: Resamples = 1000,
     seed: Seed = 2024,
 ) -> None:
@@ -60,13 +60,13 @@ def perspective(
     tables: Annotated[Path, Argument(help="A folder of tables.")],
     dimension: Annotated[str, Option(help="The rated dimension.")],
     output: Annotated[Path, written("Correlations.")],
-    tokens: Annotated[Literal["words", "characters"], Option(help="What texts are split into.")] = "words",
+    tokens: Annotated[Literal["words", "characters"], Option(help="Units that texts are split into.")] = "words",
     outsiders: Annotated[
-        str | None, Option(metavar="SOURCE", help="Whose ratings are outsiders'; default: as in table `annotators`.")
+        str | None, Option(metavar="SOURCE", help="Source of the outsiders' ratings; default: from table `annotators`.")
     ] = None,
     ieval: Annotated[
         File,
-        Option(metavar="FILE", help="Of ieval_dial: the interlocutors' ratings, from `rated-dialogues ieval`."),
+        Option(metavar="FILE", help="For ieval_dial: interlocutors' ratings, from `rated-dialogues ieval`."),
     ] = None,
     resamples: Resamples = 1000,
     seed: Seed = 2024,
@@ -83,11 +83,11 @@ def perspective(
 
 @command(of=continuity)
 def vectors(
-    dataset: Annotated[Literal["chitchat", "convai2", "topical_chat"], Argument(help="Which conversations.")],
-    encoder: Annotated[Literal["minilm", "smollm2"], Option(help="Which model encodes.")],
+    dataset: Annotated[Literal["chitchat", "convai2", "topical_chat"], Argument(help="Conversations.")],
+    encoder: Annotated[Literal["minilm", "smollm2"], Option(help="Model.")],
     output: Annotated[Path, written("DATASET_ENCODER.safetensors.", output_file)],
 ) -> None:
-    """Encode the texts that continuity prediction reads."""
+    """Encode the texts for continuity prediction."""
     from comperdial.data.continuations import read_conversations
     from comperdial.training import continuity_tasks as tasks
 
@@ -98,7 +98,7 @@ def vectors(
 
 @command(of=continuity)
 def baselines(dataset: _Chat, output: Annotated[Path, written("The scores.")]) -> None:
-    """Score replies by metrics that know nothing of continuing."""
+    """Score replies by metrics that are unrelated to continuing."""
     from comperdial.core.files import write_table
     from comperdial.data.continuations import read_conversations
     from comperdial.evaluation.continuing import BASELINES, baseline_scores, baselines_here
@@ -112,14 +112,14 @@ def baselines(dataset: _Chat, output: Annotated[Path, written("The scores.")]) -
 @command(of=continuity)
 def models(
     dataset: _Chat,
-    output: Annotated[Path, written("How good the predictions are.")],
+    output: Annotated[Path, written("Accuracy of the predictions.")],
     scores: Annotated[Path, written("The predictions.")],
     continuations: Annotated[Path, written("Table `continuations`.")],
     vectors: _Vectors = None,
-    baselines: Annotated[Files, Option(metavar="FILE", help="What `baselines` wrote, if anything.")] = None,
+    baselines: Annotated[Files, Option(metavar="FILE", help="Output of `baselines`.")] = None,
     resamples: Resamples = 1000,
 ) -> None:
-    """Predict whether users go on, by trained models and by baselines."""
+    """Predict whether users continue, by trained models and by baselines."""
     import pandas as pd
 
     from comperdial import schema
@@ -139,14 +139,14 @@ def models(
 
 @command(of=continuity)
 def liking(
-    measures: Annotated[list[Path], Option(metavar="FILE", help="What `models` wrote, for convai2 and others.")],
+    measures: Annotated[list[Path], Option(metavar="FILE", help="Output of `models` for convai2 and others.")],
     joined: Annotated[Path, written("All measures.")],
     output: Annotated[Path, written("Agreement with ratings.")],
     scores: Annotated[Path, written("The log-odds of each reply.")],
     vectors: _Vectors = None,
     resamples: Resamples = 1000,
 ) -> None:
-    """Compare predicted continuing with what users liked."""
+    """Compare predicted continuing with user ratings."""
     import pandas as pd
 
     from comperdial.core.files import read_table, write_table

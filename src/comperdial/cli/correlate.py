@@ -1,4 +1,4 @@
-"""Commands that correlate scores with ratings, see how ranks change with less data, and rank over data sets."""
+"""Commands that correlate scores with ratings, measure robustness to less data, and rank metrics over data sets."""
 
 from __future__ import annotations
 
@@ -35,13 +35,18 @@ from comperdial.stats import OF_SYSTEMS, Coefficient
 if TYPE_CHECKING:
     from comperdial.evaluation.samples import Tables
 
-_Input = Annotated[list[Path], Argument(help="A folder of tables, with --scores; or tables `scores`, with --ratings.")]
-_Scores = Annotated[Files, Option(metavar="FILE", help="Scores of a folder of tables.")]
-_Systems = Annotated[File, Option(metavar="FILE", help="Table `systems`: which of the rated systems are references.")]
-_Targets = Annotated[
-    Names, Option(metavar="DIMENSION", help="Dimensions to detail; default: all, of a folder of params.yaml its own.")
+_Input = Annotated[
+    list[Path], Argument(help="A folder of tables (with --scores), or tables `scores` (with --ratings).")
 ]
-_Outputs = Annotated[Names, Option(metavar="METRIC:OUTPUT", help="Scores to detail; default: all.")]
+_Scores = Annotated[Files, Option(metavar="FILE", help="Scores for a folder of tables.")]
+_Systems = Annotated[File, Option(metavar="FILE", help="Table `systems`, to exclude ratings of references.")]
+_Targets = Annotated[
+    Names,
+    Option(
+        metavar="DIMENSION", help="Dimensions with full detail; default: all, or that of the data set in params.yaml."
+    ),
+]
+_Outputs = Annotated[Names, Option(metavar="METRIC:OUTPUT", help="Scores with full detail; default: all.")]
 
 
 @command()
@@ -55,27 +60,27 @@ def correlate(
     level: Levels = None,
     detail_target: _Targets = None,
     outputs: _Outputs = None,
-    compared: Annotated[Names, Option(metavar="METRIC:OUTPUT", help="Also with intervals and tests.")] = None,
+    compared: Annotated[Names, Option(metavar="METRIC:OUTPUT", help="Further scores with intervals and tests.")] = None,
     restricted: Annotated[
-        Names, Option(metavar="METRIC:OUTPUT", help="Also correlated within systems, and without human systems.")
+        Names, Option(metavar="METRIC:OUTPUT", help="Scores to correlate also within systems, and without human systems.")
     ] = None,
-    raters: Annotated[Names, Option(metavar="SOURCE", help="Whose mean ratings count as scores, too.")] = None,
+    raters: Annotated[Names, Option(metavar="SOURCE", help="Sources whose mean ratings are used as scores.")] = None,
     systems_given: Annotated[
-        bool, Option("--systems-given", help="Intervals and tests are over contexts, these systems.")
+        bool, Option("--systems-given", help="Systems are fixed: intervals and tests are over contexts.")
     ] = False,
     subset: Subset = None,
     missing: Missing = "left-out",
-    resamples: Annotated[int, Option(min=0, help="For intervals and tests; 0: values and p alone.")] = 1000,
+    resamples: Annotated[int, Option(min=0, help="Resamples for intervals and tests; 0: only values and p.")] = 1000,
     seed: Seed = 2024,
     tests: Annotated[
         Names,
         Option(
             parser=one_of(*OF_SYSTEMS), metavar="|".join(OF_SYSTEMS),
-            help="Also test these over systems; accuracy and spa are tested anyway if there are few systems.",
+            help="Also test these over systems; accuracy and spa are always tested if there are few systems.",
         ),
     ] = None,
-    ceilings: Annotated[File, written("How one annotator agrees with the others.")] = None,
-    pairs: Annotated[File, written("Tests of pairs, not corrected.")] = None,
+    ceilings: Annotated[File, written("Agreement of one annotator with the others.")] = None,
+    pairs: Annotated[File, written("Uncorrected tests of pairs.")] = None,
     output: OutputTable = None,
 ) -> None:  # fmt: skip
     """Correlate scores with human ratings."""
@@ -119,7 +124,7 @@ def correlate(
 def _read(
     files: list[Path], scores: Files, ratings: Files, contexts: File, systems: File, source: str | None
 ) -> tuple[Tables, Mapping[str, Any]]:
-    """Return the tables of a folder or of files, and what params.yaml has on the folder."""
+    """Return the tables of a folder or of files, and the folder's settings in params.yaml."""
     from comperdial import schema
     from comperdial.config.studies import params_file
     from comperdial.evaluation import aggregate
@@ -130,7 +135,7 @@ def _read(
     if not first.is_dir():
         if scores:
             expected = f"a folder of tables; for a file with ratings: comperdial compare {first} --scores {scores[0]}"
-            raise ConfigError("--scores beside a file", where=str(first), expected=expected)
+            raise ConfigError("--scores with a file", where=str(first), expected=expected)
         if not ratings:
             expected = f"--ratings FILE; for a file with ratings: comperdial compare {first}"
             raise ConfigError("no ratings", where=str(first), expected=expected)
@@ -143,8 +148,8 @@ def _read(
         return Tables(table, rated, places, kinds, source or "human"), {}
     others = {"a further input": more, "--ratings": ratings, "--contexts": contexts, "--systems": systems}
     if given := [name for name, value in others.items() if value]:
-        expected = "the folder alone, with its own tables, and --scores FILE …"
-        raise ConfigError(f"{given[0]} beside a folder of tables", where=str(first), expected=expected)
+        expected = "only the folder and --scores FILE …"
+        raise ConfigError(f"{given[0]} with a folder of tables", where=str(first), expected=expected)
     known: dict[str, Any] = {}
     if params_file().is_file() and first.name in (selection := Selection.read()).datasets:
         known = {**describe(selection, first.name), "expected": selection.expected(first.name)}
@@ -158,8 +163,8 @@ def _target(known: Mapping[str, Any]) -> list[str] | None:
 @command()
 def robustness(
     input: _Input,
-    curves: Annotated[Path, written("The learning curves.")],
-    power: Annotated[Path, written("The power of a 5 % test.")],
+    curves: Annotated[Path, written("Learning curves.")],
+    power: Annotated[Path, written("Power of a test at 5 %.")],
     scores: _Scores = None,
     ratings: Ratings = None,
     contexts: Contexts = None,
@@ -169,11 +174,11 @@ def robustness(
     detail_target: _Targets = None,
     outputs: _Outputs = None,
     judgements: Annotated[Files, Option(metavar="FILE", help="Tables `judgements`: single samples.")] = None,
-    coefficient: Annotated[Coefficient, Option(help="What is computed of each subset.")] = "spearman",
-    repeats: Annotated[int, Option(min=1, help="Subsets of each size.")] = 100,
+    coefficient: Annotated[Coefficient, Option(help="Coefficient computed on each subset.")] = "spearman",
+    repeats: Annotated[int, Option(min=1, help="Subsets per size.")] = 100,
     seed: Seed = 2024,
 ) -> None:
-    """See how ranks change with less data."""
+    """Measure how ranks change with less data."""
     import pandas as pd
 
     from comperdial import evaluation, schema
@@ -196,17 +201,17 @@ def robustness(
 @command()
 def dimensions(
     scores: Annotated[list[Path], Argument(help="Tables `scores` of one data set.")],
-    tables: Annotated[Path, Option(metavar="FOLDER", help="The data set's tables.")],
+    tables: Annotated[Path, Option(metavar="FOLDER", help="Tables of the data set.")],
     output: Annotated[Path, written("Table `dimension_correlations`: a .parquet, .csv or .jsonl file.")],
     study: Annotated[File, Option(metavar="FILE", help="A study.yaml, for its ensembles.")] = None,
     outputs: Annotated[
-        Names, Option(metavar="METRIC:OUTPUT", help="Which get intervals on all dimensions; default: all.")
+        Names, Option(metavar="METRIC:OUTPUT", help="Scores with intervals on all dimensions; default: all.")
     ] = None,
-    resamples: Annotated[int, Option(min=0, help="For intervals; 0: no intervals.")] = 1000,
+    resamples: Annotated[int, Option(min=0, help="Resamples for intervals; 0: no intervals.")] = 1000,
     seed: Seed = 2024,
-    between: Annotated[File, written("How a rater's dimensions agree.")] = None,
+    between: Annotated[File, written("Correlations between a rater's dimensions.")] = None,
 ) -> None:
-    """Correlate scores with each rated dimension, by who rated."""
+    """Correlate scores with each rated dimension, by source of ratings."""
     from comperdial import schema
     from comperdial.config import load_yaml
     from comperdial.evaluation.dimensions import between_dimensions, dimension_correlations
@@ -217,7 +222,7 @@ def dimensions(
     read = Tables.read(tables, scores)
     means = Ensembles.of(settings.get("ensembles") or {}, sorted({*read.scores["metric"]}), settings.get("variants"))
     chosen = None if outputs is None else {output_name(name, where="--outputs") for name in outputs}
-    # A recorded judge is called as the source of its ratings.
+    # A recorded judge is named like the source of its ratings.
     own = {name: entry["model"] for name, entry in (settings.get("recorded_judges") or {}).items()}
     table = dimension_correlations(read, ensembles=means, outputs=chosen, own=own, resamples=resamples, seed=seed)
     if between:
@@ -230,16 +235,16 @@ def dimensions(
 def rank(
     boards: Annotated[Path, Argument(help="A file of boards, such as studies/overall/boards.yaml.")],
     board: Annotated[str, Argument(help="One of its boards.")],
-    tables: Annotated[list[Path], Option(metavar="FOLDER", help="The data sets' tables.")],
+    tables: Annotated[list[Path], Option(metavar="FOLDER", help="Tables of the data sets.")],
     scores: Annotated[list[Path], Option(metavar="FILE", help="Tables `scores`.")],
     output: Annotated[Path, written("The ranking.")],
     comparisons: Annotated[Path, written("The tests of pairs of metrics.")],
     pairs: Annotated[Path, written("The counts of pairs of systems.")],
-    resamples: Annotated[int, Option(min=0, help="Swaps of WMT's test; 0: without it.")] = 1000,
+    resamples: Annotated[int, Option(min=0, help="Swaps in WMT's test; 0: skip it.")] = 1000,
     seed: Seed = 2024,
     catalogue: Catalogue = CATALOGUE,
 ) -> None:
-    """Rank metrics over many data sets, by a board's tasks."""
+    """Rank metrics over many data sets, on a board's tasks."""
     import pandas as pd
 
     from comperdial import schema

@@ -1,4 +1,4 @@
-"""Commands that fetch public files, and read data and scores that were made elsewhere."""
+"""Commands that fetch public files, and import data and scores."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def list_sources(catalogue: Catalogue = CATALOGUE) -> int:
 
 @command()
 def fetch(
-    names: Annotated[Names, Argument(help="Sources or data sets; default: all that are pinned.")] = None,
+    names: Annotated[Names, Argument(help="Files or data sets; default: all pinned files.")] = None,
     catalogue: Catalogue = CATALOGUE,
 ) -> None:
-    """Fetch public files from the mirror or over HTTPS, checked."""
+    """Fetch public files from the mirror or over HTTPS, and verify them."""
     from comperdial.data import sources
     from comperdial.data.catalogue import load_catalogue, lock_path
 
     known = load_catalogue(catalogue)
-    # Without names: all that is pinned. A first download is a decision, and is asked for by name.
+    # By default everything pinned; a first download must be requested by name.
     for name in names or [name for name, source in known.files.items() if source.pinned]:
         dataset = known.datasets.get(name)
         for source in dataset.files.values() if dataset else [known.file(name)]:
@@ -63,7 +63,7 @@ def fetch(
 
 @command("wordnet")
 def set_up_wordnet() -> None:
-    """Find WordNet for METEOR, or set it up."""
+    """Find WordNet for METEOR, or install it."""
     from comperdial.data import wordnet
 
     corpus = wordnet.set_up()
@@ -72,8 +72,10 @@ def set_up_wordnet() -> None:
 
 @command()
 def read(
-    dataset: Annotated[str, Argument(help="A name of params.yaml or the catalogue, or a file of yours.")],
-    name: Annotated[str | None, Option(help="What to call the data set of a file; default: the file's name.")] = None,
+    dataset: Annotated[str, Argument(help="A data set of params.yaml or the catalogue, or your own file.")],
+    name: Annotated[
+        str | None, Option(help="Name of the data set for your own file; default: the file's name.")
+    ] = None,
     output: Annotated[File, written("Default: data/tables/NAME.", output_folder)] = None,
     columns: Columns = None,
     scale: Scale = None,
@@ -90,7 +92,7 @@ def read(
         columns=columns, scale=scale, labels=labels, lower_is_better=lower_is_better, sheet=sheet, strip_markup=strip_markup
     )  # fmt: skip
     name, reader, files, settings = _source(dataset, name, how, kept=output is not None)
-    # All tables are read and checked before the first is written.
+    # Read and validate all tables before writing the first.
     for table, frame in readers.read(reader, name, files, settings).items():
         schema.write((output or Path("data/tables") / name) / f"{table}.parquet", frame, table)
 
@@ -98,7 +100,7 @@ def read(
 def _source(
     dataset: str, name: str | None, how: dict[str, Any], *, kept: bool
 ) -> tuple[str, str, Mapping[str, Path], dict[str, Any]]:
-    """Return the name, the reader, the files and the reader's settings of a file or of a configured data set."""
+    """Return name, reader, files and reader settings of a file or a configured data set."""
     from comperdial.config import load_yaml
     from comperdial.config.studies import params_file
     from comperdial.core.files import TABLE_SUFFIXES
@@ -114,12 +116,12 @@ def _source(
         name = name or path.stem
         known = load_catalogue(catalogue).datasets if catalogue.is_file() and not kept else {}
         if not kept and name in {*challenges, *known}:
-            problem = f"there is a data set {name!r}, whose tables would be replaced"
+            problem = f"the data set {name!r} exists, and its tables would be replaced"
             raise ConfigError(problem, where=dataset, expected="another name: --name")
         return name, "table", {"table": path}, how
     if name or how:
         where = "--name" if name else "--columns, --scale"
-        raise ConfigError(f"{dataset} is no file", where=where, expected="a file of yours")
+        raise ConfigError(f"{dataset} is not a file", where=where, expected="your own file")
     files = [Path(file) for file in params.get("datasets") or [] if Path(file).suffix]
     own = {**{file_name(file): {"file": file} for file in files}, **(params.get("own_data") or {})}
     if dataset in own:
@@ -137,17 +139,17 @@ def _source(
 
 @command()
 def recorded(
-    folder: Annotated[Path, Argument(help="The data set's folder of tables.")],
-    name: Annotated[str, Option(help="What to call the metric in the table.")],
-    format: Annotated[str, Option(help="`table`, or the name of a project's own (unieval).")],
-    about: Annotated[str, Option(help="Who computed them, with what: part of the signature.")],
+    folder: Annotated[Path, Argument(help="Folder of the data set's tables.")],
+    name: Annotated[str, Option(help="Name of the metric in the table.")],
+    format: Annotated[str, Option(help="`table`, or the name of a project-specific format (unieval).")],
+    about: Annotated[str, Option(help="Who computed the scores, and how; part of the signature.")],
     output: Annotated[Path, written("Table `scores`: a .jsonl, .csv or .parquet file.")],
-    source: Annotated[str | None, Option(help="The scores: a fetched file of the catalogue, by name.")] = None,
-    path: Annotated[File, Option(help="The scores: a local file.")] = None,
-    ratings: Annotated[File, Option(help="Table `ratings`: what was rated, to check the scores by.")] = None,
+    source: Annotated[str | None, Option(help="File of the catalogue with the scores.")] = None,
+    path: Annotated[File, Option(help="Local file with the scores.")] = None,
+    ratings: Annotated[File, Option(help="Table `ratings`, to check which items were rated.")] = None,
     catalogue: Catalogue = CATALOGUE,
 ) -> None:
-    """Take scores that were computed elsewhere."""
+    """Import scores that were computed elsewhere."""
     from comperdial import schema
     from comperdial.data import recorded, sources
     from comperdial.data.catalogue import load_catalogue

@@ -1,4 +1,4 @@
-"""What is installed, and how to get the rest."""
+"""The command that lists what is installed and what is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import defaultdict
 from comperdial import __version__
 from comperdial.cli.options import command
 
-# What users install by name; the others are for us.
+# Extras for users; the others are for development.
 _EXTRAS = {
     "neural": "metrics that run a model",
     "judge": "judges behind OpenAI's protocol",
@@ -20,7 +20,7 @@ _REQUIREMENT = re.compile(r"^([\w.-]+)")
 
 
 def packages_of(extra: str) -> list[str]:
-    """Return the packages that an extra of this package installs."""
+    """Return the packages in an extra of this package."""
     from importlib.metadata import requires
 
     wanted = [text for text in requires("comperdial") or () if f'extra == "{extra}"' in text.replace("'", '"')]
@@ -28,7 +28,7 @@ def packages_of(extra: str) -> list[str]:
 
 
 def how_to_install(module: str) -> str:
-    """Return the command that installs a missing module: one of an extra, or a package of its own."""
+    """Return the command that installs a missing module: an extra, or a single package."""
     package = {"sklearn": "scikit-learn", "bert_score": "bert-score"}.get(module, module)
     extra = next((extra for extra in _EXTRAS if package in packages_of(extra)), None)
     return f"pip install 'comperdial[{extra}]'" if extra else f"pip install {package}"
@@ -36,7 +36,7 @@ def how_to_install(module: str) -> str:
 
 @command()
 def doctor() -> None:
-    """List what is installed, which metrics can run here, and how to get the rest."""
+    """List what is installed, which metrics can run here, and how to install the rest."""
     from comperdial.core.versions import installed
     from comperdial.data import sources
     from comperdial.metrics.named import metric_named, read_entries

@@ -1,4 +1,4 @@
-"""The commands of judges: what they would cost, asking them, what they answered, and their prompts."""
+"""The commands of judges: estimate costs, ask, import and export answers, list prompts."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from comperdial.judges.tasks import Judge, Judging, Task
     from comperdial.stats.proportions import Share
 
-judge = group("Have responses and dialogues rated by a language model (or by rules).")
+judge = group("Rate responses and dialogues with a language model (or with rules).")
 app.add_typer(judge, name="judge")
 
 
 def _parameter(text: str) -> tuple[str, Any]:
-    """Parse a name and a value; what is JSON is read as such, anything else is a text."""
+    """Parse a name and a value, as JSON if valid and as text otherwise."""
     name, _, value = text.partition("=")
     if not name or not value:
         raise typer.BadParameter(f"{text!r}; expected NAME=VALUE, such as max_completion_tokens=4000")
@@ -37,46 +37,48 @@ def _parameter(text: str) -> tuple[str, Any]:
     return name, value
 
 
-# Which tasks of data sets.
-Tables = Annotated[list[Path] | None, typer.Argument(help="Folders of tables; default: of params.yaml's data sets.")]
-Metrics = Annotated[list[str] | None, typer.Option("--metric", help="VARIANT_JUDGE, or several; default: all.")]
-Judges = Annotated[list[str] | None, typer.Option(help="Default: those that params.yaml names for a data set.")]
-Params = Annotated[Path | None, typer.Option(help="Default: params.yaml, or the repository's if there is none.")]
-# Who is asked about files.
+# Selection of tasks.
+Tables = Annotated[list[Path] | None, typer.Argument(help="Folders of tables; default: the data sets of params.yaml.")]
+Metrics = Annotated[list[str] | None, typer.Option("--metric", help="VARIANT_JUDGE, several allowed; default: all.")]
+Judges = Annotated[list[str] | None, typer.Option(help="Judges; default: those of the data set in params.yaml.")]
+Params = Annotated[
+    Path | None, typer.Option(help="Configuration; default: params.yaml, or the repository's if there is none.")
+]
+# The judge of a file.
 Server = Annotated[
     str | None,
     typer.Option(
         "--server", "--base-url", metavar="NAME|URL", help="openai, azure, ollama, vllm, llama.cpp, a URL, or rules."
     ),
 ]
-Model = Annotated[str | None, typer.Option(help="The model, as the server calls it.")]
-Configured = Annotated[str | None, typer.Option("--judge", help="Instead of a server: a judge of params.yaml.")]
-Name = Annotated[str | None, typer.Option(help="What to call the judge in the output; default: like the model.")]
+Model = Annotated[str | None, typer.Option(help="The server's name of the model.")]
+Configured = Annotated[str | None, typer.Option("--judge", help="A judge of params.yaml, instead of a server.")]
+Name = Annotated[str | None, typer.Option(help="Name of the judge in the output; default: the model's.")]
 Key = Annotated[
     str | None,
     typer.Option(metavar="VARIABLE", help="Environment variable with the key; default: the server's usual one."),
 ]
 Price = Annotated[
     tuple[float, float] | None,
-    typer.Option(metavar="IN OUT", help="US dollars per million tokens; default: as data/prices.yaml has it."),
+    typer.Option(metavar="IN OUT", help="US dollars per million tokens; default: from data/prices.yaml."),
 ]
 Parameters = Annotated[
     list[tuple] | None,
     typer.Option(
         "--parameter", parser=_parameter, metavar="NAME=VALUE",
-        help="Sent with each request, such as temperature=0 or max_completion_tokens=4000; or several.",
+        help="Sent with each request, such as temperature=0 or max_completion_tokens=4000; repeatable.",
     ),
 ]  # fmt: skip
-Concurrency = Annotated[int | None, typer.Option(min=1, help="Requests at a time; default: 16.")]
-Timeout = Annotated[float | None, typer.Option(min=0.001, help="Seconds for one answer; default: 300.")]
-# What may be spent, and where answers are kept.
-Budget = Annotated[float | None, typer.Option(min=0, help="US dollars that all answers in the file may cost together.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Spend what the estimate says at most, without a question.")]
-AskAgain = Annotated[bool, typer.Option("--ask-again", help="Ask again what was refused, or has no rating.")]
+Concurrency = Annotated[int | None, typer.Option(min=1, help="Concurrent requests; default: 16.")]
+Timeout = Annotated[float | None, typer.Option(min=0.001, help="Timeout of an answer in seconds; default: 300.")]
+# The budget, and the file of answers.
+Budget = Annotated[float | None, typer.Option(min=0, help="Limit in US dollars for all answers in the file.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Spend up to the estimated maximum without confirmation.")]
+AskAgain = Annotated[bool, typer.Option("--ask-again", help="Retry refusals and answers without a rating.")]
 Answers = Annotated[Path | None, typer.Option(help="An SQLite file of answers or its folder; default: data/ledger.")]
 Output = Annotated[Path, typer.Option(parser=output_table, metavar="FILE", help="A .csv, .jsonl or .parquet file.")]
 Reasons = Annotated[
-    Path | None, typer.Option(parser=output_table, metavar="FILE", help="How each score came about, with rationales.")
+    Path | None, typer.Option(parser=output_table, metavar="FILE", help="Single judgements, with rationales.")
 ]
 
 
@@ -84,7 +86,7 @@ Reasons = Annotated[
 def plan(
     tables: Tables = None, metric: Metrics = None, judges: Judges = None, params: Params = None, answers: Answers = None
 ) -> None:
-    """What can run here: requests, tokens and money of what has no answer yet; asks nothing."""
+    """Estimate requests, tokens and cost of unanswered requests; asks nothing."""
     from comperdial.judges.answers import AnswerFile
     from comperdial.judges.judging import estimate, table_items
     from comperdial.judges.requests import MissingAnswersError
@@ -124,7 +126,7 @@ def run(
     params: Params = None,
     answers: Answers = None,
 ) -> None:
-    """Ask for what has no answer yet, within the budget."""
+    """Ask all unanswered requests, within the budget."""
     from comperdial.judges.judging import judge_tables
     from comperdial.judges.requests import MissingAnswersError
 
@@ -145,18 +147,21 @@ def run(
             outcome = f"not run: {error.hint or error.problem}"
         print(harmless(f"{folder.name}  {task.name}: {outcome}"), flush=True)
     if not ran:
-        problem = f"nothing could be asked: none of {len(chosen)} tasks can run here"
+        problem = f"none of {len(chosen)} tasks can run here"
         raise ConfigError(problem, expected="a judge that can be reached")
 
 
 @command("file", of=judge)
 def file_(
-    file: Annotated[Path, typer.Argument(help="Responses, in any common form.")],
+    file: Annotated[Path, typer.Argument(help="Responses in any common format.")],
     output: Output,
     prompt: Annotated[
         str,
         typer.Option(
-            "--prompt", "--variant", metavar="RUBRIC|FILE", help="A rubric of `comperdial prompts`, or a template."
+            "--prompt",
+            "--variant",
+            metavar="RUBRIC|FILE",
+            help="A rubric from `comperdial prompts`, or a template file.",
         ),
     ] = "cpds-d",
     server: Server = None,
@@ -167,16 +172,17 @@ def file_(
     yes: Yes = False,
     parameter: Parameters = None,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="Answers a score is the mean of; default: the rubric's.")
+        int | None, typer.Option(min=1, help="Answers averaged per score; default: the rubric's.")
     ] = None,
     ratings: Annotated[
         list[str] | None,
-        typer.Option(help="Of a template: the ratings in an answer; default: as its form says, or `rating`."),
+        typer.Option(help="For a template: names of the ratings; default: those in its form, or `rating`."),
     ] = None,
     scale: Annotated[
-        tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="Of a template; default: as it says.")
+        tuple[float, float] | None,
+        typer.Option(metavar="LOW HIGH", help="For a template: the scale; default: the one it states."),
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Ask for a rationale too.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Also ask for a rationale.")] = False,
     columns: Columns = None,
     sheet: Sheet = None,
     judgements: Reasons = None,
@@ -188,7 +194,7 @@ def file_(
     params: Params = None,
     answers: Answers = None,
 ) -> None:
-    """Have a file of responses rated; prints what it will cost before anything is spent."""
+    """Rate a file of responses; shows the cost before anything is spent."""
     from comperdial.judges.judging import estimate, judge_items
     from comperdial.judges.own import allowed, own_task, read_own
 
@@ -219,10 +225,10 @@ def file_(
 @command("preferences", of=judge)
 def preferences(
     output: Output,
-    question: Annotated[str, typer.Option(help="In your own words, or the name of a question.")],
+    question: Annotated[str, typer.Option(help="A question in your own words, or the name of one.")],
     dialogues: Annotated[Path | None, typer.Argument(help="Dialogues (JSON Lines).")] = None,
     pairs: Annotated[Path | None, typer.Argument(help="Pairs, or table `preferences`.")] = None,
-    data: Annotated[str | None, typer.Option(help="Instead of files: public preferences, such as llmfao.")] = None,
+    data: Annotated[str | None, typer.Option(help="Public preferences, such as llmfao, instead of files.")] = None,
     server: Server = None,
     model: Model = None,
     judge: Configured = None,
@@ -235,7 +241,7 @@ def preferences(
     answers: Answers = None,
     catalogue: Catalogue = Path("data/sources.yaml"),
 ) -> None:
-    """Have pairs of dialogues compared, each in both orders."""
+    """Compare pairs of dialogues, each in both orders."""
     from comperdial.challenge.pairs import read_dialogues
     from comperdial.data import preferences as public
     from comperdial.judges.pairs import judge_pairs, of_votes, read_pairs
@@ -260,17 +266,17 @@ def preferences(
 
 @command("import", of=judge)
 def import_(
-    tables: Annotated[Path, typer.Argument(help="A data set's folder of tables.")],
+    tables: Annotated[Path, typer.Argument(help="Folder of a data set's tables.")],
     metric: Annotated[str, typer.Option(help="An entry of `recorded_judges`.")],
     output: Output,
     judgements: Output,
     coverage: Annotated[
-        Path, typer.Option(parser=output_file, metavar="FILE", help="CSV: answers that can be read, and agreement.")
+        Path, typer.Option(parser=output_file, metavar="FILE", help="CSV file of readable answers and agreement.")
     ],
-    params: Annotated[Path | None, typer.Option(help="Default: params.yaml.")] = None,
+    params: Annotated[Path | None, typer.Option(help="Configuration; default: params.yaml.")] = None,
     catalogue: Catalogue = Path("data/sources.yaml"),
 ) -> None:
-    """Make tables of a judge's answers that others recorded."""
+    """Make tables from recorded answers of a judge."""
     from comperdial.config import load_yaml
     from comperdial.config.studies import params_file, with_studies
     from comperdial.judges.recorded import take_answers
@@ -287,12 +293,12 @@ def import_(
 def export_answers(
     file: Annotated[Path, typer.Argument(parser=output_file, metavar="FILE")],
     texts: Annotated[
-        bool, typer.Option("--texts", help="Answers in words too, which may repeat texts of data.")
+        bool, typer.Option("--texts", help="Include answers in words, which may quote texts of the data.")
     ] = False,
-    dataset: Annotated[str | None, typer.Option(help="About one data set; default: about all.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Only this data set; default: all.")] = None,
     answers: Answers = Path("data/ledger"),
 ) -> None:
-    """Write answers to a Parquet file without their prompts: for DVC."""
+    """Export answers to a Parquet file without their prompts, for DVC."""
     from comperdial.judges.answers import AnswerFile
 
     with AnswerFile(answers or Path("data/ledger")) as kept:
@@ -301,22 +307,22 @@ def export_answers(
 
 @command("import-answers", of=judge)
 def import_answers(
-    file: Annotated[Path, typer.Argument(help="What `judge export-answers` wrote.")],
+    file: Annotated[Path, typer.Argument(help="Output of `judge export-answers`.")],
     answers: Answers = Path("data/ledger"),
 ) -> None:
-    """Take over the answers of another file."""
+    """Import the answers of another file."""
     from comperdial.judges.answers import AnswerFile
 
     if not file.is_file():
-        raise FileError("no such file", where=str(file), expected="what `comperdial judge export-answers` writes")
+        raise FileError("no such file", where=str(file), expected="the output of `comperdial judge export-answers`")
     with AnswerFile(answers or Path("data/ledger")) as kept:
         print(f"{kept.path}: {kept.add(file):,} new answers")
 
 
 @command("prompts")
 def prompts(
-    name: Annotated[str | None, typer.Argument(help="A prompt or rubric to print, or a template of your own.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="With the block that asks for a rationale.")] = False,
+    name: Annotated[str | None, typer.Argument(help="A prompt or rubric to print, or your own template.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Include the block that asks for a rationale.")] = False,
 ) -> None:
     """List the judges' rubrics and prompts, or print one."""
     from comperdial.judges import own, prompting
@@ -341,7 +347,7 @@ def prompts(
 
 
 def _configured(params: Path | None, changes: Mapping[str, Any]) -> tuple[Judging, dict[str, Any]]:
-    """Return the configured judges with what is given instead, and the whole configuration; without a file there are none."""
+    """Return the configured judges with the given overrides, and the whole configuration; no judges without a file."""
     from comperdial.config import load_yaml
     from comperdial.config.checking import Lines
     from comperdial.config.studies import params_file, with_studies
@@ -364,11 +370,11 @@ def _chosen(
     params: Path | None,
     changes: Mapping[str, Any],
 ) -> tuple[Judging, list[tuple[Path, Task]]]:
-    """Return the configured judges, and the tasks that are chosen, each with its folder of tables."""
+    """Return the configured judges, and the selected tasks with their folders of tables."""
     judging, config = _configured(params, changes)
     folders = tables or [Path("data/tables", name) for name in config.get("datasets") or []]
     if not folders:
-        raise ConfigError("no data set is named", where="judge", expected="folders of tables, such as data/tables/demo")
+        raise ConfigError("no data set given", where="judge", expected="folders of tables, such as data/tables/demo")
     for folder in folders:
         if not (folder / "responses.parquet").is_file():
             hint = f"Make them: snakemake {folder}/responses.parquet --config 'datasets=[{folder.name}]'"
@@ -383,7 +389,7 @@ def _chosen(
 
 
 def _tasks(judging: Judging, judges: Sequence[str] | None, config: Mapping[str, Any], folder: Path) -> list[Task]:
-    """Return what is asked about a data set, turns before dialogues."""
+    """Return the tasks of a data set, turns before dialogues."""
     from comperdial import schema
     from comperdial.data.catalogue import load_catalogue
     from comperdial.judges.tasks import judged_levels
@@ -397,13 +403,13 @@ def _tasks(judging: Judging, judges: Sequence[str] | None, config: Mapping[str, 
     if entry is None:
         contexts = schema.read(folder / "contexts.parquet", "contexts")
         levels = {"turns": True, "dialogues": bool(contexts["dialogue_id"].duplicated().any())}
-    # Scores of fewer samples are made of the same answers.
+    # Scores of fewer samples use the same answers.
     tasks = [task for task in judging.tasks(dataset, **levels).values() if task.samples == task.wanted[0]]
     return sorted(tasks, key=lambda task: task.variant.level == "dialogue")
 
 
 def _who(judging: Judging, name: str | None, settings: dict[str, Any]) -> Judge:
-    """Return the judge of params.yaml that is named, or the one that the settings describe."""
+    """Return the judge named in params.yaml, or the one described by the settings."""
     from comperdial.judges.own import own_judge
 
     if name:
@@ -417,7 +423,7 @@ def _who(judging: Judging, name: str | None, settings: dict[str, Any]) -> Judge:
         return judging.judges[name]
     if "server" not in settings:
         expected = "--server openai, azure, ollama, vllm, llama.cpp, rules or a URL; or --judge, of params.yaml"
-        raise ConfigError("nobody is named to ask", where="judge", expected=expected)
+        raise ConfigError("no judge given", where="judge", expected=expected)
     parameters = dict(settings.pop("parameter", ()))
     who = own_judge(settings.pop("server"), settings.pop("model", None), parameters=parameters, **settings)
     if who.service != "rules" and who.name in judging.judges:
@@ -433,7 +439,7 @@ def _write(path: Path | None, table: pd.DataFrame, name: str) -> None:
 
 
 def _outcome(choices: Choices, pairs: Pairs, question: str) -> list[str]:
-    """Return what came of comparing pairs, line by line."""
+    """Summarize the comparison of pairs, line by line."""
     from comperdial.judges.pairs import agreement
 
     lines = [

@@ -1,4 +1,4 @@
-"""Commands of the models that metrics run: those that are fetched, trained and fitted."""
+"""Commands for models: fetch, train and fit them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from comperdial.core.errors import MissingResourceError, UnknownNameError
 
 log = logging.getLogger(__name__)
 
-models = group("List and fetch the models that metrics run.", "models")
+models = group("List and fetch models of metrics.", "models")
 
-_Features = Annotated[File, Option(metavar="FILE", help="Features, data sets; default: our local_features.yaml.")]
-_Tables = Annotated[Path, Option(metavar="FOLDER", help="The data sets' tables.")]
-_Scores = Annotated[Path, Option(metavar="FOLDER", help="Holds DATASET/scores/METRIC.parquet.")]
+_Features = Annotated[
+    File, Option(metavar="FILE", help="Features and data sets; default: the built-in local_features.yaml.")
+]
+_Tables = Annotated[Path, Option(metavar="FOLDER", help="Tables of the data sets.")]
+_Scores = Annotated[Path, Option(metavar="FOLDER", help="Folder with DATASET/scores/METRIC.parquet.")]
 
 
 @models.callback(invoke_without_command=True, no_args_is_help=False)
@@ -29,7 +31,7 @@ def _models(context: typer.Context) -> None:
 
 @command("list", of=models)
 def list_models() -> None:
-    """List the models and say which are here (the default)."""
+    """List the models and whether they are present (the default)."""
     from comperdial.models import registry, store
 
     for name in registry.names():
@@ -39,7 +41,7 @@ def list_models() -> None:
 
 
 @command("fetch", of=models)
-def fetch_models(names: Annotated[list[str], Argument(help="Models of the list.")]) -> None:
+def fetch_models(names: Annotated[list[str], Argument(help="Names from `comperdial models`.")]) -> None:
     """Fetch models from the Hugging Face hub."""
     from comperdial.models import fetch
 
@@ -51,12 +53,12 @@ def fetch_models(names: Annotated[list[str], Argument(help="Models of the list."
 @command()
 def train(
     name: Annotated[str, Argument(help="An entry of `training` in params.yaml.")],
-    params: Annotated[Path, Option(metavar="FILE", help="Has the entry.")] = Path("params.yaml"),
+    params: Annotated[Path, Option(metavar="FILE", help="Configuration with the entry.")] = Path("params.yaml"),
     output: Annotated[File, written("The trained model; default: data/models/NAME.", output_folder)] = None,
 ) -> None:
     """Train a model of a learned metric (docs/density.md).
 
-    Checkpoints in data/training resume what was interrupted.
+    Interrupted training resumes from checkpoints in data/training.
     """
     from comperdial.config import load_yaml
     from comperdial.config.checking import Lines
@@ -102,12 +104,12 @@ def fit(
     features: _Features = None,
     tables: _Tables = Path("data/tables"),
     scores: _Scores = Path("results"),
-    leave_out: Annotated[Names, Option(metavar="PART", help="Omit a part, or several.")] = None,
-    output: Annotated[File, written("A .json file; default: the one that we ship.", output_file)] = None,
+    leave_out: Annotated[Names, Option(metavar="PART", help="Parts to omit.")] = None,
+    output: Annotated[File, written("A .json file; default: the built-in one.", output_file)] = None,
 ) -> None:
-    """Fit the learned metric `local` to people's ratings.
+    """Fit the learned metric `local` to human ratings.
 
-    It fits the coefficients (docs/local-metric.md) to the scores that `snakemake local_metrics` made.
+    Uses the scores from `snakemake local_metrics` to fit the coefficients (docs/local-metric.md).
     """
     from datetime import UTC, datetime
 
@@ -138,9 +140,9 @@ def ablate(
     resamples: Resamples = 1000,
     seed: Seed = 2024,
 ) -> None:
-    """Correlate `local` without each of its parts, and each alone.
+    """Correlate `local` without each of its parts, and each part alone.
 
-    Held out, with people's ratings.
+    Uses held-out scores and human ratings.
     """
     from comperdial import schema
     from comperdial.config import load_yaml

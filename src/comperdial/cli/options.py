@@ -1,4 +1,4 @@
-"""The program, what its commands have in common, and the types of their options."""
+"""The program, the base class of its commands, and shared option types."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from comperdial.core.names import LEVELS
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose options of lists take several values: ``--metrics bleu f1`` is ``--metrics bleu --metrics f1``.
+    """A command whose list options take several values: ``--metrics bleu f1`` is ``--metrics bleu --metrics f1``.
 
-    Without a value, as a rule of the workflow writes an empty list, such an option counts as not given.
+    Without a value, as when a workflow rule passes an empty list, such an option counts as not given.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer does not export its class
-        """Repeat the option before each value; refuse several sheets, of which the last alone would be read."""
+        """Repeat the option before each value; reject a second --sheet, which would replace the first."""
         if sum(argument.partition("=")[0] == "--sheet" for argument in args) > 1:
-            raise typer.BadParameter("--sheet is given twice; expected once")
+            raise typer.BadParameter("--sheet was given twice; expected once")
         lists = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         repeated: list[str] = []
         current = ""
@@ -42,7 +42,7 @@ class Command(typer.core.TyperCommand):
 
 
 def group(about: str, name: str | None = None) -> typer.Typer:
-    """Return the program, or a group of commands of it, by name."""
+    """Return the program, or a named group of its commands."""
     made = typer.Typer(
         help=about,
         add_completion=False,
@@ -56,7 +56,7 @@ def group(about: str, name: str | None = None) -> typer.Typer:
     return made
 
 
-app = group("Which automatic metric of dialogue quality agrees with people?")
+app = group("Evaluate automatic dialogue metrics and LLM judges against human ratings.")
 
 
 def _print_version(wanted: bool) -> None:
@@ -68,7 +68,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback(help=app.info.help)
 def _program(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
@@ -76,45 +76,45 @@ def _program(
 
 
 def command(name: str | None = None, *, of: typer.Typer = app) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add a function as a command: its parameters are the arguments, its docstring is the help."""
+    """Register a function as a command: its parameters are the arguments, its docstring is the help."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        # Typer would evaluate the text of each annotation four times, which takes a third of the time of `--help`.
+        # Typer would evaluate each annotation four times, a third of the time of `--help`.
         function.__annotations__ = get_type_hints(function, include_extras=True)
         return of.command(name, cls=Command)(function)
 
     return add
 
 
-# Types of arguments: a ValueError is bad usage. An output that cannot be written raises FileError before any work.
+# Argument types: a ValueError is a usage error. Unwritable outputs raise FileError before any work.
 
 
 def output_folder(text: str) -> Path:
-    """Parse the name of a folder to write to, new or there already."""
+    """Parse the path of an output folder, new or existing."""
     path = Path(text)
     there = next(place for place in (path, *path.absolute().parents) if place.exists())
     if not there.is_dir():
-        raise FileError("is no folder", where=str(there), expected="a folder to write to, new or there already")
+        raise FileError("is not a folder", where=str(there), expected="a new or existing output folder")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise FileError("nothing may be written there", where=str(there), expected="a folder to write to")
+        raise FileError("is not writable", where=str(there), expected="a writable folder")
     return path
 
 
 def output_stem(text: str) -> Path:
-    """Parse the common name of several files to write."""
+    """Parse the common path of several output files."""
     output_folder(str(Path(text).parent))
     return Path(text)
 
 
 def output_file(text: str) -> Path:
-    """Parse the name of a file to write."""
+    """Parse the path of an output file."""
     path = output_stem(text)
     check_output(path)
     return path
 
 
 def output_table(text: str) -> Path:
-    """Parse the name of a table to write, whose suffix says its form."""
+    """Parse the path of an output table; its suffix is the format."""
     path = output_file(text)
     check_suffix(path)
     return path
@@ -132,15 +132,15 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def part_of(text: str) -> tuple[int, int]:
-    """Parse ``3-of-16``: which part, and how many there are."""
+    """Parse ``3-of-16``: the number of a part, and the number of parts."""
     number, _, count = text.partition("-of-")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise ValueError(f"{text!r}; expected which part and how many there are, such as 3-of-16")
+        raise ValueError(f"{text!r}; expected a part and the number of parts, such as 3-of-16")
     return int(number), int(count)
 
 
 def one_of(*names: str) -> Callable[[str], str]:
-    """Return a parser of names, for options that take several (typer knows choices of single values alone)."""
+    """Return a parser of names for list options (typer supports choices only for single values)."""
 
     def parse(text: str) -> str:
         if text not in names:
@@ -151,84 +151,85 @@ def one_of(*names: str) -> Callable[[str], str]:
 
 
 def given(**options: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Return the options that a user has set: ``given(columns=columns, scale=scale, …)``."""
+    """Return the options that the user set: ``given(columns=columns, scale=scale, …)``."""
     return {name: value for name, value in options.items() if value is not None and value is not False and value != []}
 
 
 def written(about: str, parser: Callable[[str], Path] = output_table) -> Any:  # noqa: ANN401 - what typer returns
-    """Return an option that names what a command writes: a table, unless the parser says otherwise."""
+    """Return an option for an output path: a table, or what ``parser`` accepts."""
     return typer.Option(parser=parser, metavar="FOLDER" if parser is output_folder else "FILE", help=about)
 
 
-# Values that need not be given.
+# Optional values.
 File = Path | None
 Files = list[Path] | None
 Names = list[str] | None
 
-# Options of several commands.
+# Shared options.
 CATALOGUE = Path("data/sources.yaml")
-Catalogue = Annotated[Path, typer.Option(help="The catalogue of data sets.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn.")]
+Catalogue = Annotated[Path, typer.Option(help="Catalogue of data sets.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
-# How a file of ratings or votes is read.
+# How to read a file of ratings or votes.
 Columns = Annotated[
-    dict | None, typer.Option(parser=json_object, metavar="JSON", help="Our names of columns -> the file's.")
+    dict | None, typer.Option(parser=json_object, metavar="JSON", help="Map from our column names to the file's.")
 ]
 Scale = Annotated[
     tuple[float, float] | None,
-    typer.Option(metavar="LOW HIGH", help="Of a file of ratings: the lowest and the highest possible."),
+    typer.Option(metavar="LOW HIGH", help="Lowest and highest possible rating of a file."),
 ]
 Labels = Annotated[
     dict | None,
-    typer.Option(parser=json_object, metavar="JSON", help='Numbers of labels: {"Yes": 1, "No": 0}.'),
+    typer.Option(parser=json_object, metavar="JSON", help='Map from labels to numbers: {"Yes": 1, "No": 0}.'),
 ]
 LowerIsBetter = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="A dimension of which low ratings are good; or several.")
+    list[str] | None, typer.Option(metavar="NAME", help="Dimensions in which low ratings are good.")
 ]
 Sheet = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Which sheet of an Excel workbook; default: all with the same columns."),
+    typer.Option(metavar="NAME", help="Sheet of an Excel workbook; default: all with the same columns."),
 ]
 StripMarkup = Annotated[
     bool, typer.Option("--strip-markup", help="Remove HTML tags, entities and error marks from texts.")
 ]
 
-# Which ratings scores are compared with.
+# The ratings to compare scores with.
 Ratings = Annotated[
     list[Path] | None,
     typer.Option(
-        metavar="FILE", help="Table `ratings`, or context_id (or dialogue_id), system_id, rating; or several."
+        metavar="FILE", help="Table `ratings`, or context_id (or dialogue_id), system_id, rating; several allowed."
     ),
 ]
 Contexts = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Table `contexts`: which dialogue a context belongs to.")
+    Path | None, typer.Option(metavar="FILE", help="Table `contexts`, for the dialogue of each context.")
 ]
-Source = Annotated[str | None, typer.Option(metavar="NAME", help="Whose ratings; default: human, or the only one.")]
+Source = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Source of the ratings; default: human, or the only one.")
+]
 Levels = Annotated[
     list[str] | None,
-    typer.Option("--level", parser=one_of(*LEVELS), metavar="|".join(LEVELS), help="One or more; default: all."),
+    typer.Option("--level", parser=one_of(*LEVELS), metavar="|".join(LEVELS), help="Levels; default: all."),
 ]
 
-# What an analysis is made of.
+# Options of an analysis.
 Subset = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN=VALUE",
-        help="Only units that have it, such as turn=1 or a column of the file; of several: any value of a column, all of "
-        "the columns.",
+        help="Only matching units, by turn=1 or a column of the file; several: any value of a column, all columns.",
     ),
 ]
 Missing = Annotated[
     Literal["left-out", "worst"],
-    typer.Option(help="Rated units without a score: left out of that metric, or given its lowest score."),
+    typer.Option(help="Rated units without a score: left out for that metric, or given its lowest score."),
 ]
-Resamples = Annotated[int, typer.Option(min=2, help="For intervals and tests.")]
+Resamples = Annotated[int, typer.Option(min=2, help="Resamples for intervals and tests.")]
 
-# Which metrics, and how they run.
+# The metrics, and how they run.
 Params = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Names of metrics; default: params.yaml if it exists.")
+    Path | None, typer.Option(metavar="FILE", help="Configuration of metrics; default: params.yaml if it exists.")
 ]
-Embeddings = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Keep vectors there; default: nowhere.")]
+Embeddings = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Cache of embeddings; default: none.")]
 OutputTable = Annotated[
     Path | None,
     typer.Option(

@@ -1,4 +1,4 @@
-"""Commands that make responses and dialogues worse on purpose, and see whether scores fall."""
+"""Commands that perturb responses and dialogues, and measure whether scores fall."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNam
 
 @command("perturbations")
 def list_perturbations() -> None:
-    """List the perturbations and what each should lower."""
+    """List the perturbations and the dimensions they should lower."""
     from comperdial.perturbations import PERTURBATIONS, require
 
     for name, entry in PERTURBATIONS.items():
@@ -30,24 +30,24 @@ def list_perturbations() -> None:
 
 @command("perturb")
 def make_pairs(
-    folder: Annotated[Path, Argument(help="Holds systems, contexts, responses (and ratings) as Parquet.")],
-    dataset: Annotated[str, Option(metavar="NAME", help="What to call the new data set.")],
-    output: Annotated[Path, written("Gets its tables.", output_folder)],
+    folder: Annotated[Path, Argument(help="Folder with systems, contexts, responses (and ratings) as Parquet.")],
+    dataset: Annotated[str, Option(metavar="NAME", help="Name of the new data set.")],
+    output: Annotated[Path, written("Output folder.", output_folder)],
     strategy: Annotated[
-        Names, Option(metavar="NAME", help="Which of `comperdial perturbations`; default: all.")
+        Names, Option(metavar="NAME", help="Strategies from `comperdial perturbations`; default: all.")
     ] = None,
-    sample: Annotated[int, Option(min=1, help="Pairs for each strategy.")] = 200,
+    sample: Annotated[int, Option(min=1, help="Pairs per strategy.")] = 200,
     seed: Seed = 0,
-    all_items: Annotated[bool, Option("--all-items", help="Not only those rated above the median.")] = False,
+    all_items: Annotated[bool, Option("--all-items", help="Include items rated below the median.")] = False,
 ) -> None:
-    """Make pairs, original and perturbed, of a data set."""
+    """Make pairs of original and perturbed items from a data set."""
     from comperdial import schema
     from comperdial.core.files import write_table
     from comperdial.perturbations import perturb
 
     if not re.fullmatch("[A-Za-z0-9_-]+", dataset):
         raise ConfigError(f"data set name {dataset!r}", expected='letters (a to z), digits, "_" and "-" only')
-    # The tables that are read, or another data set's, would be lost.
+    # Do not overwrite the input tables or those of another data set.
     there = output / "systems.parquet"
     others = set(schema.read(there, "systems")["dataset"]) - {dataset} if there.is_file() else set()
     if output.resolve() == folder.resolve() or others:
@@ -55,7 +55,7 @@ def make_pairs(
         problem, expected = f"{output} holds the tables {whose}", "a folder of its own for the pairs"
         raise ConfigError(problem, where="--output", expected=expected)
     made = perturb(folder, dataset, strategy, sample, seed, good=not all_items)
-    # All tables are made and checked before the first is written.
+    # Make and validate all tables before writing the first.
     for name, frame in made.tables.items():
         schema.write(output / f"{name}.parquet", frame, name)
     write_table(output / "pairs.csv", made.pairs)
@@ -67,15 +67,15 @@ def make_pairs(
 
 @command("score-pairs")
 def score_sample(
-    tables: Annotated[Path, Argument(help="A folder of pairs, as `comperdial perturb` makes one.")],
-    metrics: Annotated[list[str], Option(help="Names of params.yaml or kinds; those that run here.")],
-    kinds: Annotated[list[str], Option(help="Which perturbations.")],
+    tables: Annotated[Path, Argument(help="A folder of pairs from `comperdial perturb`.")],
+    metrics: Annotated[list[str], Option(help="Metrics; those that cannot run here are skipped.")],
+    kinds: Annotated[list[str], Option(help="Perturbations.")],
     output: Annotated[Path, written("Table `scores`, .parquet.")],
     ratios: Annotated[Path, written("Table `ratios`.")],
-    sample: Annotated[int, Option(min=1, help="The most pairs of a kind.")] = 400,
+    sample: Annotated[int, Option(min=1, help="Maximum pairs per perturbation.")] = 400,
     seed: Seed = 2024,
 ) -> None:
-    """Score a sample of pairs, and how often the original's score is higher."""
+    """Score a sample of pairs, and count how often the original's score is higher."""
     import numpy as np
 
     from comperdial import schema
@@ -104,18 +104,18 @@ def score_sample(
 @command()
 def ratios(
     scores: Annotated[list[Path], Argument(help="Tables `scores` of one data set.")],
-    tables: Annotated[Path, Option(metavar="FOLDER", help="The data set's tables.")],
+    tables: Annotated[Path, Option(metavar="FOLDER", help="Tables of the data set.")],
     output: Annotated[Path, written("Table `ratios`: a .parquet, .csv or .jsonl file.")],
     bounds: Annotated[
         dict | None,
         Option(
             parser=json_object, metavar="JSON",
-            help="The lowest and highest score, {METRIC: {OUTPUT: [LOW, HIGH]}}; without them only threshold 0.",
+            help="The lowest and highest score, {METRIC: {OUTPUT: [LOW, HIGH]}}; without it only threshold 0.",
         ),
     ] = None,
-    about: Annotated[File, Option(metavar="FILE", help="The data set's about.json, which has the bounds.")] = None,
+    about: Annotated[File, Option(metavar="FILE", help="The data set's about.json, for the bounds.")] = None,
 ) -> None:  # fmt: skip
-    """Count how often scores fall when responses are made worse."""
+    """Count how often scores fall for perturbed responses."""
     from comperdial import schema
     from comperdial.core.files import read_json
     from comperdial.evaluation.aggregate import read_scores

@@ -1,4 +1,4 @@
-"""The commands that analyse preferences between dialogues, and plan how many are needed."""
+"""Commands that analyse preferences between dialogues, and plan the number of votes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from comperdial.core.files import form_path, write_table, write_text
 
 log = logging.getLogger(__name__)
 
-# A matrix of more systems cannot be read.
+# A larger matrix is unreadable.
 _MOST_DRAWN = 60
 _SOURCES = Path("data/sources.yaml")
 Output = Annotated[Path, typer.Option(parser=output_table, metavar="FILE", help="A .csv, .jsonl or .parquet file.")]
@@ -27,32 +27,33 @@ Output = Annotated[Path, typer.Option(parser=output_table, metavar="FILE", help=
 @command("preferences")
 def preferences_(
     input: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Votes, in any common form, or table `preferences`.")
+        Path | None, typer.Argument(metavar="[FILE]", help="Votes in any common format, or table `preferences`.")
     ] = None,
     example: Annotated[
-        bool, typer.Option("--example", help="The example that ships: PandaLM's votes, with two judges.")
+        bool, typer.Option("--example", help="Use the bundled example: PandaLM's votes, with two judges.")
     ] = False,
     data: Annotated[str | None, typer.Option(help="A data set of the catalogue instead of a file.")] = None,
-    question: Annotated[str | None, typer.Option(help="Which question's votes, if there are several.")] = None,
-    source: Annotated[str | None, typer.Option(help="Whose votes; default: human, or the one that there is.")] = None,
+    question: Annotated[str | None, typer.Option(help="The question, if there are several.")] = None,
+    source: Annotated[str | None, typer.Option(help="Source of the votes; default: human, or the only one.")] = None,
     columns: Columns = None,
     labels: Annotated[
         dict | None,
-        typer.Option(parser=json_object, metavar="JSON", help="What a vote is written as -> first, second or tie."),
+        typer.Option(parser=json_object, metavar="JSON", help="Map from the file's values to first, second or tie."),
     ] = None,
     sheet: Sheet = None,
     scores: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Tables `scores` of metrics.")] = None,
     contexts: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Which dialogue a context belongs to, for scores of turns.")
+        Path | None, typer.Option(metavar="FILE", help="Dialogue of each context, for scores of turns.")
     ] = None,
-    resamples: Annotated[int, typer.Option(min=2, help="For intervals of agreement and of metrics.")] = 1000,
+    resamples: Annotated[int, typer.Option(min=2, help="Resamples for intervals of agreement and metrics.")] = 1000,
     seed: Seed = 2024,
     output: Annotated[
-        Path | None, typer.Option(parser=output_folder, metavar="FOLDER", help="Also write tables and figures there.")
+        Path | None,
+        typer.Option(parser=output_folder, metavar="FOLDER", help="Also write tables and figures to this folder."),
     ] = None,
     catalogue: Catalogue = _SOURCES,
 ) -> None:
-    """Who is preferred to whom, how strong each is, how sure that is, and whether judges agree with people."""
+    """Rank systems by votes, with strengths and intervals, and compare judges with people."""
     from comperdial.data import catalogue as catalogues
     from comperdial.data.files import read_file
     from comperdial.data.preferences import read_preferences
@@ -62,11 +63,11 @@ def preferences_(
     from comperdial.report.preferences import preferences_table
 
     if (input is not None) + (data is not None) + example != 1:
-        raise ConfigError("no preferences, or several", expected="one of: a file, --data NAME, --example")
+        raise ConfigError("no input, or several inputs", expected="one of: a file, --data NAME, --example")
     if example:
         input = Path(str(files("comperdial") / "examples/pandalm.csv"))
     if contexts and not scores:
-        raise ConfigError("given without scores", where="--contexts", expected="--scores FILE, too")
+        raise ConfigError("given without scores", where="--contexts", expected="--scores FILE as well")
     if input:
         table, notes = read_votes(read_file(input, sheet), input, labels, columns)
         title = input.stem
@@ -87,8 +88,8 @@ def preferences_(
             votes, of_dialogues, dominant=whole.dominant, resamples=resamples, seed=seed
         )
         if metrics.empty or not metrics["n"].sum():
-            expected = "dialogues and systems as in the votes"
-            raise ConfigError("no vote is on two dialogues that have scores", where="--scores", expected=expected)
+            expected = "the dialogues and systems in the votes"
+            raise ConfigError("no vote compares two dialogues with scores", where="--scores", expected=expected)
     document = preferences_table(title, analyses, metrics, judges)
     sys.stdout.write(render.text(document))
     if output is None:
@@ -109,12 +110,12 @@ def preferences_(
 
 @command("plan-preferences")
 def plan(
-    win_rate: Annotated[float, typer.Option(help="Share of votes for the better one, ties left out.")],
+    win_rate: Annotated[float, typer.Option(help="Share of votes for the better one, without ties.")],
     power: float = 0.8,
     alpha: Annotated[float, typer.Option(help="Level of the two-sided test.")] = 0.05,
-    ties: Annotated[float, typer.Option(metavar="SHARE", help="Of votes that are ties.")] = 0.0,
+    ties: Annotated[float, typer.Option(metavar="SHARE", help="Share of ties.")] = 0.0,
 ) -> None:
-    """How many votes it takes to find a win rate."""
+    """Compute the number of votes needed to detect a win rate."""
     from comperdial.stats.win_rate import votes_needed
 
     not_even = "a share between 0 and 1, not within 0.01 of one half"
@@ -141,21 +142,21 @@ def recorded_pairs(
     output: Output,
     catalogue: Catalogue = _SOURCES,
 ) -> None:
-    """How judges chose between two, of choices that others recorded."""
+    """Write recorded choices of judges between two answers."""
     from comperdial.judges.recorded_pairs import judged_pairs
 
     write_table(output, judged_pairs(dataset, catalogue=catalogue)[1])
 
 
 class Rated(StrEnum):
-    """Data sets whose dialogues were rated and compared."""
+    """Data sets with ratings and comparisons of dialogues."""
 
     ieval = "ieval"
 
 
 @command()
 def rated_dialogues(dataset: Rated, output: Output, catalogue: Catalogue = _SOURCES) -> None:
-    """How the people in iEval's dialogues rated them, and what the bots wrote."""
+    """Write the participants' ratings of iEval's dialogues, and properties of the bots' utterances."""
     import pandas as pd
 
     from comperdial.data import catalogue as catalogues

@@ -43,31 +43,29 @@ def metrics(params: Params = None) -> None:
 
 @command()
 def score(
-    input: Annotated[Path, Argument(help="A file with `response`, `references`, …; or a folder of tables.")],
+    input: Annotated[Path, Argument(help="A file with `response`, `references`, …, or a folder of tables.")],
     metric: Annotated[
         str | None,
-        Option(
-            metavar="NAME", help="A kind of metric or a name of params.yaml: `comperdial metrics`.", show_default=False
-        ),
+        Option(metavar="NAME", help="A metric from `comperdial metrics`.", show_default=False),
     ] = None,
     metrics: Annotated[
-        list[str] | None, Option(metavar="NAME", help="Several; options follow, as in bleu,text=raw.")
+        list[str] | None, Option(metavar="NAME", help="Several metrics, with options as in bleu,text=raw.")
     ] = None,
     params: Params = None,
-    option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="An option of --metric, or several.")] = None,
+    option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Options of --metric.")] = None,
     options: Annotated[
         dict | None,
-        Option(parser=json_object, metavar="JSON", help="All options of --metric, which names a kind then."),
+        Option(parser=json_object, metavar="JSON", help="All options of --metric, as JSON."),
     ] = None,
     name: Annotated[
-        str | None, Option(help="What to call --metric in the table; default: NAME.", show_default=False)
+        str | None, Option(help="Name of --metric in the table; default: NAME.", show_default=False)
     ] = None,
     part: Annotated[
         tuple | None,
-        Option(parser=part_of, metavar="I-of-N", help="Only this part, such as 3-of-16 (docs/metrics.md)."),
+        Option(parser=part_of, metavar="I-of-N", help="Score only this part, such as 3-of-16 (docs/metrics.md)."),
     ] = None,
     parts: Annotated[
-        list[str] | None, Option(metavar="NAME=FILE", help="Scores of metrics that --metric is made of.")
+        list[str] | None, Option(metavar="NAME=FILE", help="Scores of the metrics that --metric combines.")
     ] = None,
     embeddings: Embeddings = None,
     output: OutputTable = None,
@@ -82,7 +80,7 @@ def score(
     if bool(metric) == bool(metrics):
         raise BadParameter("expected one of --metric and --metrics")
     if part and not input.is_dir():
-        raise ConfigError(f"{input} is no folder", where="--part", expected="a folder of tables")
+        raise ConfigError(f"{input} is not a folder", where="--part", expected="a folder of tables")
     if embeddings:
         os.environ[STORE_VARIABLE] = str(embeddings)
     if metrics:
@@ -101,9 +99,9 @@ def score(
     made = suited[called]
     if parts:
         if not isinstance(made, Local):
-            raise ConfigError(f"{called} is made of no other metrics", where="--parts", expected="--metric local")
+            raise ConfigError(f"{called} does not combine other metrics", where="--parts", expected="--metric local")
         if not output:
-            raise ConfigError("no file to write", where="--output", expected="one, with --parts")
+            raise ConfigError("no output file", where="--output", expected="a file, with --parts")
         files = {one: Path(path) for one, _, path in (text.partition("=") for text in parts)}
         return score_from(made, called, input, files, output)
     if output and output.suffix == ".parquet":
@@ -112,7 +110,7 @@ def score(
 
 
 def _metric(text: str, params: Path | None, option: list[str], options: dict | None) -> Metric:
-    """Return the metric that ``--metric`` names, with its options."""
+    """Return the metric named by ``--metric``, with its options."""
     from comperdial.metrics import create
     from comperdial.metrics.named import metric_named, read_entries
     from comperdial.metrics.named import option as pair
@@ -136,10 +134,10 @@ def _write(scores: pd.DataFrame, output: Path | None) -> None:
 
 @command()
 def merge(
-    parts: Annotated[list[Path], Argument(metavar="PART...", help="All of them, .parquet files in any order.")],
+    parts: Annotated[list[Path], Argument(metavar="PART...", help="All parts, .parquet files in any order.")],
     output: Annotated[Path, Option(parser=output_file, metavar="FILE", help="A .parquet file.")],
 ) -> None:
-    """Append the tables of `score --part`."""
+    """Merge the tables from `score --part`."""
     from comperdial import schema
 
     if output.suffix != ".parquet":

@@ -1,4 +1,4 @@
-"""Commands that make tables, figures and pages from results, and rank a metric of one's own."""
+"""Commands that make tables, figures and pages from results, and rank a user's metric."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from comperdial.cli.options import (
 )  # fmt: skip
 from comperdial.core.errors import ConfigError
 
-_Study = Annotated[str, Argument(help="A folder of studies/; `dataset`: what every data set has.")]
+_Study = Annotated[str, Argument(help="A folder of studies/, or `dataset` for what every data set has.")]
 _Dataset = Annotated[str, Argument(help="A data set of params.yaml.")]
-_OfDataset = Annotated[str | None, Option(help="With `dataset`: which one.")]
-_Stem = Annotated[Path, written("The files' common name; a suffix is not needed.", output_stem)]
+_OfDataset = Annotated[str | None, Option(help="The data set, for the study `dataset`.")]
+_Stem = Annotated[Path, written("Common path of the files, without suffix.", output_stem)]
 _Page = Annotated[Path, written("A .html file.", output_file)]
 
 
@@ -38,7 +38,7 @@ def table(
     output: _Stem,
     dataset: _OfDataset = None,
 ) -> None:
-    """Make a table of a study, from results that are here."""
+    """Make a table of a study from existing results."""
     _make("table", study, name, output, dataset)
 
 
@@ -49,7 +49,7 @@ def figure(
     output: _Stem,
     dataset: _OfDataset = None,
 ) -> None:
-    """Make a figure of a study, from results that are here."""
+    """Make a figure of a study from existing results."""
     _make("figure", study, name, output, dataset)
 
 
@@ -66,7 +66,7 @@ def describe(
     output: Annotated[Path, written("A .json file.", output_file)],
     params: Annotated[File, Option(metavar="FILE", help="Default: params.yaml.")] = None,
 ) -> None:
-    """Write a data set's configuration, for its tables."""
+    """Write a data set's configuration for tables and figures."""
     from comperdial import selection
     from comperdial.core.files import write_json
 
@@ -78,10 +78,10 @@ def notebook(
     notebook: Annotated[Path, Argument(help="A jupytext file of notebooks/.")],
     dataset: Annotated[str, Option(help="A data set of params.yaml.")],
     output: _Page,
-    source: Annotated[str, Option(help="Whose ratings.")] = "human",
+    source: Annotated[str, Option(help="Source of the ratings.")] = "human",
     target: Annotated[str, Option(help="The rated dimension.")] = "Overall",
 ) -> None:
-    """Execute a notebook, and write its page."""
+    """Execute a notebook and write its page."""
     from comperdial.core.files import write_text
     from comperdial.report.notebook import execute
 
@@ -92,7 +92,7 @@ def notebook(
 
 @command()
 def page(dataset: _Dataset, output: _Page) -> None:
-    """Make the page of a data set, from results that are here."""
+    """Make the page of a data set from existing results."""
     from comperdial.core.files import write_text
     from comperdial.report.page import page
 
@@ -100,8 +100,8 @@ def page(dataset: _Dataset, output: _Page) -> None:
 
 
 @command()
-def summary(dataset: _Dataset, output: Annotated[Path, written("Gets the files.", output_folder)]) -> None:
-    """Write the numbers that DVC compares between commits."""
+def summary(dataset: _Dataset, output: Annotated[Path, written("Output folder.", output_folder)]) -> None:
+    """Write the key numbers that DVC compares between commits."""
     from comperdial import schema
     from comperdial.report.about import About
     from comperdial.report.summary import summarise
@@ -115,7 +115,7 @@ def summary(dataset: _Dataset, output: Annotated[Path, written("Gets the files."
 
 @command("pack-records")
 def pack() -> None:
-    """Pack Snakemake's records for DVC (`make publish` does it)."""
+    """Pack Snakemake's metadata for DVC (done by `make publish`)."""
     from comperdial.config import records
 
     print(f"{records.pack()}: the records of this folder's results")
@@ -125,13 +125,13 @@ def pack() -> None:
 def leaderboard(
     files: Annotated[Files, Argument(help="Scores: dataset, level, item_id, system_id, value.")] = None,
     board: Annotated[str, Option(help="responses, references or dialogues.")] = "responses",
-    template: Annotated[bool, Option("--template", help="Print the file to fill in, and do nothing else.")] = False,
-    texts: Annotated[File, Option(metavar="FILE", help="With --template: writes the texts as JSONL.")] = None,
-    output: Annotated[File, written("The ranking, too: .html, .md, .csv, .tex.", output_file)] = None,
-    resamples: Annotated[int, Option(min=0, help="Swaps of WMT's test; 0: without that test.")] = 1000,
+    template: Annotated[bool, Option("--template", help="Only print the file to fill in.")] = False,
+    texts: Annotated[File, Option(metavar="FILE", help="With --template: write the texts as JSONL.")] = None,
+    output: Annotated[File, written("Also write the ranking: .html, .md, .csv or .tex.", output_file)] = None,
+    resamples: Annotated[int, Option(min=0, help="Swaps in WMT's test; 0: skip it.")] = 1000,
     catalogue: Catalogue = CATALOGUE,
 ) -> None:
-    """Rank your metric among those here, over all data sets."""
+    """Rank your metric among the existing ones, over all available data sets."""
     from comperdial import schema
     from comperdial.core.files import write_table, write_text
     from comperdial.data.catalogue import load_catalogue
@@ -147,7 +147,7 @@ def leaderboard(
     if output and output.suffix not in forms:
         raise ConfigError(f"{output}", where="--output", expected=f"a name ending in {', '.join(forms)}")
     if texts and (texts.suffix != ".jsonl" or not template):
-        raise ConfigError(f"{texts}", where="--texts", expected="--template, and a name ending in .jsonl")
+        raise ConfigError(f"{texts}", where="--texts", expected="a name ending in .jsonl, with --template")
     ranking = Leaderboard(board, load_catalogue(catalogue))
     if texts:
         write_table(texts, ranking.texts())
@@ -167,9 +167,10 @@ def leaderboard(
 
 @command()
 def audit_recorded(
-    output: Annotated[Path, written("Gets a file for each table.", output_folder)], catalogue: Catalogue = CATALOGUE
+    output: Annotated[Path, written("Output folder, for one file per table.", output_folder)],
+    catalogue: Catalogue = CATALOGUE,
 ) -> None:
-    """Audit the judges that others recorded, for the study `judge_audit`."""
+    """Audit the recorded judges for the study `judge_audit`."""
     from comperdial.auditing.recorded import compute
 
     compute(output, catalogue=catalogue)

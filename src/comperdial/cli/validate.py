@@ -1,4 +1,4 @@
-"""The command that checks tables, and shows how a file is read: what it is, its first item, and what comes next."""
+"""The command that validates tables and previews how a file is read: its content, its first item, and the next command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from comperdial.metrics import Metric
 
 Lines = Iterable[tuple[str, str]]
-# Fields of a context, and what metrics call them.
+# Fields of a context, and the metrics' names for them.
 _FIELDS = {"references": "references", "history": "histories", "facts": ""}
 _ORIGINS = {
     "option": "as the option says",
@@ -35,16 +35,16 @@ _SHOWN, _WIDTH, _LONGEST = 10, 100, 300
 @command()
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of any kind.")],
-    table: Annotated[str | None, typer.Option(help="Check a file as this table; default: by its name.")] = None,
+    table: Annotated[str | None, typer.Option(help="Validate files as this table; default: by file name.")] = None,
     columns: Columns = None,
     scale: Scale = None,
     labels: Labels = None,
     lower_is_better: LowerIsBetter = None,
     sheet: Sheet = None,
     strip_markup: StripMarkup = False,
-    params: Annotated[Path, typer.Option(help="With the metrics that may lack something.")] = Path("params.yaml"),
+    params: Annotated[Path, typer.Option(help="Configuration with the metrics to check.")] = Path("params.yaml"),
 ) -> None:
-    """Show how files of ratings, votes, responses or scores are read, and what to run next; check tables."""
+    """Show how files of ratings, votes, responses or scores are read, and what to run next; validate tables."""
     from comperdial import schema
     from comperdial.data.columns import NoRatingsError
     from comperdial.data.files import read_file
@@ -78,7 +78,7 @@ def validate(
 
 
 def _is_table(path: Path, name: str) -> bool:
-    """Return whether a file that is named like a table has its columns."""
+    """Return whether a file named like a table has its columns."""
     from comperdial import schema
     from comperdial.data.files import read_file
 
@@ -87,7 +87,7 @@ def _is_table(path: Path, name: str) -> bool:
 
 
 def _are_scores(frame: pd.DataFrame) -> bool:
-    """Return whether a file has names of items and systems, and numbers, and no texts: scores of responses elsewhere."""
+    """Return whether a file has ids of items and systems, and numbers, but no texts: scores of responses in another file."""
     from comperdial.data.columns import NAMES, REASONS, is_text, plain, rater_of
 
     for name in map(str, frame.columns):
@@ -102,7 +102,7 @@ def _are_scores(frame: pd.DataFrame) -> bool:
     )
 
 
-# What is shown of each kind
+# What is shown for each kind
 
 
 def _print(path: Path, what: str, about: Lines, first: Lines, missing: Iterable[str], following: Sequence[str]) -> None:
@@ -207,7 +207,7 @@ def _show_log(path: Path, file: File) -> None:
 
 
 def _show_responses(path: Path, file: File, options: Mapping[str, Any], error: Exception) -> None:
-    """Show a file without ratings as responses to score; raise the error of ratings if it has no responses either."""
+    """Show a file without ratings as responses to score; re-raise the error about ratings if it has no responses either."""
     from comperdial.core.errors import SchemaError
     from comperdial.data.columns import lay_out, markup
     from comperdial.data.own_files import is_missing
@@ -236,7 +236,7 @@ def _show_responses(path: Path, file: File, options: Mapping[str, Any], error: E
 
 
 class _Rated:
-    """What is understood of a file of rated responses."""
+    """Summary of a file of rated responses."""
 
     def __init__(self, content: Content) -> None:
         tables = self.tables = content.tables
@@ -260,7 +260,7 @@ class _Rated:
         self.levels = [level for level in can if can[level]]
 
     def understood(self) -> Iterator[tuple[str, str]]:
-        """Yield what is understood: a name and a text each."""
+        """Yield name and text of each line of the summary."""
         from comperdial.data.columns import markup
         from comperdial.data.readers.table import with_hint
 
@@ -295,7 +295,7 @@ class _Rated:
             yield "not used", f"columns {_listed([with_hint(name) for name in content.ignored])}"
 
     def first(self) -> Iterator[tuple[str, str]]:
-        """Yield the parts of the first response that is rated."""
+        """Yield the parts of the first rated response."""
         responses = self.tables["responses"]
         rated = set(self.ratings[["item_id", "system_id"]].itertuples(index=False, name=None))
         units = self.content.units
@@ -346,7 +346,7 @@ class _Rated:
 
 
 def _roles(layout: Layout) -> list[tuple[str, str]]:
-    """Return which column of the file each of ours is, if any has another name."""
+    """Return the file's column for each of ours with another name."""
     names = {ours: theirs for ours, theirs in layout.columns.items() if isinstance(theirs, str) and ours != theirs}
     return [("columns", _listed([f"{ours} is {theirs!r}" for ours, theirs in names.items()]))] if names else []
 
@@ -372,7 +372,7 @@ def _listed(names: Sequence[object]) -> str:
 
 
 def _repeated(options: Mapping[str, Any]) -> str:
-    """Return options as they are typed."""
+    """Format options as typed on the command line."""
     import json
 
     words: list[str] = []

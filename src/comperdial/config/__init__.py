@@ -1,4 +1,4 @@
-"""YAML files, read safely, and the line of each setting; :mod:`comperdial.config.checking` checks what they hold."""
+"""Read YAML files safely and look up the line of each setting; :mod:`comperdial.config.checking` validates the content."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 
 
 class _Loader(yaml.CSafeLoader):
-    """PyYAML's safe loader, which also refuses keys that are repeated or are not text."""
+    """PyYAML's safe loader, which also rejects duplicate keys and keys that are not text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.checked: set[yaml.Node] = set()
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        # Called first for each mapping, and again where others merge it, with the merged keys in it by then.
+        # Called first for each mapping, and again when others merge it, by then including the merged keys.
         if node not in self.checked:
             self.checked.add(node)
             seen = set()
             for key, _ in node.value:
-                # Without quotes, YAML reads yes, no, on and off as true and false.
+                # Unquoted, YAML reads yes, no, on and off as booleans.
                 wrong = "is not text: put it in quotes" if key.tag not in (_TEXT, _MERGE) else ""
                 if wrong or key.value in seen:
                     problem = f"the key {key.value!r:.60} {wrong or 'is given twice: delete one of them'}"
@@ -39,18 +39,18 @@ class _Loader(yaml.CSafeLoader):
         try:
             return super().construct_object(node, deep)
         except ValueError as error:
-            # Such as 2024-02-30.
+            # For example 2024-02-30.
             problem = f"{node.value!r:.60}: {error}"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
 
 def load_yaml(path: str | Path) -> dict[str, Any]:
-    """Read a YAML file that holds one mapping.
+    """Read a YAML file that contains a single mapping.
 
     Raises
     ------
     FileError
-        Names the line of a syntax error, of a key that is repeated or is not text, and of an impossible date or number.
+        For a syntax error, a duplicate or non-text key, or an impossible date or number; the message gives the line.
     """
     text = read_text(path)
     try:
@@ -67,7 +67,7 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def line_of(path: str | Path, keys: Sequence[str | int]) -> int:
-    """Return the line of a setting in a YAML file, or of the nearest mapping or list around it; entries count from 0."""
+    """Return the line of a setting in a YAML file, or of its nearest enclosing mapping or list; list indices start at 0."""
     node = yaml.compose(read_text(path), yaml.CSafeLoader)
     line = 1
     for key in keys:

@@ -1,6 +1,6 @@
-"""Strict pydantic models of YAML files; an error names the file, the line, the value and what was expected.
+"""Strict pydantic models of YAML files; errors give the file, line, value and what was expected.
 
-Values stay as the file has them: 1 stays a whole number where 1.0 is allowed too.
+Values are not converted: 1 stays an integer even where 1.0 is allowed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Expected:
-    """Says in words what a value must be, and of a text by a regular expression; ``hidden``: it may be a secret."""
+    """Describes a valid value in words, with a regular expression for texts; ``hidden`` if it may be a secret."""
 
     words: str
     pattern: str | None = None
@@ -67,13 +67,13 @@ def _distinct(values: list[T]) -> list[T]:
 
 
 Maybe = Annotated[T | None, _NotNull()]
-"""May be left out, and is None then; null is a mistake."""
+"""Optional, None by default; an explicit null is an error."""
 Section = Annotated[T, _EmptyIfNull()]
-"""A mapping that may be null, and is empty then: all of its entries may be commented out."""
+"""A mapping that may be null, meaning empty, so that all of its entries can be commented out."""
 Distinct = Annotated[list[T], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})]
 Text = Annotated[str, Field(min_length=1), Expected("a text")]
 Flag = Annotated[bool, Expected("true or false")]
-Count = Annotated[int, Field(ge=1), Expected("a whole number of 1 or more")]
+Count = Annotated[int, Field(ge=1), Expected("a positive whole number")]
 Seed = Annotated[int, Field(ge=0), Expected("a whole number of 0 or more")]
 Number = Annotated[int | float, Expected("a finite number")]
 FromZero = Annotated[int | float, Field(ge=0), Expected("a number of 0 or more")]
@@ -83,7 +83,7 @@ DatasetName = Annotated[str, Expected("lower-case letters, digits and underscore
 
 
 class Strict(BaseModel):
-    """A mapping with these keys and no others; no value is converted."""
+    """A mapping with exactly these keys; values are not converted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -99,17 +99,17 @@ class Strict(BaseModel):
 
 
 def rule(problem: str, expected: str, *at: str | int) -> PydanticCustomError:
-    """Return the error of a validator; ``at`` is the path from what is validated to what is at fault."""
+    """Return a validator's error; ``at`` is the path from the validated value to the faulty one."""
     return PydanticCustomError("rule", "", {"error": ConfigError(problem, expected=expected), "at": at})
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *at: str | int) -> PydanticCustomError:
-    """Return the error of a validator for a name that does not exist: as :func:`rule`, with the nearest ones that do."""
+    """Like :func:`rule`, for an unknown name; the message suggests the closest known ones."""
     return PydanticCustomError("rule", "", {"error": UnknownNameError(kind, name, known), "at": at})
 
 
 class Lines:
-    """Where settings are: files, in the order in which they are merged; a value in none of them is from ``option``."""
+    """Locates settings: files in the order they are merged; ``option`` gave the values that are in none of them."""
 
     def __init__(self, *paths: str | Path, option: str = "--config") -> None:
         self.paths = paths
@@ -120,7 +120,7 @@ class Lines:
         return [(path, load_yaml(path)) for path in self.paths]
 
     def place(self, keys: Sequence[str | int], value: object) -> str:
-        """Return the file and the line of a setting, or the option that gave it this value; and the key's path."""
+        """Return the file and line of a setting, or the option that set this value, and the key's path."""
         files = (path for path, content in reversed(self._contents) if _reached(content, keys) == ([*keys], value))
         path = next(files, None)
         where = f"{path}, line {line_of(path, keys)}" if path else self.option
@@ -129,22 +129,21 @@ class Lines:
 
 
 def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *, lines: Lines | None = None) -> T:
-    """Check a mapping against a model, or against any type that pydantic knows, and return that.
+    """Validate a mapping against a model, or any type that pydantic supports, and return the result.
 
     Parameters
     ----------
     kind, content
-        The model, and what a file or several merged ones hold.
+        The model, and the content of a file or of several merged files.
     where, lines
-        For messages: the file or the entry; or where settings are looked up, to name the file and the line.
+        For messages: the file or entry name; or a lookup that gives the file and line.
 
     Raises
     ------
     ConfigError
-        For the first mistake: where it is, what is there and what was expected. A value that may be a secret is not
-        shown.
+        For the first mistake: where it is, the value and what was expected. A value that may be a secret is not shown.
     UnknownNameError
-        If that is an unknown key.
+        If the mistake is an unknown key.
     """
     try:
         return TypeAdapter(kind).validate_python(content)
@@ -157,7 +156,7 @@ def checked(kind: type[T], content: object, where: str | Path = "params.yaml", *
 
 
 def read_checked(kind: type[T], path: str | Path) -> T:
-    """Read a YAML file and check it: :func:`~comperdial.config.load_yaml`, then :func:`checked`."""
+    """Read and validate a YAML file: :func:`~comperdial.config.load_yaml`, then :func:`checked`."""
     return checked(kind, load_yaml(path), path, lines=Lines(path))
 
 
@@ -166,7 +165,7 @@ _KINDS = {type(None): "null", str: "a text", dict: "a mapping", list: "a list"}
 
 
 def _problem(mistake: ErrorDetails, value: object) -> ComperdialError:
-    """Return the error that a mistake is, without where it is."""
+    """Convert a pydantic error to ours, without its location."""
     kind, context = mistake["type"], mistake.get("ctx", {})
     if kind == "rule":
         error: ComperdialError = context["error"]
@@ -178,8 +177,8 @@ def _problem(mistake: ErrorDetails, value: object) -> ComperdialError:
     if "[key]" in mistake["loc"]:
         problem = f"the name {mistake['input']!r:.60}"
     elif kind == "hidden":
-        problem = "got a value that is not shown, since it may be a key"
-    # Never a mapping or a list of texts: a key could be in it.
+        problem = "got a value that is not shown because it may be a secret"
+    # Never show a mapping or a list of texts: it could contain a secret key.
     elif (isinstance(value, str | int | float | date) or numbers) and not is_secret(value) and kind not in _WORDS:
         problem = f"got {value!r}"
     else:
@@ -189,7 +188,7 @@ def _problem(mistake: ErrorDetails, value: object) -> ComperdialError:
 
 
 def _reached(content: Any, keys: Sequence[str | int]) -> tuple[list[str | int], Any]:  # noqa: ANN401
-    """Return the keys up to where a setting is missing, or pydantic goes on with a name of its own; and what is there."""
+    """Return the path up to a missing setting, or up to names that pydantic adds, and the value there."""
     for number, key in enumerate(keys):
         try:
             content = getattr(content, str(key)) if isinstance(content, BaseModel) else content[key]

@@ -1,7 +1,7 @@
-"""Snakemake's records of what made each file, as one small archive: with them a clone knows that nothing is stale.
+"""Pack Snakemake's metadata into one small archive, so that a fresh clone knows that nothing is stale.
 
-Snakemake keeps a JSON file for each output in ``.snakemake/metadata``: hundreds of files that are nearly the same. DVC
-versions them as one archive, a tenth of their size or less; the Snakefile unpacks it when it is new.
+Snakemake keeps a JSON file per output in ``.snakemake/metadata``: hundreds of almost identical files. DVC versions them as
+one archive, at most a tenth of their size; the Snakefile unpacks a new one.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from comperdial.core.files import replacing, sha256, write_text
 
 ARCHIVE = "provenance.tar.xz"
 FOLDER = ".snakemake/metadata"
-# The checksum of the archive that was last unpacked or packed here; Snakemake looks at nothing of that name.
+# Checksum of the archive last packed or unpacked here; Snakemake ignores this file.
 _SEEN = ".snakemake/metadata.sha256"
 
 
 def pack(root: str | Path = ".") -> Path:
-    """Write the records of all that DVC versions below ``root`` into its archive; the same ones give the same bytes.
+    """Pack the metadata of all files that DVC versions below ``root``; the same records give the same bytes.
 
-    A record of something else, such as fetched data, would make a clone take its own file for up to date.
+    Records of other files, such as downloads, are left out: they would make a clone treat its own file as up to date.
 
     Raises
     ------
     FileError
-        When there are none.
+        If there are no records.
     """
     root = Path(root)
     versions = [*root.glob("*.dvc"), *root.glob("results/**/*.dvc"), *root.glob("data/**/*.dvc")]
@@ -38,7 +38,7 @@ def pack(root: str | Path = ".") -> Path:
     with replacing(root / ARCHIVE) as temporary, tarfile.open(temporary, "w:xz", preset=6) as archive:
         for path in sorted(path for path in (root / FOLDER).rglob("*") if path.is_file()):
             name = path.relative_to(root / FOLDER)
-            # Snakemake names a record by its output in base64, cut into folders that begin with @ if that is long.
+            # Snakemake names a record by its output path in base64, split into folders that begin with @ if it is long.
             text = "".join(part.removeprefix("@") for part in name.parts)
             try:
                 output = root / base64.urlsafe_b64decode(text.encode()).decode()
@@ -50,19 +50,19 @@ def pack(root: str | Path = ".") -> Path:
                 with path.open("rb") as content:
                     archive.addfile(member, content)
         if not archive.getmembers():
-            expected = "those of a run of snakemake, of what DVC versions"
+            expected = "records of a snakemake run for files that DVC versions"
             raise FileError("no records", where=str(root / FOLDER), expected=expected)
     write_text(root / _SEEN, sha256(root / ARCHIVE))
     return root / ARCHIVE
 
 
 def unpack(root: str | Path = ".") -> bool:
-    """Unpack the archive below ``root`` if there is one that was not unpacked or packed here before; say whether.
+    """Unpack the archive below ``root`` unless it was packed or unpacked here before; return whether it was unpacked.
 
     Raises
     ------
     FileError
-        When the archive cannot be read, or holds something else than files below the folder of records.
+        If the archive cannot be read, or contains a path outside the metadata folder.
     """
     root = Path(root)
     archive, seen = root / ARCHIVE, root / _SEEN
@@ -72,6 +72,8 @@ def unpack(root: str | Path = ".") -> bool:
         with tarfile.open(archive, "r:xz") as members:
             members.extractall(root / FOLDER, filter="data")
     except (lzma.LZMAError, tarfile.TarError, EOFError) as error:
-        raise FileError(f"no archive: {error}", where=str(archive), expected="one that `make publish` wrote") from error
+        raise FileError(
+            f"no archive: {error}", where=str(archive), expected="an archive written by `make publish`"
+        ) from error
     write_text(seen, sha256(archive))
     return True

@@ -1,4 +1,4 @@
-"""Entries that come with the package: ``params.yaml`` names them, and may change single keys of them."""
+"""Built-in entries, which ``params.yaml`` refers to by name and may override key by key."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from comperdial.config import load_yaml
 
 _ROOMS = Path(__file__).parents[1]
 REGISTRIES = tuple(_ROOMS / room / "registry.yaml" for room in ("metrics", "data", "judges", "training"))
-"""The files with the entries, each in the form of ``params.yaml``."""
+"""The registry files, in the format of ``params.yaml``."""
 
-# The sections with such entries, and the key by which a user's own entry is known.
+# Sections with built-in entries, and the key that marks a user's own entry.
 _SECTIONS = {"metrics": "kind", "recorded": "format", "recorded_judges": "format", "training": "encoder"}
 
 
 @cache
 def registered(*section: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the package's entries of a section, such as ``registered("judging", "variants")``, by name."""
+    """Return the built-in entries of a section by name, for example ``registered("judging", "variants")``."""
     for path in REGISTRIES:
         entries: Any = load_yaml(path)
         for key in section:
@@ -30,11 +30,11 @@ def registered(*section: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def completed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``params.yaml``, not yet checked, in which each entry of the package that it names is spelled out.
+    """Expand the built-in entries that an unvalidated ``params.yaml`` names.
 
-    A name alone (``bleu:``) is the package's entry. Keys given with it (``bleu: {text: raw}``) are added to it or
-    replace its own. An entry with ``kind`` (of a variant ``fields``, of a recording ``format``, of a model to be trained
-    ``encoder``) is the user's, and is left as it is.
+    A name alone (``bleu:``) selects the built-in entry; keys given with it (``bleu: {text: raw}``) override its own. An entry
+    with ``kind`` (``fields`` for a variant, ``format`` for a recording, ``encoder`` for a trained model) is the user's own and
+    is not changed.
     """
     filled = {name: _spelled_out(config[name], own, name) for name, own in _SECTIONS.items() if name in config}
     judging = config.get("judging")

@@ -1,4 +1,4 @@
-"""Studies: ``studies/NAME/study.yaml`` says what a paper needs, and which tables and figures are made of it."""
+"""Studies: ``studies/NAME/study.yaml`` lists what a paper needs, and the tables and figures to make."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from comperdial.core.errors import ConfigError, UnknownNameError
 
 FOLDER = Path("studies")
 DATASET = "dataset"
-"""What commands about any one data set take for the name of a study."""
+"""Pseudo study name for the tables and figures that every data set has."""
 DATASET_FILE = Path(__file__).parents[1] / "report" / "dataset.yaml"
-"""The tables and figures of any data set, in the form of a study."""
+"""The tables and figures of every data set, in the format of a study."""
 KINDS = {"table": "tables", "figure": "figures"}
 DEFAULT = "default"
 PARAMS = Path("params.yaml")
 VARIABLE = "COMPERDIAL_PARAMS"
-"""The environment variable that names another ``params.yaml``, as the workflow merged it with its command line."""
+"""Environment variable with the path of the ``params.yaml`` that the workflow merged with its command line."""
 
 Entry = Mapping[str, Any]
 
 
 def params_file(path: str | Path | None = None) -> Path:
-    """Return the ``params.yaml`` to read: the one given, the one of the environment's variable, or the one here."""
+    """Return the ``params.yaml`` to read: the given one, that of the environment variable, or the one in this folder."""
     return Path(path or os.environ.get(VARIABLE) or PARAMS)
 
 
 def study_files() -> list[Path]:
-    """Return the files of all studies, by name."""
+    """Return the files of all studies, sorted by name."""
     return sorted(FOLDER.glob("*/study.yaml"))
 
 
 def read_studies(own: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-    """Return all studies by name; ``own``, the section ``studies`` of ``params.yaml``, replaces single settings.
+    """Return all studies by name; ``own``, the section ``studies`` of ``params.yaml``, overrides single settings.
 
     Raises
     ------
     UnknownNameError
-        When there is no such study, or it has no such setting.
+        If a study or setting does not exist.
     """
     studies = {}
     for path in study_files():
@@ -58,7 +58,7 @@ def read_studies(own: Mapping[str, Any] | None = None) -> dict[str, dict[str, An
 
 
 def read_study(name: str) -> dict[str, Any]:
-    """Return one study, with what ``params.yaml`` changes of it; ``dataset``: the tables and figures of any data set."""
+    """Return a study with the overrides of ``params.yaml``; ``dataset`` gives the tables and figures of every data set."""
     if name == DATASET:
         return load_yaml(DATASET_FILE)
     own = load_yaml(params_file()).get("studies") if params_file().is_file() else None
@@ -69,7 +69,7 @@ def read_study(name: str) -> dict[str, Any]:
 
 
 def entry_of(study: Entry, kind: str, name: str, *, where: str) -> dict[str, Any]:
-    """Return the entry of a table or figure of a study."""
+    """Return a study's entry for a table or figure."""
     known = study.get(KINDS[kind]) or {}
     if name not in known:
         raise UnknownNameError(kind, name, known, where=where)
@@ -79,10 +79,10 @@ def entry_of(study: Entry, kind: str, name: str, *, where: str) -> dict[str, Any
 def inputs_of(
     entry: Entry, datasets: Iterable[str], names_of: Callable[[str, str], Iterable[str]]
 ) -> dict[str, list[str]]:
-    """Return the files that a table or figure of some data sets is made of, by the names that its function uses.
+    """Return the input files of a table or figure, keyed by the names that its function uses.
 
-    Patterns in an entry's ``inputs`` hold ``{dataset}``, and ``{scorer}``, ``{judge}`` or ``{recorded_judge}``, which
-    stand for all that ``names_of`` returns for a data set and such a name.
+    Patterns in ``inputs`` contain ``{dataset}``, and ``{scorer}``, ``{judge}`` or ``{recorded_judge}``, each of which
+    expands to everything that ``names_of`` returns for the data set.
     """
     inputs = {}
     for name, patterns in (entry.get("inputs") or {}).items():
@@ -97,7 +97,7 @@ def inputs_of(
 
 
 def shown_outputs(study: Any) -> Iterator[str]:  # noqa: ANN401
-    """Yield each METRIC:OUTPUT that rows of a study's tables and figures name, or its planned contrasts."""
+    """Yield each METRIC:OUTPUT in the rows of a study's tables and figures, and in its planned contrasts."""
     if isinstance(study, Mapping):
         if isinstance(study.get("metric"), str) and isinstance(study.get("output"), str):
             yield f"{study['metric']}:{study['output']}"
@@ -109,21 +109,21 @@ def shown_outputs(study: Any) -> Iterator[str]:  # noqa: ANN401
 
 
 def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what ``params.yaml`` holds with all studies in ``studies``, and with their metrics, judges and variants.
+    """Return ``params.yaml`` with all studies under ``studies``, and with their metrics, judges and variants added.
 
     Raises
     ------
     UnknownNameError
-        As :func:`read_studies`, or when a study names a metric that does not exist.
+        As :func:`read_studies`, or if a study names an unknown metric.
     ConfigError
-        When two things have one name.
+        If a name is used twice.
     """
     config = completed(config)
     own = config.get("studies") or {}
     merged: dict[str, Any] = {**config, "studies": read_studies(own), "metrics": dict(config.get("metrics") or {})}
     judging: dict[str, Any] = dict(config.get("judging") or {})
     if judging:
-        # What a study asks, other data sets are asked only if they say so.
+        # Other data sets get a study's variants only if they ask for them.
         judging["asks"] = {DEFAULT: list(judging.get("variants") or ()), **(judging.get("asks") or {})}
         merged["judging"] = judging
     general = {*merged["metrics"]}
@@ -132,7 +132,7 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
         _add(merged, study, "recorded_judges", name)
         if judging:
             _add(judging, study, "variants", name)
-            # A configuration need not have the judges that a study would ask.
+            # A configuration may lack the judges that a study would ask.
             known = None if name in own else config.get("judges") or {}
             judges = [judge for judge in study.get("judges") or [] if known is None or judge in known]
             for key, values in (("judges", judges), ("asks", list(study.get("variants") or ()))):
@@ -143,7 +143,7 @@ def with_studies(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _add_metrics(known: dict[str, Any], study: Entry, name: str, general: set[str]) -> None:
-    """Add a study's metrics, which score its data sets: its own, and those that it takes as they are."""
+    """Add a study's metrics for its data sets: its own, and existing ones that it uses unchanged."""
     about = ("datasets", "skip", "apart", "main", "label")
     for metric, entry in (study.get("metrics") or {}).items():
         own, there = {"datasets": list(study.get("datasets") or []), **(entry or {})}, known.get(metric)
@@ -169,4 +169,4 @@ def _add(section: dict[str, Any], study: Entry, key: str, name: str) -> None:
 
 def _taken(name: str, study: str, key: str) -> ConfigError:
     where = f"study {study}, {key}"
-    return ConfigError(f"{name!r} is the name of another one", where=where, expected="its own name")
+    return ConfigError(f"the name {name!r} is already used", where=where, expected="its own name")

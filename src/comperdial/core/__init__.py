@@ -1,1 +1,1 @@
-"""What every other part uses: errors, files, names, the code hash. Imports nothing else of ours."""
+"""Errors, files, names and the code hash. Imports no other part of the package."""

@@ -1,4 +1,4 @@
-"""A coarse hash of code: results made by it are stale when it changes, and not when only words about it do."""
+"""A coarse hash of the code behind a result; it ignores docstrings, comments and layout."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def code(*paths: str, root: Path = PACKAGE) -> str:
-    """Return a hash of files and folders below the package, such as ``stats``, ``metrics/bleu.py`` or ``report/*.py``.
+    """Return a hash of files and folders in the package, such as ``stats``, ``metrics/bleu.py`` or ``report/*.py``.
 
-    Of a folder, all files count; of Python, the syntax tree without docstrings does: comments and layout do not matter.
+    All files of a folder count. Python files are hashed as syntax trees without docstrings.
 
     Raises
     ------
     FileError
-        When there is no such file or folder.
+        If a file or folder does not exist.
     """
     files = [one for path in paths for one in (sorted(root.glob(path)) if "*" in path else [root / path])]
     return hashlib.sha256("".join(map(_hash, files)).encode()).hexdigest()[:12]

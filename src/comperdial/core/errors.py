@@ -1,4 +1,4 @@
-"""The errors a user can meet: what is wrong, where, what was expected, what to do."""
+"""The errors that users see: what is wrong, where, what was expected, and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def shown(text: str, *, at_most: int = 500) -> str:
-    """Return a text fit for one line of a log: control characters escaped, a long text cut in its middle."""
+    """Format text for one log line: escape control characters and cut long text in the middle."""
     if len(text) > at_most:
         kept = at_most // 2
         text = f"{text[:kept]} … ({len(text) - 2 * kept:,} characters) … {text[-kept:]}"
@@ -15,22 +15,22 @@ def shown(text: str, *, at_most: int = 500) -> str:
 
 
 class ComperdialError(Exception):
-    """Base of all errors that the user's input or surroundings can cause.
+    """Base class of all errors caused by the user's input or environment.
 
     Parameters
     ----------
     problem
         What is wrong, in one clause.
     where
-        File, line or item at fault.
+        The file, line or item at fault.
     expected
-        What would have been right.
+        What would be valid.
     hint
-        What to do about it.
+        How to fix it.
     """
 
     status = 1
-    """The exit status of a command that it ends."""
+    """Exit status of the command."""
 
     def __init__(
         self, problem: str, *, where: str | None = None, expected: str | None = None, hint: str | None = None
@@ -48,28 +48,28 @@ class ComperdialError(Exception):
         if self.expected:
             text += f"; expected {shown(self.expected, at_most=2000)}"
         if self.hint:
-            # Our own words, which may be several lines: a map to paste, for one.
+            # Hints are our own text and may span several lines, for example a column map to paste.
             text += ". " + "\n".join(shown(line, at_most=2000) for line in self.hint.split("\n"))
         return text
 
 
 class FileError(ComperdialError):
-    """A file cannot be read or written as what it should be."""
+    """A file cannot be read or written, or has the wrong format."""
 
 
 class SchemaError(ComperdialError):
-    """A table or a record breaks the rules of its schema."""
+    """A table or record violates its schema."""
 
 
 class ItemError(SchemaError):
-    """One item of a list breaks a rule; ``index`` counts from 0, so that a caller can name the item by file and key."""
+    """An item of a list is invalid; ``index`` starts at 0, so that a caller can name the item by file and key."""
 
     def __init__(self, index: int, problem: str, *, expected: str) -> None:
         self.index = index
         super().__init__(problem, where=f"response {index + 1}", expected=expected)
 
     def at(self, where: str) -> SchemaError:
-        """Return the same error with the item named as the caller knows it."""
+        """Return the same error with the caller's name for the item."""
         return SchemaError(self.problem, where=where, expected=self.expected)
 
 
@@ -78,7 +78,7 @@ class ConfigError(ComperdialError):
 
 
 class UnknownNameError(ConfigError):
-    """A metric, dataset, table or column name that does not exist, with the nearest ones that do."""
+    """A metric, data set, table or column does not exist; suggests the closest names."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, where: str | None = None) -> None:
         names = sorted(known)
@@ -93,12 +93,12 @@ class SourceError(ComperdialError):
 
 
 class MissingResourceError(ComperdialError):
-    """Something that is needed (a lexicon, a model, a result) is not on this machine."""
+    """A required resource (lexicon, model, result) is not on this machine."""
 
     def _render_traceback_(self) -> list[str]:
-        # IPython's hook: in a notebook the sentence is all that helps, since no code is at fault.
+        # Hook for IPython: in notebooks, show only the message, since the user's code is not at fault.
         return [str(self)]
 
 
 class NothingToShowError(ComperdialError):
-    """The data lack what a table or figure shows; ``comperdial table`` writes a note in its place."""
+    """The data lack what a table or figure shows; ``comperdial table`` writes a note instead."""

@@ -1,4 +1,4 @@
-"""Reading and writing files: whole or not at all, UTF-8, one clear message when a file is not what it should be."""
+"""Read and write files: atomic writes, UTF-8, and clear errors for unexpected content."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# What a table or a figure can be written as.
+# Suffixes of tables and figures.
 FORMS = (".csv", ".html", ".md", ".pdf", ".png", ".svg", ".tex")
 TABLE_SUFFIXES = (".jsonl", ".csv", ".parquet")
 
 
 def check_input(path: str | Path, *, expected: str = "a file") -> Path:
-    """Return ``path``; refuse a folder, pipe, device or socket: reading a pipe could wait for ever."""
+    """Return ``path``; reject a folder, pipe, device or socket, since reading a pipe could block forever."""
     path = Path(path)
     try:
         path.stat()
     except FileNotFoundError:
         return path
     except (OSError, ValueError) as error:
-        # A loop of links, or a name that no file can have.
+        # A symlink loop, or an impossible file name.
         reason = error.strerror if isinstance(error, OSError) else error
         raise FileError(f"cannot be used ({reason})", where=str(path), expected=expected) from error
     if not path.is_file():
@@ -45,14 +45,14 @@ def check_input(path: str | Path, *, expected: str = "a file") -> Path:
 
 
 def check_output(path: str | Path) -> Path:
-    """Return the file that is replaced when ``path`` is written: ``path``, or what it leads to as a symbolic link.
+    """Return the file that writing ``path`` would replace: ``path`` itself, or the target of a symbolic link.
 
     Raises
     ------
     FileError
-        For what is no regular file, such as a folder; and for a link to a read-only file, as in DVC's cache.
+        If it is not a regular file, or is a link to a read-only file, as in DVC's cache.
     """
-    path = check_input(path, expected="the name of a new file, or of one to replace")
+    path = check_input(path, expected="a new or existing file name")
     if not path.is_symlink():
         return path
     if path.exists() and not path.stat().st_mode & 0o222:
@@ -64,14 +64,14 @@ def check_output(path: str | Path) -> Path:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path in the folder of ``path``; rename it to ``path`` when the block ends without an error.
+    """Yield a temporary path next to ``path``; rename it to ``path`` if the block succeeds.
 
-    The temporary name keeps the suffix, so that writers which go by it behave the same. A link stays one: what it leads
-    to is replaced. Raises as :func:`check_output`.
+    The temporary name keeps the suffix, which some writers depend on. A symbolic link is kept and its target replaced.
+    Raises as :func:`check_output`.
     """
     target = check_output(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Named before it is made, so that whatever interrupts finds the name and removes the file.
+    # Named before it exists, so that cleanup works after any interrupt.
     temporary = target.with_name(f".{target.stem}-{secrets.token_hex(4)}{target.suffix}")
     try:
         temporary.touch(exist_ok=False)
@@ -82,23 +82,23 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def printable(text: str) -> str:
-    """Return a text that UTF-8 can hold: halves of surrogate pairs, as in odd file names, are spelled out."""
+    """Escape lone surrogates, as in odd file names, so that the text can be encoded as UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write ``text`` as UTF-8 with Unix line ends, atomically."""
+    """Write ``text`` atomically as UTF-8 with Unix line endings."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: str | Path, value: Any) -> None:  # noqa: ANN401
-    """Write ``value`` as sorted, indented JSON, atomically."""
+    """Write ``value`` atomically as sorted, indented JSON."""
     write_text(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def sha256(path: str | Path) -> str:
-    """Return the hex SHA-256 of a file's bytes."""
+    """Return the SHA-256 of a file as hex."""
     with check_input(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -109,7 +109,7 @@ def read_text(path: str | Path) -> str:
     Raises
     ------
     FileError
-        When the file cannot be opened, or holds a byte that is not UTF-8 (named by line and byte offset).
+        If the file cannot be opened, or is not valid UTF-8; the message gives the line and byte offset.
     """
     try:
         data = check_input(path).read_bytes()
@@ -127,19 +127,19 @@ def read_text(path: str | Path) -> str:
 
 
 def read_json(path: str | Path) -> Any:  # noqa: ANN401
-    """Read a JSON file; a syntax error is named by line and column, and a truncated file is called so."""
+    """Read a JSON file; errors give the line and column, and say if the file is truncated."""
     return parse_json(read_text(path), str(path), expected="one complete JSON value")
 
 
 def parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any:  # noqa: ANN401
-    """Parse JSON, and refuse what Python's parser would let pass: a key that is given twice, half a character.
+    """Parse JSON strictly: also reject duplicate keys and lone surrogates.
 
-    ``line`` is the number of the line that the text is, when it is one line of many.
+    ``line`` is the line number, if the text is one line of a file.
 
     Raises
     ------
     FileError
-        Names the line of a syntax error.
+        For a syntax error; the message gives the line.
     """
     place, hint = f"{where}, line {line}" if line else where, None
     try:
@@ -151,10 +151,10 @@ def parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any:  
         error.where = place
         raise
     except UnicodeEncodeError:
-        problem = "half of a surrogate pair, which is no character"
+        problem = "a lone surrogate, which is not a character"
     except json.JSONDecodeError as error:
         place, problem = f"{where}, line {line or error.lineno}, column {error.colno}", f"not valid JSON ({error.msg})"
-        # Wrong only because it ends: between values, inside a string or inside a word.
+        # The JSON is truncated: it ends between values, inside a string or inside a word.
         rest = text[error.pos :].strip()
         in_a_word = any(word.startswith(rest) for word in ("true", "false", "null", "-"))
         if not line and (in_a_word or error.msg.startswith("Unterminated string")):
@@ -163,7 +163,7 @@ def parse_json(text: str, where: str, *, expected: str, line: int = 0) -> Any:  
     except RecursionError:
         problem = "the JSON cannot be read (nested too deeply)"
     except ValueError as error:
-        # A number of thousands of digits.
+        # For example a number with thousands of digits.
         problem = f"the JSON cannot be read ({error})"
     raise FileError(problem, where=place, expected=expected, hint=hint)
 
@@ -179,22 +179,22 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read a file of one JSON object a line, line by line; yield the number of each line, from 1, and its object.
+    """Read a file with one JSON object per line; yield the line number, starting at 1, and the object.
 
     Raises
     ------
     FileError
-        When the file cannot be opened, or names the line that is no object.
+        If the file cannot be opened, or a line is not an object.
     """
-    expected = "one JSON object a line"
+    expected = "one JSON object per line"
     try:
-        # As bytes: lines of text may also end at characters such as U+2028, which JSON strings may hold.
+        # As bytes, since text mode also splits lines at characters such as U+2028, which JSON strings may contain.
         with check_input(path).open("rb") as file:
             for number, data in enumerate(file, start=1):
                 try:
                     line = data.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode().removesuffix("\n")
                 except UnicodeDecodeError:
-                    # Names the fault by its place in the whole file.
+                    # Raises an error that locates the fault in the whole file.
                     read_text(path)
                     raise
                 if line.strip():
@@ -208,11 +208,11 @@ def read_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
-    """Read a JSONL, CSV or Parquet file into a frame, chosen by suffix.
+    """Read a JSONL, CSV or Parquet file into a frame; the suffix decides the format.
 
-    Every cell of a CSV stays the text that it is: "007" is no number here, an empty cell no missing value.
-    :mod:`comperdial.schema` turns cells into what their columns hold. These are files of ours or of a program's;
-    :func:`comperdial.data.files.read_file` reads what people and spreadsheets write.
+    CSV cells stay text: "007" is not a number and an empty cell is not a missing value; :mod:`comperdial.schema` converts
+    them. This reads files written by programs; for files from people and spreadsheets use
+    :func:`comperdial.data.files.read_file`.
     """
     import pandas as pd
 
@@ -223,19 +223,18 @@ def read_table(path: str | Path) -> pd.DataFrame:
     if path.suffix == ".jsonl":
         records = [record for _, record in read_jsonl(path)]
         if not records:
-            raise FileError("no records", where=str(path), expected="one JSON object a line")
+            raise FileError("no records", where=str(path), expected="one JSON object per line")
         return pd.DataFrame(records)
     return read_parquet(path)
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file, whatever its name; a :class:`FileError` says that it is none, or has two columns of one name."""
+    """Read a Parquet file; raise a :class:`FileError` if it is invalid or has duplicate column names."""
     import pandas as pd
     from pyarrow.fs import LocalFileSystem
 
     try:
-        # Without a file system of Arrow's own, pandas opens one of Python, which Arrow's threads may still hold when
-        # the interpreter ends.
+        # Use Arrow's own file system: pandas would open a Python file that Arrow's threads may still hold at exit.
         frame = pd.read_parquet(check_input(path), filesystem=LocalFileSystem())
     except FileNotFoundError:
         raise FileError("no such file", where=str(path)) from None
@@ -247,7 +246,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a name whose suffix is not that of a table."""
+    """Raise an error if the suffix is not that of a table."""
     if path.suffix not in TABLE_SUFFIXES:
         expected = "a name ending in " + ", ".join(TABLE_SUFFIXES)
         raise FileError(f"unknown kind of file {path.suffix!r}", where=str(path), expected=expected)
@@ -256,7 +255,7 @@ def check_suffix(path: Path) -> None:
 def _read_csv(path: Path) -> pd.DataFrame:
     import pandas as pd
 
-    # Not pandas' reader: it takes the first cell of a row that is too long for an index and shifts the others.
+    # Not pandas: if a row is too long, it takes the first cell as an index and shifts the others.
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows: list[list[str]] = []
     try:
@@ -276,7 +275,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 
 def check_columns(frame: pd.DataFrame, known: Collection[str], path: Path) -> pd.DataFrame:
-    """Refuse a column whose name is nearly a known one, and log which others are ignored; return the frame."""
+    """Reject a misspelled column name, and log which columns are ignored; return the frame."""
     others = [str(column) for column in frame.columns if column not in known]
     for column in others:
         near = difflib.get_close_matches(column, known, n=1, cutoff=0.8)
@@ -288,13 +287,13 @@ def check_columns(frame: pd.DataFrame, known: Collection[str], path: Path) -> pd
 
 
 def form_path(stem: str | Path, suffix: str) -> Path:
-    """Return the path of one form of a table or figure, from its stem, which may hold points, or another form's name."""
+    """Return the path of a table or figure in another format; the stem may contain dots or have another suffix."""
     path = Path(stem)
     return path.with_name((path.stem if path.suffix in FORMS else path.name) + suffix)
 
 
 def write_table(path: str | Path, frame: pd.DataFrame) -> None:
-    """Write a frame as JSONL, CSV or Parquet (zstd), chosen by suffix, atomically."""
+    """Write a frame atomically as JSONL, CSV or Parquet (zstd); the suffix decides the format."""
     path = Path(path)
     check_suffix(path)
     with replacing(path) as temporary:
@@ -303,7 +302,7 @@ def write_table(path: str | Path, frame: pd.DataFrame) -> None:
         elif path.suffix == ".csv":
             frame.to_csv(temporary, index=False, lineterminator="\n")
         else:
-            # Not to_json(): it keeps ten decimals, and a BLEU of 6.4e-10 has none to spare.
+            # Not to_json(), which rounds to ten decimals: too few for a BLEU of 6.4e-10.
             records = frame.astype(object).where(frame.notna(), None).to_dict("records")
             lines = (json.dumps(record, ensure_ascii=False, default=lambda v: v.tolist()) for record in records)
             temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")

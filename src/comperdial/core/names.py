@@ -1,4 +1,4 @@
-"""Names that tables, settings and commands share: the levels, and how an output of a metric is written."""
+"""Names shared by tables, settings and commands: levels, and METRIC:OUTPUT."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ RATED_LEVELS = ("turn", "dialogue")
 Output = tuple[str, str]
 
 PERTURBATIONS = ("turn_perturbations", "dialogue_perturbations")
-"""The recorded perturbations, which a study with `perturbed` judges too."""
+"""The recorded perturbations, which are also judged in a study with `perturbed`."""
 PERTURBED = "_perturbed"
-"""How the name of a data set's generated perturbations ends."""
+"""Suffix of a data set's generated perturbations."""
 
 
 def perturbed(dataset: str) -> str:
-    """Return what the generated perturbations of a data set are called."""
+    """Return the name of a data set's generated perturbations."""
     return dataset + PERTURBED
 
 
 def unperturbed(dataset: str) -> str:
-    """Return the data set that generated perturbations are of; of any other data set, its own name."""
+    """Return the data set that generated perturbations come from; any other name is returned as it is."""
     return dataset.removesuffix(PERTURBED)
 
 
 def output_name(text: str, default: str | None = None, *, where: str | None = None) -> Output:
-    """Return metric and output that ``METRIC:OUTPUT`` names; a metric's name may hold colons, an output's none.
+    """Split ``METRIC:OUTPUT``; the metric's name may contain colons, the output's may not.
 
-    ``default`` is the output of ``METRIC`` alone, which is an error without it; ``where`` the text is from, for that.
+    ``default`` is the output of a bare ``METRIC``; without it, a bare name is an error that mentions ``where``.
 
     Raises
     ------
     ConfigError
-        When there is nothing on a side of the colon.
+        If there is nothing on one side of the colon.
     """
     metric, colon, output = text.rpartition(":")
     if text and not colon and default is not None:
@@ -47,17 +47,17 @@ def output_name(text: str, default: str | None = None, *, where: str | None = No
 
 
 def plain_name(value: object) -> object:
-    """Return a name of a system, context, dialogue or annotator as every table spells it.
+    """Normalize the name of a system, context, dialogue or annotator, so that all tables spell it alike.
 
-    Names are texts. Programs that take them for numbers add and drop ``.0``: ``1``, ``1.0`` and the number 1 are the same
-    name; ``007`` and ``1.50`` stay as they are. White space around a name is dropped. What can be no name is returned as it is.
+    Names are texts. Some programs read them as numbers and add or drop ``.0``, so ``1``, ``1.0`` and the number 1 are the same
+    name; ``007`` and ``1.50`` are kept. Surrounding white space is removed. Values that cannot be names are returned unchanged.
     """
     if isinstance(value, str):
         text = value.strip() or value
         return text.partition(".")[0] if re.fullmatch(r"-?\d+\.0+", text) else text
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
-    # First, since a whole number may be too large for a float.
+    # First, because a large integer may not fit a float.
     if isinstance(value, Integral):
         return str(int(value))
     if not math.isfinite(value):

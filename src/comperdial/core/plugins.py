@@ -1,4 +1,4 @@
-"""Find a class by the name of the module it lives in, so that adding one means adding one file and no list."""
+"""Find a class by the name of its module, so that adding one requires only a new file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @cache
 def module_names(package: str, helpers: frozenset[str]) -> tuple[str, ...]:
-    """Return the sorted names of the modules in ``package`` that are neither helpers nor private; imports none."""
+    """Return the sorted names of the modules in ``package``, without helpers and private ones; imports nothing."""
     names = (module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__))
     return tuple(sorted(name for name in names if not name.startswith("_") and name not in helpers))
 
@@ -25,7 +25,7 @@ def load_class(package: str, name: str, base: type[T], *, kind: str, helpers: fr
     Raises
     ------
     UnknownNameError
-        When the package has no such module, with the nearest names.
+        If there is no such module; suggests the closest names.
     """
     if name not in module_names(package, helpers):
         raise UnknownNameError(kind, name, module_names(package, helpers))

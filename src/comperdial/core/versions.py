@@ -1,4 +1,4 @@
-"""The versions of installed packages, as signatures name them."""
+"""Versions of installed packages, for signatures."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 @cache
 def installed(package: str) -> str:
-    """Return the version of a package without its build, or ``absent`` when it is not installed."""
+    """Return the version of a package without its build tag, or ``absent`` if it is not installed."""
     try:
-        # torch 2.13.0+cpu and 2.13.0+cu130 are one version.
+        # Treat torch 2.13.0+cpu and 2.13.0+cu130 as one version.
         return version(package).partition("+")[0]
     except PackageNotFoundError:
         return "absent"

@@ -1,1 +1,1 @@
-"""Where foreign bytes enter: public files and their catalogue, readers of each format, scores and answers recorded elsewhere."""
+"""Everything read from outside: the catalogue of public files, readers for each format, and recorded scores and answers."""

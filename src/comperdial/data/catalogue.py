@@ -1,7 +1,7 @@
-"""``data/sources.yaml``: every public file, pinned, and which data set is read from which of them.
+"""``data/sources.yaml``: every public file, pinned, and the files of each data set.
 
-A file whose checksum is not known has a ``revision`` instead of commit, sha256 and bytes. Its first download records
-these in ``sources.lock.yaml`` beside the catalogue, and every later one must match.
+A file with an unknown checksum has a ``revision`` instead of commit, sha256 and bytes. Its first download records these in
+``sources.lock.yaml`` next to the catalogue, and later downloads must match.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ _Line = Annotated[str, Expected("one line of text", r"^[^\x00-\x1f\x7f]+$")]
 class Source(Strict):
     """A public file: its origin, checksum, licence and citation.
 
-    ``revision`` is the branch or tag of a file that the lock file pins; without an entry there, ``sha256`` is None and
-    the file is not pinned. ``member`` names the file inside the zip archive that the URL gives; checksum and size
-    are those of the member.
+    ``revision`` is the branch or tag of a file pinned by the lock file; until then ``sha256`` is None. ``member`` names the
+    file inside the zip archive at the URL; checksum and size are those of the member.
     """
 
     name: str = ""
@@ -61,7 +60,7 @@ class Source(Strict):
         pins = [name for name in ("commit", "sha256", "bytes") if getattr(self, name) is not None]
         if len(pins) != (0 if self.revision else 3):
             given = ", ".join(pins + ["revision"] * bool(self.revision)) or "neither"
-            raise rule(f"it has {given}", "`commit`, `sha256` and `bytes`, or `revision` alone")
+            raise rule(f"it has {given}", "`commit`, `sha256` and `bytes`, or only `revision`")
         if PurePosixPath(self.path).is_absolute() or ".." in self.relative.parts:
             raise rule(f"path {self.path!r} leaves its folder", "a path inside the repository", "path")
         if self.commit and self.commit not in self.url:
@@ -69,7 +68,7 @@ class Source(Strict):
         if self.revision and "{revision}" not in self.url:
             raise rule("the URL has no {revision}", "a URL with {revision} in it", "url")
         if self.member and self.revision:
-            raise rule("a member of an archive that is not pinned", "`commit`, `sha256` and `bytes`", "member")
+            raise rule("a member of an unpinned archive", "`commit`, `sha256` and `bytes`", "member")
         return self
 
     @property
@@ -79,17 +78,17 @@ class Source(Strict):
 
     @property
     def relative(self) -> PurePosixPath:
-        """Return ``<owner>/<repository>/<path>``, the file's place in a mirror and under ``data/raw``."""
+        """Return ``<owner>/<repository>/<path>``, the file's path in a mirror and in ``data/raw``."""
         return PurePosixPath(self.repository) / self.path
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set of the catalogue: its reader, and its files by the reader's names for them.
+    """A data set of the catalogue: its reader, and its files keyed by the reader's names.
 
-    ``levels`` are the rated ones: ``turn``, ``dialogue``, both or (of pairs without ratings) neither. ``source`` is who
-    rated and ``target`` the dimension, if ``evaluation`` in ``params.yaml`` does not hold for this data set. ``script`` is
-    what most texts are written in, if not Latin letters: metrics for English are not run.
+    ``levels`` are the rated ones: ``turn``, ``dialogue``, both, or neither for pairs without ratings. ``source`` and
+    ``target`` override the rater and dimension in ``evaluation`` of ``params.yaml``. ``script`` is the main script of the
+    texts if not Latin: metrics for English are then skipped.
     """
 
     name: str
@@ -111,13 +110,13 @@ class Catalogue:
     path: Path
 
     def file(self, name: str) -> Source:
-        """Return a file by name, or raise :class:`UnknownNameError`."""
+        """Return a file by name; raise :class:`UnknownNameError` if it does not exist."""
         if name not in self.files:
             raise UnknownNameError("source", name, self.files, where=str(self.path))
         return self.files[name]
 
     def dataset(self, name: str) -> Dataset:
-        """Return a dataset by name, or raise :class:`UnknownNameError`."""
+        """Return a data set by name; raise :class:`UnknownNameError` if it does not exist."""
         if name not in self.datasets:
             raise UnknownNameError("dataset", name, self.datasets, where=str(self.path))
         return self.datasets[name]
@@ -130,7 +129,9 @@ def _in_order(levels: list[str]) -> list[str]:
 
 
 _Levels = Annotated[
-    list[Literal["turn", "dialogue"]], AfterValidator(_in_order), Expected("a list of turn, dialogue, or of neither")
+    list[Literal["turn", "dialogue"]],
+    AfterValidator(_in_order),
+    Expected("a list of turn and dialogue, possibly empty"),
 ]
 
 
@@ -165,12 +166,12 @@ class _Locked(Strict):
 
 
 def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
-    """Read and check ``data/sources.yaml``.
+    """Read and validate ``data/sources.yaml``.
 
     Raises
     ------
     ConfigError
-        When an entry lacks a field, has an unknown one, is not pinned, or has a path that leaves its folder.
+        If an entry lacks a field, has an unknown one, is not pinned, or has a path outside its folder.
     """
     path = Path(path)
     if not path.is_file():
@@ -181,7 +182,7 @@ def load_catalogue(path: str | Path = CATALOGUE) -> Catalogue:
 
 @cache
 def _loaded(path: Path, _: tuple[tuple[Path, int], ...]) -> Catalogue:
-    """Read it once a process, and again where it changed or a relative path is another file."""
+    """Read the catalogue once per process, and again if it changes or a relative path resolves to another file."""
     content, locked = read_checked(_Content, path), read_lock(lock_path(path))
     files = {}
     for name, source in content.files.items():
@@ -193,7 +194,7 @@ def _loaded(path: Path, _: tuple[tuple[Path, int], ...]) -> Catalogue:
         files[name] = source.model_copy(update=update)
     datasets = {}
     for name, entry in content.datasets.items():
-        # The form of ComperDial has ratings of both levels.
+        # ComperDial's format has ratings at both levels.
         levels = entry.levels if entry.levels is not None else RATED_LEVELS[: 1 + (entry.reader == "comperdial")]
         roles = {role: files[file] for role, file in entry.files.items()}
         more = (tuple(levels), entry.source, entry.target, entry.script)
@@ -207,6 +208,6 @@ def lock_path(catalogue: str | Path) -> Path:
 
 
 def read_lock(path: Path) -> dict[str, dict[str, Any]]:
-    """Read a lock file: file -> repository, commit (None from a mirror), sha256, bytes; empty when there is none."""
+    """Read a lock file: file -> repository, commit (None from a mirror), sha256, bytes; empty if it does not exist."""
     locked = read_checked(dict[str, _Locked], path) if path.is_file() else {}
     return {name: entry.model_dump() for name, entry in locked.items()}

@@ -1,4 +1,4 @@
-"""What the columns of a user's file of ratings mean: by their names, then by what they hold; never a silent guess."""
+"""Infer what the columns of a user's rating file mean, from their names and then their content; never guess silently."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from comperdial.data.files import SHEET, File
 from comperdial.data.own_files import RATED, is_missing, number, shown
 from comperdial.data.votes import FILL_IN, VOTES, are_votes
 
-# Names in use for each of our columns, the likeliest first. A name is compared in small letters, with underscores.
+# Common names for each of our columns, most likely first, in lower case with underscores.
 _IN_USE = {
     "source": "source",
     "context_id": "context_id question_id prompt_id item_id example_id sample_id segment_id seg_id conversation_id "
@@ -51,12 +51,12 @@ _IN_USE = {
 }
 NAMES: Mapping[str, tuple[str, ...]] = {ours: tuple(names.split()) for ours, names in _IN_USE.items()}
 _SHORT_NAMES = {"references": "reference", "system_id": "system", "annotator_id": "annotator"}
-# Only a column that has one of the names as a whole is one of these.
+# These roles require one of the names exactly.
 _EXACT = {
     *("turn", "dimension", "kind", "scale_min", "scale_max", "dialogue_id"),
     *("source", "context_id", "annotator_id", "system_id"),
 }
-# What is no rating by a person: names and numbers of things, times, counts, metrics, judges, ranks.
+# Columns that are not human ratings: ids, times, counts, metrics, judges, ranks.
 _IDS = re.compile(
     r"(?:^|_)(?:ids?|idx|ind|index|number|no|row|seed|fold|split|epoch|page|order|position|hit|line)(?:_|$)|^unnamed|\*|\[\]"
     r"|(?:^|_)(?:prompt|model|system|question|item|task)(?:_[a-z0-9])?$"
@@ -75,9 +75,9 @@ JUDGES = re.compile(
     r"grading|gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|(?<![a-z])judge|g_?eval|chatgpt"
     r"|o[134]_mini|(?:^|[_.])pred(?:ict(?:ed|ion|ions)?)?(?:_|$)|(?<![a-z])[a-z]+lm_(?!$)"
 )
-# Texts that explain a rating are no responses.
+# Explanations of a rating, not responses.
 REASONS = re.compile(r"judg|reason|rationale|comment|explanation|feedback|justification|note")
-# A scale in a column's name: "(1-5)", "_1_5", "out_of_5".
+# A scale in a column name: "(1-5)", "_1_5", "out_of_5".
 _SCALE = re.compile(
     r"(?:^|[_\s(\[])+(\d{1,3})\s*(?:-|–|to|_)\s*(\d{1,3})[)\]]*$|[_\s(\[]*out[_\s]?of[_\s]?(\d{1,3})[)\]]?"
 )
@@ -89,14 +89,14 @@ _RATER = re.compile(rf"^(?P<what>.*?)[\s_.(\[-]*(?P<who>(?:{_WHO})[\s_.-]*(?:\d+
 _RATER_FIRST = re.compile(
     rf"^(?P<who>(?:{_WHO})[\s_.-]*(?:\d+|[a-h]))(?![a-z\d])[\s_.:)\]-]+(?P<what>.+)$", re.IGNORECASE
 )
-# One letter or what is rated, and a number: raters if there are several of a stem, with the same numbers in them.
+# A letter or a rated dimension followed by a number: raters, if several columns share the stem and the values.
 _SERIES = re.compile(
     r"^(?:(?P<what>.+?)[\s_.-]+)?(?P<who>[A-PR-Za-pr-z]\d{1,3}|[A-H])$|^(?P<stem>.*?)[\s_.-]*(?P<no>\d{1,3})$"
 )
-# Parts of names that say what a column is, and so are no names of systems.
+# Parts of names that describe a column's role, so they are not system names.
 _WORDS = {*"model generated system bot gold reference target expected human user my the raw final".split()}  # noqa: SIM905
 _FEW_LABELS, _LONG, _SHORT = 12, 40, 25
-# Ratings that are written otherwise than as a number.
+# Ratings not written as plain numbers.
 _WRITTEN = (
     re.compile(r"(?P<value>\d+(?:\.\d+)?)\s*(?:/|out of)\s*(?P<top>\d+)"),
     re.compile(r"(?P<value>\d+(?:\.\d+)?)\s*(?P<percent>%|percent)"),
@@ -108,7 +108,7 @@ _MOST_WRITTEN = 101
 _NUMBERED_JUDGE = re.compile(r"^judge_?(?:\d{1,2}|[a-h])$")
 # A column of one of two answers.
 _SIDE = re.compile(r"^(answer|response|output|model|system)_?([12ab])(?:_id|_name)?$")
-# Labels in common use, from the best to the worst.
+# Common labels, best first.
 _ORDERS = tuple(
     tuple(order.split(", "))
     for order in (
@@ -133,34 +133,34 @@ _LOW_IS_GOOD = re.compile(
     r"\b1\s*(?:=|is)\s*(?:the\s*)?(?:best|very good|excellent)|low(?:er)?\s*(?:=|is)\s*(?:better|good)|=\s*worst|^rank(?:ing)?$",
     re.IGNORECASE,
 )
-# What people write for "not rated", and the largest rating beside which it is no rating.
+# Common codes for "not rated", and the largest real rating with which each is plausible.
 _CODES = {-1: 0, -9: 0, -99: 0, -999: 0, 9: 6, 99: 20, 98: 20, 999: 100, 9999: 1000}
 
 
 class NoRatingsError(SchemaError):
-    """No column of a file holds ratings by people."""
+    """No column of a file contains human ratings."""
 
 
 @dataclass
 class Layout:
-    """A file's records under our names.
+    """A file's records under our column names.
 
     Attributes
     ----------
     frame
-        One row a record. Our columns have our names; columns of ratings and the others keep theirs.
+        One row per record. Known columns are renamed; rating columns and others keep their names.
     dimensions
-        The columns of ratings, and the dimension of each; None: what the column ``dimension`` says.
+        The rating columns and the dimension of each; None if the column ``dimension`` gives it.
     scales
-        The lowest and highest rating of dimensions, as far as a column's name says them.
+        Lowest and highest rating by dimension, if a column name states them.
     judges, unused
-        Columns of scores by judges and metrics; and all others that are read as nothing.
+        Columns with scores by judges and metrics; and ignored columns.
     columns
-        Which column of the file each of ours is.
+        The file's column for each of ours.
     notes
-        What was concluded, in sentences for the user.
+        What was inferred, in sentences for the user.
     lower
-        Dimensions of which low ratings are good, as their columns' names say.
+        Dimensions in which a low rating is good, judging by column names.
     """
 
     frame: pd.DataFrame
@@ -174,7 +174,7 @@ class Layout:
 
 
 def plain(name: str) -> str:
-    """Return a column's name in small letters, with underscores, without its path and a scale at its end."""
+    """Return a column's name in lower case with underscores, without its path and a trailing scale."""
     path = r"^(?:input|answer|data|vars|annotation|annotations|reviews)\."
     text = re.sub(path, "", str(name).strip(), flags=re.IGNORECASE)
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", text)
@@ -189,29 +189,29 @@ def lay_out(
     *,
     ratings: bool = True,
 ) -> Layout:
-    """Give a file's columns our names.
+    """Map a file's columns to ours.
 
     Parameters
     ----------
     file, path
-        The file, and where it is, for messages and as the name of a system that none of the columns names.
+        The file and its path, which names it in messages and supplies the system's name if no column does.
     columns
-        Our name -> the file's, as a user says; ``rating`` may be a list of columns, one a dimension.
+        The user's map, our name -> the file's; ``rating`` may be a list of columns, one per dimension.
     labels
-        Label -> number, where ratings are labels.
+        Label -> number, for ratings given as labels.
     ratings
-        Whether the file has to hold ratings; False: its responses are scored, and nothing else is asked of it.
+        Whether the file must contain ratings; if False, its responses are only scored.
 
     Raises
     ------
     SchemaError
-        When a column is missing or several may be meant: the message has a ``--columns`` to paste.
+        If a column is missing or ambiguous; the message has a ``--columns`` option to paste.
     ConfigError, UnknownNameError
-        When ``columns`` names what is not there.
+        If ``columns`` refers to something that does not exist.
     """
     given = dict(columns or {})
     if file.frame.empty:
-        raise SchemaError("no records", where=str(path), expected="one record a rating, or one a response")
+        raise SchemaError("no records", where=str(path), expected="one record per rating, or one per response")
     if ratings and "rating" not in given:
         _check_holds_ratings(file, path)
     frame, notes = file.frame.set_axis(file.frame.columns.map(str), axis=1), list(file.notes)
@@ -228,17 +228,17 @@ def lay_out(
         frame, given, in_dialogues = turns
         roles = _roles(frame, given, path)
     elif whole:
-        problem, expected = "no dialogues, with one utterance a row or a dialogue in a cell", "ratings of responses"
+        problem, expected = "no dialogues, with an utterance per row or a dialogue per cell", "ratings of responses"
         raise SchemaError(problem, where=f"{path}, {transcripts.RATING}", expected=expected)
     rated = _rated(frame, roles, given, labels, in_dialogues) if ratings else _Rated()
     if "system_id" not in roles and ratings and (column := _maybe_system(frame, roles, rated)):
-        rated.problems.append(f"items have several responses, and it is not sure that {column!r} says whose each is")
+        rated.problems.append(f"items have several responses, and it is unclear whether {column!r} names their systems")
         roles["system_id"] = column
     if rated.problems or "response" not in roles:
         raise _proposal(file, path, frame, roles, given, labels, rated)
     frame = _add_implied(frame, roles, path, notes)
     names = {theirs: ours for ours, theirs in roles.items()}
-    # A column with one of our names that is something else keeps out of the way.
+    # Rename unrelated columns that have one of our names.
     others = {name for name in frame.columns if name in NAMES} - {*names, *rated.dimensions}
     frame = frame.rename(columns={name: f"{name} (not as mapped)" for name in others} | names)
     dimensions = {names.get(name, name): dimension for name, dimension in rated.dimensions.items()}
@@ -255,7 +255,7 @@ def lay_out(
     if rated.raters:
         frame, dimensions = _by_rater(frame, rated.raters)
         if "dimension" in roles and len(dimensions) == 1:
-            # Each row says what the raters' numbers in it are of.
+            # The column `dimension` gives each row's dimension.
             dimensions = dict.fromkeys(dimensions)
     known = {*roles, *dimensions, *rated.judges, "annotator_id", "system_id"}
     unused = [name for name in frame.columns if name not in known]
@@ -265,7 +265,7 @@ def lay_out(
 
 
 def _numbers(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, dict[str, tuple[float, float]]]:
-    """Turn columns of ratings such as ``4/5``, ``80 %``, ``★★★☆☆`` or ``2 - disagree`` into numbers, with their scales."""
+    """Convert ratings such as ``4/5``, ``80 %``, ``★★★☆☆`` or ``2 - disagree`` to numbers; return their scales too."""
     scales: dict[str, tuple[float, float]] = {}
     for name in frame.columns:
         texts = {cell.strip() for cell in frame[name] if isinstance(cell, str) and cell.strip()}
@@ -301,8 +301,8 @@ def _numbers(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, dict[
 
 def _check_holds_ratings(file: File, path: Path) -> None:
     if file.log:
-        hint = f"Give it as scores beside a file of ratings: comperdial compare RATINGS --scores {path}"
-        problem = f"a log of {file.log.tool}: its scores are no ratings by people"
+        hint = f"Pass it as scores with a file of ratings: comperdial compare RATINGS --scores {path}"
+        problem = f"a log of {file.log.tool}, whose scores are not human ratings"
         raise SchemaError(problem, where=str(path), expected="ratings", hint=hint)
     if are_votes(file.frame):
         hint = f"Run `comperdial preferences {path}`"
@@ -311,8 +311,8 @@ def _check_holds_ratings(file: File, path: Path) -> None:
     places = set(file.frame.get("raters[]", ())) - {None}
     if sides in ({"1", "2"}, {"a", "b"}) and places == {1, 2}:
         problem = "each record has two answers and two scores"
-        hint = "Write a record for each answer, with its text, its system and its score"
-        raise SchemaError(problem, where=str(path), expected="one score for each response", hint=hint)
+        hint = "Write one record per answer, with its text, system and score"
+        raise SchemaError(problem, where=str(path), expected="one score per response", hint=hint)
 
 
 def _check_given(given: Mapping[str, Any], written: Sequence[str], path: Path) -> None:
@@ -329,11 +329,11 @@ def _check_given(given: Mapping[str, Any], written: Sequence[str], path: Path) -
             if name == FILL_IN:
                 raise ConfigError(f"{ours} is {FILL_IN}", where="columns", expected=f"a column: {', '.join(written)}")
             if name not in written:
-                problem = f"no column {name!r}, which `columns` names"
+                problem = f"no column {name!r}, which `columns` refers to"
                 raise SchemaError(problem, where=str(path), expected=f"columns of the file: {', '.join(written)}")
             seen[name] += 1
     if twice := [name for name, count in seen.items() if count > 1]:
-        problem, expected = f"`columns` names {twice[0]!r} twice", "each column of the file once"
+        problem, expected = f"`columns` contains {twice[0]!r} twice", "each column of the file once"
         raise SchemaError(problem, where=str(path), expected=expected)
 
 
@@ -342,13 +342,13 @@ def _listed(names: Any) -> list[Any]:  # noqa: ANN401
 
 
 def _add_implied(frame: pd.DataFrame, roles: dict[str, str], path: Path, notes: list[str]) -> pd.DataFrame:
-    """Add the system that no column names, judges among raters, and names of nested items; to ``roles`` too."""
+    """Add a missing system, judges among the raters, and ids of nested items to the frame and to ``roles``."""
     frame = frame.copy()
     if "system_id" not in roles:
         frame["system_id"], roles["system_id"] = path.stem, "system_id"
         notes.append(f"no column names a system: all responses are by one, called {path.stem!r}")
         if not {"context_id", "annotator_id", "dimension"} & {*roles}:
-            # Nothing says that two rows are about the same item.
+            # Nothing links rows to a common item.
             frame["row"], roles["context_id"] = range(1, len(frame) + 1), "row"
     if "source" not in roles and "annotator_id" in roles:
         raters = [str(cell) for cell in frame[roles["annotator_id"]]]
@@ -365,11 +365,11 @@ def _add_implied(frame: pd.DataFrame, roles: dict[str, str], path: Path, notes: 
             items = pd.MultiIndex.from_frame(frame[item].astype(str).assign(copy=copies))
             frame["item"], roles["context_id"] = [str(code + 1) for code in pd.factorize(items)[0]], "item"
             notes.append(f"{int((copies > 0).sum())} rows repeat a response and its rater: they count as further items")
-    # The names of maps that hold the records, but for those that another column repeats.
+    # Keys of the maps that hold the records, except those that duplicate another column.
     others = {tuple(frame[name].map(str)) for name in frame.columns if not name.endswith(".*")}
     keys = [name for name in frame.columns if name.endswith(".*") and tuple(frame[name].map(str)) not in others]
     if "context_id" in roles and (keys := [name for name in keys if name not in roles.values()]):
-        # Of nested records an item is named by all the names on the way to it.
+        # The id of a nested item joins all keys on its path.
         frame["item"] = frame[[roles["context_id"], *keys]].astype(str).agg("/".join, axis=1)
         roles["context_id"] = "item"
     return frame
@@ -379,7 +379,7 @@ def _add_implied(frame: pd.DataFrame, roles: dict[str, str], path: Path, notes: 
 
 
 def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[str, str]:
-    """Return the file's column for each of ours that is there: the best name, if what it holds fits."""
+    """Return the file's column for each of ours: the best-matching name whose content fits."""
     used = {name for theirs in given.values() for name in _listed(theirs)}
     free = [name for name in frame.columns if name not in used]
     roles: dict[str, str] = {}
@@ -390,11 +390,11 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
         if len(exact) > 1:
             problem = f"columns {' and '.join(map(repr, sorted(exact)))}"
             raise SchemaError(problem, where=str(path), expected="one of the two")
-        # Our own names are meant, whatever the column holds: its records say what is wrong.
+        # An exact match is intended even if its content is invalid; its records then produce the error.
         best = exact[0] if exact and (ours != "source" or _fits(frame[exact[0]], ours)) else None
         if best is None:
             ranks = [(rank, place, name) for place, name in enumerate(free) if (rank := _rank(name, ours)) is not None]
-            # A name that only holds one in use needs content that fits.
+            # A partial match of the name must also fit by content.
             fits = [
                 one for one in sorted(ranks)
                 if _fits(frame[one[2]], ours) and (one[0] < len(NAMES[ours]) or is_text(frame[one[2]]))
@@ -411,16 +411,16 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
         del roles["source"]
     source = [name for name in free if plain(name) == "source" and is_text(frame[name])]
     if source and "facts" not in roles and plain(roles.get("history", "")) == "context":
-        # In files like UniEval's `source` is the dialogue, and `context` a fact for it.
+        # In UniEval-like files `source` is the dialogue and `context` a fact.
         roles["facts"], roles["history"] = roles["history"], source[0]
         free.remove(source[0])
     known = {*roles, *given}
     keys, lists = ([name for name in free if name.endswith(end)] for end in (".*", "[]"))
     if "annotator_id" not in known and keys and re.fullmatch(rf"(?:{_WHO})s?", plain(keys[-1].removesuffix(".*"))):
-        # The names of a map of people's ratings are the people.
+        # The keys of a map of human ratings are the raters.
         roles["annotator_id"] = keys.pop()
     if "system_id" not in known and keys and "response" in roles:
-        # The names of a map of answers are who gave them.
+        # The keys of a map of answers are the systems.
         roles["system_id"] = keys[-1]
     response = roles.get("response") or given.get("response")
     if (
@@ -429,17 +429,17 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
         and keys[-1] != roles.get("system_id")
         and all(RATED.search(plain(str(cell))) for cell in frame[keys[-1]])
     ):
-        # The names of a map of ratings are what was rated.
+        # The keys of a map of ratings are the dimensions.
         roles["dimension"] = keys[-1]
     if "annotator_id" not in known and lists and isinstance(response, str) and response in frame:
-        # The places in a list are raters if they rated one response, and not if each is a response of its own.
+        # List positions are raters if they rate one response, but not if each entry has its own response.
         again = (frame[lists[-1]].map(str) != "1").to_numpy()
         if (frame[response].map(str) == frame[response].map(str).shift())[again].mean() > 0.5:
             roles["annotator_id"] = lists[-1]
     if "turn" not in known and "dialogue_id" in known and (places := [name for name in lists if "turn" in plain(name)]):
         roles["turn"] = places[0]
     if "response" not in known and "system_id" in roles and (name := roles.get("references")):
-        # What differs between systems is no reference.
+        # A text that differs between systems is not a reference.
         context = [frame[roles[ours]].map(str) for ours in ("context_id", "history") if ours in roles]
         if context and (frame[name].map(str).groupby(context).nunique() > 1).any():
             roles["response"] = roles.pop("references")
@@ -447,7 +447,7 @@ def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[st
 
 
 def _has_own_texts(frame: pd.DataFrame, roles: Mapping[str, str]) -> bool:
-    """Return whether each source has responses of its own: then it is who wrote them, and not who rated them."""
+    """Return whether each source has its own responses, so that it is their author and not their rater."""
     if "response" not in roles:
         return False
     texts, sources = (frame[roles[ours]].map(str) for ours in ("response", "source"))
@@ -455,18 +455,18 @@ def _has_own_texts(frame: pd.DataFrame, roles: Mapping[str, str]) -> bool:
 
 
 def _is_who_rated(frame: pd.DataFrame, roles: Mapping[str, str]) -> bool:
-    """Return whether a column ``source`` says who rated, and not where items are from."""
+    """Return whether a column ``source`` names the rater, not the origin of the items."""
     sources = frame[roles["source"]].map(str)
     if any(_is_judge(name) or name.strip().lower() in ("human", "simulated") for name in sources.unique()):
         return True
     if "response" in roles and (sources.groupby(frame[roles["response"]].map(str)).nunique() > 1).any():
         return True
-    # In a file with our names it is ours.
+    # In a file with our column names, it is ours.
     return all(name in (ours, _SHORT_NAMES.get(ours)) for ours, name in roles.items())
 
 
 def _rank(name: str, ours: str) -> int | None:
-    """Return how well a column's name fits one of ours, 0 being best; None if it does not."""
+    """Return how well a column name matches one of ours, 0 being best; None if it does not."""
     text, names = plain(name), NAMES[ours]
     if name == ours:
         return -1
@@ -474,13 +474,13 @@ def _rank(name: str, ours: str) -> int | None:
         return names.index(text)
     if ours in _EXACT or _IDS.search(text):
         return None
-    # "generated_answer_bn": a longer name that holds one in use, as whole words.
+    # "generated_answer_bn": a common name as whole words within a longer one.
     within = [place for place, one in enumerate(names) if f"_{one}_" in f"_{text}_"]
     return len(names) + within[0] if within else None
 
 
 def _fits(cells: pd.Series, ours: str) -> bool:
-    """Return whether a column can hold what its name says: names are short and few, texts are no numbers."""
+    """Return whether a column's content suits its role: names are short and few, texts are not numbers."""
     there = [cell for cell in cells if not is_missing(cell)]
     texts = [cell for cell in there if isinstance(cell, str)]
     longest = sum(map(len, texts)) / len(texts) if texts else 0
@@ -498,7 +498,7 @@ def _fits(cells: pd.Series, ours: str) -> bool:
 
 
 def _maybe_system(frame: pd.DataFrame, roles: Mapping[str, str], rated: _Rated) -> str | None:
-    """Return the column of few names that tells the responses to one item apart, where items have several and no rater does."""
+    """Return the few-valued column that distinguishes responses to an item, if no rater column does."""
     if "context_id" not in roles or "annotator_id" in roles or frame[roles["context_id"]].map(str).is_unique:
         return None
     item = frame[roles["context_id"]].map(str)
@@ -511,7 +511,7 @@ def _maybe_system(frame: pd.DataFrame, roles: Mapping[str, str], rated: _Rated) 
 
 
 def is_text(cells: pd.Series) -> bool:
-    """Return whether a column holds texts of several words."""
+    """Return whether a column contains texts of several words."""
     texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
     if any(isinstance(cell, list) and cell for cell in cells):
         return True
@@ -519,7 +519,7 @@ def is_text(cells: pd.Series) -> bool:
 
 
 def _is_context(frame: pd.DataFrame, roles: Mapping[str, str]) -> bool:
-    """Return whether an id names what was answered: it occurs several times, or nothing else could say it."""
+    """Return whether an id identifies the context: it repeats, or no other column could identify it."""
     if plain(roles["context_id"]) != "id":
         return True
     ids = frame[roles["context_id"]].map(str)
@@ -533,7 +533,7 @@ def _is_context(frame: pd.DataFrame, roles: Mapping[str, str]) -> bool:
 
 @dataclass
 class _Rated:
-    """The columns of ratings: their dimensions, their raters if these are columns, and why there is doubt."""
+    """The rating columns: their dimensions, raters if each column is one, and reasons for doubt."""
 
     dimensions: dict[str, str | None] = field(default_factory=dict)
     raters: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -544,7 +544,7 @@ class _Rated:
     notes: list[str] = field(default_factory=list)
 
     def add(self, names: Sequence[str], has_dimension: bool, raters: Mapping[str, tuple[str, str]]) -> None:
-        """Take columns as those of ratings; ``raters``: those that are one rater's each, with dimension and rater."""
+        """Add rating columns; ``raters`` maps columns of a single rater to dimension and rater."""
         by_rater = {name: one for name, one in raters.items() if name in names}
         self.named = names[0] if len(names) == 1 else list(names)
         if len(by_rater) == len(names):
@@ -558,7 +558,7 @@ class _Rated:
             }
 
     def doubt(self, names: Sequence[str], problem: str) -> None:
-        """Take columns as those to propose, and say why."""
+        """Record columns as candidates, with the reason for doubt."""
         self.named = names[0] if len(names) == 1 else list(names)
         self.problems.append(problem + ", ".join(names))
 
@@ -570,7 +570,7 @@ def _rated(
     labels: Mapping[str, float] | None,
     in_dialogues: Sequence[str] = (),
 ) -> _Rated:
-    """Find the columns of ratings; those ``in_dialogues`` are filled only beside what they rate."""
+    """Find the rating columns; those ``in_dialogues`` are filled only on the rows they rate."""
     result, has_dimension = _Rated(), "dimension" in roles
     if isinstance(listed := given.get("annotator_id"), list) and "rating" not in given:
         result.add(listed, has_dimension, {name: ("rating", name) for name in listed})
@@ -590,7 +590,7 @@ def _rated(
         _check_codes(frame, result, names, labels)
         return result
     if labels:
-        # A column whose labels have numbers is one of ratings.
+        # A column whose labels are mapped to numbers is a rating.
         known = {label.strip().lower() for label in labels}
         cells = {name: {str(cell).strip().lower() for cell in frame[name] if not is_missing(cell)} for name in free}
         if labelled := [name for name in free if cells[name] and cells[name] <= known]:
@@ -615,21 +615,21 @@ def _rated(
     if sure and (exact or not set(people) - set(sure)):
         result.add(sure, has_dimension, raters)
     elif people:
-        result.doubt(people, "which columns are ratings by people is not sure: ")
+        result.doubt(people, "it is unclear which columns are human ratings: ")
     elif not empty and (
         categories := _categories(
             frame.dropna(subset=list(in_dialogues), how="all") if in_dialogues else frame,
             [name for name in free if not _is_machine(name)],
         )
     ):
-        result.doubt(categories, "no column of numbers; these hold labels, which need numbers: ")
+        result.doubt(categories, "no numeric column; these contain labels, which need numbers: ")
         _check_labels(frame, result, categories, None)
     else:
         result.named = FILL_IN
         more = f"; empty, so not rated yet: {', '.join(empty)}" if empty else ""
         more += f"; scores by judges or metrics: {', '.join(result.judges)}" if result.judges else ""
         more += f"; {unsure}" if numbered else ""
-        result.problems.append("no column holds ratings by people" + more)
+        result.problems.append("no column contains human ratings" + more)
         return result
     _check_codes(frame, result, _listed(result.named), labels)
     if empty:
@@ -655,7 +655,7 @@ def _label(cell: Any) -> str:  # noqa: ANN401
 
 
 def _codes(cells: pd.Series) -> dict[str, int]:
-    """Return the numbers among ratings that look like codes for "not rated", with how many there are."""
+    """Count the numbers among ratings that look like codes for "not rated"."""
     values = Counter(value for cell in cells if isinstance(value := number(cell), float))
     codes = {}
     for code, bound in _CODES.items():
@@ -667,7 +667,7 @@ def _codes(cells: pd.Series) -> dict[str, int]:
 
 
 def _dimension(name: str) -> str:
-    """Return what a column of ratings rates, in the file's words, without its path and a scale."""
+    """Return the dimension of a rating column in the file's words, without its path and scale."""
     return "rating" if plain(name) == "rating" else _SCALE.sub("", name.rpartition(".")[2]).strip(" _-.(") or name
 
 
@@ -685,7 +685,7 @@ def rater_of(name: str) -> tuple[str, str] | None:
 
 
 def _raters(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return the dimension and the rater of columns that are raters, by their names or as a series such as ``R1, R2, R3``."""
+    """Return dimension and rater of columns that are raters, by name or as a series such as ``R1, R2, R3``."""
     raters = {name: one for name in names if (one := rater_of(name))}
     series: dict[str, dict[str, str]] = {}
     for name in names:
@@ -702,7 +702,7 @@ def _raters(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, tuple[str, s
 
 
 def _scale(name: str, cells: Iterable[Any] = ()) -> tuple[float, float] | None:
-    """Return the scale that a column's name states."""
+    """Return the scale stated in a column's name."""
     if (match := _SCALE.search(name.lower())) is None:
         return None
     if match[3]:
@@ -722,13 +722,13 @@ def _is_judge(name: str) -> bool:
 
 
 def scores_in(frame: pd.DataFrame) -> list[str]:
-    """Return the columns of numbers that judges or metrics gave, as their names say."""
+    """Return the numeric columns named like scores of judges or metrics."""
     named = [name for name in map(str, frame) if _is_judge(name) or _METRICS.search(plain(name))]
     return [name for name in named if _is_number(frame[name])]
 
 
 def _is_machine(name: str) -> bool:
-    """Return whether a column of numbers is named like something that no person rates."""
+    """Return whether a numeric column is named like something that people do not rate."""
     last = name.rpartition(".")[2]
     raw = re.sub(r"[\s_-]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", last).lower())
     spellings = {plain(last or name), raw}
@@ -737,7 +737,7 @@ def _is_machine(name: str) -> bool:
 
 
 def _conditions(frame: pd.DataFrame, roles: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    """Return the columns that all raters of a response have alike, where there are several raters: they describe it."""
+    """Return the columns that are constant across a response's raters: they describe the response."""
     keys = [frame[roles[ours]].map(str) for ours in ("response", "system_id", "context_id") if ours in roles]
     if "response" not in roles or (frame.groupby(keys).size() > 1).sum() < 2:
         return []
@@ -745,7 +745,7 @@ def _conditions(frame: pd.DataFrame, roles: Mapping[str, str], names: Sequence[s
 
 
 def _categories(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
-    """Return columns of few short texts: those of labels in common use, or else those with a name of ratings."""
+    """Return columns of few short texts: those with common labels, otherwise those named like ratings."""
     result = {}
     for name in names:
         texts = [str(cell).strip().lower() for cell in frame[name] if not is_missing(cell)]
@@ -760,7 +760,7 @@ def _categories(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
 def _check_labels(
     frame: pd.DataFrame, result: _Rated, names: Sequence[str], labels: Mapping[str, float] | None
 ) -> None:
-    """Note the labels in columns of ratings that no number is given for."""
+    """Note labels in rating columns that have no number."""
     known = {label.strip().lower() for label in labels or ()}
     texts = (cell for name in names for cell in frame[name] if not is_missing(cell) and isinstance(number(cell), str))
     cells = dict.fromkeys(text for cell in texts if (text := str(cell).strip()).lower() not in known)
@@ -786,10 +786,10 @@ def _of_dialogues(
     whole: Sequence[str] | None,
     notes: list[str],
 ) -> tuple[pd.DataFrame, dict[str, Any], list[str]] | None:
-    """Make one row a response of dialogues, with the utterances before it; None if a file holds no dialogues as such.
+    """Convert dialogues to one row per response with its history; None if the file contains no dialogues.
 
-    ``whole`` are the columns that the user calls ratings of dialogues; None if ratings do not matter. The last of what is
-    returned are the columns that may be ratings.
+    ``whole`` lists the columns that the user declared as dialogue ratings; None if ratings are irrelevant. The last item
+    returned lists the candidate rating columns.
     """
     named = {*_listed(given.get("rating", [])), *_listed(given.get("annotator_id", []))}
     split = None
@@ -846,7 +846,7 @@ def _of_dialogues(
 
 
 def _side_by_side(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[pd.DataFrame, str] | None:
-    """Make one row a response of columns ``answer_a, score_a, answer_b, score_b``; None if there are no such."""
+    """Reshape columns ``answer_a, score_a, answer_b, score_b`` to one row per response; None if there are none."""
     groups: dict[str, dict[str, str]] = {}
     for name in frame.columns:
         tokens = re.split(r"([\s_.-]+)", name)
@@ -862,7 +862,7 @@ def _side_by_side(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[pd.Dat
         and plain(stem) not in NAMES["references"]
         and all(_fits(frame[name], "response") for name in columns.values())
     ]
-    # Two columns of one stem that are more than two ways of naming the response: each system has its own text.
+    # Two text columns with one stem that are not just two names for the response: each system has its own.
     named = any(plain(name) in NAMES["system_id"] for name in frame.columns)
     if len(texts) != 1 or "system_id" in given or named:
         return None
@@ -884,7 +884,7 @@ def _side_by_side(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[pd.Dat
 
 
 def _by_rater(frame: pd.DataFrame, raters: Mapping[str, tuple[str, str]]) -> tuple[pd.DataFrame, dict[str, str | None]]:
-    """Make one row a rating of columns that are raters, named ``annotator_id`` and by dimension."""
+    """Reshape one column per rater to one row per rating, with ``annotator_id`` and the dimension."""
     others = [name for name in frame.columns if name not in raters]
     dimensions = list(dict.fromkeys(dimension for dimension, _ in raters.values()))
     columns = {one: name for name, one in reversed([*raters.items()])}
@@ -910,10 +910,10 @@ def _proposal(
     labels: Mapping[str, float] | None,
     rated: _Rated,
 ) -> SchemaError:
-    """Return an error whose hint is a command line to paste, with FILL_IN for what is not known."""
+    """Return an error whose hint is a command to paste, with FILL_IN for unknown parts."""
     written, problems, roles = list(map(str, file.frame.columns)), list(rated.problems), dict(roles)
     if "response" not in roles:
-        problems.insert(0, "no column is surely the response")
+        problems.insert(0, "no column is clearly the response")
         used = {*roles.values(), *rated.dimensions, *_listed(rated.named)}
         no_response = (_IDS, JUDGES, REASONS)
         texts = [
@@ -922,9 +922,9 @@ def _proposal(
         ]  # fmt: skip
         if len(texts) == 1:
             roles["response"] = texts[0]
-            # What is a rating shows better once the response is known.
+            # Ratings are easier to recognize once the response column is known.
             rated = rated if "rating" in given or rated.named is None else _rated(frame, roles, given, labels)
-    # What was made of systems side by side is made again from the file's own columns.
+    # Rows reshaped from side-by-side systems can be reshaped again from the file's own columns.
     is_long = set(frame.columns) <= set(written)
     columns: dict[str, Any] = {"response": roles.get("response", FILL_IN)} if is_long else {}
     columns |= {"rating": rated.named} if rated.named is not None else {}
@@ -933,7 +933,7 @@ def _proposal(
     if rated.labels:
         line += f" --labels {shlex.quote(json.dumps(rated.labels, ensure_ascii=False))}"
     fill = f", with a column in place of {FILL_IN}" if FILL_IN in line else ""
-    expected = "columns of the response, of the system (if there are several) and of ratings"
+    expected = "columns with responses, systems (if there are several) and ratings"
     if (
         isinstance(rated.named, list)
         and not rated.raters
@@ -951,7 +951,7 @@ def _proposal(
         "; ".join(problems),
         where=str(path),
         expected=f"{expected}; the file has: {', '.join(written)}",
-        hint=f"If this is what they mean, add{fill}: {line}",
+        hint=f"If this is correct, add{fill}: {line}",
     )
 
 
@@ -967,7 +967,7 @@ _MARKS = {
 
 
 def markup(layout: Layout) -> list[str]:
-    """Return a sentence for each kind of markup in a file's texts: nothing is removed silently."""
+    """Return a sentence for each kind of markup in a file's texts, since nothing is removed silently."""
     names = [name for name in ("response", "references", "history") if name in layout.frame]
     cells = {str(cell) for name in names for cell in layout.frame[name] if not is_missing(cell)}
     counts = {kind: sum(bool(mark.search(cell)) for cell in cells) for kind, mark in _MARKS.items()}
@@ -975,7 +975,7 @@ def markup(layout: Layout) -> list[str]:
 
 
 def strip_markup(layout: Layout) -> None:
-    """Remove markup from a file's responses, references and histories, where these are plain texts."""
+    """Remove markup from plain-text responses, references and histories."""
     for name in ("response", "references", "history"):
         if name in layout.frame:
             layout.frame[name] = [_stripped(cell) if isinstance(cell, str) else cell for cell in layout.frame[name]]

@@ -1,4 +1,4 @@
-"""Conversations between two speakers, and whether the user went on after each reply (docs/continuity.md)."""
+"""Conversations between two speakers, and whether the user continued after each reply (docs/continuity.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DIMENSION = "Overall"
 
 @dataclass(frozen=True)
 class Message:
-    """One message; ``rating`` is the other speaker's, ``seconds`` its time, both if known."""
+    """A message; ``rating`` is by the other speaker, ``seconds`` its time, both optional."""
 
     speaker: str
     text: str
@@ -33,7 +33,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Utterance:
-    """A speaker's messages in a row: when they began and ended, and the last rating of its messages."""
+    """Consecutive messages of one speaker: their start and end, and the last rating among them."""
 
     speaker: str
     text: str
@@ -44,20 +44,20 @@ class Utterance:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation of two speakers, who take turns.
+    """A conversation of two alternating speakers.
 
     Attributes
     ----------
     id, began
-        A number of ours, in the order of beginning; seconds since the data set's first conversation began.
+        Our number, by start time; seconds since the data set's first conversation.
     utterances
         Their utterances.
     users
-        Speakers who are users, with their numbers: nobody asks whether a bot goes on.
+        The speakers who are users, with their numbers; bots have no continuation to predict.
     systems
-        What a table calls each speaker as the one who replies.
+        The system name of each speaker when it replies.
     profiles, rating
-        Profile sentences by speaker; the user's rating of the whole conversation.
+        Profile sentences by speaker; the user's rating of the conversation.
     """
 
     id: str
@@ -71,7 +71,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Sample:
-    """A reply that a user can answer: the utterance ``turn`` of a conversation, and what came of it."""
+    """A reply that a user can answer: utterance ``turn`` of a conversation, and whether the user continued."""
 
     conversation: Conversation
     turn: int
@@ -81,7 +81,7 @@ class Sample:
 
     @property
     def id(self) -> str:
-        """Return the name of the reply's context."""
+        """Return the id of the reply's context."""
         return f"{self.conversation.id}-{self.turn:03d}"
 
     @property
@@ -91,7 +91,7 @@ class Sample:
 
 
 def merged(messages: Iterable[Message]) -> tuple[Utterance, ...]:
-    """Make one utterance of what a speaker says in a row; empty messages are dropped."""
+    """Merge consecutive messages of a speaker into utterances; drop empty messages."""
     result = []
     filled = (message for message in messages if message.text.strip())
     for speaker, group in groupby(filled, key=lambda message: message.speaker):
@@ -103,9 +103,9 @@ def merged(messages: Iterable[Message]) -> tuple[Utterance, ...]:
 
 
 def samples(conversations: Iterable[Conversation]) -> Iterator[Sample]:
-    """Yield the replies of conversations that a user can answer, in their order.
+    """Yield the replies of conversations that a user can answer, in order.
 
-    The first utterance is none: in a conversation of two speakers somebody always answers it.
+    The first utterance is skipped: in a conversation of two speakers somebody always answers it.
     """
     for one in conversations:
         for turn, (before, reply) in enumerate(pairwise(one.utterances), start=1):
@@ -120,14 +120,14 @@ def samples(conversations: Iterable[Conversation]) -> Iterator[Sample]:
 
 
 def splits(conversations: Sequence[Conversation], *, waves: bool = False) -> dict[str, str]:
-    """Return whether each of a data set's conversations is to train, to validate or to test, by time.
+    """Assign each conversation to training, validation or test, by time.
 
-    With ``waves``, each wave is split by itself; a wave begins after 14 days without a conversation.
+    With ``waves``, each wave is split separately; a new wave starts after 14 days without a conversation.
 
     Raises
     ------
     ConfigError
-        When there are too few conversations for three splits.
+        If there are too few conversations for three splits.
     """
     order = sorted(conversations, key=lambda conversation: (conversation.began, conversation.id))
     parts: list[list[Conversation]] = []
@@ -153,10 +153,10 @@ def conversation_tables(
     *,
     history: int | None = None,
 ) -> Tables:
-    """Make a context for each reply that a user can answer, the reply, and whether the user went on.
+    """Make the tables: a context for each reply that a user can answer, the reply, and whether the user continued.
 
-    ``scales`` are those of a ``turn`` and of a ``dialogue``, where users rated them. Table ``contexts`` holds the last
-    ``history`` utterances before a reply, or all.
+    ``scales`` are the rating scales of a ``turn`` and a ``dialogue``, if users rated them. Contexts keep the last ``history``
+    utterances, or all.
     """
     split = splits(conversations)
     systems: dict[str, Row] = {}
@@ -181,7 +181,7 @@ def conversation_tables(
                 ratings.append(base.rating(item, sample.user_id, _DIMENSION, sample.reply.rating, scales["turn"]))
         if not asked or len(conversation.users) > 1:
             continue
-        # One who is under evaluation and one who judges: whose profile and whose rating it is is plain.
+        # With one evaluated speaker and one rater, the owners of profile and rating are unambiguous.
         if conversation.rating is not None:
             item = ("dialogue", conversation.id, conversation.systems[asked[0].reply.speaker])
             ratings.append(base.rating(item, asked[0].user_id, _DIMENSION, conversation.rating, scales["dialogue"]))
@@ -201,12 +201,12 @@ RATED_FILES = ("topical_chat_valid_freq", "topical_chat_valid_rare")
 
 
 def read_conversations(dataset: str, catalogue: str | Path = CATALOGUE) -> list[Conversation]:
-    """Read the conversations of ``chitchat`` (a package), ``convai2`` or ``topical_chat``; missing files are fetched.
+    """Read the conversations of ``chitchat`` (a package), ``convai2`` or ``topical_chat``; download missing files.
 
     Raises
     ------
     ComperdialError
-        When the package is not installed, or a file cannot be fetched.
+        If the package is not installed, or a file cannot be downloaded.
     """
     known = load_catalogue(catalogue)
     wanted: Mapping[str, Source] = {}

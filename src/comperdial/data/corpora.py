@@ -1,4 +1,4 @@
-"""Dialogues to train on: public corpora in their own formats, our tables, and a user's own files."""
+"""Training dialogues: public corpora in their own formats, our tables, and a user's files."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from comperdial.core.files import read_json, read_jsonl, read_text
 
 @dataclass(frozen=True)
 class Dialogue:
-    """A conversation between people, in order.
+    """A conversation between people.
 
     Attributes
     ----------
     corpus, id
-        Where it comes from; the two together name it.
+        The corpus and the dialogue's id within it.
     speakers, texts
-        One entry an utterance.
+        One entry per utterance, in order.
     facts
-        What a speaker's utterances may draw on, such as persona sentences, by speaker.
+        Facts available to each speaker, such as persona sentences.
     """
 
     corpus: str
@@ -46,16 +46,16 @@ Record = tuple[Utterances, Mapping[str, Sequence[str]]]
 
 
 def read_corpus(name: str, format: str, path: Path) -> list[Dialogue]:
-    """Read a corpus in one of :data:`FORMATS` from its file, or for ``tables`` from the folder of a data set's tables.
+    """Read a corpus in one of :data:`FORMATS` from its file, or for ``tables`` from a data set's folder.
 
-    What one speaker says in a row is one utterance, and empty ones are left out.
+    Consecutive utterances of a speaker are merged, and empty ones dropped.
 
     Raises
     ------
     UnknownNameError
-        When there is no such format.
+        If the format does not exist.
     FileError, SchemaError
-        When the file does not have this format, or has no dialogue of two utterances or more.
+        If the file does not have this format, or has no dialogue of two or more utterances.
     """
     if format not in FORMATS:
         raise UnknownNameError("format of a corpus", format, FORMATS)
@@ -78,32 +78,32 @@ def read_corpus(name: str, format: str, path: Path) -> list[Dialogue]:
 
 
 def _dailydialog(path: Path) -> Iterator[Record]:
-    """Yield a dialogue a line, its utterances ended by ``__eou__``; two speakers take turns."""
+    """Yield one dialogue per line; ``__eou__`` ends an utterance, and two speakers alternate."""
     for line in read_text(path).splitlines():
         yield [*zip(cycle("AB"), filter(str.strip, line.split("__eou__")), strict=False)], {}
 
 
 def _synthetic_persona_chat(path: Path) -> Iterator[Record]:
-    """Yield a dialogue a record: ``User 1: …`` lines and both users' persona sentences."""
+    """Yield one dialogue per record: ``User 1: …`` lines and both users' persona sentences."""
     for record in csv.DictReader(read_text(path).splitlines(keepends=True)):
         text = record["Best Generated Conversation"]
-        # A person whom the generator forgot to name.
+        # A placeholder where the generator did not fill in a name.
         if re.search(r"\[[^\]]*\]", text):
             continue
-        # Some generated conversations use other speaker names: it is unknown whose persona is whose.
+        # Some generated conversations use other speaker names, so that their personas cannot be assigned.
         utterances: list[tuple[str, str]] = []
         for line in filter(str.strip, text.splitlines()):
             speaker, colon, rest = line.partition(":")
             if colon and re.fullmatch(r"User \d", speaker):
                 utterances.append((speaker, rest))
             elif utterances:
-                # An utterance of several lines.
+                # A multi-line utterance.
                 utterances.append((utterances[-1][0], line))
         yield utterances, {f"User {user}": record[f"user {user} personas"].splitlines() for user in (1, 2)}
 
 
 def _topical_chat(path: Path) -> Iterator[Record]:
-    """Yield a conversation an entry, messages by ``agent_1`` and ``agent_2``."""
+    """Yield one conversation per entry, with messages by ``agent_1`` and ``agent_2``."""
     for entry in read_json(path).values():
         yield [(message["agent"], message["message"]) for message in entry["content"]], {}
 
@@ -124,16 +124,16 @@ class _Dialogue(BaseModel):
 
 
 def _jsonl(path: Path) -> Iterator[Record]:
-    """Yield a dialogue a line: ``{"utterances": [text or {"speaker", "text"}, …], "facts": {speaker: [text, …]}}``."""
+    """Yield one dialogue per line: ``{"utterances": [text or {"speaker", "text"}, …], "facts": {speaker: [text, …]}}``."""
     for number, record in read_jsonl(path):
         one: _Dialogue = checked(_Dialogue, record, f"{path}, line {number}")
-        # Of texts alone, the speakers take turns.
+        # Plain texts have alternating speakers.
         utterances = zip(cycle("AB"), one.utterances, strict=False)
         yield [(given.speaker or speaker, given.text) for speaker, given in utterances], one.facts or {}
 
 
 def _csv(path: Path) -> Iterator[Record]:
-    """Yield the dialogues of a table with a row an utterance: ``dialogue_id``, ``speaker``, ``text``, in order."""
+    """Yield the dialogues of a table with one row per utterance: ``dialogue_id``, ``speaker``, ``text``, in order."""
     dialogues: dict[str, list[tuple[str, str]]] = {}
     for number, row in enumerate(csv.DictReader(read_text(path).splitlines(keepends=True)), start=1):
         if lacking := [column for column in ("dialogue_id", "speaker", "text") if row.get(column) is None]:
@@ -144,7 +144,7 @@ def _csv(path: Path) -> Iterator[Record]:
 
 
 def _tables(path: Path) -> Iterator[Record]:
-    """Yield the dialogues of a data set's contexts: each one's longest history, and the reference that follows it."""
+    """Yield the dialogues of a data set's contexts: each one's longest history plus the following reference."""
     contexts = schema.read(path / "contexts.parquet", "contexts")
     last = contexts.loc[contexts.groupby("dialogue_id", sort=True)["turn"].idxmax()]
     for history, references, facts in zip(last["history"], last["references"], last["facts"], strict=True):

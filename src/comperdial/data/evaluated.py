@@ -1,4 +1,4 @@
-"""The texts of the data that metrics are evaluated on."""
+"""The texts of the evaluation data, which must stay out of training."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from comperdial.data.catalogue import Catalogue
 from comperdial.data.labels import label_sets
 from comperdial.data.preferences import preference_sets
 
-# The published models were trained before this reader existed. A bot in its data quotes a training dialogue (docs/density.md):
-# without that dialogue, training would give other models.
+# Excluded because the published models were trained before this reader existed: a bot in its data quotes a training dialogue
+# (docs/density.md), and removing that dialogue would change the models.
 _NOT_SEARCHED = "dbdc3"
 
 
 def evaluation_texts(catalogue: Catalogue) -> tuple[list[list[str]], list[str]]:
-    """Return the texts of a catalogue's data sets, which no model that is evaluated on them may be trained on.
+    """Return the texts of a catalogue's data sets, on which no evaluated model may be trained.
 
-    Those of DBDC3 are not included. Missing files are fetched.
+    DBDC3 is excluded. Missing files are downloaded.
 
     Returns
     -------
     tuple
-        Lists of utterances in order: histories, and the last utterance with each reference or response to it;
-        and the data sets that were not searched, because the checksums of their files are not known.
+        Lists of consecutive utterances: histories, and the last utterance with each reference or response to it; and the data
+        sets that were skipped because their files have no known checksum.
     """
     texts: list[list[str]] = []
     unknown = []

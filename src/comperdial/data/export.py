@@ -1,7 +1,7 @@
-"""Write a data set in ComperDial's published form, so that others can load it; reading it back gives the same tables.
+"""Write a data set in ComperDial's published format; reading it back gives the same tables.
 
-The dialogue files have the published schema. The field names of the published rated files are not known to us: the form
-here is ours, documented in docs/comperdial-format.md, and is what the default column map of ``params.yaml`` reads.
+The dialogue files have the published schema. The field names of the published rated files are unknown to us: the format used
+here is our own, documented in docs/comperdial-format.md, and matches the default column map of ``params.yaml``.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ FILES = {
     "systems": "ComperDial_systems.json",
 }
 
-# How the rated files written here call things: the default column maps of ``params.yaml``. ComperDial_systems.json has
-# them too, so that these files are read as they are, whatever ``params.yaml`` says of others.
+# Default column maps of ``params.yaml`` for the rated files. ComperDial_systems.json repeats them, so that these files can
+# be read whatever map ``params.yaml`` has for others.
 COLUMNS: dict[str, dict[str, Any]] = {
     "turn": {name: name for name in ("dialogue_id", "turn", "system_id", "response", "ratings")} | {"first_turn": 0},
     "dialogue": {name: name for name in ("dialogue_id", "system_id", "ratings", "marks")},
 }
 
-# What must come back as it was. Kinds of persona sentences and positions of annotators are not in the files.
+# What must survive the round trip. Kinds of persona sentences and positions of annotators are not stored.
 _COMPARED = {
     "systems": ("system_id", "kind", "track", "description"),
     "contexts": ("context_id", "dialogue_id", "turn", "history", "references", "facts"),
@@ -47,12 +47,12 @@ _COMPARED = {
 
 
 def published_files(folder: str | Path) -> dict[str, Path]:
-    """Return the published files that a folder holds, by the reader's names for them.
+    """Return the published files in a folder, by the reader's names.
 
     Raises
     ------
     ConfigError
-        When one is missing; ``ComperDial_systems.json`` may be.
+        If one is missing; ``ComperDial_systems.json`` is optional.
     """
     result = {role: Path(folder) / name for role, name in FILES.items() if (Path(folder) / name).is_file()}
     if missing := [name for role, name in FILES.items() if role not in result and role != "systems"]:
@@ -63,14 +63,14 @@ def published_files(folder: str | Path) -> dict[str, Path]:
 def export(tables: Mapping[str, pd.DataFrame], folder: str | Path, *, note: str = "") -> None:
     """Write the five files.
 
-    ``tables`` are all tables of one data set by name; the ratings may be empty. ``note`` says what a reader of the files must
-    know, such as that they are simulated; it is kept in ``ComperDial_systems.json``.
+    ``tables`` are all tables of one data set by name; the ratings may be empty. ``note`` is a warning to readers of the
+    files, such as that they are simulated; it is stored in ``ComperDial_systems.json``.
 
     Raises
     ------
     SchemaError
-        When the files, read back, are not the same tables: a dialogue is not A and B in turn with gold history, a rated
-        dimension or scale is not ComperDial's, or something is rated that was not answered.
+        If the files do not read back as the same tables: a dialogue does not alternate A and B with gold history, a rated
+        dimension or scale is not ComperDial's, or something without a response was rated.
     """
     dataset = str(tables["contexts"]["dataset"].iloc[0]) if len(tables["contexts"]) else ""
     with TemporaryDirectory() as scratch:
@@ -83,7 +83,7 @@ def export(tables: Mapping[str, pd.DataFrame], folder: str | Path, *, note: str 
             problem = f"{type(error).__name__}: {error}"
         if problem:
             raise SchemaError(
-                f"ComperDial's form does not hold this data set: {problem}",
+                f"ComperDial's format cannot represent this data set: {problem}",
                 where=f"data set {dataset!r}",
                 expected="A and B in turn, personas, gold history, one reference, persona B as facts, all turns; ratings "
                 f"of responses by one source, {OVERALL} from 1 to 5, and at dialogue level 0 or 1 on all axes",
@@ -99,7 +99,7 @@ def _write(tables: Mapping[str, pd.DataFrame], folder: Path, note: str) -> None:
     about = {"source": source, "note": note, "columns": COLUMNS, "systems": _records(systems)}
     whose = {} if source == "human" else {comperdial.SOURCE_FIELD: source}
     ids = {str(entry["dialogue_id"]): entry["dialogue_id"] for entry in data}
-    # By item and system, then by annotator; who marked nothing was asked too.
+    # By item and system, then by annotator, including those without marks.
     overall: dict[tuple[str, str], dict[str, float]] = {}
     marks: dict[tuple[str, str], dict[str, set[str]]] = {}
     columns = ["item_id", "system_id", "annotator_id", "dimension", "rating"]
@@ -130,7 +130,7 @@ def _write(tables: Mapping[str, pd.DataFrame], folder: Path, note: str) -> None:
 
 
 def _difference(tables: Mapping[str, pd.DataFrame], back: Mapping[str, pd.DataFrame]) -> str | None:
-    """Return what was not read back as it was, in words; dialogues that no system answered need not be."""
+    """Describe the first difference after the round trip; dialogues without responses may be missing."""
     contexts = tables["contexts"]
     answered = contexts.loc[contexts["context_id"].isin(tables["responses"]["context_id"]), "dialogue_id"]
     for name, columns in _COMPARED.items():

@@ -1,4 +1,4 @@
-"""Any common form of a table: CSV, TSV, JSON, JSONL, Parquet and Excel files become one flat frame, one row a record."""
+"""Read tables in common formats (CSV, TSV, JSON, JSONL, Parquet and Excel) as a flat frame with one row per record."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from comperdial.data.transcripts import SPEAKERS, TEXTS
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx", ".xlsm")
 SHEET = "sheet"
-"""The column that names the sheet of a record, if a workbook has several of the same columns."""
+"""Column for the sheet of each record, if several sheets of a workbook are joined."""
 _ZIP, _PARQUET, _OLD_EXCEL = b"PK\x03\x04", b"PAR1", b"\xd0\xcf\x11\xe0"
 _TABS = frozenset({".tsv", ".tab"})
 _GENERIC = frozenset({"*", "id", "name", "text", "value", "type", "label", "score"})
-# A JSON object is a map of names to records, not a record, if its values share so much of their keys.
+# A JSON object is a map of records, not a record, if its values share at least this fraction of keys.
 _ALIKE = 0.6
 
 
 _SPLITS = frozenset({"train", "training", "dev", "development", "valid", "validation", "val", "test", "eval"})
-# So many rows are searched for the header, and for what is below it.
+# Number of rows searched for the header.
 _LOOKED_AT = 20
-# A longer list of numbers is a vector, and no ratings.
+# A longer list of numbers is a vector, not ratings.
 _MOST_RATERS = 20
 _PLACES, _LISTS = "raters[]", "lists[]"
 _VOTED = re.compile(r"'(?:winner|choice|vote|preference|preferred|verdict)'", re.IGNORECASE)
@@ -50,13 +50,14 @@ class File:
     Attributes
     ----------
     frame
-        One row a record; cells of text files are texts, those of JSON, Parquet and Excel what they are.
+        One row per record; cells of text files are texts, those of JSON, Parquet and Excel keep their types.
     rows
-        The line (of CSV and JSONL) or the number of the record (of the others) that each row is from.
+        The line (CSV and JSONL) or record number (other formats) of each row.
     notes
-        What a user should know of how it was read.
+        How the file was read, for the user.
     log
-        What it holds as the log of an evaluation tool, if it is one: the frame has a row a sample, and a column a score.
+        The content as the log of an evaluation tool, if it is one: the frame then has a row per sample and a column per
+        score.
     """
 
     frame: pd.DataFrame
@@ -66,19 +67,19 @@ class File:
 
 
 def read_file(path: str | Path, sheet: str | None = None) -> File:
-    """Read a file by what it holds, and by its suffix where that leaves a choice.
+    """Read a file by content, and by suffix where the content is ambiguous.
 
     Parameters
     ----------
     path
-        A file with one of :data:`SUFFIXES`, in upper or lower case.
+        A file with one of :data:`SUFFIXES`, ignoring case.
     sheet
-        Which sheet of a workbook; default: the only one, or all if they have the same columns.
+        Sheet of a workbook; default: the only one, or all if they have the same columns.
 
     Raises
     ------
     FileError
-        When the file cannot be read: names the line, and what was expected.
+        If the file cannot be read; the message gives the line and what was expected.
     """
     result = _read(Path(path), sheet)
     return result if result.log else _by_place(result)
@@ -88,7 +89,7 @@ def _read(path: Path, sheet: str | None) -> File:
     suffix = path.suffix.lower()
     if suffix == ".eval":
         hint = f"Write it as JSON: inspect log dump {path} > {path.stem}.json"
-        raise FileError("a log of Inspect in its binary form", where=str(path), expected="its JSON form", hint=hint)
+        raise FileError("an Inspect log in its binary format", where=str(path), expected="its JSON form", hint=hint)
     if suffix not in SUFFIXES and suffix not in _TABS:
         expected = "a name ending in " + ", ".join(SUFFIXES)
         raise FileError(f"unknown kind of file {path.suffix!r}", where=str(path), expected=expected)
@@ -100,13 +101,13 @@ def _read(path: Path, sheet: str | None) -> File:
         return _noted(_excel(path, data, sheet), suffix not in (".xlsx", ".xlsm"), "an Excel workbook", suffix)
     if data.startswith(_OLD_EXCEL):
         hint = "Save it as .xlsx or CSV"
-        raise FileError("an Excel file of the old kind (.xls)", where=str(path), expected=".xlsx", hint=hint)
+        raise FileError("an old Excel file (.xls)", where=str(path), expected=".xlsx", hint=hint)
     if suffix in (".xlsx", ".xlsm"):
         raise FileError("not a readable Excel workbook", where=str(path), expected="an Excel workbook")
     if data.startswith(_PARQUET) or suffix == ".parquet":
         return _noted(_parquet(path), suffix != ".parquet", "a Parquet file", suffix)
     if sheet is not None:
-        raise FileError("no workbook", where=str(path), expected="an Excel file, since --sheet is given")
+        raise FileError("no workbook", where=str(path), expected="an Excel file, because of --sheet")
     text, notes = _decoded(path, data)
     start = text.lstrip()[:1]
     if suffix in (".json", ".jsonl", ".ndjson") or (start in "[{" and start and _is_json(text)):
@@ -124,7 +125,7 @@ def _noted(file: File, other: bool, what: str, suffix: str) -> File:
 
 
 def _decoded(path: Path, data: bytes) -> tuple[str, list[str]]:
-    """Return the text of a file: UTF-8, UTF-16 with a byte order mark, or Windows-1252, as Excel writes CSV."""
+    """Decode a file: UTF-8, UTF-16 with a byte order mark, or Windows-1252, as Excel writes CSV."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace"), ["read as UTF-16"]
     try:
@@ -150,8 +151,8 @@ def _is_json(text: str) -> bool:
 
 
 def _csv(path: Path, text: str, delimiter: str | None) -> File:
-    """Read a CSV; every cell stays the text that it is: "007" is no number, an empty cell no missing value."""
-    # Not pandas' reader: it takes the first cell of a row that is too long for an index and shifts the others.
+    """Read a CSV; cells stay text: "007" is not a number, an empty cell not a missing value."""
+    # Not pandas: if a row is too long, it takes the first cell as an index and shifts the others.
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter or _delimiter(text))
     rows: list[list[str]] = []
     lines: list[int] = []
@@ -168,7 +169,7 @@ def _csv(path: Path, text: str, delimiter: str | None) -> File:
         while len(row) > len(header) and not row[-1].strip():
             row.pop()
         if len(row) > len(header):
-            hint = 'Put texts that hold the separator in "quotes"'
+            hint = 'Put texts that contain the separator in "quotes"'
             count = Counter(len(row) for _, row in written).most_common(1)[0][0]
             first = next(line for line, row in written if len(row) == count)
             if first == line and count > 2:
@@ -196,9 +197,9 @@ def _csv(path: Path, text: str, delimiter: str | None) -> File:
 
 
 def _header(rows: Sequence[Sequence[Any]], numbers: Sequence[int], path: Path) -> tuple[int, list[str]]:
-    """Return the place of the row of names, below rows of one filled cell, and what to note of these.
+    """Return the index of the header, skipping title rows with one filled cell, and notes about these.
 
-    ``numbers`` are those of the rows in the file. A second row of names, below that of groups of columns, is an error.
+    ``numbers`` are the row numbers in the file. A second header row below column groups is an error.
     """
     filled = [[cell for cell in row if not is_missing(cell)] for row in rows[:_LOOKED_AT]]
     place = next((place for place, cells in enumerate(filled) if len(cells) > 1), 0)
@@ -217,10 +218,10 @@ def _header(rows: Sequence[Sequence[Any]], numbers: Sequence[int], path: Path) -
         n = next((n for n in numeric if below.count(below[n]) > 1), numeric[0])
         group = next((str(names[k]) for k in range(min(n, len(names) - 1), -1, -1) if not is_missing(names[k])), "")
         raise FileError(
-            "two rows of column names",
+            "two header rows",
             where=f"{path}, rows {numbers[place]} and {numbers[place + 1]}",
-            expected="one row of names",
-            hint=f"Write one name for both, such as {f'{group} {below[n]}'.strip()!r}",
+            expected="a single header row",
+            hint=f"Merge both names, such as {f'{group} {below[n]}'.strip()!r}",
         )
     titles = [str(cells[0]).strip() for cells in filled[:place] if cells]
     return place, [f"row {numbers[place]} has the names of columns; above it: {'; '.join(titles)}"] if titles else []
@@ -233,7 +234,7 @@ def _are_names(cells: Sequence[Any]) -> bool:
 
 
 def _delimiter(text: str) -> str:
-    """Return what separates the header's cells; spreadsheets write semicolons where the comma is the decimal point."""
+    """Return the delimiter of the header; spreadsheets use semicolons in locales with decimal commas."""
 
     def cells(delimiter: str) -> list[int]:
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
@@ -274,8 +275,8 @@ def _excel(path: Path, data: bytes, sheet: str | None) -> File:
 
 
 def _below_titles(frame: pd.DataFrame, path: Path, notes: list[str]) -> pd.DataFrame:
-    """Return a sheet without rows of titles above the names of columns."""
-    # What pandas makes of names that are missing or there twice.
+    """Return a sheet without title rows above the header."""
+    # How pandas names missing or duplicate columns.
     first = ["" if str(name).startswith("Unnamed:") else re.sub(r"\.\d+$", "", str(name)) for name in frame.columns]
     rows = [first, *frame.head(3 * _LOOKED_AT).to_numpy().tolist()]
     place, more = _header(rows, range(1, len(rows) + 1), path)
@@ -287,7 +288,7 @@ def _below_titles(frame: pd.DataFrame, path: Path, notes: list[str]) -> pd.DataF
 
 
 def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
-    """Put together the sheets of a workbook: one; several with the same columns; or one of texts beside those."""
+    """Join the sheets of a workbook: a single one, several with equal columns, or ratings plus one sheet of texts."""
     shapes = [tuple(frame.columns) for frame in sheets.values()]
     common, count = Counter(shapes).most_common(1)[0]
     alike = {name: frame for name, frame in sheets.items() if tuple(frame.columns) == common}
@@ -295,7 +296,7 @@ def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
     if len(sheets) == 1:
         frame = next(iter(sheets.values()))
         return File(frame, range(2, len(frame) + 2))
-    # Sheets of one column that are not as long as the others are remarks.
+    # Single-column sheets of another length are remarks.
     lengths = {len(frame) for frame in sheets.values() if len(frame.columns) > 1}
     remarks = [
         name for name, frame in sheets.items() if len(frame.columns) == 1 and lengths and len(frame) not in lengths
@@ -316,7 +317,7 @@ def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
         if not fits or not (by_row or (keys and not texts.duplicated(keys).any())):
             problem = f"{len(sheets)} sheets with different columns: {', '.join(sheets)}"
             likeliest = max(sheets, key=lambda name: (shapes.count(tuple(sheets[name].columns)), sheets[name].size))
-            hint = f"Say which, for example --sheet {likeliest!r}"
+            hint = f"Choose one, for example --sheet {likeliest!r}"
             raise FileError(problem, where=str(path), expected="one sheet", hint=hint)
         joined = (lambda frame: texts.join(frame)) if by_row else (lambda frame: texts.merge(frame, on=keys))
         rows_of = {one: len(frame) for one, frame in alike.items()}
@@ -324,7 +325,7 @@ def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
         if lost := [one for one, frame in alike.items() if len(frame) < rows_of[one]]:
             problem = f"sheet {lost[0]!r} has rows that are not in sheet {name!r}, by {', '.join(keys)}"
             raise FileError(
-                problem, where=str(path), expected="one sheet", hint=f"Say which, for example --sheet {lost[0]!r}"
+                problem, where=str(path), expected="one sheet", hint=f"Choose one, for example --sheet {lost[0]!r}"
             )
         notes.append(f"each joined with the sheet {name} " + ("row by row" if by_row else f"by {', '.join(keys)}"))
     parts = [frame.assign(**{SHEET: name}) for name, frame in alike.items()]
@@ -333,7 +334,7 @@ def _joined(path: Path, sheets: Mapping[str, pd.DataFrame]) -> File:
 
 
 def _filled(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a sheet without empty rows and without empty columns that have no name."""
+    """Return a sheet without empty rows, and without empty unnamed columns."""
     frame.columns = [str(name).strip() for name in frame.columns]
     full = frame.map(lambda cell: bool(str(cell).strip()))
     named = [not str(name).startswith("Unnamed:") for name in frame.columns]
@@ -360,7 +361,7 @@ def _plain(cell: Any) -> Any:  # noqa: ANN401
 
 
 def _json(path: Path, text: str) -> File:
-    """Read JSON lines, or one document: a list of records, an object that holds one, or an object of records by name."""
+    """Read JSON Lines or one document: a list of records, an object containing one, or a map of records."""
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines:
         raise FileError("no records", where=str(path), expected="JSON records")
@@ -369,14 +370,14 @@ def _json(path: Path, text: str) -> File:
         records = _each(path, lines)
         for (number, _), record in zip(lines, records, strict=True):
             if not isinstance(record, dict):
-                problem, expected = f"a JSON {type(record).__name__}", "one JSON object a line"
+                problem, expected = f"a JSON {type(record).__name__}", "one JSON object per line"
                 raise FileError(problem, where=f"{path}, line {number}", expected=expected)
         if tool := tool_of(records[0]):
             return _of_log(tool, records, path)
         return _flat(records, [number for number, _ in lines])
     if by_line and not _is_json(text):
         _each(path, lines)
-    value = parse_json(text, str(path), expected="a list of JSON records, or one JSON object a line")
+    value = parse_json(text, str(path), expected="a list of JSON records, or one JSON object per line")
     if tool := tool_of(value):
         return _of_log(tool, [value] if by_line else value, path)
     notes = ["one JSON document, not one object a line"] if by_line and len(lines) > 1 else []
@@ -390,7 +391,7 @@ def _json(path: Path, text: str) -> File:
             range(1, 1 + sum(map(len, value.values()))),
         )
     if isinstance(value, Mapping) and _is_map_of_lists(value):
-        # Systems, as a rule, and what each answered; or the parts of a data set.
+        # Usually systems and their answers, or the splits of a data set.
         key = "split" if {*map(str.lower, value)} <= _SPLITS else "object.*"
         value = [{key: name, **record} for name, several in value.items() for record in several]
     elif isinstance(value, Mapping) and (len(lines) > 1 or path.suffix.lower() == ".json"):
@@ -398,7 +399,7 @@ def _json(path: Path, text: str) -> File:
         notes += [f"the records are the list {place!r}"] if place else []
     records = [value] if isinstance(value, Mapping) else value
     if not isinstance(records, list) or not records or not all(isinstance(record, dict) for record in records):
-        expected = "a list of records, or an object that holds one"
+        expected = "a list of records, or an object that contains one"
         raise FileError("no list of JSON objects", where=str(path), expected=expected)
     records = _label_studio(records) or records
     result = _flat(records, range(1, len(records) + 1))
@@ -407,20 +408,20 @@ def _json(path: Path, text: str) -> File:
 
 
 def _each(path: Path, lines: Sequence[tuple[int, str]]) -> list[Any]:
-    expected = "one JSON object a line"
+    expected = "one JSON object per line"
     return [parse_json(line, str(path), expected=expected, line=number) for number, line in lines]
 
 
 def _of_log(tool: str, value: Any, path: Path) -> File:  # noqa: ANN401
     log = read_log(tool, value, path)
-    # A score may have a name of ours.
+    # A score may have the same name as one of our columns.
     rows = [record | {f"{name} (score)": value for name, value in record["scores"].items()} for record in log.records]
     frame = pd.DataFrame(rows).drop(columns="scores")
     return File(frame, range(1, len(frame) + 1), [f"a log of {tool}", *log.notes], log)
 
 
 def _records_in(value: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the largest list of objects in a document, by its path; the document itself if there is none."""
+    """Return the largest list of objects in a document, with its path; the document itself if there is none."""
     lists: list[tuple[int, str, list[Any]]] = []
 
     def look(node: Any, place: str) -> None:  # noqa: ANN401
@@ -432,7 +433,7 @@ def _records_in(value: Mapping[str, Any]) -> tuple[str, Any]:
 
     if not _is_map(value):
         look(value, "")
-    # Whatever else is in an object that is itself one record belongs to it.
+    # Other content of a single record belongs to it.
     whole = len(json.dumps(value, default=str))
     lists = [one for one in lists if 2 * one[0] > whole]
     return max(lists, key=lambda one: (one[0], -len(one[1])))[1:] if lists else ("", value)
@@ -445,7 +446,7 @@ def _is_nested(cell: Any) -> bool:  # noqa: ANN401
 
 
 def _is_map(node: Mapping[str, Any]) -> bool:
-    """Return whether an object maps names to records of one shape, such as systems to their answers."""
+    """Return whether an object maps names to records of one shape, such as systems to answers."""
     values = list(node.values())
     if not values or not all(isinstance(one, dict) and one for one in values):
         return False
@@ -456,7 +457,7 @@ def _is_map(node: Mapping[str, Any]) -> bool:
 
 
 def _is_map_of_lists(node: Mapping[str, Any]) -> bool:
-    """Return whether an object maps two names or more to lists of records, all of one shape."""
+    """Return whether an object maps two or more names to lists of records of one shape."""
     lists = [*node.values()]
     if len(lists) < 2 or not all(isinstance(one, list) and _is_nested(one) for one in lists):
         return False
@@ -465,7 +466,7 @@ def _is_map_of_lists(node: Mapping[str, Any]) -> bool:
 
 
 def _is_map_of_labels(node: Mapping[str, Any]) -> bool:
-    """Return whether an object maps raters to the label that each gave to each of many items."""
+    """Return whether an object maps raters to their labels of many items."""
     if len(node) < 2 or not all(isinstance(one, dict) and one for one in node.values()):
         return False
     items = {item for one in node.values() for item in one}
@@ -475,7 +476,7 @@ def _is_map_of_labels(node: Mapping[str, Any]) -> bool:
 
 
 def _by_place(file: File) -> File:
-    """Make one row a place of lists of a few numbers, also written as text: the ratings by each of several raters."""
+    """Expand lists of a few numbers, possibly written as text, to one row per entry: ratings by several raters."""
     texts = ("references", "reference", "history", "facts")
     rated = [name for name in file.frame if str(name) not in texts and _are_ratings(file.frame[name])]
     lists = {name: [_ratings(cell) for cell in file.frame[name]] for name in rated}
@@ -500,21 +501,21 @@ def _are_ratings(cells: pd.Series) -> bool:
 
 
 def _ratings(cell: Any) -> list[Any]:  # noqa: ANN401
-    """Return the ratings by each of several raters, a missing one as None; empty if a cell is no list of a few numbers."""
+    """Return the ratings of several raters in a cell, None for missing ones; empty if it is not a short list of numbers."""
     cell = _plain(cell)
     if isinstance(cell, str) and cell.startswith("[") and cell.endswith("]"):
         with suppress(ValueError):
             cell = json.loads(cell)
     if not isinstance(cell, list) or not 2 <= len(cell) <= _MOST_RATERS:
         return []
-    # People write why there is no rating: "N/A (no errors)".
+    # Raters may explain a missing rating: "N/A (no errors)".
     numbers = [None if isinstance(one, str) and re.match(r"n/?a\b", one, re.IGNORECASE) else one for one in cell]
     known = [isinstance(one, int | float) and not isinstance(one, bool) for one in numbers if one is not None]
     return numbers if all(known) and (known or numbers != cell) else []
 
 
 def _is_utterances(cell: list[dict[str, Any]]) -> bool:
-    """Return whether a list of objects is a conversation without ratings in it: one cell, not as many records."""
+    """Return whether a list of objects is a conversation without ratings, to be kept in one cell."""
     return all({*TEXTS} & {*one} and {*SPEAKERS} & {*one} for one in cell) and not any(map(_has_ratings, cell))
 
 
@@ -528,9 +529,9 @@ def _has_ratings(node: Any) -> bool:  # noqa: ANN401
 
 
 def _flat(records: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> File:
-    """Make nested records flat: an inner list of records, or map of names to records, becomes one row each.
+    """Flatten nested records: each entry of an inner list or map of records becomes a row.
 
-    Columns are called by their paths, shortened to what is unique; the names of a map are the column ``*``.
+    Columns are named by path, shortened to the unique part; the keys of a map form the column ``*``.
     """
     flat: list[dict[str, Any]] = []
     numbers: list[int] = []
@@ -550,7 +551,7 @@ def _flat(records: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> File:
 
 
 def _rows(node: Mapping[str, Any], place: str, left: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a record: its own cells, with those of the one inner list or map that holds most."""
+    """Yield the rows of a record: its own cells, combined with those of its largest inner list or map."""
     own: dict[str, Any] = {}
     inner: list[tuple[int, str, list[tuple[Any, Any]]]] = []
     if place and _is_map(node):
@@ -563,7 +564,7 @@ def _rows(node: Mapping[str, Any], place: str, left: Counter[str]) -> Iterator[d
         else:
             own[key] = None if cell == {} else cell
     if _VOTED.search(" ".join(map(repr, _keys(node)))):
-        # The two that a vote is on are columns side by side.
+        # The two sides of a vote become columns.
         for one in list(inner):
             if sides := _two_sides(one):
                 inner.remove(one)
@@ -573,7 +574,7 @@ def _rows(node: Mapping[str, Any], place: str, left: Counter[str]) -> Iterator[d
         return
     inner.sort(key=lambda one: -one[0])
     if alike := [one for one in inner[1:] if one[1].endswith("[]") and _are_alike(inner[0][2], one[2])]:
-        # Lists of one shape, such as the ratings of experts and those of the crowd, are one list.
+        # Lists of one shape, such as ratings by experts and by the crowd, are concatenated.
         parts = [inner[0], *alike]
         items = [(f"{key.removesuffix('[]')} {number}", one) for _, key, several in parts for number, one in several]
         inner = [(0, _LISTS, items), *(one for one in inner if one not in parts)]
@@ -586,7 +587,7 @@ def _rows(node: Mapping[str, Any], place: str, left: Counter[str]) -> Iterator[d
 
 
 def _keys(node: Any) -> Iterator[str]:  # noqa: ANN401
-    """Yield the names in an object and all that it holds."""
+    """Yield the keys of an object and of everything in it."""
     if isinstance(node, Mapping):
         for key, cell in node.items():
             yield str(key)
@@ -597,7 +598,7 @@ def _keys(node: Any) -> Iterator[str]:  # noqa: ANN401
 
 
 def _two_sides(inner: tuple[int, str, list[tuple[Any, Any]]]) -> dict[str, Any]:
-    """Return the cells of ``{"a": {…}, "b": {…}}`` or of a list of two, by name and side; else nothing."""
+    """Return the cells of ``{"a": {…}, "b": {…}}`` or of a two-item list, by name and side; otherwise nothing."""
     _, key, items = inner
     names = [str(name).lower() for name, _ in items]
     if (
@@ -614,14 +615,14 @@ def _two_sides(inner: tuple[int, str, list[tuple[Any, Any]]]) -> dict[str, Any]:
 
 
 def _are_alike(one: Sequence[tuple[Any, Any]], other: Sequence[tuple[Any, Any]]) -> bool:
-    """Return whether two lists of records share a vote, or most of their names."""
+    """Return whether two lists of records share a vote, or most of their keys."""
     first, second = set(_keys([item for _, item in one])), set(_keys([item for _, item in other]))
     voted = [name for name in first & second if _VOTED.search(repr(name))]
     return bool(voted) or len(first & second) >= _ALIKE * len(first | second)
 
 
 def _inline(node: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
-    """Yield the cells of an object and of objects in it that are no maps, by path."""
+    """Yield the cells of an object and of nested objects that are not maps, by path."""
     for key, cell in node.items():
         name = f"{place}.{key}" if place else str(key)
         if isinstance(cell, Mapping) and cell and not _is_map(cell):
@@ -631,12 +632,12 @@ def _inline(node: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
 
 
 def _short(paths: Sequence[str]) -> dict[str, str]:
-    """Return for each path the shortest ending that no other path has."""
+    """Return the shortest unique suffix of each path."""
     names = {}
     for path in paths:
         parts = path.split(".")
         endings = [".".join(parts[-count:]) for count in range(1, len(parts) + 1)]
-        # Such names mean nothing without the name of what they are of.
+        # Generic names need the name of their parent.
         endings = endings[1:] if parts[-1] in _GENERIC and len(parts) > 1 else endings
         names[path] = next(
             (end for end in endings if sum(other == end or other.endswith(f".{end}") for other in paths) == 1), path
@@ -645,7 +646,7 @@ def _short(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _label_studio(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
-    """Return one record an annotation of an export of Label Studio; None if it is no such export."""
+    """Return one record per annotation of a Label Studio export; None if it is not one."""
     if not all(isinstance(one.get("data"), dict) and isinstance(one.get("annotations"), list) for one in records):
         return None
     rows = []

@@ -1,4 +1,4 @@
-"""Public data in which people and judges labelled the same items: for audits of judges."""
+"""Public data in which people and judges labelled the same items, for audits of judges."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ READERS = ("alt_test", "pandalm")
 
 
 class Labels(NamedTuple):
-    """People's labels (``item``, ``cluster``, ``rater``, ``label``) and judges' (``item``, ``cluster``, ``judge``, ``label``).
+    """Human labels (``item``, ``cluster``, ``rater``, ``label``) and judge labels (``judge`` instead of ``rater``).
 
-    Labels are whole numbers if all are, else texts.
+    Labels are integers if all are, otherwise texts.
     """
 
     people: pd.DataFrame
@@ -26,19 +26,19 @@ class Labels(NamedTuple):
 
 
 def label_sets(catalogue: Catalogue) -> list[str]:
-    """Return the names of the data sets of labels in a catalogue."""
+    """Return the names of a catalogue's label data sets."""
     return [name for name, entry in catalogue.datasets.items() if entry.reader in READERS]
 
 
 def read_labels(name: str, *, catalogue: str | Path = CATALOGUE, files: Files | None = None) -> Labels:
-    """Read a data set of labels; people are numbers. ``files`` are the fetched ones, if they are not under ``data/raw``.
+    """Read a label data set; people are numbered. ``files`` are downloaded files outside ``data/raw``.
 
     Raises
     ------
     UnknownNameError
-        When the catalogue has no such data set of labels.
+        If the catalogue has no such label data set.
     SourceError
-        When a file cannot be fetched.
+        If a file cannot be downloaded.
     """
     known = load_catalogue(catalogue)
     if name not in (sets := label_sets(known)):

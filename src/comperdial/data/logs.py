@@ -1,4 +1,4 @@
-"""Logs of evaluation tools in their documented JSON forms: each sample's response, what it answers, and its scores.
+"""Read logs of evaluation tools in their documented JSON formats: each sample's input, response and scores.
 
 Inspect (``inspect log dump``), promptfoo (``promptfoo eval --output results.json``), DeepEval (a saved test run) and
 lm-evaluation-harness (``samples_*.jsonl`` of ``--log_samples``).
@@ -15,32 +15,32 @@ from typing import Any
 
 from comperdial.core.errors import FileError
 
-# Keys that make a document, or one of its lines, a log.
+# Keys that identify a document, or one of its lines, as a log.
 _KEYS = {
     "promptfoo": {"evalId", "results"},
     "Inspect": {"eval", "samples"},
     "DeepEval": {"testCases"},
     "lm-evaluation-harness": {"doc_id", "filtered_resps"},
 }
-# Inspect's letters for correct, incorrect, partially correct and no answer.
+# Inspect's grades: correct, incorrect, partially correct and no answer.
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 
 
 @dataclass
 class Log:
-    """What a log holds.
+    """The content of a log.
 
     Attributes
     ----------
     tool
-        Whose log it is.
+        The tool that wrote it.
     records
-        One a sample: ``context_id``, ``system_id``, ``history``, ``response`` and ``references`` as far as the log has them,
-        and its scores by name.
+        One per sample: ``context_id``, ``system_id``, ``history``, ``response`` and ``references`` if present, and its
+        scores by name.
     judges
-        The model that gave a score, for scores whose judge the log names.
+        The model behind each score, where the log names it.
     notes
-        What is not read.
+        What was not read.
     """
 
     tool: str
@@ -50,12 +50,12 @@ class Log:
 
     @property
     def scores(self) -> list[str]:
-        """Return the names of scores, in order."""
+        """Return the names of the scores, in order."""
         return list(dict.fromkeys(name for record in self.records for name in record["scores"]))
 
 
 def tool_of(value: Any) -> str | None:  # noqa: ANN401
-    """Return the tool whose log a document or its first line is; None if it is none."""
+    """Return the tool that wrote a document or its first line; None if it is not a log."""
     if isinstance(value, Mapping) and isinstance(value.get("testRunData"), Mapping):
         value = value["testRunData"]
     if not isinstance(value, Mapping):
@@ -64,12 +64,12 @@ def tool_of(value: Any) -> str | None:  # noqa: ANN401
 
 
 def read_log(tool: str, value: Any, path: Path) -> Log:  # noqa: ANN401
-    """Return what a log holds; ``value`` is its document, or the list of its lines.
+    """Read a log; ``value`` is its document, or the list of its lines.
 
     Raises
     ------
     FileError
-        When it has no samples, or they are not in the tool's documented form.
+        If it has no samples, or does not have the tool's documented format.
     """
     readers: Mapping[str, Callable[[Any, Log, Path], Iterator[dict[str, Any]]]] = {
         "promptfoo": _promptfoo,
@@ -82,9 +82,9 @@ def read_log(tool: str, value: Any, path: Path) -> Log:  # noqa: ANN401
         log.records = list(readers[tool](value, log, path))
     except (AttributeError, TypeError, KeyError, IndexError, ValueError) as error:
         raise FileError(
-            f"a log of {tool} that is not in its documented form ({type(error).__name__}: {error})",
+            f"a log of {tool} that does not have its documented format ({type(error).__name__}: {error})",
             where=str(path),
-            expected="a log as the tool writes it",
+            expected="an unmodified log of the tool",
         ) from error
     if not log.records:
         raise FileError(f"a log of {tool} without samples", where=str(path), expected="samples")
@@ -92,7 +92,7 @@ def read_log(tool: str, value: Any, path: Path) -> Log:  # noqa: ANN401
 
 
 def _record(item: object, system: object, response: Any, history: Any, references: Any = None) -> dict[str, Any]:  # noqa: ANN401
-    """Return a sample; its ``scores`` are added by its reader."""
+    """Return a sample; the tool's reader adds ``scores``."""
     record: dict[str, Any] = {"context_id": str(item), "system_id": str(system), "response": _text(response)}
     record |= {"history": _history(history), "references": [_text(one) for one in _listed(references) if _text(one)]}
     return record | {"scores": {}}
@@ -103,7 +103,7 @@ def _listed(value: Any) -> list[Any]:  # noqa: ANN401
 
 
 def _text(value: Any) -> str:  # noqa: ANN401
-    """Return a text, or the texts of a list of parts of a message; anything else as JSON."""
+    """Return a text, or the joined text parts of a message; anything else as JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, list) and value and all(isinstance(one, Mapping) and "type" in one for one in value):
@@ -112,7 +112,7 @@ def _text(value: Any) -> str:  # noqa: ANN401
 
 
 def _history(value: Any) -> list[Any]:  # noqa: ANN401
-    """Return a prompt, or a list of messages, as a history."""
+    """Return a prompt or a list of messages as a history."""
     if isinstance(value, str) and value.lstrip().startswith("[") and '"role"' in value:
         try:
             value = json.loads(value)
@@ -125,7 +125,7 @@ def _history(value: Any) -> list[Any]:  # noqa: ANN401
 
 
 def _number(value: Any) -> float | None:  # noqa: ANN401
-    """Return what a score is as a number; None if it is none."""
+    """Return a score as a number; None if it is not one."""
     if isinstance(value, str):
         if value in _LETTERS:
             return _LETTERS[value]
@@ -137,7 +137,7 @@ def _number(value: Any) -> float | None:  # noqa: ANN401
 
 
 def _add(log: Log, record: dict[str, Any], name: str, value: Any, judge: Any = None) -> None:  # noqa: ANN401
-    """Add a score, or a note if it is no number."""
+    """Add a numeric score; otherwise add a note."""
     if isinstance(value, Mapping):
         for key, one in value.items():
             _add(log, record, f"{name}:{key}", one, judge)
@@ -219,7 +219,7 @@ def _provider(value: Any) -> str:  # noqa: ANN401
 
 
 def _asked(variables: Mapping[str, Any]) -> str:
-    """Return the one variable that a prompt is made of, or all of them."""
+    """Return a prompt's only variable, or all of them."""
     if len(variables) == 1:
         return _text(next(iter(variables.values())))
     return "\n".join(f"{name}: {_text(value)}" for name, value in variables.items())
@@ -293,7 +293,7 @@ def _is_score(value: Any) -> bool:  # noqa: ANN401
 
 
 def _is_likelihood(given: Any) -> bool:  # noqa: ANN401
-    """Return whether answers are likelihoods with whether a model would have written them, and no texts."""
+    """Return whether answers are log-likelihoods and not texts."""
     while isinstance(given, list) and given and isinstance(given[0], list):
         given = given[0]
     return isinstance(given, list) and len(given) == 2 and str(given[1]) in ("True", "False")

@@ -1,4 +1,4 @@
-"""What a cell of a user's file holds: a number, a name, a text or a list, however a program wrote it."""
+"""Parse cells of a user's file: numbers, names, texts and lists in the notations of many programs."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from comperdial.core.errors import SchemaError
 from comperdial.core.names import plain_name
 from comperdial.schema.tables import LARGEST_RATING
 
-# What spreadsheets and R write for a missing number, in any case. In a column of texts these are texts.
+# How spreadsheets and R write a missing number, ignoring case. In text columns these are texts.
 _NO_NUMBER = frozenset({"na", "n/a", "#n/a", "nan", "null", "none", "-"})
-# Names of what is rated.
+# Names of rated dimensions.
 RATED = re.compile(
     r"rating|score|severity|label|grade|quality|overall|likert|fluen|coher|relevan|consisten|informat|faithful|factual"
     r"|helpful|harmless|safety|empath|engag|human_?like|natural|correct|ground|adequa|appropriate|interest|specific"
     r"|sensib|understand|succinct|maintain|uses_knowledge|preference|satisf|warmth|humou?r|tone|accura|complet|concis"
     r"|honest|truthful|instruction_following"
 )
-# A longer cell is no list that is spelled as a text.
+# Longer cells are not parsed as lists.
 _LONGEST = 1_000_000
 _WIDTH = 60
 
 
 def plain(name: str) -> str:
-    """Return a column's name in small letters, with underscores for spaces and hyphens."""
+    """Return a column's name in lower case, with underscores for spaces and hyphens."""
     return re.sub(r"[\s_-]+", "_", name.strip().lower())
 
 
 def is_missing(cell: object) -> bool:
-    """Return whether a cell of a column of texts is empty; ``NA`` and ``null`` are texts."""
+    """Return whether a cell of a text column is empty; ``NA`` and ``null`` are texts."""
     if isinstance(cell, str):
         return not cell.strip()
     if isinstance(cell, float):
@@ -47,9 +47,9 @@ def is_missing(cell: object) -> bool:
 
 
 def number(cell: object) -> float | str | None:
-    """Return a finite number up to ``LARGEST_RATING``, None for a missing one, or what the cell holds instead, for a message.
+    """Return a finite number up to ``LARGEST_RATING``, None if missing, or otherwise the cell's content for a message.
 
-    A comma may stand for the decimal point, unless three digits follow it, which it may as well part in thousands.
+    A comma is a decimal point unless three digits follow it: it could then be a thousands separator.
     """
     if isinstance(cell, str):
         text = cell.strip()
@@ -75,12 +75,12 @@ def number(cell: object) -> float | str | None:
 
 
 def identifier(cell: object, where: str) -> str | None:
-    """Return a name as :func:`~comperdial.core.names.plain_name` spells it, None for a missing one.
+    """Return a name normalized by :func:`~comperdial.core.names.plain_name`, or None if missing.
 
     Raises
     ------
     SchemaError
-        When the cell is neither a text nor a number.
+        If the cell is neither a text nor a number.
     """
     if is_missing(cell):
         return None
@@ -91,14 +91,14 @@ def identifier(cell: object, where: str) -> str | None:
 
 
 def entries(cell: object, where: str) -> list[Any]:
-    """Return what a cell lists: the entries of a list, which a text may spell; a text alone is one entry.
+    """Return the entries of a list, which may be written as text; a plain text is a single entry.
 
-    A list may be spelled as JSON, as Python and pandas print lists and tuples, or as numpy prints arrays.
+    Lists may be written as JSON, as Python and pandas print lists and tuples, or as numpy prints arrays.
 
     Raises
     ------
     SchemaError
-        When the cell is neither a text nor a list, or a text that spells a list wrongly.
+        If the cell is neither a text nor a list, or is a malformed list.
     """
     if isinstance(cell, list | tuple | np.ndarray):
         return list(cell)
@@ -119,16 +119,16 @@ def entries(cell: object, where: str) -> list[Any]:
         raise SchemaError(
             f"holds {shown(cell)}, which is not a readable list",
             where=where,
-            expected='a list as JSON, such as ["one", "two"], with every entry in it',
+            expected='a list as JSON, such as ["one", "two"], with all entries',
         )
-    # A text may well start with a bracket: "[laughs] me too".
+    # An ordinary text may start with a bracket: "[laughs] me too".
     return [cell]
 
 
-# What numpy and pandas print around a value: array([...], dtype=object), np.str_('a').
+# Wrappers printed by numpy and pandas: array([...], dtype=object), np.str_('a').
 _CALL = re.compile(r"(?:(?:np|numpy)\.)?(?:array|list|tuple|str_|float(?:32|64)|int(?:32|64))\s*\(")
 _LIKE_A_LIST = re.compile(r"""\[\s*(['"]).*\1(?:\s*,\s*|\s+)(?:\.\.\.\s+)?\1.*\1\s*,?\s*\]$""", re.DOTALL)
-# A text in quotes, a closing bracket or a word, and the white space before a further value: numpy prints no commas there.
+# A quoted text, closing bracket or word, and the white space before the next value: numpy prints no commas there.
 _VALUE = re.compile(
     r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\]})]|[\w.]+)(\s+(?=-?[\w.'"\[({]))?""",
     re.DOTALL,
@@ -139,7 +139,7 @@ _LISTED = (str, int, float, list, tuple, dict, type(None))
 
 
 class _Unwrapped(ast.NodeTransformer):
-    """Replaces the calls that numpy prints by what they hold."""
+    """Replaces wrapper calls printed by numpy with their content."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         is_printed = len(node.args) == 1 and _CALL.fullmatch(f"{ast.unparse(node.func)}(")
@@ -147,7 +147,7 @@ class _Unwrapped(ast.NodeTransformer):
 
 
 def _printed_list(text: str) -> list[Any] | None:
-    """Return the list that Python, pandas or numpy printed; None for any other text."""
+    """Parse a list printed by Python, pandas or numpy; return None for any other text."""
     if len(text) > _LONGEST:
         return None
     if text[0] != "(":
@@ -156,7 +156,7 @@ def _printed_list(text: str) -> list[Any] | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             body = ast.parse(text, mode="eval").body
-            # Not a list and something after it: "[laughs] [sighs]".
+            # Not a list followed by something else: "[laughs] [sighs]".
             value = (
                 None if isinstance(body, ast.Tuple) and text[0] != "(" else ast.literal_eval(_Unwrapped().visit(body))
             )
@@ -168,7 +168,7 @@ def _printed_list(text: str) -> list[Any] | None:
 
 
 def utterances(cell: object, where: str) -> list[Any]:
-    """Return the utterances of a history, as :func:`entries`; a text alone has one utterance a line."""
+    """Return the utterances of a history, as :func:`entries`; a plain text has one utterance per line."""
     result = entries(cell, where)
     if isinstance(cell, str) and len(result) == 1 and result[0] == cell:
         return [line for line in cell.splitlines() if line.strip()]
@@ -176,7 +176,7 @@ def utterances(cell: object, where: str) -> list[Any]:
 
 
 def spoken(history: Sequence[Any]) -> list[Any]:
-    """Give texts their speakers, as metrics do: the one before the response is by the other of two, A."""
+    """Assign speakers to texts: they alternate, and the last one before the response is by A."""
     last = len(history) - 1
     return [
         {"speaker": "AB"[(last - place) % 2], "text": utterance} if isinstance(utterance, str) else utterance
@@ -185,11 +185,11 @@ def spoken(history: Sequence[Any]) -> list[Any]:
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it."""
+    """Format a value for a message."""
     value = value.item() if isinstance(value, np.generic) else value
     try:
         text = repr(value)
     except ValueError:
-        # Python refuses to write whole numbers of more than 4,300 digits.
+        # Python refuses to print integers of more than 4,300 digits.
         text = "a number of thousands of digits"
     return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"

@@ -1,4 +1,4 @@
-"""Public data in which people chose between two dialogues: table ``preferences``, and the dialogues."""
+"""Public data in which people chose between two dialogues: the votes and the dialogues."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ READERS = ("ieval", "llmbar", "llmfao", "pandalm", "spot_the_bot")
 
 
 def preference_sets(catalogue: Catalogue) -> list[str]:
-    """Return the names of the data sets of preferences in a catalogue."""
+    """Return the names of a catalogue's preference data sets."""
     return [name for name, entry in catalogue.datasets.items() if entry.reader in READERS]
 
 
 def read_preferences(name: str, *, catalogue: str | Path = CATALOGUE, files: Files | None = None) -> pd.DataFrame:
-    """Read the votes of a data set as table ``preferences``; annotators are numbers, or judges' names.
+    """Read the votes of a data set as table ``preferences``; annotators are numbers or judges' names.
 
-    ``files`` are the fetched ones, if they are not under ``data/raw``; else missing ones are fetched.
+    ``files`` are downloaded files outside ``data/raw``; otherwise missing ones are downloaded.
 
     Raises
     ------
     UnknownNameError
-        When the catalogue has no such data set of preferences.
+        If the catalogue has no such preference data set.
     SourceError
-        When a file cannot be fetched.
+        If a file cannot be downloaded.
     """
     entry = _entry(name, catalogue)
     return readers.read(entry.reader, name, files or sources.require_all(entry.files))["preferences"]
 
 
 def read_dialogues(name: str, *, catalogue: str | Path = CATALOGUE, files: Files | None = None) -> list[Dialogue]:
-    """Read the dialogues that a data set compares, one for each system that is judged in it, as :func:`read_preferences`."""
+    """Read the dialogues that a data set compares, one per judged system; see :func:`read_preferences`."""
     entry = _entry(name, catalogue)
     result: list[Dialogue] = readers.find(entry.reader).dialogues(files or sources.require_all(entry.files))
     return result

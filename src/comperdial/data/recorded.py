@@ -1,4 +1,4 @@
-"""Scores computed elsewhere, taken as they are, with their origin (docs/recorded-scores.md)."""
+"""Import scores computed elsewhere, with their origin (docs/recorded-scores.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KEY = ["level", "item_id", "system_id"]
 
 @dataclass(frozen=True)
 class Rated:
-    """The tables of the data set that scores belong to; ``ratings`` may be None."""
+    """The tables of the data set that the scores belong to; ``ratings`` may be None."""
 
     contexts: pd.DataFrame
     responses: pd.DataFrame
@@ -51,11 +51,11 @@ class Rated:
 
     @property
     def references(self) -> frozenset[str]:
-        """Return the systems that others are compared with, which are never evaluated."""
+        """Return the reference systems, which are never evaluated."""
         return frozenset(self.systems.loc[self.systems["kind"] == "reference", "system_id"])
 
     def items(self) -> pd.DataFrame:
-        """Return level, item and system of each response and of each dialogue."""
+        """Return level, item and system of each response and dialogue."""
         rows = self.responses.merge(self.contexts[["context_id", "dialogue_id"]], on="context_id")
         turns, dialogues = rows.assign(item_id=rows["context_id"]), rows.assign(item_id=rows["dialogue_id"])
         return pd.concat([turns.assign(level="turn"), dialogues.assign(level="dialogue")])[_KEY].drop_duplicates()
@@ -65,7 +65,7 @@ class Rated:
 
 
 def origin(file: Source | Path) -> str:
-    """Return where a file comes from, for a signature: ``owner/name@commit/file``, or a local file's name."""
+    """Return a file's origin for a signature: ``owner/name@commit/file``, or the name of a local file."""
     if isinstance(file, Path):
         return file.name
     commit = f"@{file.commit[:7]}" if file.commit else ""
@@ -74,10 +74,9 @@ def origin(file: Source | Path) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """What others computed: scores (an entry of ``recorded``), or a judge's answers (of ``recorded_judges``).
+    """Recorded scores (an entry of ``recorded``), or a judge's answers (of ``recorded_judges``).
 
-    ``files`` are by the names that the entry gives them, and one of scores is called ``scores``; ``about`` says who
-    computed the scores, with what.
+    ``files`` are keyed by the entry's names, ``scores`` for a file of scores; ``about`` says who computed the scores, and how.
     """
 
     name: str
@@ -95,7 +94,7 @@ class Entry:
 
     @property
     def origin(self) -> str:
-        """Return where the file of scores comes from, for a signature."""
+        """Return the origin of the file of scores, for a signature."""
         return origin(self.file)
 
 
@@ -108,17 +107,17 @@ def read_entries(
     formats: Collection[str] | None = None,
     key: str = "recorded",
 ) -> dict[str, Entry]:
-    """Check the section ``recorded`` or ``recorded_judges`` of ``params.yaml`` and return its entries by name.
+    """Validate the section ``recorded`` or ``recorded_judges`` of ``params.yaml`` and return its entries by name.
 
-    They may not have the names that are ``taken`` by other metrics, and name only the given data sets, formats (default:
-    :data:`FORMATS`) and sources of the catalogue. ``key`` is the section's name.
+    Names must not be in ``taken``; data sets, formats (default: :data:`FORMATS`) and sources must exist. ``key`` is the
+    section's name.
 
     Raises
     ------
     ConfigError
-        When a name is taken.
+        If a name is taken.
     UnknownNameError
-        When there is no such data set, format or source.
+        If a data set, format or source does not exist.
     """
     entries = {}
     for name, entry in (section or {}).items():
@@ -141,10 +140,10 @@ def read_entries(
 
 
 def signature(path: str | Path, *, format: str, origin: str, about: str) -> str:
-    """Return where scores come from: ``recorded|format:…|from:…|sha256:…|about:…|v:1``, with 12 digits of the sha256.
+    """Return the signature of scores: ``recorded|format:…|from:…|sha256:…|about:…|v:1``, with 12 digits of the sha256.
 
-    Parameters are those of :func:`import_scores`; a :class:`ConfigError` says that one is empty, or holds a line break or
-    the bar that separates the parts.
+    Parameters as :func:`import_scores`; raise a :class:`ConfigError` if one is empty, or contains a line break or a bar, which
+    separates the parts.
     """
     for part, text in (("origin", origin), ("about", about)):
         if not text.strip() or set(text) & set("|\n\r"):
@@ -162,30 +161,30 @@ def import_scores(
     about: str,
     ratings: str | Path | None = None,
 ) -> pd.DataFrame:
-    """Read recorded scores of a data set's responses, of its dialogues, or of both, as table ``scores``.
+    """Read recorded scores of a data set's responses, dialogues or both as table ``scores``.
 
-    What has no recorded score is absent. Scores of systems of kind ``reference`` are left out.
+    Missing scores are absent. Scores of systems of kind ``reference`` are dropped.
 
     Parameters
     ----------
     name
-        What to call the metric in the table: never the name under which this package computes one.
+        The metric's name in the table; must differ from the metrics of this package.
     folder
-        The data set's ``contexts``, ``responses`` and ``systems`` as Parquet.
+        Folder with the data set's ``contexts``, ``responses`` and ``systems`` as Parquet.
     path, format
         The file of scores, in one of :data:`FORMATS`.
     origin, about
-        For the signature: where the file comes from (repository, commit and file, or the file's name; never a machine's
-        path), and who computed the scores, with what.
+        For the signature: the file's origin (repository, commit and file, or the file's name, never a local path), and who
+        computed the scores, and how.
     ratings
-        Table ``ratings``, to log how many of the scored items were rated.
+        Table ``ratings``, to log how many scored items were rated.
 
     Raises
     ------
     UnknownNameError
-        When there is no such format.
+        If the format does not exist.
     FileError, SchemaError
-        When the file does not have its format, or scores an item that is in no table, or one twice: names file and item.
+        If the file does not have this format, or scores an unknown item or an item twice; gives the file and item.
     """
     folder, path = Path(folder), Path(path)
     if format not in FORMATS:
@@ -220,7 +219,7 @@ def import_scores(
 
 
 def _check(scores: pd.DataFrame, items: pd.DataFrame, dataset: str, path: Path) -> None:
-    """Refuse a score that is no number, or of an item that does not exist, is scored twice, or is of the other level."""
+    """Reject a score that is not a number, or whose item is unknown, scored twice, or of the other level."""
     known = pd.MultiIndex.from_frame(scores[_KEY]).isin(pd.MultiIndex.from_frame(items))
     again = scores.duplicated([*_KEY, "output"])
     if (wrong := ~known | again).any():
@@ -238,29 +237,29 @@ def _check(scores: pd.DataFrame, items: pd.DataFrame, dataset: str, path: Path) 
         raise SchemaError(problem, where=str(path), expected=expected, hint="Name them apart in the column `output`")
 
 
-# The formats. Each returns one row a score; `place` is the item as messages name it ("item 3").
+# The formats. Each returns one row per score; `place` is the item's name in messages ("item 3").
 
 
 def _finite(path: Path, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return scores as numbers, or NaN; refuse anything else."""
+    """Return scores as numbers or NaN; reject anything else."""
     for place, value in zip(scores["place"], scores["value"], strict=True):
         if isinstance(value, str | bool) or not np.isscalar(value) or np.isinf(value):
             raise SchemaError(f"the score is {value!r}", where=f"{path}, {place}", expected="a finite number")
     return scores.astype({"value": "float64"})
 
 
-# The column that names what is scored, and of which levels it can be.
+# Columns that identify the scored item, and its possible levels.
 _ITEMS = {"context_id": ("turn",), "dialogue_id": ("dialogue",), "item_id": ("turn", "dialogue")}
 _NEEDED = ("system_id", "value")
 _KNOWN = (*_ITEMS, *_NEEDED, "dataset", "level", "metric", "output", "signature", "cut")
 
 
 def _table(path: Path, rated: Rated) -> pd.DataFrame:
-    """Read a table with a row a score, such as ``comperdial score`` writes, in any form of :func:`read_file`.
+    """Read a table with one row per score, such as ``comperdial score`` writes, in any format of :func:`read_file`.
 
-    ``context_id`` names a turn, ``dialogue_id`` a dialogue, ``item_id`` either: what a column ``level`` says, or a turn
-    without one. Other optional columns: ``output`` (default: ``score``), ``cut``, and ``dataset``, which must then be
-    this data set. An empty value is a turn or a dialogue without a score. The name in a column ``metric`` is not used.
+    ``context_id`` identifies a turn, ``dialogue_id`` a dialogue, ``item_id`` either, by a column ``level`` (default: turn).
+    Other optional columns: ``output`` (default: ``score``), ``cut``, and ``dataset``, which must match. An empty value means no
+    score. The column ``metric`` is ignored.
     """
     content = check_columns(read_file(path).frame, _KNOWN, path).reset_index(drop=True)
     items = [column for column in _ITEMS if column in content] or ["context_id"]
@@ -293,13 +292,13 @@ def _table(path: Path, rated: Rated) -> pd.DataFrame:
 
 
 def _numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Return what a column of numbers holds, as texts or not; NaN for an empty cell, and what is no number as it is."""
+    """Parse a numeric column, possibly text; empty cells become NaN, and invalid ones stay."""
     empty, numbers = cells.map(is_missing).astype(bool), pd.to_numeric(cells, errors="coerce")
     return cells.astype(object).where(numbers.isna() & ~empty, numbers.astype(object))
 
 
 def _unieval(path: Path, rated: Rated) -> pd.DataFrame:
-    """Read what UniEval's authors recorded for USR-TopicalChat (Zhong et al. 2022): ``predict_scores`` of each item."""
+    """Read the scores of UniEval's authors for USR-TopicalChat (Zhong et al. 2022): ``predict_scores`` of each item."""
     rows = [
         (f"item {item.number}", "turn", item.context_id, item.system_id, output, score)
         for item in read_items(path, rated)
@@ -310,7 +309,7 @@ def _unieval(path: Path, rated: Rated) -> pd.DataFrame:
 
 
 def _face(path: Path, rated: Rated) -> pd.DataFrame:
-    """Read what FACE's authors recorded for CRSArena-Eval (Joko and Hasibi 2026): the same dialogues in the same order."""
+    """Read the scores of FACE's authors for CRSArena-Eval (Joko and Hasibi 2026): the same dialogues in the same order."""
     records, rows = read_json(path), []
     if (count := rated.contexts["dialogue_id"].nunique()) != len(records):
         problem = f"{len(records)} dialogues, of which sessions cannot be numbered as in {rated.dataset!r}"
@@ -336,7 +335,7 @@ FORMATS: Mapping[str, Callable[[Path, Rated], pd.DataFrame]] = {"table": _table,
 
 
 class Item(NamedTuple):
-    """One item of a file in UniEval's form, with the response that it scores; ``where`` names it in messages."""
+    """An item in UniEval's format, with the response that it scores; ``where`` names it in messages."""
 
     number: int
     content: dict[str, Any]
@@ -346,15 +345,15 @@ class Item(NamedTuple):
 
 
 def read_items(path: Path, rated: Rated) -> Iterator[Item]:
-    """Read a JSON list of ``{source, system_id, system_output, …}``, and join each item to its response.
+    """Read a JSON list of ``{source, system_id, system_output, …}``, and match each item to its response.
 
-    ``source`` is the dialogue before the response, an utterance a line. An item belongs to the response that has the
-    same dialogue, system and text: its place in the list does not count.
+    ``source`` is the dialogue before the response, one utterance per line. Items match by dialogue, system and text, whatever
+    their order.
 
     Raises
     ------
     SchemaError
-        When the file is no such list, or an item fits no response or several.
+        If the file is not such a list, or an item matches no response or several.
     """
     items = read_json(path)
     if not isinstance(items, list) or not items:

@@ -1,6 +1,6 @@
-"""Public files by name, from a mirror folder or over HTTPS; none gets its final name before its checksum is right.
+"""Fetch public files from a mirror folder or over HTTPS; files get their final name only after their checksum is verified.
 
-The first download of a file whose checksum is not known records it in the lock file, and every later one must match.
+The first download of a file without a known checksum records it in the lock file; later downloads must match.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ MIRROR_VARIABLE = "COMPERDIAL_MIRROR"
 RAW = Path("data/raw")
 
 _ATTEMPTS = 5
-# The most that a download of unknown size may bring.
+# Size limit for downloads of unknown size.
 _LIMIT = 2**30
 _RETRY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
-# The header in which the Hugging Face hub names the commit of a branch.
+# Header in which the Hugging Face hub returns the commit of a branch.
 _COMMIT_HEADER = "X-Repo-Commit"
 _HEAD = (
     "# Written by `comperdial fetch` at the first download of a file whose checksum was not known; commit it.\n"
@@ -36,12 +36,12 @@ _HEAD = (
 
 
 def raw_path(source: Source, raw: Path = RAW) -> Path:
-    """Return the path of a fetched file."""
+    """Return the local path of a fetched file."""
     return raw / source.relative
 
 
 def status(source: Source, path: Path) -> Literal["present", "missing", "altered", "unpinned"]:
-    """Compare the file at ``path`` with its entry in the catalogue; ``unpinned`` if its checksum is not known."""
+    """Compare a local file with its catalogue entry; ``unpinned`` if its checksum is unknown."""
     if not source.pinned:
         return "unpinned"
     if not path.is_file():
@@ -50,12 +50,12 @@ def status(source: Source, path: Path) -> Literal["present", "missing", "altered
 
 
 def require(source: Source, raw: Path = RAW) -> Path:
-    """Return the path of a file whose bytes are the pinned ones; a missing one is fetched.
+    """Return the path of a file that matches its checksum; fetch it if missing.
 
     Raises
     ------
     SourceError
-        When it cannot be fetched, or is altered.
+        If it cannot be fetched, or is altered.
     """
     path = raw_path(source, raw)
     state = status(source, path)
@@ -69,24 +69,24 @@ def require(source: Source, raw: Path = RAW) -> Path:
 
 
 def require_all(files: Mapping[str, Source], raw: Path = RAW) -> dict[str, Path]:
-    """Return the paths of a data set's files by the reader's names for them; see :func:`require`."""
+    """Return the paths of a data set's files by the reader's names; see :func:`require`."""
     return {role: require(source, raw) for role, source in files.items()}
 
 
 def fetch(source: Source, target: Path, *, lock_file: Path | None = None) -> Source:
-    """Bring a file to ``target``, checked; do nothing if it is there already.
+    """Fetch a file to ``target`` and verify it; do nothing if it exists.
 
-    With the environment variable ``COMPERDIAL_MIRROR``, a folder laid out ``<owner>/<repository>/<path>``, the network is
-    never tried, so that a machine without one fails at once and not after a time-out.
+    If the environment variable ``COMPERDIAL_MIRROR`` names a folder with the layout ``<owner>/<repository>/<path>``, the
+    network is never used, so that offline machines fail at once without a timeout.
 
-    In ``lock_file``, commit, sha256 and size of a file that is not pinned are recorded; the source is returned with them.
-    Files of one repository are taken at one commit: the first one that is recorded decides for the others.
+    For a file that is not pinned, commit, sha256 and size are recorded in ``lock_file`` and added to the returned source.
+    All files of a repository use the first recorded commit.
 
     Raises
     ------
     SourceError
-        When the mirror lacks the file, the network does not deliver it whole, it is too large, its bytes are not the
-        pinned ones, or it is not pinned and there is no lock file.
+        If the mirror lacks the file, the download fails or is incomplete, it is too large, its checksum does not match, or
+        it is not pinned and there is no lock file.
     """
     if source.pinned:
         if status(source, target) != "present":
@@ -103,7 +103,7 @@ def fetch(source: Source, target: Path, *, lock_file: Path | None = None) -> Sou
         locked = read_lock(lock_file)
         commits = [pin["commit"] for pin in locked.values() if pin["repository"] == source.repository and pin["commit"]]
         url = source.url.replace(f"/{source.revision}/", f"/{commits[0]}/") if commits else source.url
-        # The commit of a mirror's file is not known.
+        # The commit of a file from a mirror is unknown.
         pin = {"commit": _bring(source, url, target), "sha256": sha256(target), "bytes": target.stat().st_size}
         locked[source.name] = {"repository": source.repository, **pin}
         write_text(lock_file, _HEAD + yaml.safe_dump(locked, sort_keys=True))
@@ -112,7 +112,7 @@ def fetch(source: Source, target: Path, *, lock_file: Path | None = None) -> Sou
 
 
 def _bring(source: Source, url: str, target: Path) -> str | None:
-    """Bring a file to its place if its bytes are right; return the commit that the server names, if it does."""
+    """Fetch a file and move it into place if it is correct; return the commit if the server gives one."""
     commit, mirror = None, os.environ.get(MIRROR_VARIABLE)
     with replacing(target) as temporary:
         if mirror:
@@ -132,26 +132,26 @@ def _bring(source: Source, url: str, target: Path) -> str | None:
                 f"source {source.name!r} has sha256 {sha256(temporary)} ({temporary.stat().st_size} bytes)",
                 where=url,
                 expected=f"sha256 {source.sha256} ({source.bytes} bytes)",
-                hint="The mirror's copy is altered or incomplete: copy it anew" if mirror else hint,
+                hint="The mirror's copy is altered or incomplete: copy it again" if mirror else hint,
             )
     return commit
 
 
 def _unpack(source: Source, path: Path) -> None:
-    """Replace a zip archive by the one member of it that is wanted."""
+    """Replace a zip archive by its requested member."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(str(source.member)) as member:
-            # No more than the file should have: a small archive can hold a huge one.
+            # Limit the size read: a small archive can expand to a huge file.
             content = member.read((source.bytes or _LIMIT) + 1)
     except (zipfile.BadZipFile, KeyError) as error:
         problem, expected = f"source {source.name!r} is not in the archive", f"a zip archive with {source.member}"
-        hint = "The archive upstream is not the one that data/sources.yaml means"
+        hint = "The archive upstream is not the one in data/sources.yaml"
         raise SourceError(problem, where=source.url, expected=expected, hint=hint) from error
     path.write_bytes(content)
 
 
 def _download(source: Source, url: str, target: Path) -> str | None:
-    """Download a file, trying again where that may help; return the commit that the server names, if it does."""
+    """Download a file, retrying where that may help; return the commit if the server gives one."""
     import requests
 
     problem, expected = "", "the file over HTTPS"
@@ -159,10 +159,10 @@ def _download(source: Source, url: str, target: Path) -> str | None:
         try:
             return _receive(source, url, target)
         except requests.exceptions.InvalidSchema:
-            problem, expected = "the server redirects to an address without encryption", "HTTPS all the way"
+            problem, expected = "the server redirects to an unencrypted address", "only HTTPS"
             break
         except requests.RequestException as error:
-            # Without a response the connection failed or was cut.
+            # Without a response, the connection failed or was cut.
             answer = error.response
             reason = type(error).__name__ if answer is None else f"{answer.status_code} {answer.reason}"
             if answer is not None and answer.status_code not in _RETRY_STATUS:
@@ -174,23 +174,23 @@ def _download(source: Source, url: str, target: Path) -> str | None:
             pause = max(min(float(asked), 60) if asked.isdigit() else 0, 0.5 * 2 ** (attempt - 1))
             log.warning("%s: %s; trying again in %g s", source.name, reason, pause)
             time.sleep(pause)
-    hint = f"If the file moved, correct data/sources.yaml; without a network, set {MIRROR_VARIABLE} to a folder that holds "
+    hint = f"If the file moved, correct data/sources.yaml; without a network, set {MIRROR_VARIABLE} to a folder that contains "
     raise SourceError(
         f"source {source.name!r}: {problem}", where=url, expected=expected, hint=hint + str(source.relative)
     )
 
 
 def _receive(source: Source, url: str, target: Path) -> str | None:
-    """Receive a file, or as much of it as may come; return the commit that the server names, if it does."""
+    """Receive a file up to its size limit; return the commit if the server gives one."""
     import requests
     from tqdm import tqdm
 
     most = source.bytes or _LIMIT
     with requests.Session() as session, target.open("wb") as file:
         if url.startswith("https:"):
-            # Else a redirect could lead to HTTP, where anyone on the way can put other bytes in.
+            # Otherwise a redirect could lead to plain HTTP, where others can tamper with the file.
             del session.adapters["http://"]
-        # Not compressed, so that sizes are those of the file.
+        # Uncompressed, so that sizes match the file.
         headers = {"Accept-Encoding": "identity"}
         with session.get(url, headers=headers, stream=True, timeout=(10, 60)) as answer:
             if answer.status_code != requests.codes.ok:
@@ -198,17 +198,17 @@ def _receive(source: Source, url: str, target: Path) -> str | None:
             stated = answer.headers.get("Content-Length", "")
             size = int(stated) if stated.isdecimal() else 0
             with tqdm(total=size or None, unit="B", unit_scale=True, desc=source.name, disable=None) as bar:
-                # A body that is shorter than stated is an error of requests.
+                # requests raises an error for a truncated body.
                 for chunk in answer.iter_content(1 << 18):
                     bar.update(file.write(chunk))
                     if max(size, file.tell()) > most:
                         break
-            # Of a pinned file that is too large the checksum will be wrong.
+            # If a pinned file is too large, its checksum fails anyway.
             if max(size, file.tell()) > most and not source.pinned:
                 raise SourceError(
                     f"source {source.name!r} has more than {most / 2**30:.4g} GiB, the limit for a file of unknown size",
                     where=url,
-                    expected="the file that the catalogue names",
-                    hint="If it is to be that large, record its commit, sha256 and size in data/sources.yaml",
+                    expected="the file in the catalogue",
+                    hint="If this size is correct, record its commit, sha256 and size in data/sources.yaml",
                 )
             return next(filter(None, (part.headers.get(_COMMIT_HEADER) for part in (*answer.history, answer))), None)

@@ -1,4 +1,4 @@
-"""Files of whole dialogues, one utterance a row or a dialogue in a cell: one row a response of the system, with its history."""
+"""Files of whole dialogues, with an utterance per row or a dialogue per cell: one row per system response, with its history."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from comperdial.core.names import plain_name
 from comperdial.data.own_files import is_missing, number, plain
 
 RATING = "dialogue_rating"
-"""What ``columns`` calls the columns of ratings of whole dialogues."""
+"""Key in ``columns`` for columns with ratings of whole dialogues."""
 SPEAKERS, TEXTS = ("role", "speaker", "from", "sender"), ("content", "text", "utterance", "value")
 _USERS = frozenset({"user", "usr", "human", "customer", "client", "seeker"})
 _SYSTEMS = frozenset({"system", "sys", "bot", "chatbot", "assistant", "asst", "agent", "ai", "model"})
-# Speakers that neither ask nor answer.
+# Speakers that are neither user nor system.
 _OTHERS = frozenset({"tool", "function", "developer"})
 _NAMES = {
     "dialogue": "dialogue_id dialog_id conversation_id conv_id session_id chat_id thread_id dialogue dialog conversation "
@@ -50,22 +50,22 @@ _LINE = re.compile(rf"^[ \t]*({'|'.join([*_USERS, *_SYSTEMS])})(?:[ _]?\d)?[ \t]
 _ANY_LINE = re.compile(r"^[ \t]*([^\W\d_][\w .-]{0,30}?)[ \t]*:[ \t]*\S", re.MULTILINE)
 _OF_DIALOGUE = re.compile(r"dialog|conversation|session")
 _OF_UTTERANCE = re.compile(r"turn|utterance|response|message")
-# So many dialogues have one rating all through only if it is the dialogue's.
+# In at least this many dialogues, ratings that are constant within each are dialogue ratings.
 _SURELY = 5
 
 
 def expand(
     frame: pd.DataFrame, used: Collection[str], texts: Sequence[str], path: Path
 ) -> tuple[pd.DataFrame, str] | None:
-    """Make one row an utterance of dialogues in cells; None if no column holds dialogues, or another may hold responses.
+    """Expand dialogues in cells to one row per utterance; None if no column has dialogues, or another may have responses.
 
-    ``used`` are columns that have a meaning, ``texts`` those of texts. A cell is a list of ``{role, content}``, also
-    written as JSON, or a text with lines such as ``User: …``.
+    ``used`` lists columns with a known meaning, ``texts`` the text columns. A cell is a list of ``{role, content}``,
+    possibly as JSON text, or a text with lines such as ``User: …``.
 
     Raises
     ------
     SchemaError
-        When it is not known which speaker is the system.
+        If it is unclear which speaker is the system.
     """
     names = [name for name in frame.columns if _last(name) in _CELLS and name not in used]
     if len(names) != 1 or any(name not in names for name in texts):
@@ -100,7 +100,7 @@ def _last(name: str) -> str:
 
 
 def _utterances(cell: Any) -> list[tuple[str, str]] | None:  # noqa: ANN401
-    """Return the speaker and the text of each utterance in a cell; None if it holds no dialogue."""
+    """Return speaker and text of each utterance in a cell; None if it has no dialogue."""
     if isinstance(cell, str) and cell.lstrip().startswith("["):
         try:
             cell = json.loads(cell)
@@ -133,19 +133,19 @@ def _words(speaker: object) -> set[str]:
 
 def _unknown(speakers: Collection[object], column: str, path: Path) -> SchemaError:
     return SchemaError(
-        f"which speaker in {column!r} is the system is not sure: {', '.join(map(str, speakers))}",
+        f"it is unclear which speaker in {column!r} is the system: {', '.join(map(str, speakers))}",
         where=str(path),
-        expected="user and assistant, or human and bot, as the names of speakers",
+        expected="speakers named user and assistant, or human and bot",
         hint="Rename the speakers",
     )
 
 
 @dataclass
 class Transcript:
-    """A file with one utterance a row: its columns, and for each row what :meth:`prepare` finds.
+    """A file with one utterance per row: its columns, and for each row what :meth:`prepare` finds.
 
-    ``by_system`` says whether a system speaks; ``unit`` is the dialogue, of one system; ``place`` the utterance's in it;
-    ``rater`` who rated it, and what. ``history`` has the utterances of each unit.
+    ``by_system`` marks utterances of a system; ``unit`` is the dialogue of one system, ``place`` the utterance's position in
+    it, ``rater`` the rater and dimension. ``history`` has the utterances of each unit.
     """
 
     frame: pd.DataFrame
@@ -165,7 +165,7 @@ class Transcript:
 
     @property
     def asked(self) -> list[str]:
-        """Return the columns of who rated, and what."""
+        """Return the columns of rater and dimension."""
         return [name for name in (self.annotator, self.dimension) if name]
 
     def wrong(self, problem: str, expected: str, hint: str | None = None) -> SchemaError:
@@ -173,7 +173,7 @@ class Transcript:
         return SchemaError(problem, where=str(self.path), expected=expected, hint=hint)
 
     def prepare(self, rated: Sequence[str]) -> None:
-        """Find which speakers are systems, and put the utterances of each dialogue in order."""
+        """Find which speakers are systems, and sort the utterances of each dialogue."""
         frame = self.frame.loc[~self.frame[self.utterance].map(is_missing).astype(bool)].reset_index(drop=True)
         self.frame, self.rated = frame, rated
         systems = self._systems()
@@ -195,7 +195,7 @@ class Transcript:
         systems = {name for name in names if _words(name) & _SYSTEMS} - users
         others = {*names} - users - systems
         if len(systems) > 1 and (instructed := {name for name in systems if _words(name) <= {"system"}}) != systems:
-            # The system's utterances are by the assistant: "system" is an instruction to it.
+            # The assistant is the system; the role "system" holds its instructions.
             systems -= instructed
         filled = ~self.frame[[*self.rated]].map(is_missing).all(axis=1) if self.rated else pd.Series(False, rows.index)
         with_ratings = {*rows[filled]}
@@ -209,7 +209,7 @@ class Transcript:
         raise _unknown(names, self.speaker, self.path)
 
     def _name_systems(self, column: str) -> None:
-        """Name the system in all rows of a dialogue; a dialogue of several systems is one unit of each."""
+        """Fill in the system in all rows of a dialogue; a dialogue of several systems becomes one unit per system."""
         frame = self.frame
         cells = frame[column].where(self.by_system & ~frame[column].map(is_missing).astype(bool))
         if (cells.map(str).where(cells.notna()).groupby(self.unit).nunique() <= 1).all():
@@ -217,8 +217,8 @@ class Transcript:
             return
         self.unit = self.unit + "/" + frame[column].map(str)
         if self.by_system.groupby(self.unit).all().any() or frame[column].map(is_missing).any():
-            problem = f"a value of {self.dialogue!r} is of dialogues with several systems in {column!r}"
-            raise self.wrong(problem, "all utterances of each dialogue beside each system, or an id for each dialogue")
+            problem = f"a value of {self.dialogue!r} has several systems in {column!r}"
+            raise self.wrong(problem, "all utterances of a dialogue with one system, or an id per dialogue")
 
     def _order(self) -> None:
         frame, speakers = self.frame, self.frame[self.speaker].map(str)
@@ -238,7 +238,7 @@ class Transcript:
             again = same & ~self.rater.eq(self.rater.groupby(self.unit).shift())
             if (twice := same & ~again).any():
                 problem = f"dialogue {self.unit[twice].iloc[0]!r} has an utterance twice in a row: {texts[twice].iloc[0][:60]!r}"
-                raise self.wrong(problem, "a column of turns, or one of raters, that tells such rows apart")
+                raise self.wrong(problem, "a column of turns or raters that distinguishes such rows")
             self.place = (~again).groupby(self.unit).cumsum() - 1
         placed: dict[str, dict[int, tuple[str, str]]] = {}
         for unit, place, who, text in zip(self.unit, self.place, speakers, texts, strict=True):
@@ -247,7 +247,7 @@ class Transcript:
                 shown = " and ".join(repr(f"{who}: {text}"[:60]) for who, text in (before, (who, text)))
                 raise self.wrong(
                     f"dialogue {unit!r} has two utterances in one place: {shown}",
-                    "the same utterances for each rater, or an id and a turn that identify them",
+                    "the same utterances for each rater, or an id and a turn for each",
                 )
         self.history = {
             unit: [{"speaker": who, "text": text} for _, (who, text) in sorted(by_place.items())]
@@ -255,12 +255,12 @@ class Transcript:
         }
 
     def level(self, column: str, *, of_utterances: bool) -> str:
-        """Return what a column of ratings rates: ``turn``, ``dialogue``, or empty where it may be either.
+        """Return what a rating column rates: ``turn``, ``dialogue``, or empty if unclear.
 
         Raises
         ------
         SchemaError
-            When users' utterances have ratings.
+            If users' utterances have ratings.
         """
         cells, name = self.frame[column], plain(column)
         there = ~cells.map(is_missing).astype(bool)
@@ -284,8 +284,8 @@ class Transcript:
             hint = self._option(RATING, [column]) if constant else None
             raise self.wrong(
                 f"{column!r} has ratings of utterances by users",
-                "ratings of the system's utterances, or one of each dialogue",
-                f"If each is of the whole dialogue, add: {hint}" if hint else None,
+                "ratings of the system's utterances, or one per dialogue",
+                f"If each rates the whole dialogue, add: {hint}" if hint else None,
             )
         if of_utterances or not constant or _OF_UTTERANCE.search(name):
             return "turn"
@@ -296,9 +296,7 @@ class Transcript:
         return "" if (self.place[there] == last[there]).all() else "turn"
 
     def _several(self, column: str) -> SchemaError:
-        return self.wrong(
-            f"dialogues have several ratings of {column!r} each", "a column of raters that says whose each is"
-        )
+        return self.wrong(f"dialogues have several ratings of {column!r} each", "a column with the rater of each")
 
     def _option(self, ours: str, columns: Sequence[str], **more: str) -> str:
         value = {**more, ours: columns[0] if len(columns) == 1 else list(columns)}
@@ -310,21 +308,21 @@ class Transcript:
             name: "dialogue" if name in whole else self.level(name, of_utterances=of_utterances) for name in columns
         }
         if "turn" in levels.values():
-            # Columns that are filled in the same rows rate the same.
+            # Columns filled in the same rows have the same level.
             empty = {name: tuple(self.frame[name].map(is_missing)) for name in columns}
             of_turns = {empty[name] for name, level in levels.items() if level == "turn"}
             levels |= {name: "turn" for name, level in levels.items() if not level and empty[name] in of_turns}
         if unsure := [name for name, level in levels.items() if not level]:
             of_both = self._option("rating", unsure, response=self.utterance)
             raise self.wrong(
-                f"{', '.join(map(repr, unsure))}: of the utterances beside them, or of whole dialogues?",
-                "ratings that differ between the utterances of a dialogue, or that all of them have",
-                f"If of the utterances, add {of_both} or, if of whole dialogues, {self._option(RATING, unsure)}",
+                f"{', '.join(map(repr, unsure))}: ratings of utterances or of whole dialogues?",
+                "ratings that differ between a dialogue's utterances, or are on all of them",
+                f"For utterances, add {of_both} or, for whole dialogues, {self._option(RATING, unsure)}",
             )
         return levels
 
     def rows(self, levels: Mapping[str, str], scores: Collection[str]) -> pd.DataFrame:
-        """Return one row a response, and one a dialogue and rater for what is rated as a whole."""
+        """Return one row per response, and one per dialogue and rater for ratings of whole dialogues."""
         frame = self.frame
         responses = frame[self.by_system].drop(
             columns=[self.speaker, self.utterance, *([self.turn] if self.turn else [])]
@@ -347,7 +345,7 @@ class Transcript:
         filled = frame.where(~frame.map(is_missing).astype(bool), None)
         for name in (name for name, level in levels.items() if level == "turn"):
             if filled[name].notna().any() and filled[name][~self.by_system].notna().any():
-                # The rating of a dialogue with one response is that response's.
+                # The rating of a dialogue with a single response applies to that response.
                 responses[name] = filled.groupby(keys)[name].transform("first")[self.by_system]
         if not whole:
             return responses.reset_index(drop=True)
@@ -362,7 +360,7 @@ class Transcript:
 
 
 def find(frame: pd.DataFrame, path: Path, given: Mapping[str, Any], roles: Mapping[str, str]) -> Transcript | None:
-    """Return a file's columns if it has one utterance a row, with who speaks; None if it has not."""
+    """Return a file's columns if it has one utterance per row and a speaker column; otherwise None."""
     ours_of = {"dialogue_id": "dialogue", "response": "utterance", "turn": "turn"}
     columns = {ours: given[name] for name, ours in ours_of.items() if name in given}
     if "history" in given or any(not isinstance(name, str) or name not in frame for name in columns.values()):
@@ -370,7 +368,7 @@ def find(frame: pd.DataFrame, path: Path, given: Mapping[str, Any], roles: Mappi
     for ours, several in _NAMES.items():
         names = several.split()
         used = {*columns.values(), roles.get("system_id"), roles.get("annotator_id")}
-        # Beside the utterances of a nested list its own column has only the empty ones.
+        # The own column of a nested list contains only its empty entries.
         used |= {name.removesuffix("[]") for name in frame.columns if name.endswith("[]")}
         ranked = sorted(
             (names.index(_last(name)), place, name)
@@ -406,7 +404,7 @@ def find(frame: pd.DataFrame, path: Path, given: Mapping[str, Any], roles: Mappi
 
 
 def place_of(frame: pd.DataFrame) -> str | None:
-    """Return the column of the places of utterances in a nested list."""
+    """Return the column with the positions of utterances in a nested list."""
     places = [name for name in frame.columns if name.endswith("[]") and _last(name.removesuffix("[]")) in _CELLS]
     return places[-1] if places else None
 

@@ -1,4 +1,4 @@
-"""A user's file of votes: which of two systems, or of two answers, was better; it becomes table ``preferences``."""
+"""Read a user's file of votes between two systems or answers as table ``preferences``."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ VOTES = "votes between two, no ratings"
 FILL_IN = "FILL_IN"
 _ROW = "row"
 SHARE = "first_share"
-"""A column beside those of table ``preferences``: how much of a weighted vote is for the first of the two, 0 to 1."""
+"""Extra column of table ``preferences``: the first side's share of a weighted vote, 0 to 1."""
 LONGER = "first_longer"
-"""A column beside those of table ``preferences``, if the file has the answers: by how many characters the first is longer."""
+"""Extra column of table ``preferences``, if the file has the answers: how many characters longer the first is."""
 COLUMNS = (
     "pair_id", "first_system_id", "second_system_id", "first_dialogue_id", "second_dialogue_id", "choice",
     "annotator_id", "question", "source",
 )  # fmt: skip
-"""Our names of columns that a user may map."""
+"""Our column names that a user may map."""
 _SIDES = (("first", "second"), ("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"))
-# Sides whose names say which was preferred.
+# Pairs of names that state the preferred side.
 _DECIDED = (("chosen", "rejected"), ("winner", "loser"), ("winning", "losing"), ("better", "worse"))
 _SYSTEM = (
     "system_id", "system", "system_name", "model", "model_name", "model_id", "generator", "bot", "agent", "player",
@@ -50,7 +50,7 @@ _TIES = frozenset({
     "both_good", "both_bad", "both_are_good", "both_are_bad", "no_preference", "about_the_same", "similar",
     "unentschieden", "egalite", "égalité", "empate", "pareggio", "平局", "引き分け",
 })  # fmt: skip
-# Columns of sides that are no votes: how things were shown.
+# Columns about sides that are not votes: how things were shown.
 _NO_VOTES = re.compile(
     r"order|position|swap|variant|condition|group|side|turn|lang|shown|source|split|set$|type|version|better_is|^(?:a|b|left|right)$"
 )
@@ -58,7 +58,7 @@ _ITEM = (
     "pair_id", "question_id", "item_id", "prompt_id", "context_id", "example_id", "instance_id", "task_id", "id",
     "idx", "question", "prompt", "instruction", "input", "query", "context", "history",
 )  # fmt: skip
-# What was answered, beside an id of each pair: answers to the same belong together.
+# The prompt, next to an id of each pair: answers to the same prompt belong together.
 _PROMPTS = (
     "question_id", "prompt_id", "prompt_number", "context_id", "question", "prompt", "instruction", "input", "query", "context",
     "history",
@@ -72,21 +72,21 @@ _JUDGE = re.compile(
     r"gpt|llm|claude|gemini|llama|qwen|mistral|mixtral|deepseek|gemma|prometheus|alpaca_eval|automatic|[a-z]lm(?:_|$)|(?:^|_)\d+b$"
 )
 SHARES = {"first": 1.0, "tie": 0.5, "second": 0.0}
-"""The share of a vote that the first of two answers gets."""
+"""The first answer's share of a vote."""
 _PERSON = re.compile(r"(?:(?:annotator|rater|worker|evaluator|expert|human|person|coder|voter|judge)_?)?(?:\d+|[a-h])")
 _PEOPLE = frozenset({
     "human", "humans", "who", "people", "person", "user", "crowd", "final", "overall", "majority", "gold", "id", "response",
     "response_id", "model", "side",
 })  # fmt: skip
 _ORDER = re.compile(r"^\W*(\w+?)\s*(>+|<+|=+)\s*(\w+?)\W*$")
-# More different cells are no votes of sides and ties.
+# A column with more distinct values is not one of votes.
 _MOST_WORDS = 100
-# A further column counts as votes if so many of its cells can be read.
+# A further column counts as votes if this fraction of its cells can be parsed.
 _READABLE = 0.5
 
 
 class _Column(NamedTuple):
-    """Whose votes a column holds, on which question, as far as its name says so."""
+    """Rater and question of a vote column, as far as its name gives them."""
 
     rater: str = ""
     question: str = ""
@@ -100,7 +100,7 @@ def _plain(name: object) -> str:
 def _pair(
     names: Sequence[str], stems: Sequence[str], sides: Sequence[tuple[str, str]] = _SIDES
 ) -> tuple[str, str, tuple[str, str]] | None:
-    """Return two columns that are the two sides of something, with what the sides are called."""
+    """Return two columns that are the two sides of something, and the names of the sides."""
     by_name = {_plain(name): name for name in names}
     for stem in stems:
         for ends in sides:
@@ -112,7 +112,7 @@ def _pair(
 
 
 class _Form(NamedTuple):
-    """Where a file has its two systems, or else its two answers, and its votes."""
+    """The columns of a file's two systems or two answers, and of its votes."""
 
     frame: pd.DataFrame
     sides: tuple[str, str, tuple[str, str]] | None
@@ -141,7 +141,7 @@ def _form(frame: pd.DataFrame, columns: Mapping[str, Any]) -> _Form:
 
 
 def _key_of_two(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, str, tuple[str, str]]] | None:
-    """Return the two systems that one column names together, as ``bloom-7b_llama-7b`` or ``bloom-7b vs llama-7b``."""
+    """Split a column that names two systems, as ``bloom-7b_llama-7b`` or ``bloom-7b vs llama-7b``."""
     for name in (one for one in frame.columns if re.search("pair|cmp|models|systems|match", _plain(one))):
         for mark in (r"\s+vs\.?\s+", r"_vs_", r"\|", "_"):
             parts = [re.split(mark, str(cell)) for cell in frame[name]]
@@ -153,7 +153,7 @@ def _key_of_two(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, str, tupl
 
 
 def _are_names(frame: pd.DataFrame, columns: Sequence[Any]) -> bool:
-    """Return whether columns name things that occur again and again, as systems do and texts do not."""
+    """Return whether columns contain repeated names, as of systems, and not texts."""
     cells = [str(cell) for name in columns for cell in frame[name] if not is_missing(cell)]
     return (
         bool(cells)
@@ -163,7 +163,7 @@ def _are_names(frame: pd.DataFrame, columns: Sequence[Any]) -> bool:
 
 
 def _choices(frame: pd.DataFrame, free: Sequence[str]) -> tuple[pd.DataFrame, dict[str, _Column]]:
-    """Return the columns of votes; columns of 0 and 1 that say together which was chosen become one, ``choice``."""
+    """Return the vote columns; 0/1 columns that together encode the choice are merged into ``choice``."""
     choices: dict[str, _Column] = {}
     ones: dict[str, str] = {}
     for name in free:
@@ -189,7 +189,7 @@ def _choices(frame: pd.DataFrame, free: Sequence[str]) -> tuple[pd.DataFrame, di
 
 
 def _by_content(frame: pd.DataFrame, name: str) -> _Column | None:
-    """Return whose votes a column holds that is not named like one, if each of its cells is a side or a tie."""
+    """Return the vote column with a nondescript name, if each of its cells is a side or a tie."""
     word = _plain(name)
     cells = {str(cell) for cell in frame[name] if not is_missing(cell)}
     if len(cells) > _MOST_WORDS:
@@ -205,7 +205,7 @@ def _by_content(frame: pd.DataFrame, name: str) -> _Column | None:
 
 
 def _side_of(word: str) -> str:
-    """Return which of the two a word names, whatever their names; empty if neither."""
+    """Return which side a word names, whatever the sides are called; empty if neither."""
     for place, side in enumerate(("first", "second")):
         ends = {ends[place] for ends in _SIDES[:3] + _SIDES[4:]}
         if word in ends or any(
@@ -216,7 +216,7 @@ def _side_of(word: str) -> str:
 
 
 def _named(*words: str) -> _Column:
-    """Return what the words around ``choice`` in a column's name say."""
+    """Interpret the words around ``choice`` in a column's name."""
     rater = question = judge = ""
     for word in words:
         if not word or word in _PEOPLE:
@@ -236,7 +236,7 @@ def _is_one_hot(cells: pd.Series) -> bool:
 
 
 def are_votes(frame: pd.DataFrame) -> bool:
-    """Return whether a file holds votes between two: two systems or answers side by side, and which was better."""
+    """Return whether a file contains votes: two systems or answers side by side, and which was better."""
     form = _form(frame.set_axis(frame.columns.map(str), axis=1), {})
     return form.sides is not None and bool(form.choices)
 
@@ -244,14 +244,14 @@ def are_votes(frame: pd.DataFrame) -> bool:
 def read_votes(
     file: File, path: Path, labels: Mapping[str, Any] | None = None, columns: Mapping[str, Any] | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return a file's votes as table ``preferences``, and notes on how it was read.
+    """Read a file's votes as table ``preferences``; return notes on how it was read.
 
     Parameters
     ----------
     labels
-        What a vote is written as -> ``first``, ``second`` or ``tie``, where it is not clear.
+        Map from the file's values to ``first``, ``second`` or ``tie``, where unclear.
     columns
-        Our name (:data:`COLUMNS`) -> the file's; ``choice`` may be a list of columns, one a rater or question.
+        Our name (:data:`COLUMNS`) -> the file's; ``choice`` may be a list of columns, one per rater or question.
 
     Returns
     -------
@@ -261,9 +261,9 @@ def read_votes(
     Raises
     ------
     SchemaError
-        When there are no votes, or one cannot be read: names the record, and a ``--labels`` to paste.
+        If there are no votes, or one cannot be parsed; gives the record, and a ``--labels`` option to paste.
     ConfigError, UnknownNameError
-        When ``labels`` or ``columns`` say what cannot be.
+        If ``labels`` or ``columns`` are invalid.
     """
     frame = file.frame.set_axis(file.frame.columns.map(str), axis=1)
     columns, notes, spec = dict(columns or {}), list(file.notes), schema.table("preferences")
@@ -306,7 +306,7 @@ def read_votes(
 
     raters, asked = column("annotator_id", _RATERS), column("question", _ASKED)
     if "annotator_id" not in columns:
-        # Lists of people and of judges may have names of their own.
+        # Human and judge columns may name raters differently.
         columns_of = [[_name(cell) for cell in frame[plain[one]]] for one in _RATERS if one in plain]
         raters = [next((name for name in names if name), "") for names in zip(*columns_of, strict=True)] or raters
     source = column("source", ("source",) if "source" in plain and _are_sources(frame[plain["source"]]) else ())
@@ -327,12 +327,12 @@ def read_votes(
     if len(unnamed := [name for name, column in voted.items() if not any(column)]) > 1 and "choice" not in columns:
         line = f"--columns {shlex.quote(json.dumps({'choice': FILL_IN}))}"
         raise SchemaError(
-            f"several columns hold votes, and it is not sure whose: {', '.join(unnamed)}",
+            f"several columns contain votes by unknown raters: {', '.join(unnamed)}",
             where=str(path),
-            expected="one column of votes, or names that say whose each is (winner_ann, gpt4_winner)",
-            hint=f"Name the one that counts in place of {FILL_IN}, or a list of raters' columns: {line}",
+            expected="one column of votes, or column names with the rater (winner_ann, gpt4_winner)",
+            hint=f"Put the one to use in place of {FILL_IN}, or a list of raters' columns: {line}",
         )
-    # A file that names no rater may name the judge itself: gpt4-votes.csv.
+    # A file without a rater column may name the judge itself: gpt4-votes.csv.
     judge_file = (
         path.stem if _JUDGE.search(_plain(path.stem)) and not any([*raters, *source, *map(any, voted.values())]) else ""
     )
@@ -372,7 +372,7 @@ def read_votes(
 
 
 def _raters(voted: Mapping[str, _Column]) -> dict[str, _Column] | None:
-    """Return columns whose names were taken for questions as raters', if none names a question: ``ann_vote, bob_vote``."""
+    """Reinterpret columns taken for questions as raters if no name is a known question: ``ann_vote, bob_vote``."""
     asked = [column for column in voted.values() if column.question]
     if (
         len(asked) < 2
@@ -384,18 +384,18 @@ def _raters(voted: Mapping[str, _Column]) -> dict[str, _Column] | None:
 
 
 def _same_prompts(prompts: pd.DataFrame, items: list[str]) -> list[str]:
-    """Return for each row the first item that has the same prompt; its own item if there are no prompts beside ids of items."""
+    """Return for each row the first item with the same prompt, or its own item without a separate prompt column."""
     if not prompts.shape[1]:
         return items
     codes = prompts.map(str).groupby(list(prompts), sort=False).ngroup().to_numpy()
     by_prompt = pd.Series(items).groupby(codes)
-    # An id that several prompts share names something else, and one prompt of all is none.
+    # An id shared by several prompts identifies something else, and a single prompt for all rows is not one.
     shared = pd.Series(codes).groupby(items).nunique().max() > 1
     return items if shared or len(by_prompt) < 2 else by_prompt.transform("first").tolist()
 
 
 def _checked(made: pd.DataFrame, notes: list[str], left_out: int) -> tuple[pd.DataFrame, list[str]]:
-    """Return the table with a row a vote, and what there is to say of it."""
+    """Return the table with one row per vote, and notes on it."""
     if left_out:
         notes.append(f"{left_out} votes left out: their two systems are the same, or one has no name")
     weighted = ~made[SHARE].isin(list(SHARES.values()))
@@ -409,10 +409,10 @@ def _checked(made: pd.DataFrame, notes: list[str], left_out: int) -> tuple[pd.Da
     judges = sorted({*made["source"]} - {"human"})
     notes += [f"votes of judges, not of people: {', '.join(judges)}"] if judges else []
     key = ["pair_id", "annotator_id", "question"]
-    # A vote that nested records repeat is one vote.
+    # Nested records may repeat a vote.
     made = made.drop_duplicates([*key, "choice", _ROW], ignore_index=True)
     for judge in judges if "human" in {*made["source"]} else []:
-        # A column with a judge's vote has it again in the row of each person who voted on the pair.
+        # A judge's vote is repeated in the row of each person who voted on the pair.
         votes = made[made["source"] == judge]
         if votes.duplicated(key).any() and (votes.groupby(key)["choice"].nunique() == 1).all():
             notes.append(f"votes of {judge} repeat in the rows of one pair, always the same: each counts once")
@@ -432,14 +432,14 @@ def _name(cell: Any) -> str:  # noqa: ANN401
 
 
 def _renamed(frame: pd.DataFrame, columns: Mapping[str, Any], path: Path) -> pd.DataFrame:
-    """Give the columns that a user names our names; those of choices keep theirs."""
+    """Rename the mapped columns; those of choices keep their names."""
     for ours, theirs in columns.items():
         if ours not in COLUMNS:
             raise UnknownNameError("column", ours, COLUMNS, where="--columns")
         for name in _listed(theirs) if ours == "choice" else [theirs]:
             if name not in frame:
                 expected = f"a column of the file: {', '.join(map(str, frame))}"
-                raise SchemaError(f"no column {name!r}, which --columns names", where=str(path), expected=expected)
+                raise SchemaError(f"no column {name!r}, which --columns refers to", where=str(path), expected=expected)
     names = {theirs: ours for ours, theirs in columns.items() if ours != "choice"}
     return frame.rename(columns=names)
 
@@ -449,7 +449,7 @@ def _listed(names: Any) -> list[Any]:  # noqa: ANN401
 
 
 def _are_sources(cells: pd.Series) -> bool:
-    """Return whether a column ``source`` says whose votes they are: people's, or a judge's."""
+    """Return whether a column ``source`` names the voters: people or a judge."""
     values = {_name(cell).lower() for cell in cells} - {""}
     return bool(values) and all(value in _PEOPLE or _JUDGE.search(value) for value in values)
 
@@ -468,7 +468,7 @@ Read = Callable[[str, str, str], tuple[str, float] | None]
 def _readable(
     frame: pd.DataFrame, choices: Mapping[str, _Column], systems: Sequence[Sequence[str]], read: Read
 ) -> dict[str, _Column]:
-    """Leave out columns that are named like votes and hold something else, unless none is left."""
+    """Drop columns named like votes that cannot be parsed, unless none is left."""
     kept = {}
     for name, column in choices.items():
         cells = [(str(cell), place) for place, cell in enumerate(frame[name]) if not is_missing(cell)]
@@ -480,7 +480,7 @@ def _readable(
 
 
 def _choice(text: str, sides: Sequence[str], systems: tuple[str, str]) -> tuple[str, float] | None:
-    """Return which of two a cell prefers, and the first one's share of it; None if that is not clear."""
+    """Return the preferred side and the first side's share of a cell; None if unclear."""
     if order := _ORDER.match(text):
         first, sign, second = _side_of(_plain(order[1])), order[2][0], _side_of(_plain(order[3]))
         if not first or not second or first == second:
@@ -520,14 +520,14 @@ def _unreadable(
     )
     known = {str(cell).strip() for cell in cells if not is_missing(cell)} - {*values}
     if any(isinstance(number(value), float) for value in values):
-        # A number means nothing by itself if others of its column are no weights.
+        # A number alone is ambiguous if other numbers in its column are not weights.
         values.update(value for value in known if isinstance(number(value), float))
     labels = dict.fromkeys(sorted(values)[:12], FILL_IN)
     return SchemaError(
-        f"column {column!r} holds votes that are not clear: {', '.join(labels)}",
+        f"column {column!r} has unclear votes: {', '.join(labels)}",
         where=f"{path}, record {row}",
         expected="the name of a system, or a, b, first, second, tie, or a weight from 1 (first) to 2 (second)",
-        hint=f"Say which each is (first, second or tie): --labels {shlex.quote(json.dumps(labels, ensure_ascii=False))}",
+        hint=f"Map each to first, second or tie: --labels {shlex.quote(json.dumps(labels, ensure_ascii=False))}",
     )
 
 

@@ -1,7 +1,7 @@
-"""WordNet: find it, or set it up once where nltk looks for it.
+"""WordNet: find it, or set it up where nltk looks for it.
 
-nltk reads corpora from its data roots only, so a set-up ends with a proper ``<root>/corpora/wordnet``. The root we
-write to is ``<sys.prefix>/nltk_data``: inside the virtual environment, gone with it.
+nltk reads corpora only from its data roots, so the set-up creates ``<root>/corpora/wordnet`` in ``<sys.prefix>/nltk_data``,
+inside the virtual environment, and is deleted with it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _FILES = (
     *(f"{word_class}.exc" for word_class in _CLASSES),
     *("index.sense", "cntlist.rev"),
 )
-# Beside a WordNet that was set up: where it came from.
+# Provenance file next to a WordNet that we set up.
 _NOTE = "comperdial-wordnet.json"
-# WordNet's lexicographer files in order, each with its syntactic category: manual page lexnames(5WN), all that Debian has.
+# WordNet's lexicographer files in order, with their syntactic categories, from the manual page lexnames(5WN), which is all
+# Debian ships.
 _LEXNAMES = (
     ("adj.all adj.pert", 3),
     ("adv.all", 4),
@@ -55,7 +56,7 @@ _LEXNAMES = (
 
 @dataclass(frozen=True)
 class WordNet:
-    """A WordNet that nltk can read: where, which version, and where it came from."""
+    """A WordNet that nltk can read: its path, version and origin."""
 
     path: str
     version: str
@@ -63,7 +64,7 @@ class WordNet:
 
 
 def roots() -> list[Path]:
-    """Return nltk's data roots in its own order, without the second that importing nltk takes (a test compares)."""
+    """Return nltk's data roots in its order, without importing nltk, which takes a second (a test compares the two)."""
     given = [Path(p) for p in os.environ.get("NLTK_DATA", "").split(os.pathsep) if p]
     prefix, home = Path(sys.prefix), Path("~/nltk_data").expanduser()
     system = [Path(base, "nltk_data") for base in ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")]
@@ -71,21 +72,21 @@ def roots() -> list[Path]:
 
 
 def own_root() -> Path:
-    """Return the root that a set-up writes to."""
+    """Return the data root for the set-up."""
     return Path(sys.prefix) / "nltk_data"
 
 
 def locate() -> WordNet | None:
-    """Return the WordNet that nltk would load, or None when there is none."""
+    """Return the WordNet that nltk would load; None if there is none."""
     folders = [root / "corpora" / "wordnet" for root in roots()]
-    # As nltk looks: unpacked in any root first.
+    # Same order as nltk: unpacked folders of any root come first.
     for place in (*folders, *(folder.with_suffix(".zip") for folder in folders)):
         try:
             folder = zipfile.Path(place, "wordnet/") if place.suffix == ".zip" else place
             with folder.joinpath("lexnames").open("rb") as names, folder.joinpath("data.noun").open("rb") as data:
                 names.read(1)
                 version = re.search(rb"WordNet (\d+\.\d+)", data.read(2048))
-        # RuntimeError: encrypted, or compressed in a way that Python does not know.
+        # RuntimeError: encrypted, or an unsupported compression method.
         except (OSError, KeyError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
             log.debug("%s: no WordNet (%s)", place, error)
         else:
@@ -97,11 +98,11 @@ def locate() -> WordNet | None:
 
 
 def require(version: str) -> WordNet:
-    """Return the WordNet at hand if it has the wanted version, else raise :class:`MissingResourceError`."""
+    """Return the installed WordNet if it has the given version, else raise :class:`MissingResourceError`."""
     corpus = locate()
     if corpus and corpus.version == version:
         return corpus
-    problem, hint = "WordNet is not on this machine", "Run `comperdial wordnet`, or take the metric out of params.yaml"
+    problem, hint = "WordNet is not on this machine", "Run `comperdial wordnet`, or remove the metric from params.yaml"
     if corpus:
         problem = f"this is WordNet {corpus.version}"
         hint = "Set the metric's option `wordnet`, or put the other version first in nltk's data path"
@@ -110,18 +111,18 @@ def require(version: str) -> WordNet:
 
 
 def lexnames() -> str:
-    """Return the text of the ``lexnames`` file that nltk wants: number, name and syntactic category, 45 lines."""
+    """Return the content of the ``lexnames`` file that nltk requires: number, name and syntactic category, 45 lines."""
     pairs = [(name, category) for names, category in _LEXNAMES for name in names.split()]
     return "".join(f"{number:02d}\t{name}\t{category}\n" for number, (name, category) in enumerate(pairs))
 
 
 def set_up() -> WordNet:
-    """Return the WordNet of this machine, or get one: from nltk's server, Debian's files here, or Debian's packages.
+    """Return this machine's WordNet, or install it from nltk's server, Debian's files or Debian's packages.
 
     Raises
     ------
     MissingResourceError
-        When every way fails; says how each of them did.
+        If every method fails; lists each failure.
     """
     if corpus := locate():
         return corpus
@@ -173,12 +174,12 @@ def _copy_from(folder: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         shutil.copyfile(folder / name, target / name)
-    # Last: locate() takes the folder for complete once this file is there.
+    # Last: locate() treats the folder as complete once this file exists.
     write_text(target / "lexnames", lexnames())
 
 
 def _from_debian_packages() -> None:
-    """Download the packages with apt (which checks their signatures) and unpack them; nothing is installed."""
+    """Download the packages with apt, which verifies signatures, and unpack them without installing."""
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg-deb")
     if not apt or not dpkg:
         raise FileNotFoundError("no apt-get on this machine")
@@ -188,7 +189,7 @@ def _from_debian_packages() -> None:
         def run(*command: str) -> None:
             subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=300)  # noqa: S603
 
-        # Package lists may be absent or old: fetch private ones, which needs no root.
+        # Package lists may be missing or old: fetch private ones, which does not require root.
         (folder / "lists" / "partial").mkdir(parents=True)
         private = ("-o", f"Dir::State::Lists={folder / 'lists'}")
         run(apt, "-q", *private, "update")

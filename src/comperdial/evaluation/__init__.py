@@ -1,4 +1,4 @@
-"""Meta-evaluation: which metric agrees with the ratings, how surely, and whether two metrics differ."""
+"""Meta-evaluation: how well metrics agree with ratings, with what precision, and whether they differ."""
 
 from comperdial.core.names import LEVELS
 from comperdial.evaluation.ceilings import ceilings

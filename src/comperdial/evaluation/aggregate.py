@@ -1,4 +1,4 @@
-"""Reading files of scores, ratings and contexts: our tables, or the short files of a researcher or another program."""
+"""Read files of scores, ratings and contexts: our tables, or short files of users and other programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
 
 log = logging.getLogger(__name__)
 
-# What a file of scores or ratings may call an item.
+# Possible names of the item column in files of scores or ratings.
 _ITEMS = ("context_id", "dialogue_id", "item_id")
 UNNAMED = "(no data set named)"
 """Placeholder for the data set of scores whose file does not name it."""
@@ -39,9 +39,9 @@ def read_ratings(
 ) -> pd.DataFrame:
     """Read ratings: table ``ratings``, or a JSONL, CSV or Parquet file with ``context_id``, ``system_id`` and ``rating``.
 
-    For ``context_id`` there may be ``dialogue_id``, or ``item_id`` with or without ``level``. What such a file leaves out is
-    filled in: one annotator, source ``human``, ``dataset`` (default: the file's name), ``dimension`` and ``scale`` (lowest and
-    highest rating possible; default: the range of the ratings, with a warning). An empty rating is none.
+    ``dialogue_id``, or ``item_id`` with an optional ``level``, may replace ``context_id``. Defaults for what is missing: one
+    annotator, source ``human``, ``dataset`` (the file's name), ``dimension`` and ``scale`` (lowest and highest possible rating;
+    otherwise the range of the ratings, with a warning). Empty ratings are skipped.
     """
     path = Path(path)
     frame = _records(_named(read_file(path).frame, _KNOWN["ratings"]), path, "ratings", "rating")
@@ -54,7 +54,7 @@ def read_ratings(
             expected="a column `annotator_id` that says whose each is",
         )
     if scale is None and not {"scale_min", "scale_max"} <= set(frame):
-        # A typing error, 55 for 5, would widen a scale that nobody stated, and pass.
+        # A typo such as 55 for 5 would silently widen an undeclared scale.
         text = "%s: no columns scale_min and scale_max: the scale is taken to be the range of the ratings, %g to %g"
         log.warning(text, path, low, high)
     defaults = {"dataset": dataset or path.stem, "annotator_id": "1", "position": None, "dimension": dimension}
@@ -62,24 +62,23 @@ def read_ratings(
 
 
 def read_ratings_of(paths: Sequence[str | Path], *, dataset: str | None = None) -> pd.DataFrame:
-    """Read and join files of ratings, each as :func:`read_ratings` does: of turns and of dialogues, for example."""
+    """Read and join several files of ratings, for example of turns and of dialogues; see :func:`read_ratings`."""
     joined = pd.concat([read_ratings(path, dataset=dataset) for path in paths], ignore_index=True)
     return schema.validate(joined, "ratings", where=", ".join(map(str, paths)))
 
 
 def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.DataFrame:
-    """Read and join scores: tables ``scores``, or files of any program.
+    """Read and join scores: tables ``scores``, or files of other programs.
 
-    Such a file has ``context_id`` and ``system_id`` (also under other names in use, such as ``id`` and ``model``), and one
-    ``value`` a row or one column of numbers a metric; or it is a log of an evaluation tool (:mod:`comperdial.data.logs`). For
-    ``context_id`` there may be ``dialogue_id``, or ``item_id`` with or without ``level``. What a file leaves out is filled
-    in: its name as ``metric``, ``score`` as ``output``. An empty value is no score. ``unnamed`` says that the data set may be
-    left out too, and is then :data:`UNNAMED`.
+    Such a file has ``context_id`` and ``system_id`` (or common synonyms such as ``id`` and ``model``), and a ``value`` per row
+    or a numeric column per metric; or it is a log of an evaluation tool (:mod:`comperdial.data.logs`). ``dialogue_id``, or
+    ``item_id`` with an optional ``level``, may replace ``context_id``. Defaults: the file's name as ``metric``, ``score`` as
+    ``output``. Empty values are skipped. With ``unnamed`` the data set may be missing too, and becomes :data:`UNNAMED`.
 
     Raises
     ------
     SchemaError
-        When a column is missing, a value is no number, a score appears twice, or one metric was made in two ways.
+        If a column is missing, a value is not a number, a score appears twice, or a metric has several signatures.
     """
     tables = [_read_scores(Path(path), unnamed=unnamed) for path in paths]
     scores = pd.concat(tables, ignore_index=True)
@@ -92,14 +91,14 @@ def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.Dat
                 expected="one signature a metric",
                 hint="Score one of them under another --name",
             )
-    # Each table has a key once; two of them may share one if they share a metric.
+    # Keys are unique within a table; two tables can share one only if they share a metric.
     if scores["metric"].nunique() < sum(table["metric"].nunique() for table in tables):
         return schema.validate(scores, "scores", where=where)
     return scores
 
 
 def _read_scores(path: Path, *, unnamed: bool) -> pd.DataFrame:
-    # A complete table is read as what it is: without a value where one should be, it is broken.
+    # A table with our columns is read as such: a missing value is then an error.
     if (
         path.suffix == ".parquet"
         and path.is_file()
@@ -110,7 +109,7 @@ def _read_scores(path: Path, *, unnamed: bool) -> pd.DataFrame:
 
 
 def scores_in(file: File, path: Path, *, unnamed: bool = False) -> pd.DataFrame:
-    """Return the scores that a file holds, as :func:`read_scores`; ``path`` is its name in messages and as a metric."""
+    """Return the scores in a file, as :func:`read_scores`; ``path`` is its name in messages and as a metric."""
     defaults = {"dataset": UNNAMED, "metric": path.stem, "output": "score", "cut": 0, "signature": _ELSEWHERE}
     if file.log is not None:
         frame = _of_log(file, file.log)
@@ -124,7 +123,7 @@ def scores_in(file: File, path: Path, *, unnamed: bool = False) -> pd.DataFrame:
 
 
 def _of_log(file: File, made: Log) -> pd.DataFrame:
-    """Return the scores of an evaluation tool's log, each with who gave it."""
+    """Return the scores in an evaluation tool's log, each with its judge."""
     for note in file.notes:
         log.info("%s", note)
     rows = []
@@ -138,10 +137,10 @@ def _of_log(file: File, made: Log) -> pd.DataFrame:
 
 
 def _wide_to_long(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Make one row a score of a file with a column for each metric; a file with a column of values stays as it is."""
+    """Convert a file with a column per metric to one row per score; a file with a column of values is kept."""
     others = [name for name in frame.columns if name not in _KNOWN["scores"]]
     names = [name for name in others if not _NO_SCORE.search(plain(name)) and _are_numbers(frame[name])]
-    # Without items and systems there is no telling scores from other numbers.
+    # Without items and systems, scores cannot be distinguished from other numbers.
     if "value" in frame or not names or "system_id" not in frame or not {*_ITEMS} & {*frame}:
         return frame
     if names == ["score"] or ("metric" in frame and len(names) == 1):
@@ -167,7 +166,7 @@ _KNOWN = {name: (*schema.table(name).columns, *_ITEMS) for name in ("scores", "r
 
 
 def _named(frame: pd.DataFrame, known: Sequence[str]) -> pd.DataFrame:
-    """Give a file's columns our names, by other names in use for them."""
+    """Rename columns with common synonyms to our names."""
     names: dict[str, str] = {}
     written = {str(name): plain(str(name)) for name in frame.columns}
     frame = frame.set_axis([*written], axis=1)
@@ -182,12 +181,12 @@ def _named(frame: pd.DataFrame, known: Sequence[str]) -> pd.DataFrame:
     return frame.rename(columns=names)
 
 
-# What `dialogue_id` and such are not called: a file of scores has few columns, and these would be another one's.
+# Synonyms of `dialogue_id` and the like are not used: in a file of scores they would mean another column.
 _ALIASES: Mapping[str, tuple[str, ...]] = {"source": (), "value": (), "output": (), "dimension": (), "item_id": ()}
 
 
 def _records(frame: pd.DataFrame, path: Path, table: str, value: str, needed: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the records of a file that have a value, with our names of columns, ``level`` and ``item_id``."""
+    """Return the records with a value, with our column names, ``level`` and ``item_id``."""
     known = _KNOWN[table]
     frame = check_columns(_needed(frame, path, ["system_id", value, *needed]), known, path)
     items = [name for name in _ITEMS if name in frame]
@@ -198,7 +197,7 @@ def _records(frame: pd.DataFrame, path: Path, table: str, value: str, needed: Se
             expected="context_id, or dialogue_id for whole dialogues",
             hint=f"It has: {', '.join(frame.columns)}",
         )
-    # Of a response the dialogue may be named too.
+    # A response may also name its dialogue.
     frame = frame.drop(columns=items).assign(item_id=frame[items[0]])
     frame = _filled(frame, "level", "dialogue" if items[0] == "dialogue_id" else "turn")
     frame[value] = numbers(frame[value], str(path), value)
@@ -222,7 +221,7 @@ def _needed(frame: pd.DataFrame, path: Path, needed: Sequence[str]) -> pd.DataFr
 
 
 def numbers(cells: pd.Series, where: str, column: str) -> pd.Series:
-    """Return the numbers that the cells of a file's column hold, and NaN for empty ones."""
+    """Return a column as numbers, NaN for empty cells."""
     values = [number(cell) for cell in cells]
     for record, cell in enumerate(values, start=1):
         if isinstance(cell, str):
@@ -244,10 +243,10 @@ def _completed(frame: pd.DataFrame, table: str, path: Path, defaults: Mapping[st
 
 
 def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFrame:
-    """Read which dialogue a context belongs to: table ``contexts``, or a file with ``context_id`` and ``dialogue_id``.
+    """Read the dialogue of each context: table ``contexts``, or a file with ``context_id`` and ``dialogue_id``.
 
-    ``dataset`` names the data set of a file that does not say (default: the file's name). The columns are dataset,
-    context_id, dialogue_id and, if the file has it, turn.
+    ``dataset`` is the data set if the file does not give it (default: the file's name). The columns are dataset, context_id,
+    dialogue_id and, if present, turn.
     """
     path = Path(path)
     names, known = ["dataset", "context_id", "dialogue_id"], schema.table("contexts").columns
@@ -260,11 +259,11 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
 
 
 def add_ratings(folder: str | Path, *, turn: str | Path | None = None, dialogue: str | Path | None = None) -> None:
-    """Check ratings against a folder of tables, and write them there as table ``ratings``, empty without any.
+    """Validate ratings against a folder of tables, and write them there as table ``ratings``, possibly empty.
 
-    ``folder`` holds ``contexts`` and ``responses`` of one data set; ``turn`` and ``dialogue`` are files as
-    :func:`read_ratings` takes them, and what a short file leaves out is ComperDial's: Overall, from 1 to 5. A SchemaError is
-    raised if something was rated that is in no table; ratings of a submission that was left out are left out with it.
+    ``folder`` has ``contexts`` and ``responses`` of one data set; ``turn`` and ``dialogue`` are files for :func:`read_ratings`,
+    with ComperDial's defaults: Overall, from 1 to 5. A SchemaError is raised if a rated item is in no table; ratings of a
+    skipped submission are skipped too.
     """
     folder = Path(folder)
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))

@@ -1,4 +1,4 @@
-"""How well one person agrees with the others: table ``ceilings``, what a metric can be expected to reach."""
+"""Agreement of one person with the others, table ``ceilings``: what a metric can be expected to reach."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from comperdial.stats.pairs import within_items
 
 
 def ceilings(samples: Iterable[Sample]) -> pd.DataFrame:
-    """Correlate the ratings of each annotator with the mean of the others': table ``ceilings``, pooled and within items.
+    """Correlate the ratings of each annotator with the mean of the others', pooled and within items.
 
-    Units that the annotator or all others left out do not count, nor annotators who shared none with others; ``n`` is as in
-    table ``correlations``. A metric can exceed this: it is compared with the mean of all annotators, which is less noisy than
-    that of all but one, and one person is noisier than both.
+    Units without a rating by the annotator or by others are ignored, and so are annotators without common units; ``n`` is as in
+    table ``correlations``. A metric can exceed this ceiling: it is compared with the mean of all annotators, which is less
+    noisy than the mean of the others, and one person is noisier than both.
     """
     rows: list[dict[str, Any]] = []
     for sample in samples:
@@ -34,7 +34,7 @@ def ceilings(samples: Iterable[Sample]) -> pd.DataFrame:
 
 
 def without(sample: Sample, annotator: int) -> Sample | None:
-    """Return a sample whose scores are one annotator's ratings and whose ratings are the mean of the others'."""
+    """Return a sample with one annotator's ratings as scores and the mean of the others as ratings."""
     own, others = sample.single[annotator], np.delete(sample.single, annotator, axis=0)
     kept = ~np.isnan(own) & ~np.isnan(others).all(axis=0)
     if not kept.any():

@@ -41,7 +41,7 @@ Floats = npt.NDArray[np.float64]
 def evaluate(
     samples: Iterable[Sample], *, detail: Detail, expected: Expected | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return what :func:`comperdial.evaluation.correlations` and :func:`pairs` return; what both need is computed once."""
+    """Return the results of :func:`comperdial.evaluation.correlations` and :func:`pairs`, sharing computations."""
     values: list[dict[str, Any]] = []
     tests: list[dict[str, Any]] = []
     for sample in samples:
@@ -58,16 +58,16 @@ def evaluate(
 def pairs(samples: Iterable[Sample], *, detail: Detail) -> pd.DataFrame:
     """Test every pair of outputs for a difference of their correlation with the ratings.
 
-    ``p`` is the test that holds its level on units that share systems and dialogues (docs/validation.md), not corrected: over
-    which pairs it must be, the table knows that shows them. The interval is made of what the test is made of, so that it
-    leaves out 0 just where ``p`` is below 0.05. The ``Human`` row is compared with nothing. Which statistics are tested:
-    :func:`comperdial.evaluation.correlations.tested_measures`; of pairs with one of ``detail.also``: Pearson and Spearman.
+    ``p`` comes from a test that keeps its level for units that share systems and dialogues (docs/validation.md). It is not
+    corrected: the correction depends on the pairs that a table shows. The interval matches the test, so that it excludes 0
+    exactly if ``p`` is below 0.05. The ``Human`` row is not compared. Tested statistics:
+    :func:`comperdial.evaluation.correlations.tested_measures`; for pairs with one of ``detail.also``: Pearson and Spearman.
 
     Returns
     -------
     DataFrame
-        Table ``pairs``: each pair once, the better first; p is missing where there is no test, and the interval where it is of
-        ranks of systems' means. Pairs that share too few units are left out.
+        Table ``pairs``: each pair once, the better first; p is missing if there is no test, and the interval for ranks of
+        system means. Pairs that share too few units are left out.
     """
     rows = [row for sample in samples for row in _test_rows(sample, detail, grouped_statistics(sample, detail))]
     return schema.validate(pd.DataFrame(rows, columns=schema.table("pairs").columns), "pairs")
@@ -90,7 +90,7 @@ def _test_rows(sample: Sample, detail: Detail, grouped: Grouped) -> Iterator[dic
 
 
 def _comparable(sample: Sample | None) -> Sample | None:
-    """Return what is compared of a sample: two outputs or more, the raters' own left out."""
+    """Return the outputs of a sample to compare, at least two, without the raters' own."""
     part = sample.only([name for name in sample.names if name != HUMAN]) if sample else None
     return part if part and len(part.names) > 1 else None
 
@@ -106,7 +106,7 @@ def _of_coefficient(sample: Sample, name: Coefficient, detail: Detail) -> Iterat
     low, high = result.ends
     columns = {
         "p": result.p, "n": result.n, "low": low, "high": high,
-        # As within items and systems: what counts as drawn where not all does.
+        # As within items and systems: name what counts as sampled if not everything does.
         "test": np.where(result.given, test.replace(result.test, f"{result.test}|dialogues", 1), test),
         "over": np.where(result.given, OVER[1], OVER[0] if len(sample.systems) > 1 else OVER[2]),
     }  # fmt: skip
@@ -121,14 +121,14 @@ def _rows_of(
     columns: Mapping[str, npt.NDArray[Any]],
     test: str,
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each pair that has a difference, the better first; without tests if the sample is narrow."""
+    """Yield a row for each pair with a difference, the better first; without tests if the sample is narrow."""
     if is_narrow(sample):
         columns = {"n": columns["n"]}
     same = sample.key | {"grouping": grouping, "coefficient": name, "test": test}
     for one, other in combinations(range(len(sample.names)), 2):
         if np.isnan(difference[one, other]):
             continue
-        # Of two that differ by rounding only, the first stays the first.
+        # If two differ only by rounding, keep their order.
         a, b = (one, other) if difference[one, other] > -CLOSE else (other, one)
         names = ("metric_a", "output_a", "metric_b", "output_b")
         yield (
@@ -146,9 +146,9 @@ def _of_measures(
     detail: Detail,
     known: Mapping[Measure, Replicates],
 ) -> Iterator[dict[str, Any]]:
-    """Test statistics within items or systems by leaving out, and those of pairs of systems by swapping whole systems.
+    """Test statistics within items or systems by the jackknife, and those of pairs of systems by swapping whole systems.
 
-    Those over all units are ``known``.
+    Those over all units are already ``known``.
     """
     count = len(sample.names)
     how: dict[str, Any] = {"resamples": detail.resamples, "seed": detail.seed}
@@ -169,7 +169,7 @@ def _of_measures(
                 tested = drawn.test(apart, drawn.cautious)[0]
                 tests["|".join(["jackknife", *drawn.named])] = None
             elif design.fixed:
-                # Swapping systems takes them as drawn.
+                # Swapping systems requires sampled systems.
                 tests["none: systems are given"] = None
             else:
                 tested = swap_systems_of_pairs(*arrays, measure, **how)

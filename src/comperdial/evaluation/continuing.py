@@ -1,4 +1,4 @@
-"""Dialogue continuity prediction: models and baselines on one data set and split, and whether continuing is liking."""
+"""Evaluate continuity prediction against baselines, and test whether users who continue liked the conversation."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def baselines_here() -> list[str]:
 
 
 def baseline_scores(dataset: str, conversations: Sequence[Conversation], names: Sequence[str]) -> pd.DataFrame:
-    """Score the balanced samples by metrics that know nothing of continuing: ``item_id``, ``baseline`` and ``value``.
+    """Score the balanced samples by metrics unrelated to continuing: ``item_id``, ``baseline`` and ``value``.
 
-    The likelihood has scores of some samples of the first split.
+    The likelihood scores only some samples of the first split.
     """
     parts = []
     for name in names:
@@ -79,7 +79,7 @@ def _history(sample: Sample) -> list[dict[str, str]]:
 
 
 class Answers(NamedTuple):
-    """A model's scores of some samples, NaN where it has none, and which samples it calls positive."""
+    """A model's scores of samples, NaN if missing, and its positive predictions."""
 
     scores: Floats
     predicted: npt.NDArray[np.int64]
@@ -93,10 +93,9 @@ def _compared(
     groups: Sequence[str],
     resamples: int,
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each group of samples, model and measure, and for its difference from other models.
+    """Yield a row per group of samples, model and measure, and for its difference from other models.
 
-    ``known`` counts the conversations of the training split that each sample's user was in; ``answers`` are by model and
-    kind of user.
+    ``known`` counts each sample's user's conversations in the training split; ``answers`` are by model and kind of user.
     """
     truth, users = np.array([one.continued for one in asked]), np.array([one.user_id for one in asked])
 
@@ -109,7 +108,7 @@ def _compared(
             "macro_f1": lambda weights: classification.macro_f1(of, called, weights),
             "auc": lambda weights: classification.auc(of, scores, weights),
         }
-        # One seed for each: the same samples have the same resamples, so that differences are paired.
+        # The same seed gives the same resamples for the same samples, so that differences are paired.
         weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
         return classification.estimated(measures, weights)
 
@@ -123,7 +122,7 @@ def _compared(
         others |= {majority: (majority, "none") for majority in MAJORITIES} if own.penalty is not None else {}
         others |= {"none": (name, "none")} if user != "none" else {}
         for (against, other), measure in product(others.items(), ("accuracy", "macro_f1", "auc")):
-            # The classes of a majority do not rank samples.
+            # Majority classes do not rank samples.
             if measure == "auc" and {*MAJORITIES} & {name, against}:
                 continue
             value, drawn = estimated((name, user), here.tobytes())[measure]
@@ -145,21 +144,21 @@ def evaluate(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Train all models on each split of a data set and evaluate them with the baselines.
 
-    ``conversations`` are all of ``chitchat`` or ``convai2``; ``vectors`` are by encoder, of all texts that it reads (models
-    of an encoder without them are left out); ``baselines`` are :func:`baseline_scores`'s; ``resamples``, of users, are for
-    intervals. Returns a row per measure, model, kind of user, split and rate (with ``against``, the difference from another),
-    and each reply's probability by split, model and kind of user.
+    ``conversations`` are all of ``chitchat`` or ``convai2``; ``vectors`` are by encoder, for all its texts (models without
+    their encoder's vectors are skipped); ``baselines`` come from :func:`baseline_scores`; ``resamples``, of users, are for
+    intervals. Returns a row per measure, model, kind of user, split and rate (with ``against``, the difference from another
+    model), and each reply's probability by split, model and kind of user.
     """
     rows: list[dict[str, Any]] = []
     scored: list[pd.DataFrame] = []
     contexts = [name for name in continuity.CONTEXTS if name not in ENCODERS or name in vectors]
-    # MiniLM reads profiles; without it a history is its numbers alone.
+    # Profiles need MiniLM; without it a history has only numbers.
     personal = [name for name in PERSONAL[dataset] if "minilm" in vectors or "profile" not in name]
     for task in tasks(conversations, SPLITS[dataset]):
         histories = Histories(task.known, vectors.get("minilm"))
         models = {}
         for context, user in product(contexts, personal):
-            # SmolLM2 is slow, and reads some samples of the first split.
+            # SmolLM2 is slow, and used for some samples of the first split only.
             few = context == "smollm2"
             if few and task.name != SPLITS[dataset][0]:
                 continue
@@ -196,7 +195,7 @@ def _ids(asked: Sequence[Sample]) -> list[str]:
 def _baselines(
     task: Task, vectors: Mapping[str, Vectors], baselines: pd.DataFrame | None
 ) -> dict[tuple[str, str], Answers]:
-    """Return the baselines' scores of the test samples, cut where half of the validation samples are above (section 4.3)."""
+    """Return the baselines' test scores, with the median of the validation samples as threshold (section 4.3)."""
     scores: dict[str, pd.Series] = {}
     if baselines is not None:
         scores = {str(name): part.set_index("item_id")["value"] for name, part in baselines.groupby("baseline")}
@@ -217,7 +216,7 @@ def _baselines(
 
 
 def continuations(dataset: str, conversations: Sequence[Conversation]) -> pd.DataFrame:
-    """Return table ``continuations``: whether the user went on after each reply."""
+    """Return table ``continuations``: whether the user continued after each reply."""
     split = splits(conversations)
     rows = [
         {
@@ -241,7 +240,7 @@ def continuations(dataset: str, conversations: Sequence[Conversation]) -> pd.Dat
 def crossfitted(
     conversations: Sequence[Conversation], context: str, personal: str, penalty: float, vectors: Mapping[str, Vectors]
 ) -> dict[str, float]:
-    """Return each sample's log-odds by a model that has not seen its conversation: five folds, drawn at random."""
+    """Return each sample's log-odds by a model trained without its conversation: five random folds."""
     folds = np.random.default_rng(SEED).permutation(len(conversations)) % 5
     of = {conversation.id: fold for conversation, fold in zip(conversations, folds.tolist(), strict=True)}
     logits: dict[str, float] = {}
@@ -265,11 +264,11 @@ def liking(
     *,
     resamples: int,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare predicted continuing with what users liked.
+    """Compare predicted continuing with user ratings.
 
-    ``conversations`` are those of ``convai2`` and, if they are here, of ``chitchat`` and ``topical_chat``; ``vectors`` are by
-    data set and encoder; ``measures`` are :func:`evaluate`'s, of ``convai2`` and ``chitchat``, whose penalties are used.
-    Returns the agreement with ratings, a row for each predictor and measure, and each reply's log-odds by predictor.
+    ``conversations`` are those of ``convai2`` and, if available, of ``chitchat`` and ``topical_chat``; ``vectors`` are by data
+    set and encoder; ``measures`` come from :func:`evaluate` for ``convai2`` and ``chitchat`` and supply the penalties. Returns
+    the agreement with ratings, a row per predictor and measure, and each reply's log-odds by predictor.
     """
     bots, people = conversations["convai2"], rated_replies(conversations.get(RATED, ()))
     asked = {"convai2": list(samples(bots)), RATED: people}
@@ -290,7 +289,7 @@ def liking(
                     features.vectors = vectors.get(dataset, {})
                     made = dict(zip(_ids(replies), model.logits(replies).tolist(), strict=True))
                     logits[dataset, f"chitchat, {context}, none"] = made
-    # What happened is given as predictions are: how long dialogues were, and whether users went on.
+    # Observed behaviour in the form of predictions: length of dialogues, and whether users continued.
     values = {
         ("convai2", "observed length"): {one.id: math.log(max(1, len(one.utterances))) for one in bots},
         ("convai2", "observed continuing"): {one.id: float(one.continued) for one in asked["convai2"]},
@@ -318,7 +317,7 @@ def liking(
 
 
 def _liked(bots: Sequence[Conversation], people: Sequence[Sample]) -> pd.DataFrame:
-    """Return the ratings of dialogues and of replies, with what is resampled and the group within which they are compared."""
+    """Return the ratings of dialogues and replies, with the cluster to resample and the group to compare within."""
     rows: list[tuple[Any, ...]] = []
     for one in bots:
         if one.rating is not None:
@@ -338,10 +337,10 @@ def _liked(bots: Sequence[Conversation], people: Sequence[Sample]) -> pd.DataFra
 def agreement(
     values: npt.ArrayLike, ratings: npt.ArrayLike, clusters: npt.ArrayLike, *, within: npt.ArrayLike, resamples: int
 ) -> list[dict[str, Any]]:
-    """Return how scores agree with ratings: r pooled and within groups; of two ratings, also the area under the ROC curve.
+    """Return the agreement of scores with ratings: r pooled and within groups; for binary ratings, also the AUC.
 
-    All arrays have shape (n,): ``clusters`` is the rater of each, which the intervals resample, ``within`` the group inside
-    of which each is centred, or compared. The rows have ``measure``, ``value``, ``low``, ``high``, ``n`` and ``groups``.
+    All arrays have shape (n,): ``clusters`` is the rater, resampled for intervals, ``within`` the group for centring or
+    comparing. The rows have ``measure``, ``value``, ``low``, ``high``, ``n`` and ``groups``.
     """
     columns = (values, ratings, clusters, within)
     frame = pd.DataFrame(dict(zip(("score", "rating", "cluster", "within"), map(np.asarray, columns), strict=True)))
@@ -367,7 +366,7 @@ def agreement(
     if frame["rating"].nunique() == 2:
         ordered = partial(classification.auc, up.to_numpy(), numbers["score"].to_numpy())
         add("auc", ordered, frame["cluster"], len(frame), len(groups))
-        # Of each group with both ratings: the pairs that the scores order rightly, all pairs, and whose they are.
+        # For each group with both ratings: correctly ordered pairs, all pairs, and the rater.
         pairs = []
         for _, group in groups:
             apart = np.subtract.outer(

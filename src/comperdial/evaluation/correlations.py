@@ -1,4 +1,4 @@
-"""How well each metric agrees with the ratings: table ``correlations``."""
+"""Agreement of each metric with the ratings: table ``correlations``."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ FEWEST_DIALOGUES = 4
 
 WITHIN_ITEMS: tuple[Measure, ...] = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson", "acc_eq")
 WITHIN_SYSTEMS: tuple[Measure, ...] = (*COEFFICIENTS, "acc_eq")
-# What outputs that only studies show have intervals and tests of.
+# Coefficients with intervals and tests for outputs that only studies show.
 SHOWN: tuple[Coefficient, ...] = ("pearson", "spearman")
-# How many systems must be left when one is left out. Over units, two: of one alone, the differences between systems are
-# gone. Over the means of systems, four: three points correlate at random.
+# Minimum systems left when one is left out. Over units two, since a single one has no differences between systems. Over system
+# means four, since three points often correlate by chance.
 _FEWEST_LEFT = {False: 2, True: 4}
-# Values nearer to each other than this are equally low: the first system is named, whatever the machine's rounding.
+# Values closer than this count as equally low: the first system is named, whatever the machine's rounding.
 _SAME = 1e-12
 
 
 @dataclass(frozen=True)
 class Detail:
-    """What is computed beyond values and p-values, and for what.
+    """What to compute beyond values and p-values.
 
     Attributes
     ----------
@@ -52,13 +52,13 @@ class Detail:
         (metric, output) of the scores, and the rated dimensions, that get intervals, tests and the measures of pairs and items;
         None: all.
     resamples, seed
-        Of an interval, a test or a soft accuracy.
+        For intervals, tests and soft accuracies.
     tests
-        Which of ``OF_SYSTEMS`` are tested however many systems there are.
+        Measures of ``OF_SYSTEMS`` to test whatever the number of systems.
     only
-        Nothing but these, over units or the means of systems; None: all that there is.
+        Compute only these, over units or system means; None: everything.
     also
-        Outputs that studies show: at the level that was rated, they get intervals of Pearson and Spearman, and tests of these.
+        Outputs that studies show: at the rated level they get intervals of Pearson and Spearman, and tests of these.
     """
 
     outputs: Sequence[tuple[str, str]] | None = None
@@ -71,7 +71,7 @@ class Detail:
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
-        """Return which of Pearson, Spearman and Kendall are looked at over units or the means of systems."""
+        """Return the coefficients to compute over units or system means."""
         return tuple(name for name in COEFFICIENTS if self.only is None or name in self.only)
 
     @classmethod
@@ -84,7 +84,7 @@ class Detail:
         tests: Sequence[PairMeasure] = (),
         only: Sequence[Measure] | None = None,
     ) -> Detail:
-        """Return the detail that ``metric:output`` texts name."""
+        """Return the detail for ``metric:output`` names."""
         chosen = None if outputs is None else [output_name(name) for name in outputs]
         if resamples < 2:
             raise ConfigError(f"{resamples} resamples", expected="2 or more")
@@ -93,9 +93,9 @@ class Detail:
         return cls(chosen, targets, resamples, seed, tests, only)
 
     def check(self, samples: Sequence[Sample], *, allow_missing: bool = False) -> None:
-        """Refuse an output or a dimension that no sample has, so that a typing error does not pass for a result.
+        """Reject an output or a dimension that no sample has, so that a typo is not mistaken for a result.
 
-        With ``allow_missing`` outputs may be without scores, and there may be no samples at all.
+        With ``allow_missing`` outputs may lack scores, and there may be no samples.
         """
         names = {":".join(name) for sample in samples for name in sample.names}
         for output in () if allow_missing else self.outputs or ():
@@ -107,7 +107,7 @@ class Detail:
                 raise UnknownNameError("dimension", target, sorted(targets), where="--detail-target")
 
     def of(self, sample: Sample) -> Sample | None:
-        """Return the part of a sample that is looked at in detail; None if there is none."""
+        """Return the part of a sample that gets full detail; None if there is none."""
         if self.targets is not None and sample.target not in self.targets:
             return None
         if self.outputs is None:
@@ -116,7 +116,7 @@ class Detail:
         return part if part.names else None
 
     def shown(self, sample: Sample) -> Sample | None:
-        """Return the part of a sample that has intervals and tests of Pearson and Spearman; None if there is none."""
+        """Return the part of a sample that gets intervals and tests of Pearson and Spearman; None if there is none."""
         if self.outputs is None or not self.also or sample.level != sample.against:
             return self.of(sample)
         return replace(self, outputs=[*self.outputs, *self.also]).of(sample)
@@ -131,19 +131,19 @@ def correlations(
 ) -> pd.DataFrame:
     """Correlate every output of every metric with the mean rating.
 
-    With ``detail``: intervals, statistics within items and within systems, and of pairs of systems, for what it names. With
-    ``expected``: a row for each output that was to have scores and has none, and what units without a score lack.
+    With ``detail``: intervals, and statistics within items, within systems and over pairs of systems, for the outputs and
+    dimensions it names. With ``expected``: a row for each expected output without scores, and the inputs that unscored units
+    lack.
 
     Returns
     -------
     DataFrame
-        Table ``correlations``. ``n`` counts complete pairs: units, or systems at system level, or, where the grouping
-        is ``item`` or ``system``, the items or systems averaged over. ``coverage`` is the share of the rated units that
-        have a score; ``cut`` counts the scored ones whose input did not fit the metric's model. p is scipy's, for
-        independent pairs, as the papers' is. ``loso_value`` of pooled coefficients is the lowest value without a system,
-        ``loso_system`` that system: the smallest value where all systems give a positive one, the largest where they give a
-        negative one. A system without which no coefficient is left is named, and the value missing. Both are missing where
-        fewer than three systems (at system level: five) have scores, and where the coefficient is 0 or missing.
+        Table ``correlations``. ``n`` counts complete pairs: units, or systems at system level, or, for grouping ``item`` or
+        ``system``, the items or systems averaged over. ``coverage`` is the share of rated units with a score; ``cut`` counts
+        scored units whose input was truncated. p is scipy's, for independent pairs, as in the papers. ``loso_value`` of pooled
+        coefficients is the weakest value with one system left out, ``loso_system`` that system: the smallest value if all are
+        positive, the largest if all are negative. If leaving out a system leaves no coefficient, it is named, and the value
+        missing. Both are missing with fewer than three systems (at system level: five), and if the coefficient is 0 or missing.
     """
     rows = [
         row for sample in samples for row in value_rows(sample, detail, expected, grouped_statistics(sample, detail))
@@ -152,7 +152,7 @@ def correlations(
 
 
 def grouped_statistics(sample: Sample, detail: Detail | None) -> Grouped:
-    """Return a function that computes the statistics of a grouping, of what is looked at in detail, once."""
+    """Return a function that computes the detailed statistics of a grouping once."""
 
     @cache
     def grouped(grouping: Grouping) -> dict[Measure, Replicates]:
@@ -201,7 +201,7 @@ def rows_of(
     counts: npt.NDArray[np.intp],
     **more: npt.NDArray[Any],
 ) -> list[dict[str, Any]]:
-    """Return a row of table ``correlations`` for each output, given a value and a count of each."""
+    """Return a row of table ``correlations`` for each output, with its value and count."""
     same = sample.key | {"grouping": grouping, "coefficient": coefficient}
     columns: dict[str, Any] = {"value": values, "n": counts, "coverage": sample.coverage, "cut": sample.cut} | more
     return [
@@ -239,7 +239,7 @@ def _without_a_system(sample: Sample, name: Coefficient, values: Floats) -> dict
             without[rows] = without_each(scores[rows], ratings[rows[0]], np.arange(count), name)
         scored = ~np.isnan(scores)
     else:
-        # By name: a design may put systems together.
+        # By name, since a design may merge systems.
         systems = np.searchsorted(np.asarray(sample.systems), [system for _, system in sample.units])
         without = without_each(sample.scores, sample.ratings, systems, name)
         scored = np.array([np.bincount(systems[~np.isnan(row)], minlength=count) > 0 for row in sample.scores])
@@ -254,12 +254,12 @@ def _without_a_system(sample: Sample, name: Coefficient, values: Floats) -> dict
 
 
 def is_narrow(sample: Sample) -> bool:
-    """Return whether a sample has too few dialogues, or contexts where a dialogue has one, for an interval or a test."""
+    """Return whether a sample has too few dialogues for an interval or a test (contexts, if each dialogue has only one)."""
     return bool(sample.design.counts[1] < FEWEST_DIALOGUES)
 
 
 def _bounds(sample: Sample, detail: Detail) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Return the ends of the intervals, and what they are over, by metric, output and coefficient; none of a narrow sample."""
+    """Return the interval ends and what they are over, by metric, output and coefficient; empty for a narrow sample."""
     if is_narrow(sample):
         return {}
     part, whole = detail.of(sample), detail.shown(sample)
@@ -281,7 +281,7 @@ def _ends(sample: Sample, names: Sequence[Coefficient], detail: Detail) -> dict[
 
 
 def grouped_measures(sample: Sample, detail: Detail | None = None) -> list[tuple[Grouping, Measure]]:
-    """Return what is computed of a sample within items, within systems, or of pairs of systems."""
+    """Return the statistics to compute within items, within systems, or over pairs of systems."""
     only = detail.only if detail else None
     if sample.design.average:
         return [("pooled", measure) for measure in OF_SYSTEMS if only is None or measure in only]
@@ -291,7 +291,7 @@ def grouped_measures(sample: Sample, detail: Detail | None = None) -> list[tuple
 
 
 def tested_measures(sample: Sample, detail: Detail) -> list[tuple[Grouping, Measure]]:
-    """Return which of these have tests and ranks."""
+    """Return which of these get tests and ranks."""
     few = TESTED_OF_FEW if len(sample.systems) <= FEW_SYSTEMS else ()
     return [
         (grouping, measure)

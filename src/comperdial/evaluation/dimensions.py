@@ -1,4 +1,4 @@
-"""How well each output agrees with each rated dimension, by who rated; and how one rater's dimensions agree."""
+"""Agreement of each output with each rated dimension, by source of ratings; and agreement of a rater's dimensions."""
 
 from __future__ import annotations
 
@@ -29,22 +29,21 @@ def dimension_correlations(
 ) -> pd.DataFrame:
     """Correlate every output with the mean rating of every dimension, by source of ratings (Zhang et al. 2024).
 
-    Scores, and means of them, are compared with ratings at the level that was rated. In table ``dimension_correlations``
-    ``n`` counts rated items with a score, ``coverage`` is their share; ``p`` is scipy's, for independent items, as the paper's
-    is.
+    Scores and ensembles are compared with ratings at the rated level. In table ``dimension_correlations`` ``n`` counts rated
+    items with a score, ``coverage`` is their share; ``p`` is scipy's, for independent items, as in the paper.
 
     Parameters
     ----------
     tables, ensembles
-        Of one data set, and which means of its scores to add.
+        Of one data set, and the ensembles of its scores to add.
     outputs
-        (metric, output) of what gets intervals, on all dimensions; None: all. An output called as a dimension gets one
-        on that dimension, and so does the mean of an ensemble.
+        (metric, output) that get intervals on all dimensions; None: all. An output named after a dimension, or the mean of an
+        ensemble, gets one on that dimension.
     own
-        By metric, the source whose ratings its scores are, as of recorded judges: neither they nor ensembles with them
-        are compared with this source.
+        By metric, the rating source that its scores come from, as for recorded judges: neither they nor ensembles with them are
+        compared with this source.
     resamples, seed
-        Of an interval; 0: no intervals.
+        For intervals; 0: no intervals.
     """
     made = ensembles or Ensembles()
     frames = [schema.empty("dimension_correlations")]
@@ -69,11 +68,11 @@ def dimension_correlations(
 
 
 def _resampled(sample: Sample) -> Sample:
-    """Return a sample with what its intervals resample.
+    """Return a sample with the clusters to resample for intervals.
 
-    These are systems and dialogues, where the systems have dialogues in common; systems, where each dialogue is of one, as
-    what dialogues vary is in the systems then, and 98 % of intervals of both would cover; dialogues, where there are fewer
-    than four systems, or it is not known which one a dialogue is of.
+    These are systems and dialogues, if systems share dialogues; systems, if each dialogue belongs to one system, whose variance
+    then includes that of dialogues (intervals over both would cover 98 %); dialogues, if there are fewer than four systems, or
+    a dialogue's system is unknown.
     """
     design, coverage = sample.design, np.isfinite(sample.scores).mean(axis=1)
     if len(sample.systems) < FEWEST_SAMPLED:
@@ -86,9 +85,9 @@ def _resampled(sample: Sample) -> Sample:
 def between_dimensions(tables: Tables, ensembles: Ensembles | None = None) -> pd.DataFrame:
     """Correlate the dimensions of each rater with each other, by Pearson (Zhang et al. 2024, figures 3 and 4).
 
-    A rater is each source of ratings, each metric with an output for all five dimensions of the level that was rated, and of
-    ``ensembles`` each judge with a metric for each. Table ``between_dimensions`` has each pair of dimensions once, over the n
-    rated items that have all five.
+    A rater is a source of ratings, a metric with an output for all five dimensions of the rated level, or a judge of
+    ``ensembles`` with a metric for each. Table ``between_dimensions`` has each pair of dimensions once, over the n rated items
+    with all five.
     """
     rows = []
     for dataset, level in tables.ratings[["dataset", "level"]].drop_duplicates().itertuples(index=False):

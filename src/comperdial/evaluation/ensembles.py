@@ -27,17 +27,17 @@ def is_ensemble(metric: str) -> bool:
 
 @dataclass(frozen=True)
 class Ensembles:
-    """The means of scores to add to a sample.
+    """The mean scores to add to a sample.
 
     Attributes
     ----------
     dimensions
-        By a judge's name, its output for each dimension. The mean of all dimensions but ``overall`` becomes metric
-        ``ensemble-dimensions:<name>``, output ``mean``. Scores are averaged as they are: one judge has one scale.
+        By a judge's name, its output for each dimension. The mean of all dimensions except ``overall`` becomes metric
+        ``ensemble-dimensions:<name>``, output ``mean``. Scores are averaged unscaled: one judge has one scale.
     models
-        By name, the members of metric ``ensemble-models:<name>``, as ``METRIC:OUTPUT``, or ``METRIC`` for the output
-        called as the dimension. Its output is ``mean`` or, with such a member, called as the dimension. Each member is
-        standardised over the items that all members have.
+        By name, the members of metric ``ensemble-models:<name>``, as ``METRIC:OUTPUT``, or ``METRIC`` for the output named
+        after the dimension. Its output is ``mean`` or, with such a member, named after the dimension. Members are standardized
+        over the items that all of them scored.
     """
 
     dimensions: Mapping[str, Sequence[Output]] = field(default_factory=dict)
@@ -49,8 +49,8 @@ class Ensembles:
     ) -> Ensembles:
         """Return the ensembles of a study: ``{"dimensions": [METRIC, …], "models": {NAME: [MEMBER, …]}}``.
 
-        Of a study's variant whose labels are words, such as Yes and No (implicit scoring), the metrics ``<variant>_<judge>``
-        among those that are ``scored`` are a judge with a metric for each dimension, too: ``implicit_<judge>``.
+        For a study's variant whose labels are words, such as Yes and No (implicit scoring), the ``scored`` metrics
+        ``<variant>_<judge>`` also form a judge with a metric per dimension: ``implicit_<judge>``.
         """
         every = dict.fromkeys(sum(DIMENSIONS.values(), ()))
         dimensions = {metric: [(metric, one) for one in every] for metric in value.get("dimensions", ())}
@@ -62,16 +62,16 @@ class Ensembles:
         return cls(dimensions, dict(value.get("models", {})))
 
     def judge_of(self, metric: str) -> str:
-        """Return the name of the judge that a metric belongs to; the metric's own if it belongs to none."""
+        """Return the judge of a metric; the metric's own name if it has none."""
         return next((name for name, of in self.dimensions.items() if metric in dict(of)), metric)
 
     def made_of(self, metric: str) -> set[str]:
-        """Return the metrics whose scores are in a metric: itself, or an ensemble's members."""
+        """Return the metrics that a metric consists of: itself, or an ensemble's members."""
         members = [of for level in DIMENSIONS for (name, _), of in self.members(level).items() if name == metric]
         return {name for of in members for name, _ in of} or {metric}
 
     def members(self, level: str) -> dict[Output, list[Output]]:
-        """Return the outputs that each ensemble averages at a level, by the ensemble's own output."""
+        """Return the outputs that each ensemble averages at a level, by the ensemble's output."""
         ensembles = {}
         rated = [dimension for dimension in DIMENSIONS[level] if dimension != OVERALL]
         for judge, outputs in self.dimensions.items():
@@ -84,7 +84,7 @@ class Ensembles:
         return ensembles
 
     def added(self, sample: Sample) -> Sample:
-        """Return a sample with the ensembles whose members it has all of, in the order of names."""
+        """Return a sample with the ensembles whose members it has, sorted by name."""
         columns = zip(sample.scores, sample.coverage, sample.cut, sample.signatures, strict=True)
         rows, made = dict(zip(sample.names, columns, strict=True)), {}
         for name, members in self.members(sample.against).items():
@@ -97,7 +97,7 @@ class Ensembles:
             standardise = kind == OVER_MODELS
             scores = averaged(np.stack([rows[one][0] for one in members]), standardise=standardise)
             listed = "+".join(":".join(one) if standardise else one[1] for one in members)
-            # The digest names what made the members.
+            # The digest identifies the members' signatures.
             digest = hashlib.sha256("\n".join(rows[one][3] for one in members).encode()).hexdigest()[:8]
             signature = f"{kind}|members:{listed}|scale:{'z' if standardise else 'plain'}|made:{digest}"
             cut = max(rows[one][2] for one in members)
@@ -109,10 +109,10 @@ class Ensembles:
 
 
 def averaged(scores: npt.NDArray[np.float64], *, standardise: bool) -> npt.NDArray[np.float64]:
-    """Average members item by item: (members, n) becomes (n,), NaN for items that some member has no score of.
+    """Average members by item: (members, n) becomes (n,), NaN for items that some member did not score.
 
-    ``standardise`` says whether each member first becomes its difference from its mean over its standard deviation, both
-    over the items that all members have; a member that does not vary there adds nothing.
+    With ``standardise``, members are first standardized over the items that all scored; a member that is constant there adds
+    nothing.
     """
     whole = ~np.isnan(scores).any(axis=0)
     means, values = np.full(scores.shape[1], np.nan), scores[:, whole]

@@ -1,4 +1,4 @@
-"""What was to be scored and what that takes: by this a table says why an output has no score, or not all."""
+"""The expected scores and their required inputs, to explain why an output has no score, or not all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pandas as pd
 from comperdial.core.names import Output
 from comperdial.evaluation.samples import Sample
 
-# Of a context: what a score can depend on.
+# Parts of a context that a score can depend on.
 COLUMNS = ("references", "history", "facts")
 
 
@@ -24,12 +24,11 @@ class Expected:
     Attributes
     ----------
     needs
-        (metric, output) -> the columns of a context (``references``, ``history``, ``facts``) without which a response
-        has no score.
+        (metric, output) -> the columns of a context (``references``, ``history``, ``facts``) that a score requires.
     signatures
         Metric -> its signature.
     held
-        One row a context (index): its dialogue_id, and whether each of these columns holds anything.
+        One row per context (index): its dialogue_id, and whether each of these columns is filled.
     """
 
     needs: Mapping[Output, tuple[str, ...]]
@@ -38,7 +37,7 @@ class Expected:
 
     @classmethod
     def of(cls, entries: Mapping[str, Mapping[str, Any]], contexts: pd.DataFrame) -> Expected:
-        """Return what entries as :func:`comperdial.metrics.scoring.expected_of` makes them say of a data set's contexts."""
+        """Combine the entries of :func:`comperdial.metrics.scoring.expected_of` with a data set's contexts."""
         held = contexts.set_index("context_id")[["dialogue_id", *COLUMNS]]
         held = held.assign(**{column: held[column].map(len) > 0 for column in COLUMNS})
         needs = {
@@ -49,17 +48,17 @@ class Expected:
         return cls(needs, {metric: str(entry["signature"]) for metric, entry in entries.items()}, held)
 
     def without_scores(self, sample: Sample) -> list[Output]:
-        """Return the outputs that a sample has no score of."""
+        """Return the outputs without scores in a sample."""
         return sorted(set(self.needs) - set(sample.names))
 
     def lacking(self, sample: Sample, name: Output, unscored: npt.NDArray[np.bool_]) -> str | None:
-        """Say what the units without a score lack of what an output needs; None where that is not the reason."""
+        """Return the inputs of an output that its unscored units lack; None if that is not the reason."""
         columns = self.needs.get(name, ())
         if not columns or not unscored.any():
             return None
         items = pd.Index([item for item, _ in np.asarray(sample.units, dtype=object)[unscored]])
-        # Of a dialogue, what any of its turns has.
+        # A dialogue has what any of its turns has.
         held = self.held if sample.of_turns else self.held.groupby("dialogue_id")[list(COLUMNS)].any()
         result = held.reindex(items)
-        # Said only where it is the reason for all of them.
+        # Only if it is the reason for all of them.
         return " and ".join(column for column in columns if not result[column].fillna(True).any()) or None

@@ -1,4 +1,4 @@
-"""Fitting the learned metric ``local`` to people's ratings, leaving groups of data sets out (docs/local-metric.md)."""
+"""Fit the learned metric ``local`` to human ratings, leaving groups of data sets out (docs/local-metric.md)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ WHOLE, WITHOUT, ALONE = "all parts", "without {}", "{} alone"
 
 @dataclass(frozen=True)
 class FittedSet:
-    """One data set: the features of its rated responses, their mean ratings, and the hash of each one's context.
+    """A data set: features of its rated responses, their mean ratings, and the hash of each one's context.
 
-    ``group`` is what the data set is left out with, ``target`` the rated dimension.
+    ``group`` is the unit that is held out, ``target`` the rated dimension.
     """
 
     dataset: str
@@ -47,10 +47,10 @@ class FittedSet:
     def read(
         cls, folder: Path, tables: Mapping[str, Path], features: Features, *, target: str, group: str
     ) -> FittedSet:
-        """Read a data set's tables and the scores of the metrics that features are made of.
+        """Read a data set's tables and the scores behind the features.
 
-        ``tables`` are files of table ``scores``, by metric. A MissingResourceError is raised if one is missing, a SchemaError
-        if no person rated the dimension.
+        ``tables`` are files of table ``scores``, by metric. Raises a MissingResourceError if one is missing, a SchemaError if
+        people did not rate the dimension.
         """
         known = {name: read_scores(tables[name]) for name in features.metrics}
         metrics = features.made()
@@ -71,7 +71,7 @@ class FittedSet:
 
 
 def read_sets(settings: Path, features: Features, tables: Path, results: Path) -> list[FittedSet]:
-    """Read the data sets that ``local_features.yaml`` fits on, from ``TABLES/DATASET`` and ``RESULTS/DATASET/scores``."""
+    """Read the training data sets of ``local_features.yaml``, from ``TABLES/DATASET`` and ``RESULTS/DATASET/scores``."""
     sets = []
     for name, entry in load_yaml(settings)["fitted_on"].items():
         scores = {metric: results / name / "scores" / f"{metric}.parquet" for metric in features.metrics}
@@ -80,7 +80,7 @@ def read_sets(settings: Path, features: Features, tables: Path, results: Path) -
 
 
 class _Moments(NamedTuple):
-    """What a fit needs of a data set: means and variances of its features, and products of what is left of them."""
+    """What a fit needs of a data set: means and variances of its features, and products of the residuals."""
 
     group: str
     values: Floats
@@ -92,7 +92,7 @@ class _Moments(NamedTuple):
 
 
 def _moments(one: FittedSet, columns: npt.NDArray[np.intp], of_facts: npt.NDArray[np.bool_]) -> _Moments:
-    """Compute them from the responses that were rated and lack nothing but facts."""
+    """Compute the moments from rated responses that lack nothing but facts."""
     values = one.values[:, columns]
     whole = ~np.isnan(values[:, ~of_facts]).any(axis=1) & ~np.isnan(one.ratings)
     values, ratings = values[whole], one.ratings[whole]
@@ -107,7 +107,7 @@ def _moments(one: FittedSet, columns: npt.NDArray[np.intp], of_facts: npt.NDArra
 
 
 class Model(NamedTuple):
-    """A fit, the penalty it was made with, and the mean correlation of each penalty by which that was chosen."""
+    """A fit, its penalty, and the mean correlation of each penalty that the choice is based on."""
 
     fit: Fit
     penalty: float
@@ -117,10 +117,10 @@ class Model(NamedTuple):
 def fit_model(
     sets: Iterable[FittedSet], features: Features, penalties: Sequence[float], *, parts: Collection[str] | None = None
 ) -> Model:
-    """Fit a model, its penalty chosen among the sets that it may see.
+    """Fit a model, choosing the penalty on the given sets.
 
-    Of the penalties it is the one with the highest mean over sets of Spearman's coefficient, each predicted by a fit without
-    its group; of equal ones the larger. ``parts`` are those that are used (default: all); the others have no weight.
+    The penalty has the highest mean over sets of Spearman's coefficient, each predicted by a fit without its group; the larger
+    one if equal. ``parts`` restricts the model to some parts (default: all); the others get no weight.
     """
     used = np.array([parts is None or part in parts for part, names in features.parts.items() for _ in names])
     columns, of_facts = np.flatnonzero(used), features.of_facts[used]
@@ -131,7 +131,7 @@ def fit_model(
         fits = {group: _fit([one for one in moments if one.group != group], penalty) for group in groups}
         predicted = [fits[one.group].score(one.values, of_facts) for one in moments]
         agreed = [correlate(p, one.ratings, "spearman").value for p, one in zip(predicted, moments, strict=True)]
-        # One that does not vary agrees with nothing.
+        # Constant predictions have no correlation.
         chosen_by[penalty] = float(np.mean(np.nan_to_num(agreed)))
     best = max(chosen_by, key=lambda penalty: (round(chosen_by[penalty], 9), penalty), default=max(penalties))
     fit = _fit(moments, best)
@@ -142,12 +142,12 @@ def fit_model(
 
 
 def _fit(moments: Sequence[_Moments], penalty: float) -> Fit:
-    """Solve for the weights: each set counts alike, and says nothing of features that it has none of."""
+    """Solve for the weights: each set counts equally, and not for features that it lacks."""
     means, variances = (np.stack([getattr(one, name) for one in moments]) for name in ("means", "variances"))
     there = ~np.isnan(means)
     counts = np.maximum(there.sum(axis=0), 1)
     scales = np.sqrt(np.where(there, variances, 0).sum(axis=0) / counts)
-    # What is constant within every set tells responses apart in none.
+    # A feature that is constant within every set separates no responses.
     flat = scales < 1e-12
     scales[flat] = 1.0
     products = np.mean([one.products for one in moments], axis=0) / np.outer(scales, scales)
@@ -160,7 +160,7 @@ def _fit(moments: Sequence[_Moments], penalty: float) -> Fit:
 def held_out(
     sets: Sequence[FittedSet], features: Features, penalties: Sequence[float], *, parts: Collection[str] | None = None
 ) -> dict[str, Floats]:
-    """Return the scores of each data set by a model that never saw its group."""
+    """Return the scores of each data set by a model trained without its group."""
     scores: dict[str, Floats] = {}
     for group in dict.fromkeys(one.group for one in sets):
         model = fit_model([one for one in sets if one.group != group], features, penalties, parts=parts)
@@ -169,10 +169,10 @@ def held_out(
 
 
 def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[float], *, date: str) -> dict[str, Any]:
-    """Return what the file of coefficients holds: fits without each group, and the final one.
+    """Return the content of the coefficients file: fits without each group, and the final one.
 
-    A context that is in several groups' data gets a fit without all of these. A SchemaError is raised if the scores of a
-    metric were made in different ways.
+    A context in several groups' data gets a fit without all of these. Raises a SchemaError if a metric's scores have different
+    signatures.
     """
     signatures: dict[str, str] = {}
     for one in sets:
@@ -204,7 +204,7 @@ def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[flo
 
 
 def _written(model: Model, features: Features) -> dict[str, Any]:
-    # Digits that are the same on another machine, and more than scores need.
+    # Digits that are reproducible across machines, and more than scores need.
     numbers = {name: [float(f"{value:.10g}") for value in values] for name, values in vars(model.fit).items()}
     rows = zip(features.names, numbers["weights"], numbers["means"], numbers["scales"], strict=True)
     return {
@@ -214,11 +214,11 @@ def _written(model: Model, features: Features) -> dict[str, Any]:
     }
 
 
-# What each part contributes
+# Contribution of each part
 
 
 def variants(features: Features) -> dict[str, list[str]]:
-    """Return the parts that each variant of the model uses: all, without each, each alone."""
+    """Return the parts of each variant of the model: all, all but one, each alone."""
     parts = list(features.parts)
     without = {WITHOUT.format(part): [one for one in parts if one != part] for part in parts}
     return {WHOLE: parts, **without, **{ALONE.format(part): [part] for part in parts}}
@@ -233,7 +233,7 @@ def ablation(
     resamples: int,
     seed: int,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Correlate the held-out scores of all variants with people's ratings; ``tables`` has a folder for each data set.
+    """Correlate the held-out scores of all variants with human ratings; ``tables`` has a folder per data set.
 
     Returns tables ``correlations`` and ``pairs`` of single responses, by Pearson and Spearman; the output is the variant.
     """
@@ -250,7 +250,7 @@ def ablation(
         ]  # fmt: skip
         scored = schema.validate(pd.concat(parts)[schema.table("scores").columns].dropna(subset="value"), "scores")
         samples = replace(Tables.read(tables / one.dataset, []), scores=scored).samples(["turn"], [one.target])
-        # No output is a main one: tests and intervals of Pearson and Spearman will do.
+        # No main outputs: tests and intervals of Pearson and Spearman suffice.
         detail = Detail((), [one.target], resamples, seed, only=SHOWN, also=also)
         results.append(evaluate(samples, detail=detail))
     made = [pd.concat(frames, ignore_index=True) for frames in zip(*results, strict=True)]
@@ -258,7 +258,7 @@ def ablation(
 
 
 def weights_frame(known: Coefficients) -> pd.DataFrame:
-    """Return the weight of each feature: of the final fit, and the least and greatest of the fits without a group."""
+    """Return the weight of each feature in the final fit, and its minimum and maximum over the fits without a group."""
     weights = pd.DataFrame({left: fit.weights for left, fit in known.fits.items()})
     others = weights.drop(columns="")
     names = [(part, name) for part, names in known.features.parts.items() for name in names]

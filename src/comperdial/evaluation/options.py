@@ -1,4 +1,4 @@
-"""Options of an analysis: which units, what a missing score counts as, which systems are given."""
+"""Options of an analysis: subset of units, treatment of missing scores, fixed systems."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _RESPONSE = ["dataset", "context_id", "system_id"]
 
 @dataclass(frozen=True)
 class Options:
-    """What an analysis does otherwise than by default.
+    """Deviations of an analysis from the defaults.
 
     Attributes
     ----------
     subset
-        (column, value): only units that have it. Of one column any of several values, of several columns all.
+        (column, value): only matching units: any of several values of a column, and all of several columns.
     missing
-        A rated unit without a score is ``left-out`` of that metric, or has the ``worst`` (lowest) score that the metric
-        gave in its data set.
+        A rated unit without a score is ``left-out`` for that metric, or gets the metric's ``worst`` (lowest) score in its data
+        set.
     systems
-        ``fixed``: intervals and tests are over contexts, these systems. Two or three systems always count so.
+        ``fixed``: intervals and tests are over contexts, with these systems. Two or three systems are always fixed.
     """
 
     subset: tuple[tuple[str, str], ...] = ()
@@ -45,7 +45,7 @@ def analysed(
     targets: Sequence[str] | None = None,
     allow_missing: bool = False,
 ) -> tuple[list[Sample], list[str]]:
-    """Make samples, whose signatures name the options that are not the default; and notes on what was done.
+    """Make samples whose signatures name non-default options; also return notes.
 
     ``levels``, ``targets`` and ``allow_missing`` are as in :meth:`comperdial.evaluation.samples.Tables.samples`.
     """
@@ -53,7 +53,7 @@ def analysed(
     lowest = None
     marks = [f"subset:{column}={value}" for column, value in options.subset]
     if options.missing == "worst":
-        # Of the whole data set, not of the subset.
+        # Over the whole data set, not the subset.
         lowest = tables.scores.groupby(["dataset", *NAME])["value"].min()
         marks.append("missing:worst")
         notes.append("A rated unit without a score counts as the lowest score of the metric in the data set")
@@ -80,14 +80,14 @@ def parsed_subset(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def subset(tables: Tables, wanted: Sequence[tuple[str, str]]) -> tuple[Tables, list[str]]:
-    """Keep what belongs to some units: responses, and dialogues all of whose responses do.
+    """Restrict tables to matching responses, and to dialogues whose responses all match.
 
-    Means over dialogues and systems are then made of what is left. ``wanted`` is (column, value), the value as text; the
-    columns are those of the tables (context_id, dialogue_id, turn, system_id, kind, track) and of their ``attributes``. A
-    response belongs to a subset if all cells that are not empty have a wanted value, and there is one.
+    Means over dialogues and systems then cover only these. ``wanted`` is (column, value as text); columns are those of the
+    tables (context_id, dialogue_id, turn, system_id, kind, track) and of their ``attributes``. A response matches if it has a
+    value and all its non-empty cells have a wanted one.
 
-    Returns the tables, and how many of the rated responses and dialogues were kept. An UnknownNameError is raised if there is
-    no such column, a ConfigError if no unit has the value.
+    Returns the tables, and the numbers of rated responses and dialogues kept. Raises an UnknownNameError if a column does not
+    exist, a ConfigError if no unit matches.
     """
     scored = tables.scores[tables.scores["level"].isin(RATED_LEVELS)]
     units = pd.concat([scored[_KEY], tables.ratings[_KEY]]).drop_duplicates(ignore_index=True)
@@ -123,7 +123,7 @@ def subset(tables: Tables, wanted: Sequence[tuple[str, str]]) -> tuple[Tables, l
 
 
 def _responses(tables: Tables, units: pd.DataFrame) -> pd.DataFrame:
-    """Return the responses of each unit, itself or all of a dialogue, with all that is known of them."""
+    """Return the responses of each unit, itself or all of a dialogue, with all their columns."""
     rows = units.rename_axis("unit").reset_index()
     turns = rows[rows["level"] == "turn"].rename(columns={"item_id": "context_id"})
     dialogues = rows[rows["level"] == "dialogue"].rename(columns={"item_id": "dialogue_id"})

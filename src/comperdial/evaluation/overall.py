@@ -1,9 +1,8 @@
-"""One ranking of metrics over many data sets: tasks, their weighted mean, and whether metrics differ in it.
+"""Rank metrics over many data sets: tasks, their weighted mean, and significance tests.
 
-A task is a statistic on a data set; pairwise accuracy is one task over several sets, all pairs of systems counting alike. The
-overall score is the weighted mean over tasks, correlations taken from -1..1 to 0..1, as in the official tables of the WMT
-metrics tasks. Two tests answer different questions: ours takes systems and dialogues as drawn from more of their kind, WMT's
-takes them as given.
+A task is a statistic on a data set; pairwise accuracy is one task over several sets, counting all pairs of systems equally. The
+overall score is the weighted mean over tasks, with correlations rescaled from -1..1 to 0..1, as in the official tables of the
+WMT metrics tasks. The two tests differ: ours treats systems and dialogues as samples, WMT's as fixed.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from comperdial.stats.swaps import swapped_differences
 
 OVERALL = "overall"
 BOARDS = Path("studies/overall/boards.yaml")
-# Swaps this much less far out than the data count as equally far.
+# Swaps less extreme than the data by this relative amount still count as equally extreme.
 _NEAR = 1e-6
 # Statistics from -1 to 1; the others are shares.
 _SIGNED = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson")
@@ -42,9 +41,9 @@ _SIGNED = (*COEFFICIENTS, "tau_c", "tau_23", "pairwise_pearson")
 
 @dataclass(frozen=True)
 class Task:
-    """A statistic, any of ``MEASURES``, on one data set; on several for ``accuracy``, whose pairs of systems are pooled.
+    """A statistic, any of ``MEASURES``, on one data set; for ``accuracy`` several, whose pairs of systems are pooled.
 
-    ``grouping`` is ``item``, ``system``, ``pooled`` (means of systems), or None: over all units; ``weight`` is the share of
+    ``grouping`` is ``item``, ``system``, ``pooled`` (system means), or None: over all units; ``weight`` is the task's share of
     the overall score.
     """
 
@@ -55,24 +54,24 @@ class Task:
 
     @property
     def name(self) -> str:
-        """Return what tables call the task."""
+        """Return the task's name in tables."""
         within = f" by {self.grouping}" if self.grouping in ("item", "system") else ""
         return f"{self.measure}{within}, {'+'.join(self.datasets)}"
 
     @property
     def signed(self) -> bool:
-        """Return whether the statistic goes from -1 to 1; others are shares."""
+        """Return whether the statistic ranges from -1 to 1; others are shares."""
         return self.measure in _SIGNED
 
     @property
     def scale(self) -> float:
-        """Return what a difference in the task counts in the overall score, whose range is 0 to 1."""
+        """Return the factor of a difference in the task in the overall score, which ranges from 0 to 1."""
         return self.weight * (0.5 if self.signed else 1.0)
 
     def replicates(
         self, scores: Floats, ratings: Floats, design: Design, items: Integers, resamples: int, seed: int
     ) -> Replicates:
-        """Return the statistic of some metrics, and what it is without each cluster."""
+        """Return the statistic of some metrics, and its value without each cluster."""
         if self.grouping is None:
             return over_units(scores, ratings, design, cast(Coefficient, self.measure))
         how = {"resamples": resamples or 1000, "seed": seed}
@@ -81,17 +80,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Board:
-    """Tasks that make one ranking."""
+    """The tasks behind one ranking."""
 
     name: str
     tasks: tuple[Task, ...]
 
     @classmethod
     def of(cls, name: str, entries: Sequence[Mapping[str, Any]]) -> Board:
-        """Read a board's tasks: each entry a measure, its grouping, and data sets; ``together`` makes them one task.
+        """Read a board's tasks: each entry has a measure, its grouping, and data sets; ``together`` makes them one task.
 
-        Every kind of task has the same weight, and in it every task. A ConfigError is raised for data sets taken together
-        by anything but ``accuracy``, or a statistic of pairs without a grouping.
+        Every kind of task has the same weight, split evenly over its tasks. Raises a ConfigError for pooled data sets with
+        another measure than ``accuracy``, or a statistic of pairs without a grouping.
         """
         kinds: dict[tuple[Measure, Grouping | None], list[tuple[str, ...]]] = {}
         for entry in entries:
@@ -138,23 +137,23 @@ def overall(
     resamples: int = 1000,
     seed: int = 2024,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rank metrics on each task of a board, and over all.
+    """Rank metrics on each task of a board, and overall.
 
     Parameters
     ----------
     samples
-        A sample of units of each data set, at turn or dialogue level; means of systems are made of it where a task wants
-        them. A data set without a sample has no value for any metric.
+        A sample of units of each data set, at turn or dialogue level; averaged by system if a task requires it. Without a
+        sample, no metric has a value for the data set.
     outputs
         (metric, output) to rank. A metric without scores on a task is left out of the overall ranking.
     resamples, seed
-        Of WMT's test, and of soft accuracies; 0: without WMT's test.
+        For WMT's test, and soft accuracies; 0: skip WMT's test.
 
     Returns
     -------
     tuple
-        Tables ``overall`` and ``overall_comparisons``. The task ``overall`` is the weighted mean, between 0 and 1; values
-        of tasks are on their own scales. Intervals are of jackknife variances, data sets independent of each other.
+        Tables ``overall`` and ``overall_comparisons``. The task ``overall`` is the weighted mean, between 0 and 1; values of
+        tasks are on their own scales. Intervals use jackknife variances, with independent data sets.
     """
     tasks, sums = board.tasks, _Sums(board.tasks, len(outputs), resamples)
     rng = np.random.default_rng(seed)
@@ -164,7 +163,7 @@ def overall(
     values, reach = difference[:, :-1, -1].copy(), reach[:, :-1, -1]
     scores, weights = values[:-1], np.array([task.weight for task in tasks])
     gone, signed = ~np.isfinite(scores), np.array([[task.signed] for task in tasks])
-    # A correlation r counts as (1 + r) / 2.
+    # Rescale a correlation r to (1 + r) / 2.
     values[-1] = weights @ np.where(signed, (scores + 1) / 2, scores)
     least = np.where(np.vstack([signed, [[False]]]), -1.0, 0.0)
     names = [*(task.name for task in tasks), OVERALL]
@@ -203,10 +202,10 @@ def overall(
 
 
 class _Sums:
-    """Sums over data sets, the first axis being tasks and, last, the overall score.
+    """Sums over data sets; the first axis is tasks and, last, the overall score.
 
-    The next two axes of ``difference`` and ``parts`` are metrics and, last, one that is always 0: a difference from it is a
-    metric's own value. ``draws`` are differences with swapped scores, for WMT's test.
+    The next two axes of ``difference`` and ``parts`` are metrics and, last, a constant 0: the difference from it is a metric's
+    own value. ``draws`` are differences with swapped scores, for WMT's test.
     """
 
     def __init__(self, tasks: Sequence[Task], metrics: int, resamples: int) -> None:
@@ -224,7 +223,7 @@ class _Sums:
         seed: int,
         rng: np.random.Generator,
     ) -> None:
-        """Add a data set: each pair of metrics is compared over the units that both have."""
+        """Add a data set: each pair of metrics is compared over the units that both scored."""
         tasks = {place: task for place, task in enumerate(self.tasks) if dataset in task.datasets}
         if (sample := samples.get(dataset)) is None:
             self.difference[[*tasks, -1]] = np.nan
@@ -261,7 +260,7 @@ class _Sums:
                     swapped = swapped_differences(
                         scores[[a, b]], *known, task.measure, task.grouping, resamples=self.resamples, rng=rng
                     )
-                    # Swapping everything turns the sign: either is as likely.
+                    # Swapping everything flips the sign: both are equally likely.
                     swapped *= shares[place] * rng.choice([-1.0, 1.0], self.resamples)
                     self.draws[place, rows[a], rows[b]] += swapped
         for place in (*tasks, -1):
@@ -275,7 +274,7 @@ class _Sums:
 
 
 def _share(task: Task, dataset: str, samples: Mapping[str, Sample]) -> float:
-    """Return a data set's share of a task: that of the task's pairs of systems."""
+    """Return a data set's share of a task's pairs of systems."""
     pairs = {name: math.comb(samples[name].design.counts[0], 2) for name in task.datasets if name in samples}
     return pairs[dataset] / (sum(pairs.values()) or 1) if len(task.datasets) > 1 else 1.0
 
@@ -286,12 +285,12 @@ def _signature(samples: Mapping[str, Sample], name: Output) -> str:
 
 
 def _tests(difference: Floats, p: Floats, draws: Floats) -> pd.DataFrame:
-    """Return a row for each pair of metrics, ``a`` the better one: places of metrics, difference and p-values."""
+    """Return a row per pair of metrics, ``a`` the better one: indices of metrics, difference and p-values."""
     one, other = np.nonzero(np.triu(np.isfinite(difference), 1))
     turned = difference[one, other] < 0
     a, b = np.where(turned, other, one), np.where(turned, one, other)
     far = np.abs(draws[one, other]) >= np.abs(difference[one, other])[:, np.newaxis] - _NEAR
-    # One-sided, as WMT's test is; some statistics have none.
+    # One-sided, as in WMT's test; some statistics have none.
     p = p[one, other]
     drawn = np.isfinite(draws[one, other]).all(axis=-1) & (draws.shape[-1] > 0)
     p_wmt = np.where(drawn, far.mean(axis=-1) / 2 if draws.shape[-1] else np.nan, np.nan)
@@ -300,7 +299,7 @@ def _tests(difference: Floats, p: Floats, draws: Floats) -> pd.DataFrame:
 
 
 def _ranks(values: Floats, tests: Sequence[pd.DataFrame], p: str) -> pd.arrays.IntegerArray:
-    """Return for each task the clusters of metrics that do not differ by a p; missing if nothing was tested."""
+    """Return for each task the clusters of metrics that do not differ significantly; missing without tests."""
     ranks: list[int | None] = []
     for own, pairs in zip(values, tests, strict=True):
         matrix = np.full((len(own), len(own)), np.nan)
@@ -313,9 +312,9 @@ def _ranks(values: Floats, tests: Sequence[pd.DataFrame], p: str) -> pd.arrays.I
 def pairs_of_systems(
     board: Board, samples: Mapping[str, Sample], kinds: Mapping[str, Mapping[str, str]]
 ) -> pd.DataFrame:
-    """Return table ``overall_pairs``: the pairs of systems that the tasks over means of systems rest on.
+    """Return table ``overall_pairs``: the pairs of systems behind the tasks over system means.
 
-    ``kinds`` is the kind of each system of each data set, as in table ``systems``: pairs with a human are counted.
+    ``kinds`` is the kind of each system of each data set, as in table ``systems``, to count pairs with a human.
     """
     rows = []
     for task in board.tasks:
@@ -339,11 +338,11 @@ def read_samples(
     source: str,
     targets: Mapping[str, str | None] | None = None,
 ) -> dict[str, Sample]:
-    """Read what a board compares: of each data set the units of a level, in one rated dimension.
+    """Read the samples of a board: the units of a level of each data set, in one rated dimension.
 
-    ``folders`` are the tables of each data set, ``scores`` is table ``scores`` of any of them, ``outputs`` the (metric,
-    output) to keep; ``level`` is ``turn`` or ``dialogue``; ``targets`` are the dimension to take of each data set (default: the
-    one that is nearest to overall quality).
+    ``folders`` are the tables of each data set, ``scores`` is table ``scores`` of any of them, ``outputs`` the (metric, output)
+    to keep; ``level`` is ``turn`` or ``dialogue``; ``targets`` are the dimensions by data set (default: the one closest to
+    overall quality).
     """
     kept = scores[pd.MultiIndex.from_frame(scores[["metric", "output"]]).isin(list(outputs))]
     samples = {}

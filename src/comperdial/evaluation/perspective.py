@@ -1,4 +1,4 @@
-"""Whose eye: predictions and simple metrics compared with the ratings of interlocutors and of outsiders."""
+"""Compare predictions and simple metrics with the ratings of interlocutors and of outsiders."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def by_person(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Correlate predictions with scores over all items and, with ``within``, also within persons.
 
-    All arrays have shape (n,); an item that lacks a prediction (NaN) is left out. Intervals (95 %) resample persons.
+    All arrays have shape (n,); items that lack a prediction (NaN) are ignored. Intervals (95 %) resample persons.
 
     Returns
     -------
     values
-        ``prediction``, ``measure`` (:data:`POOLED`, or :data:`WITHIN`: both sides minus the person's mean), ``value``, ``low``,
-        ``high``, ``n`` items, ``persons``. Missing where a side does not vary.
+        ``prediction``, ``measure`` (:data:`POOLED`, or :data:`WITHIN`: both sides centred by person), ``value``, ``low``,
+        ``high``, ``n`` items, ``persons``. Missing if a side is constant.
     differences
-        ``prediction``, ``other``, ``measure``, ``difference``, ``low``, ``high``, ``p`` (two-sided; Student's t, persons left out
-        one by one).
+        ``prediction``, ``other``, ``measure``, ``difference``, ``low``, ``high``, ``p`` (two-sided; Student's t, leaving
+        persons out one by one).
     """
     names = list(predictions)
     frame = pd.DataFrame({name: np.asarray(one, np.float64) for name, one in predictions.items()})
@@ -81,7 +81,7 @@ def by_person(
 
 
 def _centred(frame: pd.DataFrame, codes: npt.NDArray[np.intp]) -> pd.DataFrame:
-    """Return values minus the mean of their person; what varies by rounding alone does not vary."""
+    """Return values minus their person's mean; variation due to rounding is removed."""
     centred = frame - frame.groupby(codes).transform("mean")
     return centred.mask(centred.abs() <= 1e-9 * frame.abs().max(), 0.0)
 
@@ -89,17 +89,17 @@ def _centred(frame: pd.DataFrame, codes: npt.NDArray[np.intp]) -> pd.DataFrame:
 def score_prediction(folders: Sequence[Path], *, resamples: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Predict the score that the interlocutor gives an exchange, and correlate predictions with it.
 
-    ``folders`` are tables of data sets whose exchanges interlocutors and outsiders rated. Returns what :func:`by_person`
-    does, of the test part, the values with ``penalty``, ``train`` and ``validation`` (exchanges). Predictions are named by
-    whose scores a model learns, with ``-identity`` if it knows the person; without a text: ``personal-mean`` and
-    ``outsiders-score``.
+    ``folders`` are tables of data sets whose exchanges interlocutors and outsiders rated. Returns the results of
+    :func:`by_person` on the test part, the values with ``penalty``, ``train`` and ``validation`` (exchanges). Predictions are
+    named after the role whose scores the model learns, with ``-identity`` if it knows the person; without text:
+    ``personal-mean`` and ``outsiders-score``.
     """
     names = ("contexts", "responses", "ratings", "annotators")
     parts = [
         score_models.rated_exchanges(*(schema.read(folder / f"{name}.parquet", name) for name in names))
         for folder in folders
     ]
-    # People of two data sets may have the same number.
+    # Different data sets may reuse a person's number.
     frame = pd.concat([part.assign(person=part["dataset"] + "/" + part["person"]) for part in parts], ignore_index=True)
     features = score_models.text_features(frame)
     fitted = {
@@ -121,8 +121,8 @@ def score_prediction(folders: Sequence[Path], *, resamples: int, seed: int) -> t
 def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Tokens) -> pd.DataFrame:
     """Score the responses of one data set by the metrics of :data:`SIMPLE`.
 
-    ``tokens`` are counted: ``words``, normalised, or ``characters``, for a language that writes no spaces. The columns are
-    ``context_id``, ``system_id``, ``dialogue_id`` and the metrics; NaN where there is no score.
+    ``tokens`` to count: ``words``, normalized, or ``characters``, for languages without spaces. The columns are ``context_id``,
+    ``system_id``, ``dialogue_id`` and the metrics; NaN if there is no score.
     """
     frame = responses.merge(contexts[["context_id", "dialogue_id", "turn", "history"]], on="context_id")
 
@@ -151,12 +151,12 @@ def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Token
 def rated_items(
     folder: Path, dimension: str, tokens: Tokens, *, outsiders: str | None = None, ieval: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """Read the items of a data set that every role rated in a dimension, scored as by :func:`simple_scores`.
+    """Read the items of a data set rated by every role in a dimension, with the scores of :func:`simple_scores`.
 
-    ``outsiders`` is the source whose ratings are outsiders', for a data set without table ``annotators``, which holds the
-    roles; ``ieval`` has iEval's ``dialogue_id``, ``system_id`` and ``likert``: how interlocutors rated ieval_dial's dialogues.
-    Returns a row for each response, or dialogue if these were rated: the metrics, each role's mean rating, ``who`` (what
-    intervals resample) and ``level``. Raises SchemaError if there is none.
+    ``outsiders`` is the source of outsiders' ratings, for a data set without table ``annotators``, which has the roles;
+    ``ieval`` has iEval's ``dialogue_id``, ``system_id`` and ``likert``: the interlocutors' ratings of ieval_dial's dialogues.
+    Returns a row per response, or per dialogue if these were rated: the metrics, each role's mean rating, ``who`` (the cluster
+    to resample) and ``level``. Raises SchemaError if there is none.
     """
     ratings = schema.ratings_in(folder)
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
@@ -164,7 +164,7 @@ def rated_items(
     key = [item, "system_id"]
     frame = simple_scores(responses, contexts, tokens)
     if level == "dialogue":
-        # The mean place of its turns says how long a dialogue is.
+        # The mean turn number measures the length of a dialogue.
         frame = frame.groupby(key, as_index=False)[list(SIMPLE)].mean()
     ratings = ratings[(ratings["level"] == level) & (ratings["dimension"] == dimension)]
     if outsiders is None:
@@ -174,12 +174,12 @@ def rated_items(
         roles = ratings["source"].map({outsiders: OUTSIDERS})
     for role, part in ratings.rename(columns={"item_id": item}).groupby(roles):
         mean = part.groupby(key)["rating"].agg(["mean", "size"])
-        # A response that lacks some of the raters is left out: its mean would be of other people.
+        # Responses without some raters are left out, since their mean would be over other people.
         kept = mean[(mean["size"] == mean["size"].max()) | (level == "dialogue")]
         frame = frame.merge(kept["mean"].rename(str(role)).reset_index(), on=key)
     frame = frame.assign(who=frame["dialogue_id"], level=level)
     if ieval is not None:
-        # Zhang et al.'s file has eight dialogues of each worker in a row: four bots about each of two things.
+        # Zhang et al.'s file has eight consecutive dialogues per worker: four bots for each of two topics.
         place = frame["dialogue_id"].str.rpartition("-")[2].astype(int)
         worker, mood = place // 8 + 1, (place % 8 // 4).map(dict(enumerate(MOODS)))
         own = ieval.rename(columns={"dialogue_id": "of", "likert": INTERLOCUTOR})[["of", "system_id", INTERLOCUTOR]]
@@ -190,16 +190,16 @@ def rated_items(
 
 
 def in_whose_eye(items: pd.DataFrame, *, metrics: Sequence[str] = SIMPLE, resamples: int, seed: int) -> pd.DataFrame:
-    """Correlate scores with the ratings of each role by Spearman, and compare the roles where there are two.
+    """Correlate scores with the ratings of each role by Spearman, and compare the roles if there are two.
 
-    ``items`` are :func:`rated_items`'s; intervals resample ``who``. A metric may lack scores (NaN).
+    ``items`` come from :func:`rated_items`; intervals resample ``who``. A metric may lack scores (NaN).
 
     Returns
     -------
     DataFrame
-        For each metric a row for each role, and one :data:`DIFFERENCE` (interlocutor less outsiders) where there are both:
-        ``metric``, ``role``, ``value``, ``low``, ``high``, ``p`` (of differences), ``n``, ``clusters``, ``rank`` among the
-        metrics for that role (by value; 1 is the highest). With both roles also a row :data:`OTHER_EYE`.
+        For each metric a row per role, and one :data:`DIFFERENCE` (interlocutor minus outsiders) if there are both: ``metric``,
+        ``role``, ``value``, ``low``, ``high``, ``p`` (of differences), ``n``, ``clusters``, ``rank`` among the metrics for that
+        role (by value; 1 is the highest). With both roles also a row :data:`OTHER_EYE`.
     """
     how: dict[str, Any] = {"coefficient": "spearman", "within": False, "resamples": resamples, "seed": seed}
     roles = [role for role in (OUTSIDERS, INTERLOCUTOR) if role in items]
@@ -208,7 +208,7 @@ def in_whose_eye(items: pd.DataFrame, *, metrics: Sequence[str] = SIMPLE, resamp
         own = items[items[metric].notna()]
         if own.empty:
             continue
-        # A correlation is symmetric: with roles as predictions, both are compared on the same items.
+        # Correlation is symmetric: with roles as predictions, both are compared on the same items.
         of_roles, apart = by_person({role: own[role] for role in roles}, own[metric], own["who"], **how)
         apart = apart[(apart["prediction"] == INTERLOCUTOR) & (apart["other"] == OUTSIDERS)]
         apart = apart.assign(prediction=DIFFERENCE, n=len(own), persons=own["who"].nunique())

@@ -1,6 +1,6 @@
-"""Preferences: who wins against whom, how strong each system is, whether people agree, which metrics choose alike.
+"""Preferences: win rates, strengths of systems, agreement of raters, and metrics that predict the choices.
 
-One question and one source at a time. Pairs with a known answer (``control``) test annotators and are left out.
+Analyses cover one question and one source. Pairs with a known answer (``control``) test annotators and are left out.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from comperdial.stats.proportions import share
 from comperdial.stats.win_rate import binomial_p, flip_p
 
 Floats = npt.NDArray[np.float64]
-# With fewer annotators, intervals of strengths are by dialogue: a few people say little about people.
+# With fewer annotators, intervals of strengths are by dialogue, since so few people are not a sample.
 FEWEST_ANNOTATORS = 10
 TESTS = {"p": "binomial", "p_dialogue": "by dialogue", "p_annotator": "by annotator"}
 """The tests of a pair of systems, by their columns of p-values."""
-# Ties added to each pair of systems where plain strengths are infinite.
+# Ties added to each pair of systems if plain strengths are infinite.
 _PRIOR = 0.1
 _CODES = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _EITHER = ["a", "b"]
 
 
 def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | None = None) -> pd.DataFrame:
-    """Take the votes on one question by one source, on two systems, from table ``preferences`` of one data set.
+    """Select the votes on one question by one source, on two systems, from table ``preferences`` of one data set.
 
-    ``question`` and ``source`` are needed only if there are several; of several sources ``human`` is the default. Raises
-    ConfigError or UnknownNameError if one is needed or unknown, SchemaError if there are several data sets, or no vote.
+    ``question`` and ``source`` are required only if there are several; the default source is ``human``. Raises ConfigError or
+    UnknownNameError if one is required or unknown, SchemaError if there are several data sets, or no vote.
 
     Returns
     -------
     DataFrame
-        A row for each vote: ``question``, ``source``, ``pair_id``, ``annotator_id``, ``seconds``, ``a`` and ``b`` (systems, in
-        alphabetical order), ``a_dialogue_id``, ``b_dialogue_id``, ``won`` (1 where a is preferred, 0.5 for a tie, 0 where b
-        is), ``share`` (``won``, or how much of a weighted vote is for a), ``left`` (1 where a was shown left, 0 where b was,
-        NaN where that is not known), ``swapped`` (whether b is listed first) and ``cluster``: votes on
-        the same two systems that share a dialogue, however indirectly.
+        One row per vote: ``question``, ``source``, ``pair_id``, ``annotator_id``, ``seconds``, ``a`` and ``b`` (systems, in
+        alphabetical order), ``a_dialogue_id``, ``b_dialogue_id``, ``won`` (1 if a is preferred, 0.5 for a tie, 0 if b is),
+        ``share`` (``won``, or a's share of a weighted vote), ``left`` (1 if a was shown left, 0 if b was, NaN if unknown),
+        ``swapped`` (whether b is listed first) and ``cluster``: votes on the same two systems linked directly or indirectly by
+        shared dialogues.
     """
     table = _chosen(_chosen(table, "question", question), "source", source, default="human")
     if table["dataset"].nunique() > 1:
@@ -92,7 +92,7 @@ def _oriented(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _as_listed(frame: pd.DataFrame, pair: str) -> pd.Series:
-    """Return ``won`` for the system that the first vote on a pair lists first: no measure may depend on systems' names."""
+    """Return ``won`` for the system listed first in the pair's first vote, so that no measure depends on systems' names."""
     swapped = frame.groupby(pair)["swapped"].transform("first")
     return frame["won"].where(~swapped, 1 - frame["won"])
 
@@ -106,7 +106,7 @@ def _without(votes: pd.DataFrame, system: str) -> pd.DataFrame:
 
 
 def _clusters(frame: pd.DataFrame, within: Sequence[str] = ()) -> npt.NDArray[np.intp]:
-    """Number the groups of votes that share a dialogue, however indirectly, within the same values of columns."""
+    """Number groups of votes linked by shared dialogues, directly or indirectly, with equal values of some columns."""
     columns = [*within, "system", "dialogue"]
     sides = [frame[[*within, side, f"{side}_dialogue_id"]].set_axis(range(len(columns)), axis=1) for side in _EITHER]
     codes = pd.factorize(pd.MultiIndex.from_frame(pd.concat(sides)))[0]
@@ -116,16 +116,15 @@ def _clusters(frame: pd.DataFrame, within: Sequence[str] = ()) -> npt.NDArray[np
 
 
 def win_matrix(votes: pd.DataFrame) -> pd.DataFrame:
-    """Return who wins against whom.
+    """Return the results of each pair of systems.
 
     Returns
     -------
     DataFrame
-        A row for each two systems that were compared: ``a``, ``b``, ``votes``, ``wins`` and ``losses`` of a, ``ties``,
-        ``win_rate`` (of a, ties left out) with an interval that allows for votes that share a dialogue, ``low`` and
-        ``high``; two-sided p of a win rate of one half, each followed by Holm's correction over all rows: ``p``
-        (binomial, as if each vote were independent), ``p_dialogue`` and ``p_annotator`` (exact, the votes of a dialogue or
-        an annotator counting as one cluster).
+        A row per compared pair: ``a``, ``b``, ``votes``, ``wins`` and ``losses`` of a, ``ties``, ``win_rate`` (of a, without
+        ties) with an interval that allows for votes on shared dialogues, ``low`` and ``high``; two-sided p of a win rate of one
+        half, each followed by Holm's correction over all rows: ``p`` (binomial, assuming independent votes), ``p_dialogue`` and
+        ``p_annotator`` (exact, with the votes of a dialogue or annotator as one cluster).
     """
     rows = []
     for (a, b), group in votes.groupby(_EITHER, sort=True):
@@ -148,17 +147,17 @@ def win_matrix(votes: pd.DataFrame) -> pd.DataFrame:
 
 
 def strengths(votes: pd.DataFrame) -> pd.DataFrame:
-    """Return the systems' Bradley-Terry strengths, ties half a win for each, the strongest first.
+    """Return the systems' Bradley-Terry strengths, strongest first; ties are half a win for each.
 
     Returns
     -------
     DataFrame
         ``system``, ``votes``, ``won`` (share, ties half), ``strength`` (logarithm, mean 0), ``low`` and ``high`` (95 %,
-        :func:`comperdial.stats.bradley_terry.uncertainty`), ``rank`` (any two systems of different ranks differ
-        significantly), ``by`` (whose votes may be alike: of an ``annotator``, or with fewer than ten of them of a
-        ``dialogue``) and ``prior`` (ties added to each pair, where plain strengths are infinite). The ends and ranks are
-        missing if all votes may be alike. If no vote links some systems with others, strengths and ranks are those
-        within each linked group: column ``group``, from 1, the largest first.
+        :func:`comperdial.stats.bradley_terry.uncertainty`), ``rank`` (any two systems of different ranks differ significantly),
+        ``by`` (the clusters of dependent votes: ``annotator``, or with fewer than ten of them ``dialogue``) and ``prior`` (ties
+        added to each pair if plain strengths are infinite). Interval ends and ranks are missing if all votes form one cluster.
+        If votes do not link all systems, strengths and ranks are within each linked group: column ``group``, from 1, the
+        largest first.
     """
     by = "annotator" if votes["annotator_id"].nunique() >= FEWEST_ANNOTATORS else "dialogue"
     groups = linked_groups(votes)
@@ -169,7 +168,7 @@ def strengths(votes: pd.DataFrame) -> pd.DataFrame:
 
 
 def linked_groups(votes: pd.DataFrame) -> list[list[str]]:
-    """Return the systems in groups that votes link, however indirectly: the largest first, names in order."""
+    """Return the groups of systems linked by votes, directly or indirectly: the largest first, names sorted."""
     names = _systems(votes)
     ends = [pd.Categorical(votes[side], names).codes for side in _EITHER]
     _, part = connected_components(coo_array((np.ones(len(votes)), ends), shape=(len(names),) * 2), directed=False)
@@ -178,7 +177,7 @@ def linked_groups(votes: pd.DataFrame) -> list[list[str]]:
 
 
 def _strengths(votes: pd.DataFrame, names: list[str], by: str) -> pd.DataFrame:
-    """Return the strengths of systems that votes link."""
+    """Return the strengths of systems linked by votes."""
     units = votes["annotator_id"].to_numpy() if by == "annotator" else _clusters(votes)
     a, b = (pd.Categorical(votes[side], names).codes.astype(np.intp) for side in _EITHER)
     ballots = bradley_terry.Ballots(a, b, votes["share"].to_numpy(np.float64), pd.factorize(units)[0])
@@ -207,9 +206,9 @@ def _strengths(votes: pd.DataFrame, names: list[str], by: str) -> pd.DataFrame:
 def _ranks(table: pd.DataFrame, matrix: pd.DataFrame, p_of_all: Floats, by: str) -> list[int]:
     """Rank systems so that any two of different ranks differ significantly.
 
-    From the strongest down, a new rank begins where every system above is significantly preferred to every system below,
-    at 5 % after Holm's correction over all pairs. The test of a pair is that of its own votes, the binomial one or the
-    clustered one, whichever p is larger; a pair that was never compared is tested by the difference of strengths.
+    From the strongest down, a new rank begins if every system above is significantly preferred to every system below, at 5 %
+    after Holm's correction over all pairs. A pair is tested by its own votes, with the binomial or the clustered test,
+    whichever p is larger; a pair that was never compared, by the difference of strengths.
     """
     strength, p = table["strength"].to_numpy(), p_of_all.copy()
     a, b = (pd.Index(table["system"]).get_indexer(matrix[side]) for side in _EITHER)
@@ -229,12 +228,12 @@ def _ranks(table: pd.DataFrame, matrix: pd.DataFrame, p_of_all: Floats, by: str)
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is made of votes: :func:`win_matrix`, :func:`strengths`, and a summary.
+    """The results of an analysis: :func:`win_matrix`, :func:`strengths`, and a summary.
 
-    ``summary`` counts ``votes``, ``ties``, ``systems``, ``pairs``, of these those that differ significantly by each column of
-    p-values, and ``circles`` (A beats B beats C beats A, by majority). With ``_low`` and ``_high`` (95 %) and NaN where
-    unknown: ``left``, how often what was shown left is preferred; ``agreement``, the share of pairs of annotators of the same
-    pair with the same choice, the mean over pairs, and ``alpha``, Krippendorff's, nominal.
+    ``summary`` counts ``votes``, ``ties``, ``systems``, ``pairs``, those that differ significantly by each column of p-values,
+    and ``circles`` (A beats B beats C beats A, by majority). With ``_low`` and ``_high`` (95 %) and NaN if unknown: ``left``,
+    how often the left side is preferred; ``agreement``, the share of annotator pairs with the same choice, averaged over pairs
+    of dialogues, and ``alpha``, Krippendorff's, nominal.
     """
 
     votes: pd.DataFrame
@@ -251,7 +250,7 @@ class Analysis:
 def analyse(votes: pd.DataFrame, *, resamples: int = 1000, seed: int = 2024) -> Analysis:
     """Analyse votes; ``resamples`` and ``seed`` are for the intervals of agreement."""
     matrix, names = win_matrix(votes), _systems(votes)
-    # Majorities: three steps lead back to the start, from each of the three.
+    # Count majority circles: three steps lead back to the start, from each of the three systems.
     beats = np.zeros((len(names),) * 2, dtype=int)
     a, b = (pd.Categorical(matrix[side], names).codes for side in _EITHER)
     beats[a, b], beats[b, a] = matrix["wins"] > matrix["losses"], matrix["losses"] > matrix["wins"]
@@ -269,15 +268,15 @@ def analyses(votes: pd.DataFrame, *, resamples: int = 1000, seed: int = 2024) ->
     whole = analyse(votes, resamples=resamples, seed=seed)
     result = {"All": whole}
     rest = _without(votes, whole.dominant)
-    # The strongest system may have been the only link between the others.
+    # The strongest system may be the only link between the others.
     if (rest["won"] != 0.5).any() and len(linked_groups(rest)) == len(linked_groups(votes)) == 1:
         result[f"Without {whole.dominant}"] = analyse(rest, resamples=resamples, seed=seed)
     return result
 
 
 def _agreement(frame: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
-    """Return how far annotators of the same pair agree, with intervals over groups of votes that share dialogues."""
-    # Who voted does not matter: a column for the first vote on a pair, one for the second and so on.
+    """Return the agreement of annotators on the same pair, with intervals over groups of votes that share dialogues."""
+    # Annotators' identity does not matter: one column per vote on a pair.
     numbered = frame.assign(number=frame.groupby("pair_id").cumcount(), choice=_as_listed(frame, "pair_id"))
     table = numbered.pivot(index="pair_id", columns="number", values="choice")
     table = table[table.notna().sum(axis=1) >= 2]
@@ -297,30 +296,30 @@ def _agreement(frame: pd.DataFrame, resamples: int, seed: int) -> dict[str, floa
 def _mean_interval(
     values: Floats, clusters: npt.NDArray[np.generic], resamples: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the ends of the 95 % percentile interval of a mean over resampled clusters; NaN for fewer than two."""
+    """Return the 95 % percentile interval of a mean over resampled clusters; NaN for fewer than two."""
     if len(np.unique(clusters)) < 2:
         return np.nan, np.nan
     weights = cluster_weights(clusters, resamples, rng)
     return interval(weights @ values / weights.sum(axis=1))
 
 
-# How well judges agree with people
+# Agreement of judges with people
 
 
 def agreement_with_people(
     table: pd.DataFrame, *, question: str | None = None, resamples: int = 1000, seed: int = 2024
 ) -> pd.DataFrame:
-    """Compare each judge's votes with the choice of most people on the same pair, and each person's with that of the others.
+    """Compare each judge's votes with the human majority on the same pair, and each person's with that of the others.
 
-    Where no choice has most votes, people's choice is a tie. A pair is the same two dialogues, in either order.
+    Without a majority, the human choice is a tie. A pair is the same two dialogues, in either order.
 
     Returns
     -------
     DataFrame
-        ``source`` (``human`` for people among themselves), ``votes`` and ``pairs`` that are compared, ``accuracy`` (where both
-        choose one of the two; of so many votes: ``strict``), ``accuracy_ties`` (a tie is a third choice) and Cohen's ``kappa``
-        of the three choices, each with ``_low`` and ``_high``: 95 % percentile intervals over resampled pairs. Sources that
-        share no pair with people are left out; without people or judges, the result is empty.
+        ``source`` (``human`` for people among themselves), numbers of compared ``votes`` and ``pairs``, ``accuracy`` (if both
+        choose one of the two; over ``strict`` votes), ``accuracy_ties`` (a tie is a third choice) and Cohen's ``kappa`` of the
+        three choices, each with ``_low`` and ``_high``: 95 % percentile intervals over resampled pairs. Sources without common
+        pairs are left out; without people or judges, the result is empty.
     """
     votes = _oriented(_chosen(table, "question", question))
     votes["pair"] = pd.factorize(pd.MultiIndex.from_frame(votes[["a", "a_dialogue_id", "b", "b_dialogue_id"]]))[0]
@@ -376,14 +375,14 @@ def _confusion(
     return result
 
 
-# Which metrics choose alike
+# Metrics as predictors of choices
 
 
 def dialogue_scores(scores: pd.DataFrame, contexts: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return one score for each dialogue: that of the dialogue, else the mean over the judged speaker's turns.
+    """Return one score per dialogue: its own, or the mean over the judged speaker's turns.
 
-    ``scores`` is a table of this name; ``contexts`` (``context_id`` and ``dialogue_id``) is needed for scores of turns. The
-    result has the columns ``metric``, ``output``, ``dialogue_id``, ``system_id`` and ``value``.
+    ``scores`` is table ``scores``; scores of turns require ``contexts`` (``context_id`` and ``dialogue_id``). The result has
+    the columns ``metric``, ``output``, ``dialogue_id``, ``system_id`` and ``value``.
     """
     key = ["metric", "output", "dialogue_id", "system_id"]
     whole = scores[scores["level"] == "dialogue"].rename(columns={"item_id": "dialogue_id"})[[*key, "value"]]
@@ -399,7 +398,7 @@ def dialogue_scores(scores: pd.DataFrame, contexts: pd.DataFrame | None = None) 
 
 
 def properties(dialogue: Dialogue) -> dict[str, float]:
-    """Return what can be counted of the judged speaker's utterances."""
+    """Return counts of the judged speaker's utterances."""
     texts = dialogue.judged_texts()
     theirs = [text for speaker, text in dialogue.utterances if speaker != dialogue.judged]
     words, partner = normalise(" ".join(texts)).split(), {*normalise(" ".join(theirs)).split()}
@@ -423,17 +422,17 @@ def metric_choices(
     resamples: int = 1000,
     seed: int = 2024,
 ) -> pd.DataFrame:
-    """Return how often the dialogue with the higher score is the preferred one; equal scores are half a hit.
+    """Return how often the dialogue with the higher score is the preferred one; equal scores count half.
 
-    Votes for a tie are left out. ``scores`` are :func:`dialogue_scores`'s; ``ratings`` (``dialogue_id``, ``system_id`` and
+    Votes for a tie are ignored. ``scores`` come from :func:`dialogue_scores`; ``ratings`` (``dialogue_id``, ``system_id`` and
     ``rating``) are for the correlation; the 95 % percentile intervals are by annotator.
 
     Returns
     -------
     DataFrame
-        ``metric``, ``output``, ``of`` (``all``, ``others``: without the ``dominant`` system, or ``pair``: two systems, ``a`` and
-        ``b``), ``value``, ``low``, ``high``, ``n`` (votes), ``lacking`` (votes without both scores), and for ``all``
-        and ``others`` ``spearman`` with ratings of the same systems.
+        ``metric``, ``output``, ``of`` (``all``, ``others``: without the ``dominant`` system, or ``pair``: two systems, ``a``
+        and ``b``), ``value``, ``low``, ``high``, ``n`` (votes), ``lacking`` (votes without both scores), and for ``all`` and
+        ``others`` ``spearman`` with ratings of the same systems.
     """
     rows, strict, item = [], votes[votes["won"] != 0.5], ["dialogue_id", "system_id"]
     sides = [pd.MultiIndex.from_frame(strict[[f"{side}_dialogue_id", side]]) for side in _EITHER]

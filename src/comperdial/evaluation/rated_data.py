@@ -1,4 +1,4 @@
-"""A researcher's responses, and what people and judges say of them: from a file, a frame or a folder of tables."""
+"""A user's responses with human and judge ratings, from a file, a frame or a folder of tables."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from comperdial.metrics import Batch
 from comperdial.metrics.score_files import read_records
 
 UNIT = ["dataset", "level", "item_id", "system_id"]
-# Of our columns, those by which a subset can be chosen.
+# Our columns by which subsets can be selected.
 _ATTRIBUTES = {"dialogue_id", "turn", "kind"}
 _MEAN, _OF_DIALOGUES = "mean", " (dialogues)"
 
 
 @dataclass(frozen=True)
 class Data:
-    """Responses, and what people and judges say of them.
+    """Responses with human and judge ratings.
 
     Attributes
     ----------
     responses, ratings, contexts, systems
-        Tables (docs/data-model.md); without ``systems`` no response is a reference. References are in ``contexts`` alone.
+        Tables (docs/data-model.md); without ``systems`` no response is a reference. References are only in ``contexts``.
     scores
         Table ``scores`` of judges and metrics whose scores are columns of the file.
     attributes
-        What each record of the file is of, and its columns that no table has.
+        The unit of each record of the file, and its further columns.
     notes
         How the file was read, in sentences.
     """
@@ -53,17 +53,17 @@ class Data:
     batch: Batch
 
     def __repr__(self) -> str:
-        """Say how much there is, and how it was read."""
+        """Summarize the sizes and how the data were read."""
         counts = f"{len(self.responses):,} responses, {len(self.ratings):,} ratings"
         return "\n".join([f"{counts}, {self.responses['system_id'].nunique():,} systems", *self.notes])
 
     @property
     def sources(self) -> list[str]:
-        """Whose ratings there are."""
+        """Return the sources of ratings."""
         return sorted(self.ratings["source"].unique())
 
     def tables(self, scores: pd.DataFrame, source: str) -> Tables:
-        """Return what samples are made of."""
+        """Return the tables for making samples."""
         return Tables(scores, self.ratings, self.contexts, self.systems, source, self.attributes)
 
 
@@ -91,18 +91,18 @@ def read_data(
     Parameters
     ----------
     source
-        A file (:func:`comperdial.data.readers.table.read_content`), a frame of the same columns, or a folder of tables.
+        A file (:func:`comperdial.data.readers.table.read_content`), a frame with the same columns, or a folder of tables.
     options
-        How a file is read: ``columns``, ``scale``, ``labels``, ``lower_is_better``, ``sheet``, ``strip_markup``.
+        How to read a file: ``columns``, ``scale``, ``labels``, ``lower_is_better``, ``sheet``, ``strip_markup``.
     rated
-        False: responses are enough. Of a rated file contexts have the same names as with its ratings.
+        False: ratings are optional. Contexts of a rated file get the same names either way.
     file
-        What the file holds, if it has been read.
+        The file's content, if it has been read.
 
     Raises
     ------
     SchemaError, FileError, ConfigError
-        When the file cannot be read so: names the record or the column, and what was expected.
+        If the file cannot be read; gives the record or column, and what was expected.
     """
     if file is None and isinstance(source, pd.DataFrame):
         file = File(source.reset_index(drop=True), range(1, len(source) + 1))
@@ -155,7 +155,7 @@ def _of_tables(
 
 
 def _columns(layout: Layout, units: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-    """Return what each record is of with the columns that no table has, the scores in these, and notes."""
+    """Return each record's unit with its further columns, the scores in these, and notes."""
     ours = {*NAMES, *UNIT, *layout.dimensions} - _ATTRIBUTES
     others = layout.frame.drop(columns=[name for name in layout.frame if name in ours])
     attributes = units[UNIT].reset_index(drop=True).join(others.set_axis(range(len(others))))
@@ -166,10 +166,10 @@ def _columns(layout: Layout, units: pd.DataFrame, path: Path) -> tuple[pd.DataFr
 def column_scores(
     attributes: pd.DataFrame | None, names: Sequence[str], where: str, dimension: pd.Series | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return the scores, such as a judge's, that some columns of a file hold, and notes.
+    """Return the scores, such as a judge's, in some columns of a file, and notes.
 
-    In table ``scores`` each column is a metric. Its output is ``score``; or, if the rows of a response are of several dimensions
-    and the column differs between them, the dimension. Otherwise the mean counts. SchemaError: a cell is no number.
+    In table ``scores`` each column is a metric. Its output is ``score``; or, if a response has rows for several dimensions with
+    different values, the dimension. Otherwise values are averaged. SchemaError: a cell is not a number.
     """
     parts, lines = [], []
     for name in names:
@@ -190,7 +190,7 @@ def column_scores(
 
 
 def judge_scores(data: Data, source: str) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return the mean ratings by others than a source, as scores by dimension; and why some are not compared."""
+    """Return the mean ratings by other sources as scores by dimension; and why some are not compared."""
     of_source = data.ratings["source"] == source
     rated = pd.MultiIndex.from_frame(data.ratings.loc[of_source, UNIT])
     targets = {*data.ratings.loc[of_source, "dimension"]}
@@ -212,14 +212,14 @@ def _as_scores(parts: Sequence[pd.DataFrame], signature: str) -> pd.DataFrame:
     if not parts:
         return schema.empty("scores")
     made = pd.concat(parts, ignore_index=True).assign(cut=0, signature=signature)
-    # One output has scores of one level: those of dialogues get a name of their own.
+    # An output has scores of one level: those of dialogues get their own name.
     several = made.groupby(["metric", "output"])["level"].transform("nunique") > 1
     made.loc[several & (made["level"] == "dialogue"), "output"] += _OF_DIALOGUES
     return schema.validate(made, "scores")
 
 
 def of_judge(sample: Sample, judge: str) -> Output | None:
-    """Return the output of a judge that is compared with a sample's ratings: of the same dimension, or of all of them."""
+    """Return a judge's output to compare with a sample's ratings: of the same dimension, or overall."""
     for output in (sample.target, "score", _MEAN):
         for ending in (_OF_DIALOGUES, "") if sample.against == "dialogue" else ("",):
             if (judge, output + ending) in sample.names:
@@ -230,7 +230,7 @@ def of_judge(sample: Sample, judge: str) -> Output | None:
 def read_rated(
     _: None, *, ratings: Sequence[str | Path], contexts: str | Path | None, dataset: str | None
 ) -> tuple[Tables, list[Any]]:
-    """Return tables of ratings in files of their own, without scores: what ``comperdial correlate`` reads."""
+    """Return tables of ratings from separate files, without scores, for ``comperdial correlate``."""
     rated = aggregate.read_ratings_of(ratings, dataset=dataset) if ratings else schema.empty("ratings")
     if rated.empty:
         raise ConfigError("no ratings", expected="a column `rating` beside the responses, or --ratings")

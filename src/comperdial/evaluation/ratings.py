@@ -1,4 +1,4 @@
-"""What the ratings say of their raters: agreement, bias, and where the levels of rating differ."""
+"""Properties of raters: agreement, bias, and differences between the levels of rating."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALPHA_COLUMNS = [
     "ratings", "resamples",
 ]  # fmt: skip
 BIAS_COLUMNS = ["dataset", "level", "dimension", "annotator_id", "n", "mean", "bias", "spread", "spearman"]
-# ComperDial (section 5) does not say which level of measurement it used.
+# ComperDial (section 5) does not state its level of measurement.
 _MEASUREMENTS: tuple[Measurement, ...] = ("ordinal", "interval")
 _COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman")
 _ITEM, _DIALOGUE = ["dataset", "item_id", "system_id"], ["dataset", "dialogue_id", "system_id"]
@@ -37,12 +37,11 @@ def alphas(
 ) -> pd.DataFrame:
     """Return Krippendorff's alpha of every dimension at each level, with bootstrap intervals.
 
-    At turn level whole dialogues of one system are resampled (its responses in one dialogue are not independent), at
-    dialogue level the rated dialogues, which are the same units.
+    At turn level, whole dialogues of a system are resampled (its responses in a dialogue are not independent), at dialogue
+    level the rated dialogues, which are the same units.
 
-    Each dimension has its own stream of random numbers, so that one more does not change the others. There is one row a data
-    set, level (turn first), dimension and level of measurement (``metric``); items and ratings count if an item has two ratings
-    or more.
+    Each dimension has its own random stream, so that adding one does not change the others. There is one row per data set,
+    level (turn first), dimension and level of measurement (``metric``); only items with at least two ratings count.
     """
     rows: list[dict[str, Any]] = []
     for key, table in _tables(ratings, source):
@@ -61,16 +60,16 @@ def alphas(
             rng = np.random.default_rng([seed, zlib.crc32("\n".join(key.values()).encode())])
             ends = alpha_interval(numbers, metric, rng=rng, resamples=resamples, clusters=clusters)
             rows.append(key | {"metric": metric} | dict(zip(("value", "low", "high"), ends, strict=True)) | counts)
-    # Sorted by data set alone, stably: the levels come turn first.
+    # Stable sort by data set only, which keeps turns first.
     return pd.DataFrame(rows, columns=ALPHA_COLUMNS).sort_values("dataset", kind="stable", ignore_index=True)
 
 
 def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFrame:
     """Compare each annotator with the others who rated the same items.
 
-    All numbers are of the ``n`` items that the annotator and at least one other rated: mean; bias (the mean difference from the
-    mean of the others on the same item); spread (the standard deviation over that of the others, whose variances are pooled
-    within each of them, so that their own biases do not count); spearman (correlation with the mean of the others).
+    All numbers are over the ``n`` items rated by the annotator and at least one other: mean; bias (the mean difference from the
+    others' mean on the same item); spread (the standard deviation relative to the others', whose variances are pooled within
+    each of them, so that their own biases do not count); spearman (correlation with the others' mean).
     """
     rows: list[dict[str, Any]] = []
     for key, table in _tables(ratings, source):
@@ -92,10 +91,10 @@ def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFr
 
 
 def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
-    """Return inter-annotator agreement as USR's Table 1 has it: mean correlation over the pairs of rater positions.
+    """Return inter-annotator agreement as in USR's Table 1: mean correlation over the pairs of rater positions.
 
-    ``ratings`` is a table of one data set and level, with positions; all responses count, references included. The columns
-    are dataset, dimension, coefficient (pearson, spearman), value, n (responses); sorted by data set and dimension.
+    ``ratings`` is a table of one data set and level, with positions; all responses count, including references. The columns are
+    dataset, dimension, coefficient (pearson, spearman), value, n (responses); sorted by data set and dimension.
     """
     rows = []
     for (dataset, dimension), group in ratings.groupby(["dataset", "dimension"], sort=True):
@@ -119,13 +118,13 @@ def table13_cases(
     systems: pd.DataFrame | None = None,
     source: str = "human",
 ) -> pd.DataFrame:
-    """Choose one dialogue and at most ``count`` systems in it, to be shown side by side as in ComperDial's Table 13.
+    """Choose one dialogue and at most ``count`` of its systems to show side by side, as in ComperDial's Table 13.
 
-    The paper (appendix A.8) shows dialogues that were rated lower as a whole than their turns, and does not say how it
-    chose. Here it is the dialogue whose ``count`` lowest differences have the lowest mean, and the systems they belong to;
-    ties (to 9 digits) by name. A difference is the mean overall rating of the dialogue minus the mean over turns of the mean
-    turn rating, with nothing standardised. With table ``systems`` only those of kind ``agent`` count. A SchemaError is raised
-    if no dialogue of a system has ratings at both levels.
+    The paper (appendix A.8) shows dialogues that were rated lower as a whole than their turns, but not how it chose them. Here
+    it is the dialogue whose ``count`` lowest differences have the lowest mean, and their systems; ties (to 9 digits) by name. A
+    difference is the mean overall rating of the dialogue minus the mean over turns of the mean turn rating, without
+    standardization. With table ``systems`` only those of kind ``agent`` count. Raises a SchemaError if no dialogue of a system
+    has ratings at both levels.
     """
     chosen = ratings[(ratings["dimension"] == OVERALL) & (ratings["source"] == source)]
     turns, whole = (
@@ -146,9 +145,9 @@ def table13_cases(
     frame = frame.sort_values(["difference", *_DIALOGUE], ignore_index=True)
     lowest = frame.groupby(_DIALOGUE[:2]).head(count)
     of_dialogue = lowest.groupby(_DIALOGUE[:2])["difference"].agg(["size", "mean"])
-    # Small sets may have fewer systems than are to be shown: then as many as there are.
+    # Small data sets may have fewer systems than ``count``: then show all.
     means = of_dialogue.loc[of_dialogue["size"] == of_dialogue["size"].max(), "mean"].round(9)
-    # The index is sorted, and the first of equal means is taken.
+    # The index is sorted, so the first of equal means is taken.
     dataset, dialogue = means.index[int(means.to_numpy().argmin())]
     return lowest[(lowest["dataset"] == dataset) & (lowest["dialogue_id"] == dialogue)].reset_index(drop=True)
 

@@ -1,4 +1,4 @@
-"""Robustness ratios: how often a score falls when what is scored was made worse (Zhang et al. 2024, Tables 7 and 8)."""
+"""Robustness ratios: how often a score falls for perturbed text (Zhang et al. 2024, Tables 7 and 8)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 Bounds = Mapping[Output, tuple[float, float]]
 
-# Scores are kept as float32: the difference of two that differ by just the threshold may come out a little above it.
+# Scores are float32: a difference equal to the threshold may come out slightly above it.
 _ROUNDING = 1e-6
 _SIDES = [ORIGINAL, PERTURBED]
 
@@ -38,9 +38,9 @@ def read_pairs(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 def pairs_of(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
     """Return the pairs of an original and its perturbed version.
 
-    There is one row a pair, indexed by its dialogue_id: ``dataset``, ``perturbation``, and ``original``, a number that pairs
-    made of the same text share. A SchemaError is raised if a dialogue is no pair: it has responses of the systems
-    ``original`` and ``perturbed``, and is called ``<perturbation>-<number>``.
+    There is one row per pair, indexed by its dialogue_id: ``dataset``, ``perturbation``, and ``original``, a number shared by
+    pairs from the same text. Raises a SchemaError if a dialogue is not a pair: it must have responses of the systems
+    ``original`` and ``perturbed``, and a name ``<perturbation>-<number>``.
     """
     rows = responses.merge(contexts[["context_id", "dialogue_id", "turn", "history"]], on="context_id")
     for dialogue, systems in rows.groupby("dialogue_id")["system_id"].unique().items():
@@ -49,7 +49,7 @@ def pairs_of(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
                 f"dialogue {dialogue!r} has responses of {', '.join(sorted(systems))}",
                 expected=f"a pair called <perturbation>-<number>: the systems {ORIGINAL} and {PERTURBED}",
             )
-    # The last response and its history are the whole text.
+    # The last response and its history form the whole text.
     rows = rows[rows["system_id"] == ORIGINAL].sort_values("turn", kind="stable")
     last = rows.drop_duplicates("dialogue_id", keep="last").set_index("dialogue_id").sort_index()
     texts = [
@@ -76,12 +76,12 @@ def ratios(
     """Return how often each output scores the original higher than its perturbed version.
 
     ``ratio`` is the share of pairs whose score falls by more than the threshold, on a scale of 0 to 1: for any drop (threshold
-    0) and for the perturbation's own. The scale is that of ``bounds``, the lowest and the highest possible score of (metric,
-    output); an output without them has only the ratio for any drop. A pair's score is the mean over its scored responses, or the
-    score of the dialogue. Each dimension that a perturbation aims at has the output called like it, or, of a metric without such
-    a one, all outputs. ``ties`` is the share of pairs with equal scores; ``n`` counts pairs with both, ``coverage`` is their
-    share. The interval (:func:`comperdial.stats.proportions.share`) knows which pairs were made of the same original. A
-    SchemaError is raised if no score belongs to a pair, or a score is outside its bounds.
+    0) and for the perturbation's own threshold. The scale is that of ``bounds``, the lowest and highest possible score of
+    (metric, output); an output without bounds has only the ratio for any drop. A pair's score is the mean over its scored
+    responses, or the dialogue's score. Each dimension that a perturbation targets gets the output named after it or, if a
+    metric has none, all outputs. ``ties`` is the share of pairs with equal scores; ``n`` counts pairs with both, ``coverage``
+    is their share. The interval (:func:`comperdial.stats.proportions.share`) treats pairs from the same original as a cluster.
+    Raises a SchemaError if no score belongs to a pair, or a score is outside its bounds.
     """
     dataset = str(pairs["dataset"].iloc[0])
     where = f"dataset {dataset!r}"
@@ -117,7 +117,7 @@ def ratios(
         about |= {"lowest": low, "highest": high}
         for name, of_pairs in pairs.groupby("perturbation"):
             aim, mine = perturbations[str(name)], drops.reindex(of_pairs.index).dropna()
-            # A metric's output that is called as a dimension is alone of this one.
+            # An output named after a dimension applies only to this dimension.
             aimed = [one for one in aim.dimensions if output == one or (metric, one) not in names]
             for threshold in dict.fromkeys([0.0, float(aim.threshold)] if scale else [0.0]):
                 least = (threshold + _ROUNDING) * (high - low) if threshold else 0.0
@@ -138,9 +138,9 @@ def ratios(
 
 
 def bounds_of(value: Mapping[str, Any]) -> dict[Output, tuple[float, float]]:
-    """Return the lowest and the highest score of each output that a JSON object names.
+    """Return the lowest and highest score of each output in a JSON object.
 
-    ``{metric: {output: [low, high]}}``; raises ConfigError when it has another form.
+    ``{metric: {output: [low, high]}}``; raises ConfigError for another format.
     """
     bounds = {}
     for metric, outputs in value.items():
@@ -154,7 +154,7 @@ def bounds_of(value: Mapping[str, Any]) -> dict[Output, tuple[float, float]]:
 
 
 def drawn(contexts: pd.DataFrame, strategies: Sequence[str], sample: int, random: np.random.Generator) -> pd.DataFrame:
-    """Return the contexts of pairs of some kinds, of each kind no more pairs than ``sample``, in the table's order."""
+    """Return the contexts of at most ``sample`` random pairs per kind, in the table's order."""
     kinds = contexts["dialogue_id"].str.rpartition("-")[0]
     chosen: set[str] = set()
     for strategy in strategies:

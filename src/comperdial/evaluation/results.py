@@ -1,4 +1,4 @@
-"""Everything that scores say about ratings: tables ``correlations``, ``pairs`` and ``ceilings``."""
+"""Compute the tables ``correlations``, ``pairs`` and ``ceilings`` from scores and ratings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from comperdial.schema.dimensions import main_dimension
 from comperdial.stats import PairMeasure
 from comperdial.stats.pairs import within_items
 
-# What the ratings of another source are called as scores: metric ``gpt-4_recorded``, output ``mean``.
+# Names of another source's ratings used as scores: metric ``gpt-4_recorded``, output ``mean``.
 RECORDED, MEAN = "{}_recorded", "mean"
 
 
@@ -50,23 +50,23 @@ def correlate(
     resamples: int = Detail.resamples,
     seed: int = Detail.seed,
 ) -> Results:
-    """Correlate all scores with the ratings; what a table shows decides how tests are corrected and metrics ranked.
+    """Correlate all scores with the ratings; corrections and ranks are left to the tables that show them.
 
     Parameters
     ----------
     outputs, targets, main_target
-        What has intervals, all statistics and all tests, as :func:`detail_of` takes it.
+        What gets intervals, all statistics and all tests; see :func:`detail_of`.
     compared
-        METRIC:OUTPUT with intervals and tests of Pearson and Spearman, at the level that was rated.
+        METRIC:OUTPUT with intervals and tests of Pearson and Spearman, at the rated level.
     restricted
-        METRIC:OUTPUT of what is also correlated within systems and without human systems (grouping ``agents``).
+        METRIC:OUTPUT also correlated within systems and without human systems (grouping ``agents``).
     raters
-        Other sources of ratings, whose mean rating of a response is taken as a score.
+        Other sources of ratings, whose mean rating of a response is used as a score.
     expected
         The metrics that were run.
     levels, options, allow_missing, tests, resamples, seed
-        As in :func:`comperdial.evaluation.options.analysed` and :class:`comperdial.evaluation.Detail`; with 0 resamples
-        there are values alone.
+        As in :func:`comperdial.evaluation.options.analysed` and :class:`comperdial.evaluation.Detail`; with 0 resamples there
+        are only values.
     """
     tables, options = with_raters(tables, raters), options or Options()
     samples, notes = analysed(tables, options, levels=levels, allow_missing=allow_missing)
@@ -92,10 +92,10 @@ def detail_of(
     seed: int = Detail.seed,
     tests: Sequence[PairMeasure] = (),
 ) -> Detail:
-    """Return what is looked at in detail.
+    """Return what to compute in detail.
 
-    ``outputs`` are the main ones, as METRIC:OUTPUT; if none of them has a score, all are. ``targets`` are the rated dimensions;
-    without them it is the one nearest to ``main_target``, and all if that is not given either.
+    ``outputs`` are the main ones, as METRIC:OUTPUT; all if none of them has a score. ``targets`` are the rated dimensions;
+    default: the one closest to ``main_target``, or all without one.
     """
     scored = {":".join(name) for sample in samples for name in sample.names}
     chosen = outputs if outputs is not None and scored & {*outputs} else None
@@ -105,7 +105,7 @@ def detail_of(
 
 
 def with_raters(tables: Tables, sources: Sequence[str]) -> Tables:
-    """Add the mean ratings of responses by other sources as scores; sources that rated none add nothing."""
+    """Add other sources' mean ratings of responses as scores; sources without ratings are skipped."""
     frames = [tables.scores]
     for source in sources:
         ratings = tables.ratings[(tables.ratings["level"] == "turn") & (tables.ratings["source"] == source)]
@@ -122,7 +122,7 @@ def with_raters(tables: Tables, sources: Sequence[str]) -> Tables:
 def _within_systems(
     samples: Sequence[Sample], result: pd.DataFrame, detail: Detail, names: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Average the coefficients within each system, of responses, for outputs that have no such rows yet."""
+    """Average the coefficients within each system, of responses, for outputs without such rows."""
     has = result[result["grouping"] == "system"]
     wanted = [output_name(name) for name in names if name not in {*(has["metric"] + ":" + has["output"])}]
     rows: list[dict[str, Any]] = []
@@ -136,7 +136,7 @@ def _within_systems(
 
 
 def _agents(tables: Tables, detail: Detail, names: Sequence[str], options: Options) -> list[Any]:
-    """Correlate some outputs without the responses of human systems, if there are such systems and others."""
+    """Correlate some outputs without the responses of human systems, if there are both kinds of systems."""
     if tables.systems is None:
         return []
     human = tables.systems.loc[tables.systems["kind"] == "human", "system_id"]

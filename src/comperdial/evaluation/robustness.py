@@ -1,4 +1,4 @@
-"""How robust conclusions are: tables ``curves`` (with less data) and ``power`` (to separate metrics)."""
+"""Robustness of conclusions: tables ``curves`` (with less data) and ``power`` (to separate metrics)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from comperdial.stats.coefficients import coefficients
 from comperdial.stats.sizes import Curve, Varied, components, sample_curve, subsample_curve
 
 Floats = npt.NDArray[np.float64]
-# Of these numbers, those that are there; and all that there are.
+# Sizes to evaluate, up to the total, which is added.
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 75)
-# Numbers of systems and dialogues, including more than there are.
+# Numbers of systems and dialogues, including more than the data have.
 POWER_SIZES = (5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500)
 
 
 @dataclass(frozen=True)
 class Subsampling:
-    """Which coefficient the curves and the power are of, how many subsets are drawn for each size, and their seed."""
+    """Coefficient of the curves and the power, number of subsets per size, and seed."""
 
     coefficient: Coefficient = "spearman"
     repeats: int = 100
@@ -39,8 +39,8 @@ def curves(
 ) -> pd.DataFrame:
     """Correlate on random subsets of systems, dialogues, annotators and judges' samples, for table ``curves``.
 
-    ``detail`` names the outputs and dimensions; ``judgements`` holds single samples of judges, of which those with one
-    sample an item take no part.
+    ``detail`` names the outputs and dimensions; ``judgements`` has single samples of judges, and judges with only one sample
+    per item are ignored.
     """
     name, how = subsampling.coefficient, {"repeats": subsampling.repeats, "seed": subsampling.seed}
     rows: list[dict[str, Any]] = []
@@ -53,7 +53,7 @@ def curves(
             if len(sizes) > 1:
                 curve = subsample_curve(part.scores, part.single, part.design, name, varied=varied, sizes=sizes, **how)
                 rows += _curve_rows(part, name, varied, curve, part.names)
-        # Judges have samples of what they judged: responses or dialogues.
+        # Judges have samples of responses or of dialogues.
         own = pd.DataFrame() if judgements is None else judgements[judgements["dataset"] == part.dataset]
         if len(own) and part.level == part.against:
             names, judged = _judged(part, own[own["level"] == part.level])
@@ -92,7 +92,7 @@ def _curve_rows(
 
 
 def _judged(sample: Sample, judgements: pd.DataFrame) -> tuple[list[tuple[str, str]], Floats]:
-    """Return the outputs with several samples an item, and these: shape (outputs, most samples, units)."""
+    """Return the outputs with several samples per item, and these: shape (outputs, most samples, units)."""
     units, tables = pd.MultiIndex.from_tuples(sample.units), {}
     for (metric, output), group in judgements.groupby(["metric", "output"]):
         if (metric, output) in sample.names and (group["sample"] > 0).any():
@@ -105,10 +105,10 @@ def _judged(sample: Sample, judgements: pd.DataFrame) -> tuple[list[tuple[str, s
 
 
 def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling) -> pd.DataFrame:
-    """Return the power to separate metrics with more or fewer systems or dialogues, the other number unchanged.
+    """Return the power to separate metrics with other numbers of systems or dialogues, changing one number at a time.
 
-    The pairs are neighbours in the ranking, and each metric with the best one: those are what a reader asks about. The
-    sizes of table ``power`` are ``POWER_SIZES`` and the data's own.
+    The pairs are neighbours in the ranking, and each metric with the best one, which readers are most interested in. The sizes
+    of table ``power`` are ``POWER_SIZES`` and the data's own.
     """
     name = subsampling.coefficient
     rows: list[dict[str, Any]] = []
@@ -117,7 +117,7 @@ def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling
         order = [int(row) for row in np.argsort(-values, kind="stable") if not np.isnan(values[row])]
         pairs = [*pairwise(order), *((order[0], row) for row in order[2:])]
         for (a, b), pair in zip(pairs, components(part.scores, part.ratings, part.design, name, pairs), strict=True):
-            # Systems that are given bring no variance.
+            # Fixed systems add no variance.
             known = replace(pair, systems=0.0) if part.design.given else pair
             names = zip(("metric_a", "output_a", "metric_b", "output_b"), part.names[a] + part.names[b], strict=True)
             about = part.key | {"grouping": "pooled", "coefficient": name, "difference": pair.difference} | dict(names)

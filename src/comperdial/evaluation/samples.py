@@ -1,4 +1,4 @@
-"""From tables of scores and ratings to what is correlated: one sample a level, a level of ratings and a dimension."""
+"""Combine tables of scores and ratings to samples: one per level, level of ratings and dimension."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float64]
 
-# Items and systems: a MultiIndex, which pandas' types do not follow.
+# Items and systems: a MultiIndex, which pandas' type stubs do not support.
 Units = Any
 NAME, UNIT = ["metric", "output"], ["item_id", "system_id"]
-# The paper's ``Human`` row: the mean rating of a dialogue's turns as its score.
+# The paper's ``Human`` row: a dialogue's mean turn rating as its score.
 HUMAN = ("human", "turns")
-# Of fewer systems there is no system level: two always correlate perfectly.
+# With fewer systems there is no system level: two always correlate perfectly.
 FEWEST_SYSTEMS = 3
-# What is a unit at each level, and ratings of what it is compared with; systems are averaged over their units.
+# The unit of each level, and the ratings to compare with; systems are averaged over their units.
 _PLACES = {
     "turn": [("turn", "turn")],
     "dialogue": [("dialogue", "turn"), ("dialogue", "dialogue")],
@@ -43,16 +43,16 @@ _PLACES = {
 class Sample:
     """Scores and ratings of the same units, for one level, one level of ratings and one rated dimension.
 
-    A unit is a response (against ratings of turns, at turn and system level) or a dialogue of a system. At system level the
-    units are those that systems are averaged over.
+    A unit is a response (with ratings of turns, at turn and system level) or a dialogue of a system. At system level the units
+    are those that systems are averaged over.
 
-    ``scores`` has shape (outputs, units), NaN where there is none, in the order of ``names``: (metric, output), sorted.
-    ``single``, (annotators, units), are the ratings by each of ``annotators``, and ``ratings``, (units,), their means. Scores,
-    and ratings, that differ by rounding only are equal. ``design`` has the codes of each unit's system and dialogue, and says
-    that units are averaged at system level; ``systems`` are the systems' names. ``items`` are codes of the context at turn
-    level, of the dialogue at the others, ``units`` (context or dialogue, system). Each output has ``coverage``, the share of
-    the rated units (of dialogues: of their turns) that it has a score of, ``cut``, how many of its units' inputs did not fit
-    the metric's model, and in ``signatures`` what made it.
+    ``scores`` has shape (outputs, units), NaN if missing, in the order of ``names``: (metric, output), sorted. ``single``,
+    (annotators, units), are the ratings by each of ``annotators``, and ``ratings``, (units,), their means. Scores and ratings
+    that differ only by rounding are made equal. ``design`` has the codes of each unit's system and dialogue, and averages units
+    at system level; ``systems`` are the systems' names. ``items`` are codes of the context at turn level, of the dialogue at
+    the others, ``units`` (context or dialogue, system). For each output, ``coverage`` is the share of rated units (for
+    dialogues: of their turns) with a score, ``cut`` the number of units whose input was truncated, and ``signatures`` its
+    signature.
     """
 
     dataset: str
@@ -73,26 +73,26 @@ class Sample:
     signatures: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        # A score of 0.1 + 0.2 and one of 0.3 are a tie, over all units as within items and over means.
+        # 0.1 + 0.2 and 0.3 are a tie, over all units, within items and over means.
         for name in ("scores", "ratings"):
             object.__setattr__(self, name, merge_ties(getattr(self, name)))
 
     @property
     def of_turns(self) -> bool:
-        """Whether a unit is a response; else it is a dialogue of a system."""
+        """Return whether a unit is a response; otherwise it is a dialogue of a system."""
         return self.against == "turn" and self.level != "dialogue"
 
     @property
     def key(self) -> dict[str, str]:
-        """What every record made of this sample begins with."""
+        """Return the first columns of every record about this sample."""
         return {"dataset": self.dataset, "level": self.level, "against": self.against, "target": self.target}
 
     def with_systems_given(self) -> Sample:
-        """Return the sample with systems that are those of interest: contexts alone count as sampled."""
+        """Return the sample with fixed systems: only contexts count as sampled."""
         return replace(self, design=replace(self.design, fixed=True))
 
     def only(self, names: Sequence[Output]) -> Sample:
-        """Return the sample with some of its outputs, in the sample's own order."""
+        """Return the sample with some of its outputs, in its own order."""
         rows = [row for row, name in enumerate(self.names) if name in set(names)]
         columns = ("names", "coverage", "cut", "signatures")
         chosen = {column: tuple(getattr(self, column)[row] for row in rows) for column in columns}
@@ -101,11 +101,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of one or several data sets, and whose ratings count.
+    """The tables of one or several data sets, and the source of ratings to use.
 
-    Without ``contexts``, which name the dialogue of each context, every context is a dialogue of its own; with
-    ``systems``, the ratings of references, which are never scored, do not count. ``attributes`` are further columns of
-    responses (dataset, item_id, system_id), such as those of a researcher's own file.
+    Without ``contexts``, which give the dialogue of each context, every context is its own dialogue; with ``systems``, ratings
+    of references, which are never scored, are ignored. ``attributes`` are further columns of responses (dataset, item_id,
+    system_id), such as those of a user's own file.
     """
 
     scores: pd.DataFrame
@@ -132,11 +132,11 @@ class Tables:
 
     @property
     def sources(self) -> list[str]:
-        """Who rated, in order."""
+        """Return the sources of ratings, sorted."""
         return sorted(self.ratings["source"].unique())
 
     def of_level(self, level: str) -> pd.DataFrame:
-        """Return the source's ratings of a level, those of references left out."""
+        """Return the source's ratings of a level, without references."""
         rows = (self.ratings["level"] == level) & (self.ratings["source"] == self.source)
         if self.systems is not None:
             references = self.systems.loc[self.systems["kind"] == "reference", ["dataset", "system_id"]]
@@ -145,13 +145,13 @@ class Tables:
         return self.ratings[rows]
 
     def rated(self, level: str, targets: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return the units of a level (dataset, item_id, system_id) that were rated, in some dimensions or in any."""
+        """Return the rated units of a level (dataset, item_id, system_id), in some dimensions or in any."""
         chosen = self.of_level(level)
         chosen = chosen if targets is None else chosen[chosen["dimension"].isin(list(targets))]
         return chosen[["dataset", *UNIT]].drop_duplicates(ignore_index=True)
 
     def single(self, level: str) -> pd.DataFrame:
-        """Return single ratings of one data set: a row an item, system and dimension (index), a column an annotator."""
+        """Return single ratings of one data set: one row per item, system and dimension (index), one column per annotator."""
         return self.of_level(level).pivot(index=[*UNIT, "dimension"], columns="annotator_id", values="rating")
 
     def samples(
@@ -165,13 +165,13 @@ class Tables:
         """Pair scores with ratings at each level that the tables allow.
 
         As ComperDial defines them (appendix C.1.2): a turn metric's dialogue score is its mean over the dialogue's turns; a
-        system's score its mean over turns, or over dialogues where dialogues were rated; the ratings likewise. Of fewer than
+        system's score its mean over turns, or over dialogues if dialogues were rated; the same for ratings. With fewer than
         three systems there is no system level.
 
-        With ``allow_missing`` a data set without any score has samples without outputs, and one that nobody rated has none;
-        otherwise a SchemaError is raised, as for scores that belong to nothing that was rated or whose names clash.
-        ``lowest`` is the score, by dataset, metric and output, of a unit without one that was rated or that another metric
-        scored; ``coverage`` does not count it.
+        With ``allow_missing`` a data set without scores has samples without outputs, and an unrated one has no samples;
+        otherwise a SchemaError is raised, as for scores of unrated units or with clashing names. ``lowest`` is the score, by
+        dataset, metric and output, of units without one that were rated or that another metric scored; ``coverage`` does not
+        count it.
         """
         result: list[Sample] = []
         frames = {name: getattr(self, name) for name in ("scores", "ratings", "contexts", "systems")}
@@ -239,7 +239,7 @@ def _samples(
 
     # By unit and level of ratings: single ratings and their means.
     means = {level: _mean_ratings(of) for level, of in single.items()}
-    # Of a dialogue that not all rated as a whole, the mean over raters is not its mean rating.
+    # If not all raters rated a dialogue as a whole, the mean over raters is not its mean rating.
     by_turns, of_turns = (_by_dialogue(frame, dialogue_of) for frame in (single["turn"], means["turn"]))
     rated = {(level, level): (single[level], means[level]) for level in RATED_LEVELS}
     rated["dialogue", "turn"] = by_turns, of_turns
@@ -295,7 +295,7 @@ def _samples(
                     items=items,
                     units=tuple(zip(*(one.index.get_level_values(name).astype(str) for name in UNIT), strict=True)),
                     systems=tuple(map(str, system_names)),
-                    # The human row has no turns to be scored.
+                    # The human row has no turns to score.
                     coverage=tuple(share.fillna(1.0).mean().tolist()),
                     cut=tuple((cut > 0).sum().tolist()),
                     signatures=tuple(signatures[name] for name in outputs),
@@ -303,10 +303,9 @@ def _samples(
 
 
 class _Scores(NamedTuple):
-    """Scores of units: a row an item and system (index), a column a metric and output.
+    """Scores of units: one row per item and system (index), one column per metric and output.
 
-    ``cut`` says how much of a unit's input did not fit, ``share`` which share of the unit (of its turns, if it is a
-    dialogue) has a score.
+    ``cut`` counts a unit's truncated inputs, ``share`` is the scored share of the unit (of its turns, if it is a dialogue).
     """
 
     values: pd.DataFrame
@@ -322,16 +321,16 @@ class _Scores(NamedTuple):
         return cls(values, cut, values.notna().astype(np.float64))
 
     def filled(self, units: Units, lowest: pd.Series) -> _Scores:
-        """Return scores in which no output lacks a unit that another one has, or one of these."""
+        """Return scores in which each output covers all units that another one has, or the given ones."""
         index = self.values.index.union(units)
         share = self.share.reindex(index, fill_value=0.0)
         return self._replace(values=self.values.reindex(index).fillna(lowest), share=share)
 
 
 def _averaged_scores(turn: _Scores, whole: _Scores, rated: Units, dialogue_of: pd.Series) -> dict[str, _Scores]:
-    """Return the scores of dialogues, and those of rated turns for means of systems, each from scores of both levels.
+    """Return the scores of dialogues, and those of rated turns for system means, each from scores of both levels.
 
-    A dialogue's score is its own or the mean over its turns; its own one counts for each of its rated turns.
+    A dialogue's score is its own or the mean over its turns; its own counts for each of its rated turns.
     """
     some = _grouped(turn.share, dialogue_of).max()
     if len(rated):
@@ -349,7 +348,7 @@ def _averaged_scores(turn: _Scores, whole: _Scores, rated: Units, dialogue_of: p
 
 
 def check_scores(scores: pd.DataFrame, dataset: str) -> None:
-    """Refuse an output with scores of both levels and a metric with the raters' name; warn of scores of systems."""
+    """Reject an output with scores at both levels and a metric with the raters' name; warn about scores of systems."""
     where = f"dataset {dataset!r}"
     levels = scores.loc[scores["level"].isin(RATED_LEVELS), [*NAME, "level"]].drop_duplicates()
     if len(clash := levels[levels.duplicated(NAME)]):
@@ -366,7 +365,7 @@ def check_scores(scores: pd.DataFrame, dataset: str) -> None:
 
 
 def _check_rated(values: pd.DataFrame, rated: Units, level: str, dataset: str, allow_missing: bool) -> None:
-    """Refuse scores of a metric of which none was rated, and warn of those that were not."""
+    """Reject a metric without any rated unit, and warn about unrated ones."""
     what = "response" if level == "turn" else level
     for metric, output in _named(values):
         own = values[metric, output].dropna().index
@@ -383,7 +382,7 @@ def _check_rated(values: pd.DataFrame, rated: Units, level: str, dataset: str, a
 
 
 def _dialogue_of(tables: Tables, where: str) -> pd.Series:
-    """Return the dialogue of each context; without a table, each context is a dialogue of its own."""
+    """Return the dialogue of each context; without a table, each context is its own dialogue."""
     items = tables.of_level("turn")["item_id"].unique()
     if tables.contexts is None:
         items = np.union1d(items, tables.scores.loc[tables.scores["level"] == "turn", "item_id"].unique())
@@ -396,11 +395,11 @@ def _dialogue_of(tables: Tables, where: str) -> pd.Series:
 
 
 def _has_several(turns: Units, contexts: pd.DataFrame | None, dialogue_of: pd.Series) -> bool:
-    """Return whether any system was rated in several turns of a dialogue: else dialogues are turns once more."""
+    """Return whether any system was rated in several turns of a dialogue; otherwise dialogues equal turns."""
     units = turns.to_frame(index=False)
     units["dialogue"] = units["item_id"].map(dialogue_of)
     if contexts is not None and "turn" in contexts:
-        # A turn that a system answered several times is one turn, of which each answer has a context.
+        # A turn that a system answered several times has a context per answer, but is one turn.
         units["item_id"] = units["item_id"].map(contexts.set_index("context_id")["turn"])
     return bool(units.drop_duplicates().duplicated(["dialogue", "system_id"]).any())
 

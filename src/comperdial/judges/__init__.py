@@ -1,1 +1,1 @@
-"""Judges: language models (and one rule-based program) that rate responses and dialogues by a prompt."""
+"""Judges: language models, and one rule-based program, that rate responses and dialogues from a prompt."""

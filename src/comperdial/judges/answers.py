@@ -1,7 +1,7 @@
-"""One SQLite file with every answer, and with every charge of a call that has none (yet).
+"""An SQLite file with every answer, and the charges of calls without an answer.
 
-Answers that were exported to Parquet, such as those that ``dvc pull`` brings, are read where they are: in the folder of the
-SQLite file. Prompts hold a data set's texts, which may not be ours to pass on: exported answers have keys in their place.
+Answers exported to Parquet, for example by ``dvc pull``, are read from the folder of the SQLite file. Prompts contain a data
+set's texts, which we may not be allowed to redistribute: exported answers have only their keys.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ Row = tuple[Any, ...]
 
 
 class AnswerFile:
-    """The answers in a file; a context manager. Changes are on the disk when :meth:`committed` returns.
+    """The answers in a file; a context manager. Changes are on disk when :meth:`committed` returns.
 
     Parameters
     ----------
     path
-        The SQLite file, or the folder of one called ``answers.sqlite``.
+        The SQLite file, or the folder with ``answers.sqlite``.
     dataset
-        Which data set new answers are about.
+        The data set of new answers.
     """
 
     def __init__(self, path: Path, dataset: str = "") -> None:
         self.path = path if path.suffix == ".sqlite" else path / "answers.sqlite"
         self.dataset = dataset
         self._commit: asyncio.Task[None] | None = None
-        # A file is made when something is kept: reading leaves no traces.
+        # The file is created on the first write; reading leaves no trace.
         self._connect(str(self.path) if self.path.exists() else ":memory:")
 
     def _connect(self, name: str) -> None:
@@ -71,8 +71,8 @@ class AnswerFile:
 
     @cached_property
     def spent(self) -> float:
-        """US dollars: of all answers, and of calls that were or may have been billed without one."""
-        # Counted when it is first asked for: a plan opens the file hundreds of times.
+        """Return US dollars spent: on all answers, and on calls without one that were or may have been billed."""
+        # Computed on first use: a plan opens the file hundreds of times.
         query = "SELECT (SELECT TOTAL(cost) FROM answers) + (SELECT TOTAL(amount) FROM charges)"
         return float(self._database.execute(query).fetchone()[0])
 
@@ -88,7 +88,7 @@ class AnswerFile:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Open the file for new answers; JudgeError if another process does, since one at a time may."""
+        """Open the file for new answers; raise a JudgeError if another process has it open."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(f"{self.path}.lock")
         try:
@@ -102,7 +102,7 @@ class AnswerFile:
         with lock:
             self._database.close()
             self._connect(str(self.path))
-            # Of a process that was killed: it is not known what was billed.
+            # Left by a killed process: what was billed is unknown.
             self._database.execute("UPDATE charges SET why = 'killed' WHERE why = ?", (_UNDER_WAY,))
             try:
                 yield
@@ -110,7 +110,7 @@ class AnswerFile:
                 self._database.commit()
 
     def get(self, key: str) -> Answer | None:
-        """Return the answer to a request; None if it has none."""
+        """Return the answer to a request; None if there is none."""
         row = self._database.execute(_GET, (key,)).fetchone()
         row = row or next((rows[key][_ANSWER] for rows, _ in self._exported if key in rows), None)
         if row is None:
@@ -119,7 +119,7 @@ class AnswerFile:
         return Answer(text, finish, read, written, model, json.loads(logprobs) if logprobs else None, cost)
 
     def has(self, dataset: str, family: str) -> bool:
-        """Return whether there is any answer of a family about a data set."""
+        """Return whether there is any answer of a family for a data set."""
         query = "SELECT 1 FROM answers WHERE dataset = ? AND family = ? LIMIT 1"
         if self._database.execute(query, (dataset, family)).fetchone():
             return True
@@ -132,17 +132,17 @@ class AnswerFile:
     # A call: reserve, then keep or release
 
     def reserve(self, key: str, worst: float) -> int | None:
-        """Set aside what a call may cost at worst; return the number of the charge, None of a free call."""
+        """Reserve the maximum cost of a call; return the charge's id, or None for a free call."""
         if not worst:
             return None
         self.spent += worst
         return self._database.execute(f"{_CHARGE} VALUES (?, ?, ?)", (key, worst, _UNDER_WAY)).lastrowid
 
     def keep(self, request: Request, answer: Answer, charge: int | None = None) -> None:
-        """Keep an answer, which may replace an older one, and settle the charge of its call."""
+        """Store an answer, replacing an older one, and settle the charge of its call."""
         self.release(charge)
         self.spent += answer.cost or 0.0
-        # What the older one cost is spent all the same.
+        # The cost of the replaced answer stays spent.
         replaced = f"{_CHARGE} SELECT key, cost, 'replaced' FROM answers WHERE key = ? AND cost > 0"  # noqa: S608
         self._database.execute(replaced, (request.key,))
         logprobs = None if answer.logprobs is None else json.dumps(dict(answer.logprobs))
@@ -152,7 +152,7 @@ class AnswerFile:
         self._database.execute(f"INSERT OR REPLACE {_INSERT}", row)
 
     def release(self, charge: int | None, *, billed: str | None = None) -> None:
-        """Settle the charge of a call without an answer; ``billed`` says why it may have been billed all the same."""
+        """Settle the charge of a failed call; ``billed`` gives the reason why it may still have been billed."""
         if charge is None:
             return
         if billed:
@@ -162,24 +162,24 @@ class AnswerFile:
             self.spent -= self._database.execute(delete, (charge,)).fetchone()[0]
 
     async def committed(self) -> None:
-        """Wait until what was changed is on the disk: all that wait share one commit."""
+        """Wait until changes are on disk; concurrent callers share one commit."""
         if self._commit is None:
             self._commit = asyncio.create_task(self._commit_soon())
-        # Who waits may be cancelled; the commit is also the others'.
+        # A waiter may be cancelled, but others wait for the same commit.
         await asyncio.shield(self._commit)
 
     async def _commit_soon(self) -> None:
-        await asyncio.sleep(0)  # for all that have something to keep in this turn of the loop
+        await asyncio.sleep(0)  # let others in this turn of the event loop join the commit
         self._commit = None
         self._database.commit()
 
     # Other files
 
     def export(self, path: Path, *, texts: bool = False, dataset: str | None = None) -> int:
-        """Write answers to a Parquet file, beside those that it has already; return how many it has then.
+        """Add answers to a Parquet file; return how many it then contains.
 
-        Answers that a model wrote may repeat the texts that it was given. They are left out, unless ``texts``: only
-        labels with their probabilities are exported. ``dataset`` is the data set that they are about; None: all.
+        Model-written answers may quote the texts of their prompts. They are left out unless ``texts`` is set: by default only
+        labels with probabilities are exported. ``dataset`` restricts the export to one data set.
         """
         where = " WHERE (? IS NULL OR dataset = ?)" + ("" if texts else " AND logprobs IS NOT NULL")
         query = f"SELECT {', '.join(COLUMNS)} FROM answers{where}"  # noqa: S608
@@ -192,7 +192,7 @@ class AnswerFile:
         return len(frame)
 
     def add(self, path: Path) -> int:
-        """Take over the answers of a Parquet file; return how many are new."""
+        """Import the answers of a Parquet file; return how many are new."""
         rows = [(*row, None) for row in _read(path).values()]
         with self.asking():
             before = len(self)
@@ -202,7 +202,7 @@ class AnswerFile:
 
 
 def _read(path: Path) -> dict[str, Row]:
-    """Return the answers of a Parquet file by key, as :data:`COLUMNS` has them."""
+    """Return the answers of a Parquet file by key, with :data:`COLUMNS`."""
     try:
         frame = pd.read_parquet(path, columns=[*COLUMNS])
     except (OSError, ValueError) as error:
@@ -213,6 +213,6 @@ def _read(path: Path) -> dict[str, Row]:
 
 @lru_cache(maxsize=16)
 def _read_once(path: Path, _changed: int) -> tuple[dict[str, Row], set[tuple[str, str]]]:
-    """Return the answers of a Parquet file by key, and which data sets and families they are of."""
+    """Return the answers of a Parquet file by key, and their data sets and families."""
     rows = _read(path)
     return rows, {row[:2] for row in rows.values()}

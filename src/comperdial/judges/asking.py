@@ -1,4 +1,4 @@
-"""Asking a service: each request once, within the budget, as fast as allowed, and again after faults."""
+"""Send requests to a service: each once, within the budget, as fast as allowed, with retries."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ from comperdial.judges.tasks import Task
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 8
-# So many failures and no answer between them: it will not get better.
+# Consecutive failures after which a run gives up.
 _HOPELESS = 10
-# The share of the fewest tokens of a prompt that a server counts at least, unless it cuts the prompt.
+# Lower bound of the input tokens that a server reports, relative to our minimum estimate; below it, the prompt was cut.
 _READ = 0.75
-# Seconds: a service that asks to wait longer ends the run.
+# Seconds; a longer retry-after ends the run.
 _PATIENCE = 600.0
 
 
 @dataclass
 class Report:
-    """What a run did."""
+    """Summary of a run."""
 
-    calls: int = 0  # every attempt counted
-    answered: int = 0  # answers that were kept
-    refused: int = 0  # refusals that were kept
-    failures: Counter[str] = field(default_factory=Counter)  # requests without an answer in the end, by reason
+    calls: int = 0  # every attempt counts
+    answered: int = 0  # stored answers
+    refused: int = 0  # stored refusals
+    failures: Counter[str] = field(default_factory=Counter)  # requests that finally failed, by reason
     cost: float = 0.0  # US dollars of the answers
-    charged: float = 0.0  # US dollars of calls without an answer that may have been billed
+    charged: float = 0.0  # US dollars of failed calls that may have been billed
     seconds: float = 0.0
-    shortened: int = 0  # answers to prompts of which the service read less than there is
+    shortened: int = 0  # answers to prompts that the service read only in part
     stopped: ComperdialError | None = None  # why the run ended early
 
     def check(self, name: str) -> None:
-        """Raise an error if the run stopped, or if a request has no answer."""
+        """Raise an error if the run stopped early or a request has no answer."""
         kept = f"{self.answered:,} answers were kept ({money(self.cost, 4)}): run it again to go on"
         if why := self.stopped:
             hint = f"{why.hint}. {kept}" if why.hint else kept
@@ -73,29 +73,29 @@ class Report:
 
 
 class _Stopped(Exception):
-    """The run has stopped; the report says why."""
+    """The run has stopped; the report gives the reason."""
 
 
 def ask(
     task: Task, answers: AnswerFile, readable: Callable[[Answer], bool], judgements: Sequence[Sequence[Request]]
 ) -> Report:
-    """Ask the requests of each judgement until an answer is readable; many judgements at a time.
+    """Send the requests of each judgement until an answer is readable; process judgements concurrently.
 
     Parameters
     ----------
     answers
-        Open for asking; keeps what is answered.
+        Open for asking; stores the answers.
     readable
-        Says whether an answer has a rating.
+        Returns whether an answer has a rating.
 
     Raises
     ------
     ConfigError
-        When a paid judge has no price, or no limit of an answer's length.
+        If a paid judge has no price, or no limit on the length of answers.
     InterruptedRunError
         After Ctrl-C or SIGTERM.
     JudgeError
-        When requests have no answer in the end; what came is kept.
+        If requests finally have no answer; the answers received are kept.
     """
     if task.service.paid and most_output(task.judge.parameters) is None:
         raise ConfigError(
@@ -120,8 +120,8 @@ class _Run:
         self._price = task.price
         self._slots = asyncio.Semaphore(task.judge.concurrency or task.service.concurrency)
         self._gap = 60 / task.judge.requests_per_minute if task.judge.requests_per_minute else 0.0
-        self._next = 0.0  # when the next call may be sent
-        # A refusal is the request's fault if it is refused again after others were answered; else it was the service's.
+        self._next = 0.0  # earliest time of the next call
+        # If a request is refused again after others were answered, it is at fault; otherwise the service was.
         self._refused: list[Sequence[Request]] | None = []
         self._answers_before = answers.has(answers.dataset, task.family)
         self._under_way = self._failed_in_a_row = self._unreadable_in_a_row = 0
@@ -132,7 +132,7 @@ class _Run:
     async def ask(self, judgements: Sequence[Sequence[Request]]) -> None:
         start = time.monotonic()
         if task := asyncio.current_task():
-            with suppress(RuntimeError):  # outside of the main thread
+            with suppress(RuntimeError):  # not in the main thread
                 asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         try:
             with tqdm(judgements, desc=self._task.name, unit="judgement", disable=None) as progress:
@@ -153,7 +153,7 @@ class _Run:
                 group.create_task(self._judge(requests))
 
     async def _judge(self, requests: Sequence[Request]) -> None:
-        """Ask until an answer has a rating, no fresh sample is left, or nothing is answered."""
+        """Ask until an answer has a rating, the fresh samples are used up, or a request fails."""
         try:
             for number, request in enumerate(requests):
                 try:
@@ -171,7 +171,7 @@ class _Run:
             self._slots.release()
 
     async def _answer(self, request: Request) -> Answer | None:
-        """Have a request answered and kept; None if it failed."""
+        """Get and store the answer to a request; return None if it failed."""
         attempts = self._task.judge.attempts or ATTEMPTS
         for attempt in range(attempts):
             try:
@@ -185,14 +185,14 @@ class _Run:
         return None
 
     async def _attempt(self, request: Request) -> Answer:
-        """Send a request once, when it may be sent; keep the answer before it is used."""
+        """Send a request once, respecting the rate limit; store the answer before it is used."""
         now = time.monotonic()
         start = max(self._next, now)
         self._next = start + self._gap
         await self._sleep(start - now)
         chat, sent = request.chat, dict(self._sent)
         if isinstance(seed := sent.get("seed"), int) and seed >= 0:
-            # Each sample has its own seed, or all would be one answer.
+            # Each sample needs its own seed, or all answers would be the same.
             sent["seed"] = seed + request.sample
         worst = self._price.at_worst(chat, sent)
         charge = await self._reserve(request, worst)
@@ -231,7 +231,7 @@ class _Run:
         return answer
 
     async def _reserve(self, request: Request, worst: float) -> int | None:
-        """Set aside the most that a call can cost, once the budget has room for it."""
+        """Wait until the budget has room for the maximum cost of a call, and reserve it."""
         budget = self._task.judging.budget
         while worst and self._answers.spent + worst > budget:
             if not self._under_way:
@@ -244,10 +244,10 @@ class _Run:
         self._under_way += 1
         return self._answers.reserve(request.key, worst)
 
-    # What follows from what came
+    # Reactions to responses
 
     async def _note_refusal(self, requests: Sequence[Request], problem: str) -> None:
-        """Ask again at the end of the run; what is refused then is kept as refused."""
+        """Retry at the end of the run, and store a repeated refusal."""
         if self._refused is not None:
             self._refused.append(requests)
             self._note_failure(f"refused: {problem}")
@@ -285,7 +285,7 @@ class _Run:
         return readable
 
     def _check_length(self, answer: Answer, chat: Sequence[Message]) -> None:
-        """Warn of a server that reads less of a prompt than there is."""
+        """Warn if the server read only part of a prompt."""
         read = answer.input_tokens
         if not self._service.remote or not read or read >= _READ * (least := least_input(chat)):
             return
@@ -298,7 +298,7 @@ class _Run:
         self.report.shortened += 1
 
     def _stop(self, error: ComperdialError) -> None:
-        """Send nothing more; what is under way may come."""
+        """Send no more requests; those in flight may finish."""
         self.report.stopped = self.report.stopped or error
         self._stopping.set()
         self._settled.set()
@@ -312,5 +312,5 @@ class _Run:
 
 
 def _backoff(attempt: int) -> float:
-    """Return the seconds to wait after an attempt, counted from 0: random and growing."""
+    """Return the randomized, growing delay in seconds after an attempt, counted from 0."""
     return random.uniform(0, min(60.0, 0.5 * 2**attempt))  # noqa: S311

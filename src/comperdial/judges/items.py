@@ -1,4 +1,4 @@
-"""What is judged: the responses of a data set turn by turn, or its dialogues whole, each as a chat."""
+"""The items that judges rate, each as a chat: single responses or whole dialogues."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Names = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Item:
-    """One thing to judge, as the table ``scores`` names it."""
+    """An item to judge, with the ids used in table ``scores``."""
 
     dataset: str
-    item_id: str  # the context at turn level, the dialogue at dialogue level
+    item_id: str  # the context or dialogue, by level
     system_id: str
-    messages: str | None  # the chat, as JSON; None if the data set lacks what the prompt needs
-    lacks: str | None = None  # what that is
+    messages: str | None  # the chat as JSON; None if the data set lacks a required field
+    lacks: str | None = None  # the missing field
 
 
 def items_of(task: Task, folder: Path, turns: pd.DataFrame | None = None) -> list[Item]:
-    """Return what a task judges of a data set's tables; references are not judged.
+    """Return the items of a data set for a task; references are not judged.
 
-    ``turns`` is table ``scores`` of the turns that a dialogue is judged after, if the task's variant has ``turns``.
+    ``turns`` is table ``scores`` of the turn scores that the prompt includes, if the task's variant has ``turns``.
     """
     tables = {name: schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses", "systems")}
     references = tables["systems"].loc[tables["systems"]["kind"] == "reference", "system_id"]
@@ -58,24 +58,24 @@ def items_of(task: Task, folder: Path, turns: pd.DataFrame | None = None) -> lis
 
 
 def sampled(names: Sequence[str], count: int | None) -> list[int]:
-    """Return the places of so many names, in their order: of those with the smallest SHA-256 hash; None: of all.
+    """Return the sorted indices of the ``count`` names with the smallest SHA-256 hash; all if ``count`` is None.
 
-    It is the same sample everywhere and for each way of asking, and a larger one holds a smaller one.
+    The sample is the same everywhere and for every variant, and larger samples include smaller ones.
     """
     places = sorted(range(len(names)), key=lambda place: hashlib.sha256(names[place].encode()).digest())
     return sorted(places[:count])
 
 
 def message(text: str) -> str:
-    """Return a prompt as the one message that is sent."""
+    """Return a prompt as a chat with one message."""
     return canonical([{"role": "user", "content": text}])
 
 
 def responses_of(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
-    """Yield the item of each response; of several references the prompt is given the first.
+    """Yield the item of each response; of several references, the prompt uses the first.
 
-    ``rows`` has the columns ``dataset``, ``context_id``, ``system_id``, ``response``, ``history`` (utterances),
-    ``references``, ``facts``, and those that the prompt names with :data:`COLUMN`.
+    ``rows`` has the columns ``dataset``, ``context_id``, ``system_id``, ``response``, ``history`` (utterances), ``references``,
+    ``facts``, and those that the prompt names with :data:`COLUMN`.
     """
     columns = ["dataset", "context_id", "system_id", "response", "history", "references", "facts"]
     others = sorted(field for field in prompt.fields if field.startswith(COLUMN))
@@ -95,11 +95,11 @@ def responses_of(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
 def _rated_dialogues(
     rows: pd.DataFrame, prompt: Prompt, scores: Mapping[Names, float], turns: Mapping[str, int]
 ) -> Iterator[Item]:
-    """Yield each dialogue of each system with the scores of its turns, if all of them have one."""
+    """Yield each dialogue of each system with its turn scores, if all turns have one."""
     for names, group in _by_dialogue(rows):
         values = [scores.get((names[0], context, names[2])) for context in group["context_id"]]
         known = [score is not None for score in values]
-        # A turn has several contexts if the system answered it several times.
+        # A turn that a system answered several times has several contexts.
         scored = set(group["turn"][known]) - set(group["turn"][[not one for one in known]])
         if missing := turns[names[1]] - len(scored):
             yield Item(*names, None, f"{missing} turns without a score")
@@ -109,10 +109,10 @@ def _rated_dialogues(
 
 
 def _dialogues(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
-    """Yield each dialogue of each system as a conversation: the history of its last context, and the response there.
+    """Yield each dialogue of each system as a conversation: the history of its last context plus the response.
 
-    If the contexts are those of one conversation with the system, that is all of it. In static contexts, whose
-    histories others wrote, it is the dialogue with the system's last response.
+    If the contexts belong to one conversation with the system, this is the complete conversation. In static contexts, with
+    histories by others, it is the dialogue with the system's last response.
     """
     for names, group in _by_dialogue(rows):
         history, response = list(group["history"].iloc[-1]), group["response"].iloc[-1]
@@ -122,10 +122,9 @@ def _dialogues(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
 
 
 def _speaker(history: Sequence[Mapping[str, str]], earlier: Sequence[tuple[int, str]]) -> str:
-    """Return who speaks after a history: whoever gave there the system's earlier responses, at these places.
+    """Return the next speaker: the one whose utterances at these positions are the system's earlier responses.
 
-    In static contexts nobody did. It is then whoever spoke last before the last speaker, or, without one, the other of
-    A and B.
+    If there are none, as in static contexts, it is the last speaker other than the final one, or else the other of A and B.
     """
     for place, text in reversed(earlier):
         if place < len(history) and history[place]["text"] == text:
@@ -136,14 +135,14 @@ def _speaker(history: Sequence[Mapping[str, str]], earlier: Sequence[tuple[int, 
 
 
 def _by_dialogue(rows: pd.DataFrame) -> Iterator[tuple[Names, pd.DataFrame]]:
-    """Yield data set, dialogue and system with the system's rows, in the order of turns."""
+    """Yield data set, dialogue and system with the system's rows, sorted by turn."""
     columns = ["dataset", "dialogue_id", "system_id"]
     for (dataset, dialogue, system), group in rows.sort_values(["turn", "context_id"], kind="stable").groupby(columns):
         yield (str(dataset), str(dialogue), str(system)), group
 
 
 def _turn_scores(turns: pd.DataFrame, output: str) -> dict[Names, float]:
-    """Return the scores of turns with an output, by data set, context and system."""
+    """Return the turn scores of an output, by data set, context and system."""
     table = turns[(turns["level"] == "turn") & (turns["output"] == output)]
     keys = zip(table["dataset"], table["item_id"], table["system_id"], strict=True)
     return dict(zip(keys, table["value"].astype(float), strict=True))

@@ -1,4 +1,4 @@
-"""Judgements of a task: their requests, what the answers say, asking for what is missing, and tables of it all."""
+"""The judgements of a task: build requests, parse answers, ask for missing ones, and make the tables."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from comperdial.judges.tasks import Task, slug
 
 OUTSIDE = "outside"
 """The output that says how much of the probability was on no label."""
-# With more of the probability outside the scale, an answer was about to be no rating.
+# Above this mass outside the scale, the answer is treated as not a rating.
 _MOST_OUTSIDE = 0.5
-# Characters of an answer's key in a table: enough to find it.
+# Length of an answer's key in a table, enough to find it.
 _KEY = 10
-# Tokens that a rating takes in an answer, and that a rationale takes: estimates.
+# Estimated output tokens of a rating, and of a rationale.
 _A_RATING, _A_RATIONALE = 6, 60
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The answers to one request and to its fresh samples, up to the first with a rating, or to a refusal."""
+    """The answers to a request and its fresh samples, up to the first rating or refusal."""
 
     answers: Sequence[Answer]
-    parsed: Parsed  # what the last answer says
-    key: str  # of the request of the last answer
-    left: Sequence[Request] = ()  # what is still to be asked until there is a rating
+    parsed: Parsed  # the last answer, parsed
+    key: str  # of the last answer's request
+    left: Sequence[Request] = ()  # requests still to try for a rating
 
 
 class Judgements:
-    """The judgements of a task, as far as a file has their answers."""
+    """The judgements of a task whose answers are in a file."""
 
     def __init__(self, task: Task, answers: AnswerFile) -> None:
         self.task, self._answers = task, answers
-        # Judges answer few different texts to thousands of prompts.
+        # Judges give few distinct answers to thousands of prompts.
         self._parse = lru_cache(maxsize=1 << 16)(lambda text: parse(text, task.variant.form))
 
     def get(self, messages: str, index: int) -> Judgement:
-        """Return the ``index``-th judgement of a chat."""
+        """Return judgement number ``index`` of a chat."""
         requests, given, parsed = self._requests(messages, index), list[Answer](), Parsed({})
         for number, request in enumerate(requests):
             if (answer := self._answers.get(request.key)) is None:
@@ -65,9 +65,10 @@ class Judgements:
         return Judgement(given, parsed, requests[len(given) - 1].key)
 
     def missing(self, items: Iterable[Item], *, ask_again: bool = False) -> list[Sequence[Request]]:
-        """Return for each judgement that has not ended what is to be asked until there is a rating.
+        """Return the remaining requests of each unfinished judgement.
 
-        ``ask_again`` asks again for what ended without a rating. What several systems answered alike is asked once.
+        ``ask_again`` includes judgements that ended without a rating. Identical responses of several systems are asked about
+        once.
         """
         seen: dict[tuple[str, int], Sequence[Request]] = {}
         for item in items:
@@ -80,7 +81,7 @@ class Judgements:
         return [requests for requests in seen.values() if requests]
 
     def read(self, answer: Answer) -> Parsed:
-        """Return what an answer says."""
+        """Parse an answer."""
         if self.task.judge.mode == "probabilities":
             return self._read_probabilities(answer)
         why, most = answer.unfinished, most_output(self.task.judge.parameters)
@@ -89,7 +90,7 @@ class Judgements:
         return Parsed({}, why) if why else self._parse(answer.text)
 
     def _read_probabilities(self, answer: Answer) -> Parsed:
-        # No limit cuts what the first token says.
+        # The token limit does not affect the first token.
         if (why := answer.unfinished) not in (None, CUT):
             return Parsed({}, why)
         if not answer.text:
@@ -100,13 +101,13 @@ class Judgements:
             value, outside = expected_value(answer.logprobs or {}, self.task.labels)
         except ValueError as error:
             return Parsed({}, str(error))
-        # Zhang et al.'s value is relative to its labels, however probable they are; a rating has to be about to come.
+        # Zhang et al.'s value is relative to its labels, however improbable; for others a rating must be likely.
         if outside > _MOST_OUTSIDE and not self.task.variant.labels:
             return Parsed({}, f"{outside:.0%} of the probability is outside the scale")
         return Parsed({self.task.variant.form.main: value, OUTSIDE: outside})
 
     def _requests(self, messages: str, index: int) -> list[Request]:
-        # Scores of fewer answers are made of the same ones.
+        # Scores of fewer answers use a subset of the same ones.
         stride = self.task.wanted[0]
         numbers = range(index, index + (self.task.retries + 1) * stride, stride)
         return [Request(self.task.family, messages, number) for number in numbers]
@@ -114,12 +115,12 @@ class Judgements:
 
 @dataclass
 class Judged:
-    """How a judge rates items."""
+    """A judge's ratings of items."""
 
     scores: pd.DataFrame  # the table
     judgements: pd.DataFrame  # the table
-    failures: Counter[str] = field(default_factory=Counter)  # why answers have no rating
-    lacking: Counter[str] = field(default_factory=Counter)  # what items lack that the prompt needs
+    failures: Counter[str] = field(default_factory=Counter)  # reasons for answers without a rating
+    lacking: Counter[str] = field(default_factory=Counter)  # missing fields that the prompt needs
     report: Report | None = None  # of the run; None if nothing was asked
 
     def __str__(self) -> str:
@@ -134,18 +135,18 @@ class Judged:
 
 
 def judge_items(task: Task, items: Sequence[Item], *, dataset: str, ask_again: bool = False) -> Judged:
-    """Have items judged, and make scores of it.
+    """Judge items and compute scores.
 
-    A judge that costs money is asked only within the budget; without one, and of a judge that cannot be reached here, the
-    answers must be there. A score is the mean of an item's judgements with a rating; an item without any has no score.
-    ``ask_again`` asks again for what was refused or has no rating.
+    A paid judge is asked only within the budget; without a budget, or if the judge cannot be reached, all answers must already
+    be stored. A score is the mean of an item's judgements that have a rating; without any, the item has no score. ``ask_again``
+    retries refusals and answers without a rating.
 
     Raises
     ------
     MissingAnswersError
-        When answers are missing and the judge cannot be asked.
+        If answers are missing and the judge cannot be asked.
     ComperdialError
-        When requests have no answer in the end, or no answer has a rating; all that came is kept.
+        If requests finally fail, or no answer has a rating; the answers received are kept.
     """
     with AnswerFile(task.judging.ledger, dataset) as answers:
         judgements, report = Judgements(task, answers), None
@@ -157,15 +158,15 @@ def judge_items(task: Task, items: Sequence[Item], *, dataset: str, ask_again: b
 
 
 def judge_tables(task: Task, folder: Path, *, dataset: str, ask_again: bool = False) -> Judged:
-    """Have a data set's tables judged, as :func:`judge_items` judges items.
+    """Judge a data set's tables; see :func:`judge_items`.
 
-    A task at dialogue level is given the scores of its turns that the answers give.
+    A dialogue-level task uses the turn scores from the stored answers.
     """
     return judge_items(task, table_items(task, folder, dataset), dataset=dataset, ask_again=ask_again)
 
 
 def table_items(task: Task, folder: Path, dataset: str) -> list[Item]:
-    """Return what a task judges of a data set; MissingAnswersError if it is judged after turns that have no scores yet."""
+    """Return a task's items of a data set; raise MissingAnswersError if it needs turn scores that do not exist yet."""
     if not task.variant.turns:
         return items_of(task, folder)
     with AnswerFile(task.judging.ledger, dataset) as answers:
@@ -174,14 +175,14 @@ def table_items(task: Task, folder: Path, dataset: str) -> list[Item]:
 
 
 class Estimate(NamedTuple):
-    """What a task has no answer to yet, and what asking would cost; fresh samples for what cannot be read come on top."""
+    """The requests of a task without an answer, and their cost; retries of unreadable answers are extra."""
 
     requests: int
-    read: int = 0  # tokens
+    read: int = 0  # input tokens
     written: int = 0
     cost: float = 0.0  # US dollars
-    worst: float = 0.0  # what the budget sets aside: a token a byte, answers as long as they may be
-    unpriced: str | None = None  # why the cost is not known
+    worst: float = 0.0  # amount reserved in the budget: a token per byte, and answers of maximum length
+    unpriced: str | None = None  # why the cost is unknown
     free: bool = True
 
     def __str__(self) -> str:
@@ -192,7 +193,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(task: Task, items: Iterable[Item], *, dataset: str, ask_again: bool = False) -> Estimate:
-    """Count and price the requests of a task that have no answer yet; asks nothing."""
+    """Count and price a task's unanswered requests without asking."""
     with AnswerFile(task.judging.ledger, dataset) as answers:
         missing = Judgements(task, answers).missing(items, ask_again=ask_again)
     chats = [requests[0].chat for requests in missing]
@@ -209,7 +210,7 @@ def estimate(task: Task, items: Iterable[Item], *, dataset: str, ask_again: bool
 
 
 def _tables(judgements: Judgements, items: Iterable[Item]) -> Judged:
-    """Return the tables of items whose answers are there; raises as :func:`judge_items`."""
+    """Return the tables of items with stored answers; raises as :func:`judge_items`."""
     task, form = judgements.task, judgements.task.variant.form
     failures, lacking = Counter[str](), Counter[str]()
     rows: list[dict[str, Any]] = []
@@ -256,7 +257,7 @@ def _tables(judgements: Judgements, items: Iterable[Item]) -> Judged:
 
 
 def _row(task: Task, item: Item, judgement: Judgement, sample: int) -> dict[str, Any]:
-    """Return a row of table ``judgements``: what the last answer says, and what all of them took."""
+    """Return a row of table ``judgements``: the last answer's content, and the tokens and cost of all."""
     parsed, answers, main = judgement.parsed, judgement.answers, task.variant.form.main
     used = {}
     for name in ("input_tokens", "output_tokens", "cost"):
@@ -287,5 +288,5 @@ def _means(ratings: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
 
 
 def _checked(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return a frame as a table, in the table's order of columns."""
+    """Return a frame as a table, with its column order."""
     return schema.validate(frame[schema.table(name).columns], name) if len(frame) else schema.empty(name)

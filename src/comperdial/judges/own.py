@@ -1,4 +1,4 @@
-"""Judging a file of one's own: what is asked of whom, and what may be spent on it."""
+"""Judge a user's own file: choose the judge and the prompt, and limit the cost."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from comperdial.judges.tasks import DEFAULT, Judge, Judging, Task, Variant
 from comperdial.metrics.score_files import read_records
 
 NO_JUDGES = Judging({}, {}, {DEFAULT: ()}, Path("data/ledger"), Path("data/prices.yaml"), 0.0)
-# Words for a scale in a template: "from 1 to 5", "(1-5)", "on a scale of 1 (worst) to 10".
+# A scale in the words of a template: "from 1 to 5", "(1-5)", "on a scale of 1 (worst) to 10".
 _SCALE = re.compile(
     r"(?:from|between|of|scale|\()\s*(\d{1,3})(?:\s*\([^)]*\)|\s*=[^,;.]*)?\s*(?:-|–|to|and)\s*(\d{1,3})\b",
     re.IGNORECASE,
 )
-# The column that the file must have for a field of a prompt. Without facts the prompt says that there are none.
+# Columns that a prompt's fields require. Missing facts are not required: the prompt then says that there are none.
 _NEEDED = {"history": "history", "reference": "references"}
 _FIELDS = {"history": "history", "response": "response", "references": "reference", "facts": "fact"}
 
@@ -60,55 +60,55 @@ def judge(
     ask_again: bool = False,
     answers: str | Path = NO_JUDGES.ledger,
 ) -> pd.DataFrame:
-    """Have responses rated by a language model, as ``comperdial judge file`` does.
+    """Rate responses with a language model, like ``comperdial judge file``.
 
-    Each answer is kept, and never paid for twice: run it again to go on after an interruption.
+    Answers are stored and never paid for twice; after an interruption, run it again to continue.
 
     Parameters
     ----------
     data
-        What :func:`comperdial.read` returns, or a file or frame of any common form: a row a response.
+        The result of :func:`comperdial.read`, or a file or frame in any common format with one row per response.
     prompt
-        A rubric (``comperdial prompts`` lists them), or the path of a template of your own with placeholders such as
-        ``{{ history }}`` and ``{{ response }}``.
+        A rubric (listed by ``comperdial prompts``), or the path of your own template with placeholders such as ``{{ history
+        }}`` and ``{{ response }}``.
     model
-        The model, as the server calls it.
+        The server's name of the model.
     server
-        ``openai``, ``azure``, ``ollama``, ``vllm``, ``llama.cpp``, the URL of another one, or ``rules``: a program that
-        counts words, for trying things out.
+        ``openai``, ``azure``, ``ollama``, ``vllm``, ``llama.cpp``, a URL, or ``rules``: a program that counts words, for trial
+        runs.
     price
-        US dollars per million tokens of input and of output.
+        US dollars per million input and output tokens.
     budget
-        US dollars that all answers in the file may cost together.
+        Limit in US dollars for all answers in the file.
     yes
-        Spend what the estimate says at most, without a budget.
+        Spend up to the estimated maximum, without a budget.
     parameters
         Sent with each request, such as ``{"max_completion_tokens": 4000}``.
     samples
-        How many answers a score is the mean of; default: the rubric's, or 1.
+        Number of answers averaged in a score; default: the rubric's, or 1.
     ratings, scale
-        Of a template of your own: the names of the ratings in an answer, and the lowest and highest possible; default: those
-        that the template's form and words say.
+        For your own template: the names of the ratings in an answer, and the lowest and highest rating; default: those in the
+        template.
     columns, sheet
-        How a file is read: our names of columns -> the file's; which sheet of a workbook.
+        As in :func:`comperdial.read`.
     key
-        The environment variable with the key; default: the server's usual one.
+        Environment variable with the API key; default: the server's usual one.
     ask_again
-        Ask again what was refused, or has no rating.
+        Retry refusals and answers without a rating.
     answers
         The SQLite file of answers, or its folder.
 
     Returns
     -------
     DataFrame
-        Table ``scores``: ``item_id`` (the context), ``system_id``, ``metric``, ``output`` (the rating), ``value``, …; a
-        response without a readable answer has no score.
+        Table ``scores``: ``item_id`` (the context), ``system_id``, ``metric``, ``output`` (the rating), ``value``, …; responses
+        without a readable answer have no score.
 
     Raises
     ------
     ComperdialError
-        When the data cannot be read, the judge cannot be asked, asking costs money and there is neither ``budget`` nor
-        ``yes``, or no answer has a rating.
+        If the data cannot be read, the judge cannot be asked, it costs money and neither ``budget`` nor ``yes`` is given, or no
+        answer has a rating.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def judge(
     return judge_items(task, items, dataset=read.dataset, ask_again=ask_again).scores
 
 
-# Who is asked
+# The judge
 
 
 def own_judge(
@@ -142,15 +142,15 @@ def own_judge(
     key: str | None = None,
     **settings: Any,  # noqa: ANN401 - more of an entry
 ) -> Judge:
-    """Return a judge that has no entry in ``params.yaml``; arguments as those of :func:`judge`.
+    """Return a judge without an entry in ``params.yaml``; arguments as in :func:`judge`.
 
-    Its name is the model's, with hyphens for what a judge's name cannot hold, unless ``name`` is given; ``settings`` are more
-    of a judge's entry.
+    It is named after the model, with invalid characters replaced by hyphens, unless ``name`` is given; ``settings`` are further
+    keys of a judge's entry.
 
     Raises
     ------
     ConfigError, UnknownNameError
-        When there is no such server, or a setting is not valid.
+        If the server does not exist, or a setting is invalid.
     """
     if server == "rules":
         return checked(Judge, {"name": "rules", "service": "rules"}, "--server")
@@ -171,7 +171,7 @@ def own_judge(
             )
         url = endpoint if endpoint.endswith(path) else endpoint + slash + path
     if re.search("[@?#]", url):
-        # They would be left out of the URL that identifies the judge, and a password be seen by who lists processes.
+        # They would be dropped from the URL that identifies the judge, and a password would be visible in process lists.
         expected = f"{address(url)}, and a key in the variable that --key names"
         raise ConfigError("the URL has a user, a query or a fragment", where="--server", expected=expected)
     if known and not key and (known.paid or os.environ.get(known.key)):
@@ -181,20 +181,20 @@ def own_judge(
         own[known.limit if known else "max_tokens"] = 512
     if price is not None:
         entry |= {"price": price_of(*price), "free": not any(price)}
-    # A model on a machine of one's own may have many requests before this one.
+    # A local model may have many requests queued before this one.
     shared = {"service": "openai", "model": model, "base_url": address(url), "own_server": True, "timeout": 300.0}
     return checked(Judge, {**shared, "parameters": own, **({"key": key} if key else {}), **entry}, "--model")
 
 
-# What is asked
+# The items and the prompt
 
 
 @dataclass(frozen=True)
 class Responses:
-    """Responses of one's own, each once."""
+    """A user's own responses, one row each."""
 
-    rows: pd.DataFrame  # as `items.responses_of` takes them
-    columns: Mapping[str, Any]  # our names of columns -> the file's
+    rows: pd.DataFrame  # input of `items.responses_of`
+    columns: Mapping[str, Any]  # our column names -> the file's
     cells: pd.DataFrame  # context_id, system_id, and all columns of the file
     where: str
 
@@ -205,19 +205,19 @@ class Responses:
 
 
 def read_own(data: Any, columns: Mapping[str, Any] | None = None, sheet: str | None = None) -> Responses:  # noqa: ANN401
-    """Read responses as ``comperdial compare`` does, so that names of contexts are the same.
+    """Read responses like ``comperdial compare``, so that context ids match.
 
     Parameters
     ----------
     data
-        A file, a frame, or what :func:`comperdial.read` returns.
+        A file, a frame, or the result of :func:`comperdial.read`.
     columns, sheet
-        How a file is read.
+        As in :func:`comperdial.read`.
 
     Raises
     ------
     SchemaError
-        When the file breaks a rule, or names several data sets.
+        If the file is invalid, or contains several data sets.
     """
     units = ["context_id", "system_id"]
     if hasattr(data, "batch"):
@@ -234,7 +234,7 @@ def read_own(data: Any, columns: Mapping[str, Any] | None = None, sheet: str | N
     try:
         lay_out(file, path, columns)
     except SchemaError:
-        # Nobody has rated it yet, or it is not clear which columns are ratings; a response may have several records.
+        # There are no ratings yet, or it is unclear which columns they are; a response may have several records.
         theirs = lay_out(file, path, columns, ratings=False).columns
         keys = [theirs.get(name) for name in (*units, "response") if theirs.get(name) in file.frame]
         if theirs.get("context_id") in keys:
@@ -279,17 +279,16 @@ def own_task(
     scale: tuple[float, float] | None = None,
     samples: int | None = None,
 ) -> tuple[Task, list[Item]]:
-    """Return the task that asks a judge about responses, and what it judges; arguments are those of :func:`judge`.
+    """Return the task and its items; arguments as in :func:`judge`.
 
-    A history of plain texts is by two speakers who take turns: the last utterance before the response is A's, the one before
-    that B's.
+    Plain-text histories alternate between two speakers: the last utterance before the response is A's, the one before it B's.
 
     Raises
     ------
     SchemaError
-        When a column that the prompt needs is missing.
+        If a column that the prompt needs is missing.
     UnknownNameError, ConfigError
-        When there is no such rubric or placeholder, it rates dialogues, or the judge gives no probabilities of labels.
+        If the rubric or a placeholder does not exist, the prompt rates dialogues, or the judge gives no label probabilities.
     """
     if prompting.is_file(prompt):
         variant = _own_variant(prompt, read, ratings, scale)
@@ -317,14 +316,14 @@ def own_task(
 
 
 def rubrics(judging: Judging = NO_JUDGES) -> dict[str, Variant]:
-    """Return the variants of the package, and of a configuration, by name."""
+    """Return the built-in variants and those of a configuration, by name."""
     entries = registered("judging", "variants")
     return {name: checked(Variant, {"name": name, **entry}) for name, entry in entries.items()} | dict(judging.variants)
 
 
 def _rubric(name: str, judging: Judging) -> Variant:
     known = {name: variant for name, variant in rubrics(judging).items() if variant.level == "turn"}
-    # By the name of its prompt too.
+    # Also by the name of their prompt.
     named = {variant.prompt: variant for variant in known.values() if not variant.question} | known
     if name not in named:
         if Path(name).is_file():
@@ -334,7 +333,7 @@ def _rubric(name: str, judging: Judging) -> Variant:
 
 
 def _own_variant(path: str, read: Responses, ratings: Sequence[str], scale: tuple[float, float] | None) -> Variant:
-    """Return what a template of the user's asks."""
+    """Return a variant for the user's template."""
     prompt = prompting.own_template(path)
     renamed = tuple((name, _field(name, read, prompt.where)) for name in sorted(prompt.placeholders))
     fields = sorted({field for _, field in renamed})
@@ -355,7 +354,7 @@ def _own_variant(path: str, read: Responses, ratings: Sequence[str], scale: tupl
 
 
 def _field(name: str, read: Responses, where: str) -> str:
-    """Return what a placeholder refers to: one of our fields, a column of the file, or another name of a field."""
+    """Resolve a placeholder: a field, a column of the file, or an alias of a field."""
     if name in _FIELDS.values():
         return name
     ours = next(
@@ -372,18 +371,18 @@ def _field(name: str, read: Responses, where: str) -> str:
     raise UnknownNameError("placeholder", name, {*_FIELDS.values(), *map(str, read.cells)}, where=where)
 
 
-# What it may cost
+# The cost
 
 
 def allowed(task: Task, planned: Estimate, budget: float | None, *, yes: bool) -> Task:
-    """Return a task that may spend the budget, or with ``yes`` what the estimate says at most.
+    """Return a task limited to the budget, or with ``yes`` to the estimated maximum.
 
     Raises
     ------
     JudgeError
-        When the judge cannot be asked here.
+        If the judge cannot be asked here.
     ConfigError
-        When it costs money, and neither is given, or its price is not known.
+        If it costs money and neither is given, or its price is unknown.
     """
     if not planned.requests:
         return task

@@ -1,7 +1,7 @@
 """A judge as annotator of pairs: which of two dialogues it prefers, asked in both orders.
 
-The prompt shows two whole dialogues, and the answer is the number of the one that is better. Each pair is asked about twice,
-either dialogue first. A choice that stays with the dialogue is a preference; one that stays with the place is a tie.
+The prompt shows two dialogues, and the answer is the number of the better one. Each pair is asked about in both orders. If the
+same dialogue is chosen both times, that is a preference; if the same position is, it is a tie.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _EMPTY = dict.fromkeys(("left", "control", "reason", "seconds"))
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs to judge, and what people chose."""
+    """Pairs to judge, and human votes on them."""
 
     dataset: str
-    pairs: pd.DataFrame  # one row a pair, with the columns of PAIR
-    votes: pd.DataFrame | None = None  # table ``preferences``, if that is what was read
+    pairs: pd.DataFrame  # one row per pair, with the columns PAIR
+    votes: pd.DataFrame | None = None  # table ``preferences``, if that was read
 
 
 def read_pairs(path: str | Path) -> Pairs:
-    """Read pairs from a CSV, JSONL or Parquet file: table ``preferences``, or the columns of :data:`PAIR` alone.
+    """Read pairs from a CSV, JSONL or Parquet file: table ``preferences``, or only the columns :data:`PAIR`.
 
-    Without a column ``dataset`` the data set is called like the file. Raises :class:`SchemaError` when a column is missing,
-    a record breaks a rule of the table, there are several data sets, or two pairs have one name.
+    Without a column ``dataset``, the data set is named after the file. Raises :class:`SchemaError` if a column is missing, a
+    record is invalid, there are several data sets, or two pairs share a name.
     """
     path = Path(path)
     frame = read_table(path)
@@ -57,14 +57,14 @@ def read_pairs(path: str | Path) -> Pairs:
     if lacking := [name for name in PAIR if name not in frame]:
         expected = f"{', '.join(PAIR)}: which are compared"
         raise SchemaError(f"no column {', '.join(map(repr, lacking))}", where=str(path), expected=expected)
-    # As votes of nobody, so that the rules of the table hold here too.
+    # Dummy votes, so that the table's constraints are checked here too.
     nobody = {"annotator_id": [str(number) for number in range(1, len(frame) + 1)], "question": "-", "source": "-"}
     votes = frame[list(PAIR)].assign(dataset=frame.get("dataset", path.stem), choice="first", **nobody, **_EMPTY)
     return replace(of_votes(schema.validate(votes[known], "preferences", where=str(path)), str(path)), votes=None)
 
 
 def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
-    """Return the pairs of a table ``preferences`` of one data set, each once; raises as :func:`read_pairs`."""
+    """Return the distinct pairs of a table ``preferences`` of one data set; raises as :func:`read_pairs`."""
     names = list(votes["dataset"].unique())
     if len(names) != 1:
         problem = f"{len(names)} data sets{', ' if names else ''}{', '.join(names[:2])}"
@@ -79,37 +79,37 @@ def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
 
 @dataclass(frozen=True)
 class Choices:
-    """What a judge prefers, and how it got there."""
+    """A judge's preferences, and statistics on its answers."""
 
-    preferences: pd.DataFrame  # the table: one row a pair with an answer in each order
-    pairs: int  # about how many it was asked
-    flipped: int  # how many are ties since the choice stayed with the place, not with the dialogue
-    same: Share  # of pairs asked in both orders, for how many the choice was the same
-    chose_first: Share  # how often the dialogue shown first was chosen, of the pairs whose answers can all be read
-    failures: Counter[str] = field(default_factory=Counter)  # why answers could not be read
+    preferences: pd.DataFrame  # the table: one row per pair answered in both orders
+    pairs: int  # number of pairs asked about
+    flipped: int  # ties because the choice followed the position
+    same: Share  # share of pairs asked in both orders that have the same choice
+    chose_first: Share  # share of choices for the dialogue shown first, over fully readable pairs
+    failures: Counter[str] = field(default_factory=Counter)  # reasons for unreadable answers
     report: Report | None = None  # of the run; None if nothing was asked
 
     @property
     def unread(self) -> int:
-        """Return how many pairs have no preference, since an answer about them cannot be read."""
+        """Return the number of pairs without a preference because of an unreadable answer."""
         return self.pairs - len(self.preferences)
 
 
 def combine(pairs: Pairs, answers: pd.DataFrame, *, judge: str, question: str) -> Choices:
-    """Return one preference a pair of a judge's answers about it.
+    """Combine a judge's answers into one preference per pair.
 
-    Answers that differ are a tie. A pair with an answer that cannot be read has no preference.
+    Conflicting answers are a tie. A pair with an unreadable answer has no preference.
 
     Parameters
     ----------
     answers
-        One row an answer: ``pair_id``, which dialogue was ``shown`` first, and the ``choice``: the dialogue that is better
-        (``first`` or ``second`` of the pair, wherever it was shown), a tie, or missing if the answer cannot be read.
+        One row per answer: ``pair_id``, which dialogue was ``shown`` first, and the ``choice``: the better dialogue (``first``
+        or ``second`` of the pair, wherever it was shown), a tie, or missing if the answer is unreadable.
     """
     choices = answers.pivot(index="pair_id", columns="shown", values="choice").dropna()
     same, both_orders = choices.nunique(axis=1) == 1, choices.shape[1] == len(SIDES)
     rows = pairs.pairs[pairs.pairs["pair_id"].isin(choices.index)]
-    # Of both orders there is no side that was shown left.
+    # With both orders there is no left side.
     left = answers[:0] if both_orders else answers
     frame = rows.assign(**_EMPTY, dataset=pairs.dataset, annotator_id=judge, question=question, source=judge).assign(
         choice=rows["pair_id"].map(choices.iloc[:, 0].where(same, "tie")),
@@ -130,24 +130,24 @@ def combine(pairs: Pairs, answers: pd.DataFrame, *, judge: str, question: str) -
 def judge_pairs(
     judging: Judging, judge: Judge, dialogues: Dialogues, pairs: Pairs, question: str, *, ask_again: bool = False
 ) -> Choices:
-    """Ask a judge which dialogue of each pair is better, either one first; what has an answer is not asked again.
+    """Ask a judge which dialogue of each pair is better, in both orders; stored answers are reused.
 
-    A judge with ``items`` is asked about so many pairs: those with the smallest hash of their names.
+    A judge with ``items`` is asked about that many pairs: those with the smallest hash of their names.
 
     Parameters
     ----------
     question
-        The name of one of :func:`comperdial.challenge.pairs.read_questions`, or a text of your own, known by its
-        spaces. The table has it as it is given.
+        A name from :func:`comperdial.challenge.pairs.read_questions`, or your own text, recognized by its spaces. The table
+        contains it as given.
     ask_again
-        As in :func:`comperdial.judges.judging.judge_items`, which raises too.
+        As in :func:`comperdial.judges.judging.judge_items`, whose errors this raises too.
 
     Raises
     ------
     UnknownNameError
-        When there is no such question.
+        If the question does not exist.
     SchemaError
-        When a pair names a dialogue that there is not.
+        If a dialogue of a pair does not exist.
     """
     text = question if len(question.split()) > 1 else chosen(read_questions(), [question])[0].text
     task = _task(judging, judge)
@@ -160,7 +160,7 @@ def judge_pairs(
         between = values.notna() & ~values.isin([1, 2])
         failures += Counter({"a number between 1 and 2": int(between.sum())})
         values = values.mask(between)
-    # An answer is the place of the better dialogue; probabilities that are equal make a tie.
+    # An answer is the position of the better dialogue; equal probabilities are a tie.
     other = judgements["system_id"].map(dict(zip(SIDES, reversed(SIDES), strict=True)))
     choice = judgements["system_id"].where(values < 1.5, other).mask(values == 1.5, "tie").mask(values.isna(), None)
     answers = pd.DataFrame({"pair_id": judgements["item_id"], "shown": judgements["system_id"], "choice": choice})
@@ -179,14 +179,14 @@ def _task(judging: Judging, judge: Judge) -> Task:
         aliases={"choice": ["speaker", "conversation"]},
         labels={"1": 1, "2": 2} if judge.mode == "probabilities" else None,
     )
-    # Part of what its answers depend on.
+    # Part of what answers depend on.
     parameters = judge.parameters | ({"rules_pairs": PAIRS_VERSION} if judge.service == "rules" else {})
     changes = {"parameters": parameters, "items": None, "explain": None}
     return Task(judging, judge.model_copy(update=changes), variant, 1)
 
 
 def _items(pairs: Pairs, dialogues: Dialogues, question: str) -> Iterator[Item]:
-    """Yield what is asked: each pair twice, named by the dialogue that is shown first."""
+    """Yield the items: each pair twice, named by the dialogue shown first."""
     prompt = load("pair")
     for pair, *names in pairs.pairs[list(PAIR)].itertuples(index=False, name=None):
         keys = [(names[0], names[1]), (names[2], names[3])]
@@ -207,21 +207,21 @@ def _lines(dialogue: Dialogue, place: int) -> list[str]:
 
 
 def agreement(preferences: pd.DataFrame, votes: pd.DataFrame) -> Share:
-    """Return how often a judge prefers what people chose, a judge's tie counted as half.
+    """Return how often a judge agrees with human votes; its ties count half.
 
-    Both are tables ``preferences``, of one question each. Each vote that is no tie counts, of pairs that the judge has a
-    preference for; the interval knows that votes on one pair belong together. ``n`` counts votes.
+    Both are tables ``preferences`` of one question. All votes except ties count, on pairs with a preference of the judge; the
+    interval treats votes on a pair as a cluster. ``n`` counts votes.
     """
     strict = votes.loc[votes["choice"].isin(SIDES), [*PAIR, "choice"]]
     both = strict.merge(preferences[[*PAIR, "choice"]], on=list(PAIR), suffixes=("", "_judge"))
-    # Each vote is looked at twice, so that a tie is right once and wrong once.
+    # Each vote is counted twice, so that a tie is right once and wrong once.
     tie, right = both["choice_judge"] == "tie", both["choice_judge"] == both["choice"]
     hits = pd.concat([right | tie, right]).to_numpy(dtype=bool)
     return share(hits, pd.concat([both["pair_id"]] * 2).to_numpy())._replace(n=len(both))
 
 
 def majority(votes: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a pair with what most people chose, ties left out; pairs on which as many chose either are missing."""
+    """Return the majority choice of each pair, ignoring ties; pairs with equal votes are left out."""
     strict = votes[votes["choice"].isin(SIDES)]
     lean = strict.assign(lean=(strict["choice"] == "first") * 2 - 1).groupby("pair_id")["lean"].sum()
     pairs = strict[list(PAIR)].drop_duplicates("pair_id")

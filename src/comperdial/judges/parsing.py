@@ -1,13 +1,13 @@
-"""Ratings out of a judge's answer: tolerant of its form, strict about the value.
+"""Parse ratings from a judge's answer: lenient about format, strict about values.
 
-An answer is read line by line. What comes first in this order counts alone:
+An answer is read line by line. Only the first kind that occurs counts, in this order:
 
-1. a rating under its name: a field of JSON, or a line ``- Overall: 4/5``, ``| Overall | 4 |``, ``Rating: 4``;
-2. a number that is a line or begins one: ``4``, ``4. It reads well.``, ``Response: 4``;
-3. a sentence of known words with a number at its end: "The naturalness is 2.", "Somewhat coherent (2)".
+1. a named rating: a JSON field, or a line ``- Overall: 4/5``, ``| Overall | 4 |``, ``Rating: 4``;
+2. a number alone or at the start of a line: ``4``, ``4. It reads well.``, ``Response: 4``;
+3. a sentence of known words that ends in a number: "The naturalness is 2.", "Somewhat coherent (2)".
 
-Two different values under one name, a number outside the scale, a range, what further numbers follow, and
-what is quoted make a failure: that costs a fresh sample, and a wrong value would cost the study.
+Conflicting values under one name, a number outside the scale, a range, a number followed by others, and quoted text are
+failures: a failure costs one more sample, a wrong value would bias the study.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _THOUGHTS = (
     r"(?:[ _-]?(?:process|content|block|trace))?"
 )
 _OPENS, _CLOSES = r"(?:[<◁{[]|&lt;)[\s|]{0,3}", r"[\s|]{0,3}(?:[>▷}\]]|&gt;)"
-# What models write around their thoughts. Often the opening mark is part of the prompt, and only the closing one is seen.
+# Markers around a model's reasoning. The opening one is often part of the prompt, so that only the closing one appears.
 _CLOSING = re.compile(
     rf"{_OPENS}(?:\\?/\s?{_THOUGHTS}|(?:end|close)[ _-]?(?:of[ _-]?)?{_THOUGHTS}|{_THOUGHTS}[ _-](?:end|close)){_CLOSES}"
     r"|<\|channel\|>\s{0,3}final\b[^<\n]{0,30}(?:<\|constrain\|>[^<\n]{0,30})?<\|message\|>|(?-i:assistantfinal)"
@@ -67,7 +67,7 @@ _LABELLED = re.compile(
 _VALUE = re.compile(
     rf"(?:(?:is|are|of|an?|about|around|score|rating)\b\s*|[\s:=|~(\['\"]|-\s){{0,8}}({_NUMBER})"
     r"(?:\s*[)\]]?\s*\(?(?:/|out\sof|of)\s?(?:a\s)?(\d{1,4}(?:\.0)?))?(?:\s?(?:points?|stars?))?"
-    # Then the end, or words without a number of their own; a year is none.
+    # Then the end, or words without a number; a year does not count as one.
     r"(?:[^\w+]*$|\s?(?:[).,;:|'-]{1,3}\s|[(-]|(?:because|since|as|for)\s)"
     r"(?:[^\d?]|(?<=[a-z])\d|\b(?:1[89]|20)\d\d\b)*$)",
     re.IGNORECASE,
@@ -79,7 +79,7 @@ _SENTENCE = re.compile(
 )
 _NAMING = _set("dimension name metric criterion aspect")
 _NAMED, _ALONE, _IN_SENTENCE = range(3)
-# Characters of an answer that is read, and of a line: time grows with their square, and texts are hostile.
+# Maximum characters of an answer and of a line: run time is quadratic, and answers may be hostile.
 _LONGEST, _LINE = 20_000, 1_000
 _OTHER = "(other)"
 """Stands for a dimension that nobody asked for."""
@@ -87,19 +87,19 @@ _OTHER = "(other)"
 
 @dataclass(frozen=True)
 class Form:
-    """What an answer must hold."""
+    """The expected content of an answer."""
 
-    dimensions: tuple[str, ...]  # the names of the ratings asked for, in lower case
-    main: str  # the one without which an answer is a failure
+    dimensions: tuple[str, ...]  # the requested ratings, in lower case
+    main: str  # the one that must be present
     low: float = 1.0
     high: float = 5.0
-    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other names that a model may write
-    # What the prompt calls the steps of the scale (``somewhat``: 2), in lower case: an answer may be such a word alone.
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other names that a model may use
+    # The prompt's words for the steps of the scale (``somewhat``: 2), in lower case; an answer may be just such a word.
     words: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def names(self) -> dict[tuple[str, ...], str]:
-        """Return the dimensions by the words of their names, with and without such as "score"."""
+        """Return the dimensions by the words of their names, with and without additions such as "score"."""
         named = {other: name for name, others in self.aliases.items() for other in others}
         named |= {name: name for name in self.dimensions}
         short = {_bare(tuple(_words(text))): name for text, name in named.items()}
@@ -109,13 +109,13 @@ class Form:
 
     @cached_property
     def prefix(self) -> re.Pattern[str]:
-        """Return a pattern of an alias before a number."""
+        """Return a pattern that matches an alias before a number."""
         others = "|".join(re.escape(name) for names in self.aliases.values() for name in names)
         return re.compile(rf"^\s*(?:{others})\s+(?=\d)", re.IGNORECASE)
 
     @cached_property
     def patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        """Return patterns of the scale before a separator, and of a dimension with its rating."""
+        """Return patterns for the scale before a separator, and for a dimension with its rating."""
         scale = rf"\b{self.low:g}\s?(?:-|to)\s?{self.high:g}\b"
         scale = rf"[(\[]?(?:on a scale )?(?:of |from )?{scale}[)\]]?(?=\s*[:=|-])"
         names = "|".join(re.escape(name) for name in sorted(self.dimensions, key=len, reverse=True))
@@ -125,7 +125,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The ratings in an answer, or why there is none; and its rationale."""
+    """The ratings in an answer and its rationale, or the reason why there are none."""
 
     values: Mapping[str, float]
     failure: str | None = None
@@ -134,7 +134,7 @@ class Parsed:
 
 @dataclass(frozen=True)
 class _Note:
-    """A number that may be a rating, or why it is none; ``dimension`` is None where none is named."""
+    """A candidate rating, or why it is invalid; ``dimension`` is None if none is named."""
 
     rank: int
     dimension: str | None
@@ -144,7 +144,7 @@ class _Note:
 
 
 def parse(answer: str, form: Form) -> Parsed:
-    """Find the ratings in an answer; without the main one there are none, and ``failure`` says why."""
+    """Parse an answer; without the main rating there are none, and ``failure`` gives the reason."""
     if not answer.strip():
         return Parsed({}, "an empty answer")
     text, failure = without_thoughts(answer)
@@ -171,7 +171,7 @@ def parse(answer: str, form: Form) -> Parsed:
 
 
 def _decide(notes: list[_Note], dimension: str, form: Form) -> tuple[float | None, str]:
-    """Return the value of a dimension, or why there is none."""
+    """Return the value of a dimension, or why it has none."""
     main = dimension == form.main
     unnamed = main and (len(form.dimensions) == 1 or all(one.dimension is None for one in notes))
     own = [
@@ -191,10 +191,9 @@ def _decide(notes: list[_Note], dimension: str, form: Form) -> tuple[float | Non
 
 
 def without_thoughts(answer: str) -> tuple[str, str | None]:
-    """Return what follows the last mark that closes a model's thoughts, or why that is not known.
+    """Return the text after the last marker that closes the model's reasoning, or why that is unclear.
 
-    A mark that the answer quotes, such as one in the text under judgement, closes nothing; where it may be one, the
-    answer is a failure.
+    A marker quoted by the answer, for example from the judged text, does not count; an ambiguous one is a failure.
     """
     plain = answer.translate(_WIDE)
     closing = list(_CLOSING.finditer(plain))
@@ -221,7 +220,7 @@ def _overlap(one: re.Match[str], other: re.Match[str]) -> bool:
 
 
 class _Scan:
-    """Notes the numbers in an answer that may be ratings, and the rationale."""
+    """Collects the candidate ratings of an answer, and the rationale."""
 
     def __init__(self, form: Form) -> None:
         self.form = form
@@ -231,7 +230,7 @@ class _Scan:
         """The dimension that a heading names."""
 
     def read(self, text: str) -> tuple[list[_Note], str | None]:
-        """Return what there is in a text."""
+        """Return the candidates and the rationale of a text."""
         rest = self._read_json(text)
         if (rest != text or "```" in text) and _QUOTING.search(rest):
             return [_Note(_NAMED, self.form.main, None, "a quoted rating")], None
@@ -242,7 +241,7 @@ class _Scan:
         return self.notes, "\n".join(filter(None, reasons)) or None
 
     def _note(self, text: str, rank: int, dimension: str | None, mood: str = "") -> bool:
-        """Note the number that a text begins with, or that it is unclear; return whether there is one."""
+        """Record the number at the start of a text, or that it is unclear; return whether there is one."""
         if calculated := re.match(r".*\d[\d\s.+*x×/()]*[=≈](?=\s*[\d.]+\W*$)", text):
             text = text[calculated.end() :]
         if self.form.aliases:  # "Choice: Speaker 1"
@@ -269,7 +268,7 @@ class _Scan:
     def _read_lines(self, lines: Iterable[str]) -> None:
         scale, pair = self.form.patterns
         reason = False
-        pending: tuple[int, str | None, str] | None = None  # of a label whose value is on the next line
+        pending: tuple[int, str | None, str] | None = None  # label whose value is on the next line
         for raw in lines:
             line = scale.sub("", _plain(raw[:_LINE])).lstrip(": ")
             if not line:
@@ -295,7 +294,7 @@ class _Scan:
                 and line[: match.start(2)].rstrip()[-1].isalpha()
             )
             if reason and sentence and any(one.rank == _NAMED and one.dimension for one in self.notes):
-                self.reasons[-1].append(raw)  # it explains the ratings above
+                self.reasons[-1].append(raw)  # explains the ratings above
             elif dimension or rating:
                 reason = False
                 place = (_NAMED, dimension or (None if mood == "final" else self.section), mood)
@@ -310,18 +309,18 @@ class _Scan:
             elif match and len(words) < 6 and set(named[:4]) & _REASON:
                 reason = True
                 self.reasons.append([raw.partition(":")[2]])
-                if pending and re.match(r"\d\.\s", rest):  # "Rating:", and on the next line "Rationale: 3. It …"
+                if pending and re.match(r"\d\.\s", rest):  # "Rating:" followed by a line "Rationale: 3. It …"
                     self._note(rest, _IN_SENTENCE, None)
             elif words and words <= {"response", "reply", "potential"} and re.fullmatch(r"[\d./ ]+", rest):
                 self._note(rest, _ALONE, None)
             elif (match or heading) and words and not rest:
-                # A heading of something else: what is rated under it is not what was asked for.
+                # A heading of another section: ratings below it were not asked for.
                 reason = False
                 if words <= {"response", "reply"} and not heading:
                     pending = (_ALONE, None, "")
                     continue
                 quoted = _QUOTING.search(line) or words <= {"response", "reply"}
-                # The name of a quality is short; a longer line introduces what follows.
+                # Names of qualities are short; a longer line introduces the following ones.
                 self.section = "quoted" if quoted else _OTHER if len(named) < 8 else None
             elif pending or (re.match(r"[-(\[]{0,3}\d", line) and self.section is None and not self._is_listed(line)):
                 self._note(re.sub(r"^\d{1,2}[.)]\s+(?=\d)", "", line), *(pending or (_ALONE, None, "")))
@@ -330,24 +329,24 @@ class _Scan:
             pending = None
 
     def _is_listed(self, line: str) -> bool:
-        """Return whether a line is the first of a list of qualities, such as "1. Natural"."""
+        """Return whether a line starts a list of qualities, such as "1. Natural"."""
         match = re.match(r"1[.)]\s+(\w{5})", line)
         return match is not None and any(name.startswith(match[1].lower()) for name in self.form.dimensions)
 
     def _read_sentences(self, text: str) -> None:
-        """Note the numbers of sentences in which all words before the number are known."""
+        """Record the numbers of sentences whose words before the number are all known."""
         if self.reasons and any(one.rank == _NAMED and one.dimension for one in self.notes):
-            return  # an explanation of the ratings above
+            return  # explains the ratings above
         known = _SENTENCE_WORDS | {word for name in self.form.dimensions for word in _words(name)}
         sentences = re.split(r"[.!?]\s+(?:-\s)?|\n|, so |: (?=[A-Z])|\"", text.strip())
         for place, sentence in enumerate(sentences, 1):
             match = _SENTENCE.fullmatch(_plain(sentence[:_LINE]))
-            # A number alone may be of a list; after the last sentence it is the rating.
+            # A lone number may belong to a list; after the last sentence it is the rating.
             if match and known.issuperset(words := _words(match[1])) and (words or place == len(sentences)):
                 self._note(match[2], _IN_SENTENCE, None)
 
     def _read_json(self, text: str) -> str:
-        """Note the ratings in JSON; return the text without it."""
+        """Record the ratings in JSON; return the remaining text."""
         for start in list(re.finditer(r"\{|\[(?=\s*\{)", text))[:20]:
             before = len(self.notes)
             try:
@@ -360,7 +359,7 @@ class _Scan:
         return text
 
     def _walk(self, content: Any, section: str | None) -> None:  # noqa: ANN401
-        """Note the ratings in a JSON value; an object is a list of pairs, since a name may come twice."""
+        """Record the ratings in a JSON value; objects are lists of pairs, since keys may repeat."""
         pairs = [entry for entry in content if isinstance(entry, tuple)] if isinstance(content, list) else []
         for key, value in pairs:
             if key.lower() in _NAMING and isinstance(value, str):
@@ -379,7 +378,7 @@ class _Scan:
 
 
 def _bare(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of a name without such as "score" and "final"."""
+    """Return the words of a name without additions such as "score" and "final"."""
     return tuple(word for word in words if word not in _FILLER | _FINAL | _DRAFT)
 
 
@@ -389,7 +388,7 @@ def _words(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text without markup, with the digits and marks of ASCII."""
+    """Return a text without markup, with ASCII digits and punctuation."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).translate(str.maketrans("–—→⇒’٫", "-->>'."))
         seen = (character for character in text if unicodedata.category(character) not in ("Cf", "Mn", "Me"))

@@ -1,6 +1,6 @@
-"""Prompts: Jinja templates in files, filled with texts that stay data.
+"""Prompts: Jinja templates in files, filled with untrusted texts.
 
-Whatever a value holds stays within its line and its section: see :func:`inline`.
+Values cannot leave their line or section: see :func:`inline`.
 """
 
 from __future__ import annotations
@@ -38,45 +38,43 @@ FIELDS = ("history", "response", "reference", "fact", "turn_scores", "responses"
 _FOLDER = Path(__file__).parent / "prompts"
 _QUESTION = re.compile(r"\{\{-?\s*question\s*-?\}\}")
 _HEADERS = (re.compile("^#.*", re.MULTILINE), re.compile("^[A-Z].*:[ \t]*$", re.MULTILINE))
-# Without global functions: whatever a template names is a placeholder. No escaping: a prompt is no HTML.
+# No global functions, so that all names in a template are placeholders. No escaping, since a prompt is not HTML.
 _ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, autoescape=False)
 _ENVIRONMENT.globals.clear()
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A template and where it is from."""
+    """A template and its origin."""
 
-    name: str  # its name, or the file name of the user's own template without its suffix
-    template: str  # the text, with the question that it asks, and the block that asks for a rationale if one is wanted
+    name: str  # its name, or the file name of the user's template without suffix
+    template: str  # the text, including its question and the rationale block if requested
     source: str  # ``ours``, or the user's file
-    renamed: tuple[
-        tuple[str, str], ...
-    ] = ()  # placeholders with names of the user's, and the fields that they stand for
+    renamed: tuple[tuple[str, str], ...] = ()  # the user's placeholder names, and the fields that they stand for
 
     @cached_property
     def hash(self) -> str:
-        """Return the template's sha256, in hexadecimal."""
+        """Return the template's SHA-256 as hex."""
         return digest(self.template)
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """Return what the template shows, by our names."""
+        """Return the fields used in the template, by our names."""
         return frozenset(dict(self.renamed).get(name, name) for name in self.placeholders)
 
     @property
     def placeholders(self) -> frozenset[str]:
-        """Return the template's placeholders, as it names them."""
+        """Return the template's placeholders, by its own names."""
         return self._parsed[1]
 
     @property
     def level(self) -> Literal["turn", "dialogue"]:
-        """Return what the prompt rates: a dialogue if it shows ``responses`` or ``dialogue``, else a turn."""
+        """Return ``dialogue`` if the prompt shows ``responses`` or ``dialogue``, else ``turn``."""
         return "dialogue" if {"responses", "dialogue"} & self.fields else "turn"
 
     @property
     def where(self) -> str:
-        """Return how messages name it."""
+        """Return its name for messages."""
         return f"prompt {self.name!r} ({self.source})"
 
     @cached_property
@@ -95,13 +93,13 @@ class Prompt:
         Parameters
         ----------
         values
-            By field: texts, or lists of lines. ``turn_scores`` and ``responses`` are lists of texts, one a turn;
-            ``history`` and ``dialogue`` what :func:`history_lines`, ``fact`` what :func:`fact_lines` returns.
+            By field: texts, or lists of lines. ``turn_scores`` and ``responses`` are lists with a text per turn; ``history``
+            and ``dialogue`` come from :func:`history_lines`, ``fact`` from :func:`fact_lines`.
 
         Raises
         ------
         ConfigError
-            When a value is missing, or the template fails on the values.
+            If a value is missing, or the template fails on the values.
         """
         fields = {name: dict(self.renamed).get(name, name) for name in self.placeholders}
         given = {name: _guarded(field, values[field]) for name, field in fields.items() if field in values}
@@ -112,7 +110,7 @@ class Prompt:
 
 
 def is_file(name: str) -> bool:
-    """Return whether a prompt is named by the path of a template: no prompt of the package has a slash or a dot."""
+    """Return whether a prompt name is a template's path: no built-in prompt has a slash or a dot."""
     return "/" in name or "." in name
 
 
@@ -125,21 +123,21 @@ def load(
     Parameters
     ----------
     name
-        A name, or a path to the user's own template.
+        A name, or the path of the user's template.
     explain
-        Whether to ask for a rationale, in a section of its own before the last one.
+        Ask for a rationale, in a section before the last one.
     question
-        For a template with the placeholder ``question``: what :func:`find_question` takes. It becomes part of the
-        template, and so of its hash.
+        For a template with the placeholder ``question``: the argument of :func:`find_question`. It becomes part of the template
+        and its hash.
     renamed
-        Of the user's own template: placeholders with other names than ours, and the fields that they stand for.
+        For the user's template: placeholders with other names than ours, and the fields that they stand for.
 
     Raises
     ------
     UnknownNameError
-        When there is no such prompt, question or placeholder.
+        If the prompt, question or a placeholder does not exist.
     ConfigError
-        When a template is faulty, shows nothing to rate, or has no place for the question.
+        If the template is invalid, shows nothing to rate, or has no place for the question.
     """
     if is_file(name):
         prompt = own_template(name, renamed)
@@ -164,7 +162,7 @@ def load(
 
 
 def own_template(path: str, renamed: tuple[tuple[str, str], ...] = ()) -> Prompt:
-    """Read a user's template, unchecked: Jinja, or plain text with placeholders such as ``{response}``."""
+    """Read a user's template without checks: Jinja, or plain text with placeholders such as ``{response}``."""
     template = _read(path)
     if "{{" not in template and "{%" not in template:
         template = re.sub(r"\{(\w+)\}", r"{{ \1 }}", template)
@@ -172,7 +170,7 @@ def own_template(path: str, renamed: tuple[tuple[str, str], ...] = ()) -> Prompt
 
 
 def find_question(question: str, level: str) -> str:
-    """Return the text of a question: of a dimension such as ``relevance``, or the user's own, known by its spaces."""
+    """Return the text of a question: for a dimension such as ``relevance``, or the user's own, recognized by its spaces."""
     if len(question.split()) > 1:
         return question
     known = questions()[level]
@@ -182,7 +180,7 @@ def find_question(question: str, level: str) -> str:
 
 
 def questions() -> dict[str, dict[str, str]]:
-    """Return what implicit scoring asks, by level and dimension; the first label, such as Yes, is the good answer."""
+    """Return the questions of implicit scoring by level and dimension; the first label, such as Yes, is the good answer."""
     return load_yaml(_FOLDER / "questions.yaml")
 
 
@@ -191,7 +189,7 @@ def _read(path: str | Path) -> str:
 
 
 def _explained(template: str) -> str:
-    """Return a template with the block that asks for a rationale, headed as the template's own sections are."""
+    """Add the block that asks for a rationale, with a heading in the template's style."""
     block = _read(_FOLDER / "_explain.md").strip()
     headers = next(filter(None, (list(pattern.finditer(template)) for pattern in _HEADERS)), None)
     if headers is None:
@@ -204,7 +202,7 @@ def _explained(template: str) -> str:
 
 # Values
 
-# The lines that open a section or ask for a score in any of the prompts.
+# Lines that open a section or ask for a score in any of the prompts.
 _LABEL = re.compile(
     r"[-*_# ]*(?:context|response|your response|reference response|instructions?|output format|evaluation criteria"
     r"|evaluation steps|example|conversation history|corresponding fact|corresponding reference response|responses"
@@ -213,17 +211,17 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-# Characters without ink that are neither format characters nor marks: fillers and the blank of Braille.
+# Invisible characters that are neither format characters nor marks: fillers and the Braille blank.
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def inline(text: str) -> str:
-    """Return a text as one line that can neither open a section of a prompt nor pass for an entry of its form.
+    """Return a text as one line that cannot open a section of a prompt or look like an entry of its form.
 
-    Every run of white space, control characters, line separators and halves of surrogate pairs becomes one space, and
-    none is left at the ends. A line gets a backslash in front if it begins with ``#``, invisible characters aside, or
-    is nothing but the label of a section or entry, such as "Response:" or "- Engagingness:": the sections of
-    ``original_detail`` have no other mark. Every other text stays as it is.
+    Runs of white space, control characters, line separators and lone surrogates become one space, and are stripped at the ends.
+    A line gets a leading backslash if it begins with ``#``, ignoring invisible characters, or consists of a section or entry
+    label, such as "Response:" or "- Engagingness:": the sections of ``original_detail`` have no other marker. All other text is
+    kept.
     """
     if not text.isprintable():
         text = _CONTROL.sub(" ", text)
@@ -240,17 +238,17 @@ def _visible(character: str) -> bool:
 
 
 def history_lines(history: Iterable[Mapping[str, str]]) -> str:
-    """Return utterances (``speaker`` and ``text``) as lines such as "A: text"; without any, the line "(none)"."""
+    """Return utterances (``speaker`` and ``text``) as lines such as "A: text"; "(none)" if there are none."""
     return "\n".join(inline(f"{turn['speaker']}: {turn['text']}") for turn in history) or "(none)"
 
 
 def fact_lines(facts: Iterable[str]) -> str:
-    """Return sentences as lines such as "- sentence"; without any, the line "(none)"."""
+    """Return sentences as lines such as "- sentence"; "(none)" if there are none."""
     return "\n".join(inline(f"- {fact}") for fact in facts) or "(none)"
 
 
 class _Turns(tuple[str, ...]):
-    """Texts of a dialogue's turns: a template can show them, a line each, count them or loop over them."""
+    """Texts of a dialogue's turns, which a template can print one per line, count or loop over."""
 
     label = ""
 
@@ -267,13 +265,13 @@ class _TurnScores(_Turns):
 
 
 def _guarded(field: str, value: Any) -> Any:  # noqa: ANN401
-    """Return the value of a placeholder, harmless."""
+    """Return a placeholder's value, sanitized."""
     if not isinstance(value, str):
         return {"responses": _Responses, "turn_scores": _TurnScores}.get(field, tuple)(map(inline, value))
     return inline(value) if field in ("response", "reference") else _block(value)
 
 
-# Histories and facts come once for every system.
+# Histories and facts repeat for every system.
 @functools.lru_cache(maxsize=1024)
 def _block(text: str) -> str:
     return "\n".join(inline(line) for line in text.split("\n"))

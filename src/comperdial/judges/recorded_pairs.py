@@ -1,7 +1,7 @@
-"""Judges' choices between two that others recorded: replayed as if they had been asked here.
+"""Recorded pairwise choices of judges, evaluated as if they had been asked here.
 
-LLMBar's authors (Zeng et al. 2024) published what GPT-4 and ChatGPT answered about their pairs in both orders; LLMFAO (Ustalov
-2023) what GPT-3 and GPT-4 chose on the pairs that a crowd compared, in one order.
+LLMBar's authors (Zeng et al. 2024) published the answers of GPT-4 and ChatGPT in both orders; LLMFAO (Ustalov 2023) those of
+GPT-3 and GPT-4 in one order, on pairs that a crowd compared too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from comperdial.data.preferences import read_preferences
 from comperdial.judges.pairs import PAIR, Choices, Pairs, agreement, combine, majority, of_votes
 from comperdial.judges.requests import Answer
 
-# By data set of preferences: judges and the authors' names of their prompts.
+# By preference data set: judges and the authors' names of their prompts.
 _LLMBAR = {
     "llmbar_natural": [(judge, prompt) for judge in ("gpt-4", "chatgpt") for prompt in ("swap", "vanilla", "vanilla_norules")],
     "llmbar_mt_bench": [("gpt-4", "vanilla_norules"), ("chatgpt", "vanilla_norules")],
@@ -35,31 +35,31 @@ _HUMAN = "human"
 def judged_pairs(
     dataset: str, *, catalogue: str | Path = CATALOGUE, files: Mapping[str, Path] | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return what recorded judges prefer, and how well they do.
+    """Return the preferences of recorded judges, and how accurate they are.
 
     Parameters
     ----------
     dataset
         One of :data:`DATASETS`.
     catalogue
-        The catalogue's file. Files that are not here yet are fetched.
+        The catalogue file. Missing files are downloaded.
     files
-        The fetched files by their names in the catalogue, if they are not under ``data/raw``.
+        Downloaded files outside ``data/raw``, by their names in the catalogue.
 
     Returns
     -------
     preferences
-        Table ``preferences``; ``source`` is the judge. A choice that flips with the order is a tie.
+        Table ``preferences``; ``source`` is the judge. A choice that changes with the order is a tie.
     summary
-        A row for each judge and what it is compared with (``against``: ``gold``, or the crowd's ``votes`` and each pair's
-        ``majority``): ``pairs``, ``unread`` pairs, ``ties``, and with the ends of 95 % intervals over pairs ``accuracy``
-        (of ``n`` choices that are no ties, a judge's tie counted as half), ``same`` (the share of pairs with the same
-        choice in both orders) and ``chose_first`` (how often the one shown first was chosen).
+        A row per judge and standard (``against``: ``gold``, or the crowd's ``votes`` and each pair's ``majority``): ``pairs``,
+        ``unread`` pairs, ``ties``, and with 95 % intervals over pairs ``accuracy`` (over ``n`` choices other than ties; a
+        judge's tie counts half), ``same`` (share of pairs with the same choice in both orders) and ``chose_first`` (share of
+        choices for the first one shown).
 
     Raises
     ------
     UnknownNameError
-        When the data set has no recorded judges.
+        If the data set has no recorded judges.
     """
     if dataset not in DATASETS:
         raise UnknownNameError("data set with recorded judges", dataset, DATASETS)
@@ -75,7 +75,7 @@ def judged_pairs(
         path = sources.raw_path(source) if files is None else files[source.name]
         judges[f"{judge}, {prompt}"] = _of_llmbar(f"{judge}, {prompt}", path, of_votes(people), people)
     for name, chosen in votes[votes["source"] != _HUMAN].groupby("source"):
-        # A judge that chose once a pair.
+        # A judge that chose once per pair.
         answers = chosen[["pair_id", "choice"]].assign(shown=chosen["left"])
         question = str(chosen["question"].iloc[0])
         judges[str(name)] = combine(of_votes(chosen), answers, judge=str(name), question=question)
@@ -89,17 +89,17 @@ def judged_pairs(
 
 
 def _of_llmbar(judge: str, path: Path, pairs: Pairs, gold: pd.DataFrame) -> Choices:
-    """Return a judge of LLMBar: its last answer about each pair, in either order."""
+    """Return a judge's choices on LLMBar: its last answer about each pair in each order."""
     rows = []
     for number, entry in enumerate(read_json(path)):
         for name, shown in _SHOWN.items():
-            # A prompt that lets the judge think again has a step more.
+            # Prompts that let the judge reconsider have an extra step.
             answer = entry["results"][-1][name]
-            # The text, and why it ended.
+            # The text, and its finish reason.
             completion = answer.get("completion")
             finish = completion[-1] if isinstance(completion, list) and len(completion) > 1 else None
             cut = isinstance(finish, str) and Answer("", finish).unfinished
-            # It names the output as the pair has it, wherever that was shown.
+            # The winner is named by its side in the pair, wherever it was shown.
             rows.append((str(number), shown, None if cut else _WINNERS.get(str(answer.get("winner")))))
     answers = pd.DataFrame(rows, columns=["pair_id", "shown", "choice"])
     return combine(pairs, answers, judge=judge, question=str(gold["question"].iloc[0]))

@@ -1,4 +1,4 @@
-"""A request to a judge, its answer, and the ways in which a call can fail."""
+"""A request to a judge, its answer, and the ways a call can fail."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ _FINISHES = {
 
 
 def canonical(value: Any) -> str:  # noqa: ANN401
-    """Return JSON that is the same for the same content: sorted keys, no spaces, characters as they are."""
+    """Return canonical JSON: sorted keys, no spaces, no escaped characters."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(text: str) -> str:
-    """Return the SHA-256 of a text, in hexadecimal."""
+    """Return the SHA-256 of a text as hex."""
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 @dataclass(frozen=True)
 class Request:
-    """One question to a judge."""
+    """A request to a judge."""
 
-    family: str  # the hash of what requests of one judge, model and prompt share
-    messages: str  # the chat, as JSON
-    sample: int = 0  # numbers the answers if several to the same chat are wanted
+    family: str  # hash of what all requests of one judge, model and prompt share
+    messages: str  # the chat as JSON
+    sample: int = 0  # distinguishes several answers to the same chat
 
     @cached_property
     def key(self) -> str:
-        """Return 32 hexadecimal digits: the same request has the same key, and is answered once."""
+        """Return 32 hex digits that identify the request; each key is answered once."""
         return digest(f"{self.family}\0{self.messages}\0{self.sample}")[:32]
 
     @property
@@ -60,14 +60,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, or why the service refuses a request for good."""
+    """An answer, or a permanent refusal by the service."""
 
-    text: str  # the raw answer; the reason of a refusal
-    finish: str | None = None  # why it ended, in the service's words: ``stop``, ``length``, …
-    input_tokens: int | None = None  # as the service counted them
+    text: str  # the raw answer, or the reason of a refusal
+    finish: str | None = None  # the service's finish reason: ``stop``, ``length``, …
+    input_tokens: int | None = None  # as reported by the service
     output_tokens: int | None = None
-    model: str | None = None  # the version that the service reports
-    logprobs: Mapping[str, float] | None = None  # of the answer's first token by token, or of each label
+    model: str | None = None  # the version reported by the service
+    logprobs: Mapping[str, float] | None = None  # of the first token, by token or by label
     cost: float | None = None  # US dollars
 
     @property
@@ -77,7 +77,7 @@ class Answer:
 
     @property
     def unfinished(self) -> str | None:
-        """Return why an answer is not whole; None if it is, or if it is not known."""
+        """Return why an answer is incomplete; None if it is complete or unknown."""
         if self.refused:
             return f"refused: {self.text}"
         word = re.sub(r"[\s.-]+", "_", (self.finish or "").strip().lower()).removeprefix("finishreason_")
@@ -85,28 +85,28 @@ class Answer:
 
 
 class JudgeError(ComperdialError):
-    """A judge cannot be asked, or a run cannot go on."""
+    """A judge cannot be asked, or a run cannot continue."""
 
 
 class MissingAnswersError(JudgeError):
-    """Answers are missing, and nothing may be asked."""
+    """Answers are missing, and the judge may not be asked."""
 
 
 class InterruptedRunError(JudgeError):
-    """A run was ended by Ctrl-C or SIGTERM."""
+    """A run was stopped by Ctrl-C or SIGTERM."""
 
     status = 130
 
 
 class RefusedError(Exception):
-    """The service does not answer this request, and says that it is the request's fault."""
+    """The service rejects this request as invalid."""
 
 
 class TransientError(Exception):
-    """A call failed, and another attempt may succeed.
+    """A call failed, and a retry may succeed.
 
-    ``retry_after`` is how many seconds the service asks to wait. A ``charged`` call may have been billed all the same; if it
-    is ``unreachable``, nothing listens at the address.
+    ``retry_after`` is the delay in seconds that the service requests. A ``charged`` call may have been billed; ``unreachable``
+    means that nothing listens at the address.
     """
 
     def __init__(

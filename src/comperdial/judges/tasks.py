@@ -1,4 +1,4 @@
-"""Who is asked what: judges, variants of asking, and the tasks that these make, as ``params.yaml`` has them."""
+"""Judges, variants of prompts, and the tasks that combine them, as configured in ``params.yaml``."""
 
 from __future__ import annotations
 
@@ -29,51 +29,51 @@ VERSION = 1
 
 
 class Judge(parameters.Judge):
-    """Who answers: an entry of ``judges``, or a server without one, whose URL is part of what its answers depend on."""
+    """A judge: an entry of ``judges``, or a server without one, whose URL is then part of its identity."""
 
     name: parameters.JudgeName
     own_server: bool = False
-    price: Price | None = None  # instead of the list's
+    price: Price | None = None  # instead of the listed one
 
     @property
     def varies(self) -> bool:
-        """Return whether a second answer to the same prompt may be another one."""
+        """Return whether a second answer to the same prompt may differ."""
         return self.mode == "generate" and not find(self.service).deterministic
 
 
 class Variant(parameters.Variant):
-    """One way of asking: an entry of ``judging.variants``."""
+    """A prompt variant: an entry of ``judging.variants``."""
 
     name: str
-    aliases: dict[str, list[str]] | None = None  # other names of a dimension that an answer may have
+    aliases: dict[str, list[str]] | None = None  # alternative names of a dimension in answers
     renamed: tuple[tuple[str, str], ...] = ()  # see `prompting.load`
 
     @property
     def label_values(self) -> dict[str, float]:
-        """Return what each label counts for, in alphabetical order, since what is asked must not depend on the file's."""
+        """Return the value of each label, sorted alphabetically so that requests do not depend on the file's order."""
         return {label.strip(): float(value) for label, value in sorted((self.labels or {}).items())}
 
     @property
     def implicit(self) -> bool:
-        """Return whether its labels are words, such as Yes and No, and not the numbers of a scale."""
+        """Return whether its labels are words, such as Yes and No, and not numbers of a scale."""
         return any(label != f"{value:g}" for label, value in self.label_values.items())
 
     @cached_property
     def form(self) -> Form:
-        """Return what an answer must hold."""
+        """Return the expected content of an answer."""
         names = tuple(text.lower() for text in self.dimensions)
         ends = self.label_values.values() or self.scale or (1, 5)
         aliases = {key: tuple(others) for key, others in (self.aliases or {}).items()}
         return Form(names, (self.main or names[-1]).lower(), float(min(ends)), float(max(ends)), aliases)
 
     def counts(self, judge: Judge) -> tuple[int, ...]:
-        """Return how many answers the scores are means of, the largest first: scores of fewer use the first answers."""
+        """Return the numbers of answers to average, largest first: smaller ones use the first answers."""
         if not judge.varies:
             return (1,)
         return tuple(self.samples) if isinstance(self.samples, list) else (self.samples,)
 
     def unasked(self, judge: Judge, *, any_role: bool = False) -> str | None:
-        """Return why a judge is not asked this, in a few words; None if it is."""
+        """Return briefly why a judge is not asked this; None if it is."""
         if judge.role is not None and self.roles and judge.role not in self.roles and not any_role:
             return f"it is for the role {' or '.join(self.roles)}"
         if judge.items and self.turns:
@@ -85,7 +85,7 @@ class Variant(parameters.Variant):
 
 @dataclass(frozen=True)
 class Judging:
-    """Judges and variants, checked; who judges a data set, and which variants are asked about it (all, if that is empty)."""
+    """Validated judges and variants; the judges of each data set, and its variants (all if empty)."""
 
     judges: Mapping[str, Judge]
     variants: Mapping[str, Variant]
@@ -98,8 +98,8 @@ class Judging:
     def tasks(self, dataset: str, *, dialogues: bool = True, turns: bool = True) -> dict[str, Task]:
         """Return the tasks of a data set by metric name.
 
-        A judge that is asked about some items only does not judge pairs of an original and its perturbed version, since
-        both are needed. If turns are not judged, no dialogue can be judged after its turns.
+        A judge restricted to some items skips perturbation pairs, which need both versions. Without turn-level tasks, no
+        dialogue can use turn scores.
         """
         paired = dataset in PERTURBATIONS or unperturbed(dataset) != dataset
         judges = [self.judges[name] for name in self.by_dataset.get(dataset, self.by_dataset[DEFAULT])]
@@ -117,7 +117,7 @@ class Judging:
         )
 
     def every_task(self) -> dict[str, Task]:
-        """Return what each variant with each judge makes, whatever is asked about which data set."""
+        """Return the tasks of every variant and judge, whatever the data set."""
         return self._tasks((judge, variant) for judge in self.judges.values() for variant in self.variants.values())
 
     def _tasks(self, asked: Iterable[tuple[Judge, Variant]]) -> dict[str, Task]:
@@ -127,7 +127,7 @@ class Judging:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What makes one metric: a variant asked of a judge, and how many answers a score is the mean of."""
+    """A metric: a variant, a judge, and the number of answers averaged in a score."""
 
     judging: Judging = field(repr=False)
     judge: Judge
@@ -136,45 +136,45 @@ class Task:
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        """Return the sample counts of this variant with this judge, the largest first."""
+        """Return the sample counts of this variant and judge, largest first."""
         return self.variant.counts(self.judge)
 
     @property
     def name(self) -> str:
-        """Return the metric's name: ``cpds-d-ref_gpt-4``, and ``cpds-d-ref-once_gpt-4`` of a single answer."""
+        """Return the metric's name: ``cpds-d-ref_gpt-4``, or ``cpds-d-ref-once_gpt-4`` for a single answer."""
         suffix = "" if self.samples == self.wanted[0] else "-once" if self.samples == 1 else f"-of{self.samples}"
         return f"{self.variant.name}{suffix}_{self.judge.name}"
 
     @property
     def label(self) -> str:
-        """Return the row's name in tables: the variant and who judged."""
+        """Return the row label in tables: the variant and the judge."""
         once = " (once)" if self.samples == 1 and len(self.wanted) > 1 else ""
         return f"{self.variant.label or self.variant.name} by {self.judge.name}{once}"
 
     @property
     def retries(self) -> int:
-        """Return how many fresh samples are asked for when an answer cannot be read."""
+        """Return how often an unreadable answer is retried with a fresh sample."""
         return self.variant.retries if self.judge.varies else 0
 
     @property
     def explain(self) -> bool:
-        """Return whether a rationale is asked for: never beside a label, which is all of the answer."""
+        """Return whether to ask for a rationale; never with labels, which are the whole answer."""
         return not self.variant.labels and (self.variant.explain if self.judge.explain is None else self.judge.explain)
 
     @property
     def turns(self) -> str | None:
-        """Return the metric whose turn scores the prompt is given: of the same judge."""
+        """Return the metric of the same judge whose turn scores the prompt includes."""
         return f"{self.variant.turns}_{self.judge.name}" if self.variant.turns else None
 
     @cached_property
     def turn_task(self) -> Task:
-        """Return the task that judges the turns of a task at dialogue level."""
+        """Return the turn-level task behind a dialogue-level one."""
         variant = self.judging.variants[str(self.variant.turns)]
         return Task(self.judging, self.judge, variant, variant.counts(self.judge)[0])
 
     @cached_property
     def prompt(self) -> Prompt:
-        """Return the prompt, which must take the fields that the variant names."""
+        """Return the prompt, which must use the fields that the variant names."""
         variant = self.variant
         prompt = prompting.load(
             variant.prompt, explain=self.explain, question=variant.question, renamed=variant.renamed
@@ -190,19 +190,19 @@ class Task:
 
     @cached_property
     def service(self) -> Service:
-        """Return what answers."""
+        """Return the service."""
         return find(self.judge.service)(self.judge)
 
     @cached_property
     def price(self) -> Price:
-        """Return what tokens cost; raises ConfigError as :func:`comperdial.judges.prices.find_price`."""
+        """Return the token price; raises a ConfigError as :func:`comperdial.judges.prices.find_price`."""
         if not self.service.paid:
             return FREE
         return self.judge.price or find_price(self.judging.prices, self.judge.model or "")
 
     @cached_property
     def labels(self) -> dict[str, float]:
-        """Return the labels whose probabilities are asked for: the variant's, or the whole numbers of its scale."""
+        """Return the labels whose probabilities are requested: the variant's, or the integers of its scale."""
         form = self.variant.form
         if self.variant.labels:
             return self.variant.label_values
@@ -217,14 +217,14 @@ class Task:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """Return what answers depend on beside model and prompt."""
+        """Return what answers depend on besides model and prompt."""
         asked = self.service.weighting([*self.labels]) if self.judge.mode == "probabilities" else {}
         return {**self.judge.parameters, **self.service.identity(), **asked}
 
     @cached_property
     def family(self) -> str:
-        """Return the hash of all that answers depend on, beside the messages and the sample: sixteen digits."""
-        # 1.0 and 1 are the same to a service, and must not be paid for twice.
+        """Return a hash (16 digits) of everything that answers depend on, except messages and sample."""
+        # Services treat 1.0 and 1 alike, so answers must not be paid for twice.
         plain = {
             name: int(value) if isinstance(value, float) and value.is_integer() else value
             for name, value in self.parameters.items()
@@ -234,7 +234,7 @@ class Task:
 
     @cached_property
     def signature(self) -> str:
-        """Return all that determines the scores, in sacrebleu's manner."""
+        """Return the signature of the scores, in sacrebleu's style."""
         judge, prompt, form, labels = self.judge, self.prompt, self.variant.form, self.variant.label_values
         parts: dict[str, Any] = {
             "prompt": f"{prompt.name}@{prompt.hash[:12]}",
@@ -260,7 +260,7 @@ class Task:
 
     @property
     def known_signature(self) -> str | None:
-        """Return the signature; None if a local model is missing, or the judge cannot be asked this."""
+        """Return the signature; None if a local model is missing or the judge cannot be asked this."""
         try:
             return self.signature
         except ComperdialError:
@@ -268,14 +268,14 @@ class Task:
 
     @property
     def _unpaid(self) -> str | None:
-        """Return why a judge is not asked for lack of money; None if it is free or there is a budget."""
+        """Return why a judge is not asked for lack of a budget; None if it is free or has one."""
         if not self.service.paid or self.judging.budget:
             return None
         return f"{self.judge.model} costs money, and the budget is 0"
 
     @property
     def why_not_asked(self) -> str | None:
-        """Return why the judge cannot be asked here, with what to do about it; None if it can."""
+        """Return why the judge cannot be asked here, and how to fix it; None if it can."""
         if self._unpaid is None:
             return self.service.unavailable()
         free = "If it costs nothing, say so (`free: true` in params.yaml, --price 0 0); else it"
@@ -283,7 +283,7 @@ class Task:
         return f"{self._unpaid}. {free if self.judge.base_url else 'It'} needs {needs}"
 
     def unavailable(self, dataset: str) -> str | None:
-        """Return why there can be no scores here, in a few words; None if the judge can be asked or answers are there."""
+        """Return briefly why there can be no scores here; None if the judge can be asked or answers are stored."""
         try:
             family = self.family
         except ComperdialError as error:
@@ -293,12 +293,12 @@ class Task:
         with AnswerFile(self.judging.ledger) as answers:
             if answers.has(dataset, family):
                 return None
-        # Without a budget the reason does not depend on the environment's keys: tables show it.
+        # Without a budget, the reason must not depend on environment keys, since tables show it.
         return f"not asked: {self._unpaid}" if self._unpaid else self.service.unavailable()
 
 
 def slug(dimension: str) -> str:
-    """Return a rating's name as the output of a metric: ``final score`` is ``final-score``."""
+    """Return a rating's name as a metric output: ``final score`` becomes ``final-score``."""
     return dimension.replace(" ", "-")
 
 
@@ -310,21 +310,21 @@ def read_judging(
     groups: Mapping[str, Collection[str]] | None = None,
     lines: Lines | None = None,
 ) -> Judging:
-    """Check the sections ``judges`` and ``judging`` of ``params.yaml``; None for no such section.
+    """Validate the sections ``judges`` and ``judging`` of ``params.yaml``; None for a missing section.
 
     Parameters
     ----------
     datasets
-        The names of all data sets there can be; None if that is not known.
+        The names of all possible data sets; None if unknown.
     groups
-        Names that stand for several data sets in ``judging.judges`` and ``judging.asks``: see :func:`groups_of`.
+        Names for groups of data sets in ``judging.judges`` and ``judging.asks``: see :func:`groups_of`.
     lines
-        Where settings are looked up, for messages.
+        Line lookup for messages.
 
     Raises
     ------
     ConfigError
-        Names the entry at fault.
+        If an entry is invalid; the message names it.
     """
     given = {"judges": judges, "judging": judging}
     sections, groups = checked(parameters.JudgingSections, given, lines=lines), groups or {}
@@ -346,7 +346,7 @@ def read_judging(
             raise UnknownNameError("service", judge.service, services.NAMES, where=where)
         if judge.base_url is not None:
             address(judge.base_url, where=place("judges", name))
-    # They are checked already; a key that was left out must not come back as null.
+    # Already validated; omitted keys must not become null.
     variants = {name: Variant.model_construct(name=name, **dict(entry)) for name, entry in section.variants.items()}
     for name, variant in variants.items():
         if variant.labels:
@@ -363,7 +363,7 @@ def read_judging(
 
 
 def groups_of(config: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return each study with its data sets in a configuration, perturbed ones included."""
+    """Return each study with its data sets in a configuration, including perturbed ones."""
     groups: dict[str, tuple[str, ...]] = {}
     for name, study in (config.get("studies") or {}).items():
         changed = study.get("perturbed") or {}
@@ -373,9 +373,9 @@ def groups_of(config: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def judged_levels(dataset: str, levels: Collection[str] | None) -> dict[str, bool]:
-    """Return at which levels a data set is judged, as :meth:`Judging.tasks` takes it.
+    """Return the levels to judge, as arguments of :meth:`Judging.tasks`.
 
-    ``levels`` are those that the catalogue says are rated; None of a data set that is not in it, which is judged at both.
+    ``levels`` are the rated levels of the catalogue; None for other data sets, which are judged at both levels.
     """
     if dataset in PERTURBATIONS:
         return {"turns": dataset.startswith("turn_"), "dialogues": dataset.startswith("dialogue_")}
@@ -385,7 +385,7 @@ def judged_levels(dataset: str, levels: Collection[str] | None) -> dict[str, boo
 def _by_dataset(
     entries: Mapping[str, Collection[str]], groups: Mapping[str, Collection[str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Return lists by data set, of entries by data set, by group, and for all others; a data set's own goes first."""
+    """Expand entries by data set, by group and for all others to lists by data set; a data set's own comes first."""
     grouped: dict[str, Collection[str]] = {}
     for group in (name for name in entries if name != DEFAULT):
         for dataset in (name for name in groups.get(group, ()) if name not in entries):

@@ -1,4 +1,4 @@
-"""Models by name: find them, fetch them, run them."""
+"""Models by name: find, fetch and run them."""
 
 from __future__ import annotations
 

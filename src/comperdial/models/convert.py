@@ -1,4 +1,4 @@
-"""Weights in other formats to safetensors: pickles, of which only tensors are read, and GGUF files of Llamas."""
+"""Convert weights to safetensors: pickles, of which only tensors are read, and GGUF files of Llama models."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from comperdial.core.files import replacing
 
 
 def convert_pickles(folder: Path) -> None:
-    """Put ``model.safetensors`` in place of ``pytorch_model*.bin``, one file or shards.
+    """Replace ``pytorch_model*.bin``, one file or shards, by ``model.safetensors``.
 
-    torch reads them with ``weights_only``: it runs none of their code. Tensors that share memory become tensors of their
-    own, since safetensors cannot hold shared ones; transformers ties again what its architecture ties. A pickle with
-    anything but named tensors is a :class:`SourceError`.
+    torch reads them with ``weights_only``, so none of their code runs. Shared tensors are copied, since safetensors cannot
+    represent sharing; transformers ties them again. A pickle with anything but named tensors raises a :class:`SourceError`.
     """
     import torch
     from safetensors.torch import save_file
@@ -26,7 +25,7 @@ def convert_pickles(folder: Path) -> None:
         try:
             content = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:
-            # Its class is pickle's, zipfile's or torch's, depending on the fault.
+            # The class is pickle's, zipfile's or torch's, depending on the fault.
             reason = next(iter(str(error).splitlines()), type(error).__name__)
         if not isinstance(content, dict) or not all(isinstance(value, torch.Tensor) for value in content.values()):
             problem, hint = f"the pickle cannot be read ({reason})", "None of its code was run"
@@ -40,16 +39,16 @@ def convert_pickles(folder: Path) -> None:
 
 
 def convert_gguf(file: Path, folder: Path) -> None:
-    """Write a Llama with SmolLM's tokenizer as transformers loads it: configuration, tokenizer, weights of 32 bits.
+    """Write a Llama model with SmolLM's tokenizer in transformers' format: configuration, tokenizer, 32-bit weights.
 
-    transformers reads GGUF, but needs accelerate for the weights and leaves out a step of the tokenizer.
+    transformers can read GGUF, but needs accelerate for the weights and omits a step of the tokenizer.
 
     Raises
     ------
     MissingResourceError
         If the package gguf is not installed.
     FileError
-        If it is not a GGUF file, or of another architecture or tokenizer.
+        If it is not a GGUF file, or has another architecture or tokenizer.
     """
     try:
         import gguf
@@ -78,10 +77,10 @@ def convert_gguf(file: Path, folder: Path) -> None:
     for name, shape in ((name, tuple(value.shape)) for name, value in shapes.items()):
         source = names.get_name(name, try_suffixes=(".weight",)) or name
         if source not in tensors and name == "lm_head.weight":
-            continue  # The embeddings are used for it.
+            continue  # tied to the embeddings
         values = gguf.quants.dequantize(tensors[source].data, tensors[source].tensor_type).astype(np.float32)
         if name.endswith(("q_proj.weight", "k_proj.weight")):
-            # llama.cpp has the two halves of each head's rotation side by side.
+            # llama.cpp stores the two halves of each head's rotation interleaved.
             values = values.reshape(-1, config.head_dim // 2, 2, shape[1]).swapaxes(1, 2)
         weights[name] = np.ascontiguousarray(values.reshape(shape))
     config.architectures, config.dtype = ["LlamaForCausalLM"], "float32"

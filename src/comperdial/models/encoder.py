@@ -1,4 +1,4 @@
-"""Texts to token vectors, each text once: from the cache, or by the model."""
+"""Encode texts as token vectors, each text once, with a cache."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ STORE_VARIABLE = "COMPERDIAL_EMBEDDINGS"
 VERSION = 2
 """Raised when a change of this code changes vectors."""
 
-# Texts that are tokenised, and that are written, at once; batches that are given to a thread at once.
+# Texts tokenized at once, texts written at once, and batches given to a thread at once.
 _BLOCK, _WRITTEN, _AT_ONCE = 4096, 64, 16
-# Tokens of a batch. All batches of one length have one shape, the last one is filled up: of 4,096 demo responses
-# and their references that adds 6 % of tokens at 128, 23 % at 256 and 63 % at 512.
+# Tokens per batch. All batches of a length have one shape, and the last one is padded with copies: for 4,096 demo responses and
+# their references that adds 6 % of tokens at 128, 23 % at 256 and 63 % at 512.
 _CPU_TOKENS, _OTHER_TOKENS = 128, 2048
-# Models whose tokenisers are of RoBERTa's kind.
+# Models with RoBERTa-like tokenizers.
 _BYTE_LEVEL = frozenset({"roberta", "longformer", "deberta"})
 _CONFIG = ("hidden_size", "num_hidden_layers", "max_position_embeddings", "model_type")
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """A model's layer in one precision: all that a vector depends on.
+    """A model's layer in one precision: everything that a vector depends on.
 
     Attributes
     ----------
     model
-        As :func:`comperdial.models.find` takes it.
+        As in :func:`comperdial.models.find`.
     layer
-        Which hidden states: 0 for the embeddings, 1 for the first layer, …; negative ones count from the last.
+        The hidden states: 0 for the embeddings, 1 for the first layer, …; negative ones count from the last.
     dtype
         ``fp32``, or ``bf16``: matrix products in bfloat16, the rest in float32.
     max_length
-        The most tokens of a text, the model's own included; the rest is cut off, and counted.
+        Maximum tokens of a text, including special ones; longer texts are cut, and the cut tokens counted.
     pooler
-        Whether the model's pooled output is one more row, the last one, marked special.
+        Append the model's pooled output as a last row, marked special.
     keep
-        Which end of a text that is too long is kept: ``start`` or ``end``.
+        The end of a long text to keep: ``start`` or ``end``.
     prefix_space
-        Whether tokenisers of RoBERTa's kind see a text's first word as they see the same word later on.
+        Make RoBERTa-like tokenizers treat a text's first word like later ones.
     """
 
     model: str
@@ -71,12 +71,12 @@ class Encoder:
     prefix_space: bool = False
 
     def namespace(self) -> str:
-        """Return the name of the cache's file; raise ConfigError if the model lacks the layer or the positions."""
+        """Return the name of the cache file; raise ConfigError if the model lacks the layer or the positions."""
         model, config = find(self.model), self.config
         layers = config["num_hidden_layers"]
         if not -layers - 1 <= self.layer <= layers:
             raise ConfigError(f"layer {self.layer}", where=self.model, expected=f"0 to {layers}")
-        # RoBERTa counts positions from the padding's on.
+        # RoBERTa counts positions after the padding index.
         room = config["max_position_embeddings"] - (2 if "roberta" in config["model_type"] else 0)
         if self.max_length > room:
             raise ConfigError(f"max_length {self.max_length}", where=self.model, expected=f"at most {room}")
@@ -96,11 +96,11 @@ class Encoder:
 
     @property
     def adds_space(self) -> bool:
-        """Return whether ``prefix_space`` makes a difference for the model."""
+        """Return whether ``prefix_space`` affects this model."""
         return self.prefix_space and self.config["model_type"] in _BYTE_LEVEL
 
     def vectors(self) -> Vectors:
-        """Return this encoder's vectors, the same object for all who share its cache in this process."""
+        """Return this encoder's vectors, one shared object per cache and process."""
         root = os.environ.get(STORE_VARIABLE) or None
         key = (self.model, self.namespace(), root)
         if key not in _open:
@@ -112,13 +112,13 @@ _open: dict[tuple[str, str, str | None], Vectors] = {}
 
 
 class Vectors:
-    """The vectors of an encoder: from the cache, or from the model.
+    """The vectors of an encoder, from the cache or the model.
 
-    A text's vectors depend on the text alone, to the last bit: not on the texts that it is encoded with, their order or
-    the number of threads. The last digits of a matrix product depend on its shape and on how many threads share it. So
-    texts of equal length make a batch, always as many of them, and each batch is one thread's. That holds for one machine
-    and device, one ``COMPERDIAL_BATCH_TOKENS``, and models whose number of heads is a multiple of 4: MKL's products of 5,
-    7, 9 and 11 tokens have other last digits if they do not begin at a multiple of 16 bytes.
+    A text's vectors depend on the text alone, to the last bit: not on other texts, their order or the number of threads. The
+    last digits of a matrix product depend on its shape and on the threads that share it, so a batch contains a fixed number of
+    texts of equal length and is processed by one thread. This holds for one machine and device, one
+    ``COMPERDIAL_BATCH_TOKENS``, and models whose number of heads is a multiple of 4: MKL's products of 5, 7, 9 and 11 tokens
+    differ in the last digits if they do not begin at a multiple of 16 bytes.
 
     ``root`` is the folder of the cache; without one, vectors are kept until the process ends.
     """
@@ -128,11 +128,11 @@ class Vectors:
         self._namespace = encoder.namespace()
         path = root / f"{self._namespace}.sqlite" if root else None
         self._store = VectorStore(path, int(encoder.config["hidden_size"]))
-        # References and contexts are needed again and again.
+        # References and contexts are requested repeatedly.
         self._get = lru_cache(maxsize=512)(self._read)
 
     def add(self, texts: Iterable[str]) -> int:
-        """Encode the texts that are not in the cache, each once; return their number."""
+        """Encode the texts missing from the cache; return their number."""
         new = self._store.missing(texts)
         if new:
             for rows in _batched(self._encode(new), _WRITTEN):
@@ -141,7 +141,7 @@ class Vectors:
         return len(new)
 
     def __getitem__(self, text: str) -> Encoded:
-        """Return the vectors of a text, which is encoded if it is not in the cache."""
+        """Return the vectors of a text; encode it if it is not in the cache."""
         return self._get(text)
 
     def _read(self, text: str) -> Encoded:
@@ -165,20 +165,20 @@ class Vectors:
         return _load(model, layer, encoder.dtype, encoder.pooler, str(runtime.device()))
 
     def _encode(self, texts: list[str]) -> Iterator[tuple[str, Encoded]]:
-        """Yield texts and their vectors, in another order; on a cpu each of torch's threads reads a batch by itself."""
+        """Yield texts and vectors in another order; on a CPU, each torch thread reads its own batch."""
         import torch
         from tqdm import tqdm
 
         threads = torch.get_num_threads()
         count = threads if self._network.device.type == "cpu" else 1
-        # New threads begin with this number, too.
+        # New threads inherit this number.
         torch.set_num_threads(1)
         pool = ThreadPoolExecutor(count, "batches", initializer=torch.set_num_threads, initargs=(1,))
         try:
             with tqdm(total=len(texts), desc="encode", delay=2, disable=None) as bar:
                 for some in _batched(self._batches(texts), _AT_ONCE * count):
                     for batch, outputs in zip(some, pool.map(self._forward, some), strict=True):
-                        # By text: a batch may be filled up.
+                        # By text, since a batch may be padded with copies.
                         encoded = dict(zip((row.text for row in batch), outputs, strict=True))
                         yield from encoded.items()
                         bar.update(len(encoded))
@@ -187,9 +187,9 @@ class Vectors:
             torch.set_num_threads(threads)
 
     def _batches(self, texts: list[str]) -> Iterator[list[_Row]]:
-        """Yield batches of texts of one length, the longest first, so that a lack of memory shows early.
+        """Yield batches of texts of equal length, longest first, to fail early if memory is short.
 
-        All batches of a length have the same number of rows: the last one is filled up with its last text.
+        All batches of a length have the same number of rows: the last one is padded with copies of its last text.
         """
         rows: defaultdict[int, list[_Row]] = defaultdict(list)
         most = {"truncation": True, "max_length": self.encoder.max_length}
@@ -219,14 +219,14 @@ class Vectors:
             states = torch.cat([states, output.pooler_output.float()[:, None]], dim=1)
         extra = [True] * self.encoder.pooler
         return [
-            # Copied: a part would keep the whole batch in memory.
+            # A view would keep the whole batch in memory.
             Encoded(vectors.copy(), np.array([*row.special, *extra], dtype=np.bool_), row.cut)
             for row, vectors in zip(batch, states.cpu().numpy(), strict=True)
         ]
 
 
 class _Row(NamedTuple):
-    """A text's tokens, which of them the model adds, and how many were cut."""
+    """A text's tokens, a mask of special ones, and the number cut."""
 
     text: str
     ids: list[int]
@@ -242,10 +242,10 @@ def _batched(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
 
 @lru_cache(maxsize=2)
 def _load(model: Model, layer: int, dtype: str, pooler: bool, device: str) -> Any:  # noqa: ANN401
-    """Load a network up to a layer; encoders that differ in other ways share it."""
+    """Load a network up to a layer; shared by encoders that differ in other settings."""
     import torch
 
-    # On a cpu, torch's fused attention is slower than the plain one for texts as short as an utterance.
+    # On a CPU, torch's fused attention is slower than the plain one for utterance-length texts.
     plain = {"attn_implementation": "eager"} if device == "cpu" else {}
     network = runtime.load(model, unused=() if pooler else ("pooler.",), **plain)
     stack = getattr(getattr(network, "encoder", None), "layer", None)
@@ -253,11 +253,11 @@ def _load(model: Model, layer: int, dtype: str, pooler: bool, device: str) -> An
         raise ConfigError("no encoder.layer", where=model.name, expected="a model of BERT's kind")
     if pooler and layer != len(stack):
         raise ConfigError("pooled output of a lower layer", where=model.name, expected="the last layer")
-    # The layers above would be computed for nothing.
+    # Skip the unused upper layers.
     network.encoder.layer = stack[:layer]
     network.config.num_hidden_layers = layer
     if dtype == "bf16":
-        # What autocast would otherwise do to all weights again for each batch.
+        # Convert weights once; autocast would do it for every batch.
         for module in network.modules():
             if isinstance(module, torch.nn.Linear):
                 module.to(torch.bfloat16)

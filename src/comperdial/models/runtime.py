@@ -1,4 +1,4 @@
-"""Run a model: where, in which precision, in which batches. Only here are networks and tokenizers loaded."""
+"""Run models: device, precision and batches. Only this module loads networks and tokenizers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PACKAGES = ("torch", "transformers")
 
 
 def missing_packages() -> str | None:
-    """Return which of the packages that models need are not installed, in words; None if all are."""
+    """Return the missing packages that models need, as text; None if all are installed."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     return f"not installed: {', '.join(missing)}; expected pip install 'comperdial[neural]'" if missing else None
 
 
 def device() -> torch.device:
-    """Return where models run: the device ``COMPERDIAL_DEVICE``, or the first of cuda, mps and cpu that is present."""
+    """Return the device ``COMPERDIAL_DEVICE``, or the first available of cuda, mps and cpu."""
     import torch
 
     there = (("cuda", torch.cuda.is_available), ("mps", torch.backends.mps.is_available))
@@ -45,18 +45,18 @@ def load(
     unused: tuple[str, ...] = (),
     **options: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
-    """Load a network for inference, from safetensors only; raise FileError if weights are missing or unreadable.
+    """Load a network for inference, only from safetensors; raise FileError if weights are missing or unreadable.
 
     Parameters
     ----------
     model
-        As :func:`comperdial.models.verified` returns it.
+        The result of :func:`comperdial.models.verified`.
     architecture
-        A class of transformers with ``from_pretrained``, which ``options`` go to.
+        A transformers class with ``from_pretrained``, which receives ``options``.
     dtype
         ``fp32`` or ``bf16``.
     unused
-        Prefixes of the names of weights that may be missing.
+        Name prefixes of weights that may be missing.
     """
     import safetensors
     import torch
@@ -77,7 +77,7 @@ def load(
         )
     except safetensors.SafetensorError as error:
         raise FileError(f"the weights cannot be read ({error})", where=where, expected="whole safetensors") from error
-    # transformers draws missing weights at random, and says so only in a log.
+    # transformers initializes missing weights randomly and only logs it.
     missing = sorted(map(str, {*report["missing_keys"], *report["mismatched_keys"]}))
     if missing := [name for name in missing if not name.startswith(unused)]:
         problem = f"the weights lack {len(missing)} parts, the first: {missing[0]}"
@@ -86,7 +86,7 @@ def load(
 
 
 def load_tokenizer(model: Model, **options: Any) -> Any:  # noqa: ANN401
-    """Load a model's tokenizer; raise FileError if it cannot be read, or has special tokens only."""
+    """Load a model's tokenizer; raise FileError if it cannot be read, or has only special tokens."""
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -94,7 +94,7 @@ def load_tokenizer(model: Model, **options: Any) -> Any:  # noqa: ANN401
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             model.path, local_files_only=True, trust_remote_code=False, **options
         )
-        # transformers makes up an empty one if the vocabulary is missing.
+        # transformers creates an empty one if the vocabulary is missing.
         problem = None if set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens) else "has no vocabulary"
     except (ValueError, OSError) as error:
         problem = f"cannot be read ({str(error).strip().splitlines()[0]})"
@@ -104,7 +104,7 @@ def load_tokenizer(model: Model, **options: Any) -> Any:  # noqa: ANN401
 
 
 def batch_tokens(cpu: int = 512, elsewhere: int = 65536) -> int:
-    """Return the most tokens of a batch: ``COMPERDIAL_BATCH_TOKENS``, or what suits the device."""
+    """Return the maximum tokens of a batch: ``COMPERDIAL_BATCH_TOKENS``, or a default for the device."""
     chosen = os.environ.get(TOKENS_VARIABLE)
     if chosen and not (chosen.isdigit() and int(chosen)):
         raise ConfigError(f"{chosen!r}", where=TOKENS_VARIABLE, expected="a whole number of tokens above 0")
@@ -112,9 +112,9 @@ def batch_tokens(cpu: int = 512, elsewhere: int = 65536) -> int:
 
 
 def batches(lengths: Sequence[int], tokens: int | None = None) -> Iterator[list[int]]:
-    """Group items of similar length, given in tokens; yield positions, the longest first to show a lack of memory at once.
+    """Group items of similar length (in tokens) and yield their indices, longest first to fail early if memory is short.
 
-    A batch has at most ``tokens`` tokens, padding included (default: :func:`batch_tokens`), and at least one item.
+    A batch has at most ``tokens`` tokens including padding (default: :func:`batch_tokens`), and at least one item.
     """
     tokens = batch_tokens() if tokens is None else tokens
     order = sorted(range(len(lengths)), key=lambda item: -lengths[item])

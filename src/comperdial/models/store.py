@@ -1,7 +1,7 @@
-"""Models on this machine: find them by name or folder, name them by their bytes, check them before they run.
+"""Models on this machine: find them by name or folder, identify them by checksum, and verify them before use.
 
-:func:`find` is cheap for named models, since a workflow calls it for every metric at every start: it compares sizes of
-files. :func:`verified` reads every byte, once a process; models are loaded through it.
+:func:`find` is cheap, since a workflow calls it for every metric at every start: it only compares file sizes. :func:`verified`
+reads every byte, once per process; models are loaded through it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from comperdial.models.registry import Entry, Pin
 
 STORE_VARIABLE = "COMPERDIAL_MODELS"
 MANIFEST = "comperdial-model.json"
-# How a GGUF file is converted. A change that moves a score gets the next number.
+# Version of the GGUF conversion; increased by changes that affect a score.
 CONVERSION = "gguf conversion 1"
-# The files that transformers reads; only they are in a model's digest.
+# The files that transformers reads; only these are in a model's digest.
 _COUNTED = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab)\.json"
     r"|model\.safetensors\.index\.json|vocab\.txt|merges\.txt|\w[\w.-]*\.(model|safetensors)"
@@ -36,7 +36,7 @@ _COUNTED = re.compile(
 
 @dataclass(frozen=True)
 class Model:
-    """A model on this machine: name, folder, 12 hex digits of its files' checksums, and what its files should be."""
+    """A model on this machine: name, folder, 12 hex digits of its files' checksums, and the expected files."""
 
     name: str
     path: Path
@@ -45,7 +45,7 @@ class Model:
 
 
 class Manifest(BaseModel):
-    """What ``models fetch`` records in a model's folder: where it is from, and its files."""
+    """Written to a model's folder by ``models fetch``: its origin and files."""
 
     repository: str = ""
     revision: str = ""
@@ -59,20 +59,20 @@ def home() -> Path:
 
 
 def find(name: str) -> Model:
-    """Return a model that is on this machine.
+    """Return a model on this machine.
 
     Parameters
     ----------
     name
-        A name that ``comperdial models`` lists, or a folder: a name with a separator or that begins with . or ~, or any
-        other name of a folder with ``config.json``.
+        A name listed by ``comperdial models``, or a folder: a path with a separator or starting with . or ~, or any other
+        folder with ``config.json``.
 
     Raises
     ------
     UnknownNameError
         If it is neither.
     MissingResourceError
-        If the model is not present or not whole, or its files are not the recorded ones.
+        If the model is missing or incomplete, or its files differ from the recorded ones.
     """
     if _is_folder(name):
         return _own(name)
@@ -99,12 +99,12 @@ def find(name: str) -> Model:
 
 
 def origin(entry: Entry) -> tuple[str, str]:
-    """Return the repository and the revision that a manifest names; of a GGUF file, how it is converted."""
+    """Return repository and revision for a manifest; for a GGUF file, its conversion."""
     return entry.repository, CONVERSION if entry.weights == "gguf" else entry.revision
 
 
 def package_folder(entry: Entry) -> Path | None:
-    """Return the folder of a model inside a package, which is located and never imported; None if it is not installed."""
+    """Return a model's folder in a package, located without importing it; None if it is not installed."""
     spec = find_spec(entry.package)
     folder = Path(spec.origin).parent / entry.folder if spec and spec.origin else None
     return folder if folder and folder.is_dir() else None
@@ -120,7 +120,7 @@ def missing(name: str) -> str | None:
 
 
 def pinned(name: str) -> str | None:
-    """Return the digest of a package's model, the same on every machine and known without it; None of other models."""
+    """Return the digest of a package's model, known even if it is missing; None for other models."""
     if _is_folder(name) or not (entry := registry.entry(name)).package:
         return None
     prefix = f"{CONVERSION} " if entry.weights == "gguf" else ""
@@ -128,7 +128,7 @@ def pinned(name: str) -> str | None:
 
 
 def label(name: str) -> str:
-    """Return how a signature names a model: ``roberta-large@5f2c…``, by its bytes; ``…@absent`` if it is not present."""
+    """Return a model's name in signatures: ``roberta-large@5f2c…``, by checksum; ``…@absent`` if missing."""
     try:
         model = find(name)
     except MissingResourceError:
@@ -137,7 +137,7 @@ def label(name: str) -> str:
 
 
 def verified(name: str) -> Model:
-    """Return :func:`find`'s model after reading every byte of it; raise as it does, or if a checksum is wrong."""
+    """Return the result of :func:`find` after verifying all checksums; raise as it does."""
     model = find(name)
     for file, pin in model.files.items():
         if (actual := pin_of(model.path / file)) != pin:
@@ -157,10 +157,10 @@ def _is_folder(name: str) -> bool:
 
 
 def _own(name: str) -> Model:
-    """Return the model of a user's folder."""
+    """Return the model in a user's folder."""
     folder = Path(name).expanduser()
     present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    # transformers would make up an empty tokenizer without a message.
+    # transformers would silently create an empty tokenizer.
     tokenizers = ({"tokenizer.json"}, {"vocab.txt"}, {"vocab.json", "merges.txt"})
     problem = None
     if "config.json" not in present:
@@ -179,7 +179,7 @@ def _own(name: str) -> Model:
 
 
 def weight_files(folder: Path) -> list[str]:
-    """Return the names of a folder's safetensors, as transformers looks for them: one file, else the shards of an index."""
+    """Return a folder's safetensors files as transformers looks for them: a single file, else the shards of an index."""
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").is_file():
         return ["model.safetensors"]
@@ -190,12 +190,12 @@ def weight_files(folder: Path) -> list[str]:
 
 
 def pins_of(folder: Path) -> dict[str, Pin]:
-    """Return the checksums of all files in a folder that are in a model's digest."""
+    """Return the checksums of all files in a model's digest."""
     return {path.name: pin_of(path) for path in sorted(folder.iterdir()) if _COUNTED.fullmatch(path.name)}
 
 
 def pin_of(path: Path) -> Pin:
-    """Return a file's checksum and size; its bytes are read once a process, unless size or time change."""
+    """Return a file's checksum and size, cached per process until size or time change."""
     stat = path.stat()
     return _read_pin(path.resolve(), stat.st_size, stat.st_mtime_ns)
 
@@ -206,6 +206,6 @@ def _read_pin(path: Path, size: int, _: int) -> Pin:
 
 
 def _digest(files: Mapping[str, Pin]) -> str:
-    """Return the first 12 hex digits of a SHA-256 over names and checksums of files."""
+    """Return the first 12 hex digits of the SHA-256 over file names and checksums."""
     lines = "".join(f"{name} {files[name].sha256}\n" for name in sorted(files))
     return hashlib.sha256(lines.encode()).hexdigest()[:12]

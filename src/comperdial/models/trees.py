@@ -1,7 +1,6 @@
-"""Inputs of a causal language model as trees of tokens: what inputs share at their beginning is computed once.
+"""Batch inputs of a causal language model as token trees, so that shared prefixes are computed once.
 
-Every token has its position in its own input and sees only what is before it there, so its prediction is the one that
-the model makes for the input alone.
+Each token keeps its position and sees only its own prefix, so predictions equal those of the single input.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 CPU_TOKENS = 4096
 """Tokens of a batch on a cpu: a model's weights are read once a batch, and four times as fast as with 512."""
-# Tokens of a tree: attention grows with the square of a row's length.
+# Tokens per tree: attention is quadratic in the length of a row.
 _MOST = 1024
 
 Tokens = Sequence[int]
@@ -28,7 +27,7 @@ Tokens = Sequence[int]
 
 @dataclass(frozen=True)
 class Tree:
-    """Inputs that begin alike: their tokens, shared ones once; and for each input, by its index, where its tokens are."""
+    """Inputs with a common prefix: their tokens, shared ones once, and the token positions of each input by index."""
 
     tokens: list[int] = field(default_factory=list)
     paths: dict[int, list[int]] = field(default_factory=dict)
@@ -38,7 +37,7 @@ class Tree:
 
 
 def grow(inputs: Sequence[Tokens], most: int = _MOST) -> Iterator[Tree]:
-    """Yield trees of inputs, of one token or more each, whose neighbours in sorted order share half of their tokens.
+    """Yield trees of non-empty inputs, whose neighbours in sorted order share half of their tokens.
 
     A tree with more than one input has at most ``most`` tokens.
     """
@@ -58,12 +57,12 @@ def grow(inputs: Sequence[Tokens], most: int = _MOST) -> Iterator[Tree]:
 
 
 def arguments(trees: Sequence[Tree], network: Any) -> dict[str, torch.Tensor]:  # noqa: ANN401
-    """Return a model's arguments for trees, a row each, padded on the right."""
+    """Return the model's arguments for trees, one per row, padded on the right."""
     import torch
 
     width = max(map(len, trees))
     tokens, places = np.zeros((2, len(trees), width), int)
-    # Padding sees itself, and nothing sees it.
+    # Padding attends to itself and is attended to by nothing.
     seen = np.repeat(np.eye(width, dtype=bool)[None], len(trees), axis=0)
     for row, tree in enumerate(trees):
         tokens[row, : len(tree)] = tree.tokens
@@ -80,7 +79,7 @@ def arguments(trees: Sequence[Tree], network: Any) -> dict[str, torch.Tensor]:  
 
 
 def halves(network: Any) -> tuple[Any, Any]:  # noqa: ANN401
-    """Return a language model's part that gives hidden states and its part that makes logits of some of them.
+    """Split a language model into the part that returns hidden states and the part that computes logits from some of them.
 
     Raises ConfigError if the two are not the whole model.
     """

@@ -1,4 +1,4 @@
-"""The cache of token vectors: one SQLite file for each encoder, where texts are keyed by their hash."""
+"""Cache of token vectors: one SQLite file per encoder, keyed by text hash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from comperdial.core.errors import FileError
 
-# Large pages, since most rows have tens of kB. No waiting for the disk: a loss of power may cost the cache.
+# Large pages, since most rows have tens of kB. No syncing: after a power failure the cache may be lost.
 _CREATE = """
 PRAGMA page_size = 32768;
 PRAGMA synchronous = OFF;
@@ -24,10 +24,10 @@ _PATIENCE_S = 600
 
 
 class Encoded(NamedTuple):
-    """One text as a model sees it.
+    """The encoding of one text.
 
-    ``vectors`` are float32 of shape (rows, dimensions). ``special``, bool of shape (rows,), is True for rows of tokens that
-    the model adds, such as [CLS]. ``cut`` tokens of the text did not fit.
+    ``vectors`` are float32 of shape (rows, dimensions). ``special``, bool of shape (rows,), marks tokens added by the model,
+    such as [CLS]. ``cut`` counts tokens of the text that did not fit.
     """
 
     vectors: npt.NDArray[np.float32]
@@ -36,9 +36,9 @@ class Encoded(NamedTuple):
 
 
 class VectorStore:
-    """The vectors of one encoder. Several processes may read and write a file at once.
+    """The vectors of one encoder; several processes may use a file at once.
 
-    ``path`` None is a temporary file; a vector has ``dimensions`` numbers. All methods raise FileError if the file is
+    With ``path`` None the file is temporary; vectors have ``dimensions`` numbers. All methods raise FileError if the file is
     damaged, or cannot be read or written.
     """
 
@@ -51,12 +51,12 @@ class VectorStore:
             self._connection.executescript(_CREATE)
 
     def missing(self, texts: Iterable[str]) -> list[str]:
-        """Return the texts that are not in the store, each once, in their order."""
+        """Return the distinct texts that are not in the store, in order."""
         with self._errors():
             return [text for text in dict.fromkeys(texts) if not self._row("1", text)]
 
     def get(self, text: str) -> Encoded | None:
-        """Return a text's vectors; None if they are missing."""
+        """Return a text's vectors; None if missing."""
         with self._errors():
             row = self._row("cut, data", text)
         if row is None:
@@ -67,7 +67,7 @@ class VectorStore:
         return Encoded(vectors, np.frombuffer(data, dtype=np.bool_, offset=vectors.nbytes), cut)
 
     def put(self, encoded: Iterable[tuple[str, Encoded]]) -> None:
-        """Add texts in one transaction, or replace them."""
+        """Add or replace texts in one transaction."""
         rows = (
             (text_hash(text), one.cut, one.vectors.astype("<f4", copy=False).tobytes() + one.special.tobytes())
             for text, one in encoded
@@ -90,5 +90,5 @@ class VectorStore:
 
 
 def text_hash(text: str) -> bytes:
-    """Return the key of a text in files of vectors, which hold no text: 16 bytes of BLAKE2b."""
+    """Return a text's key, 16 bytes of BLAKE2b; the files contain no text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

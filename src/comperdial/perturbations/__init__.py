@@ -1,4 +1,4 @@
-"""Make responses and dialogues worse on purpose, to see which metrics notice (Zhang et al. 2024)."""
+"""Perturb responses and dialogues to see which metrics notice (Zhang et al. 2024)."""
 
 from comperdial.perturbations.corpus import Corpus, Dialogue, Line, Turn
 from comperdial.perturbations.make import PERTURBATIONS, Perturbation, generated, generator, perturb, require

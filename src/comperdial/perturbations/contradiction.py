@@ -1,4 +1,4 @@
-"""The strategy ``contradiction``: the first verb of each statement is negated, or its negation removed."""
+"""The strategy ``contradiction``: negate the first verb of each statement, or remove its negation."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _SPACED_CLITIC = re.compile(r"\w (?:n['’]t|['’](?:m|re|s|ve|ll|d))\b", re.IG
 _W = t.words("contradiction")
 _OPENERS = _W.openers | {""}
 _SHORT = {word: word for word in _W.regular} | _W.short
-# As people type them without an apostrophe.
+# Spellings without apostrophe.
 _JOINED = {f"{word}nt": word for word in _W.regular} | {"cannot": "can", "cant": "can"}
 Sentence = list[Piece]
 
 
 def contradiction(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str:
-    """Negate each statement by rules for auxiliaries, contractions and verbs after a pronoun; questions stay.
+    """Negate each statement by rules for auxiliaries, contractions and verbs after a pronoun; questions are kept.
 
-    A clause with "no", "nothing" and the like gets no second negation: these words become "some", "something", or the
-    clause stays as it is. There is no randomness in it.
+    A clause with "no", "nothing" and the like gets no second negation: these words become "some", "something", or the clause is
+    kept. The result is deterministic.
     """
-    # Some texts are tokenised: "do n't".
+    # Some texts are tokenized: "do n't".
     gap = " " if _SPACED_CLITIC.search(turn.response) else ""
     return t.join([piece for group in t.sentences(t.split(turn.response)) for piece in _contradicted(group, gap)])
 
@@ -34,7 +34,7 @@ def contradiction(turn: Turn, random: np.random.Generator, corpus: Corpus) -> st
 def _contradicted(sentence: Sentence, gap: str) -> Sentence:
     if any(piece.text == "?" for piece in sentence[-2:]):
         return sentence
-    # What a clause with "if" or "who" holds is not asserted: it is changed only if nothing else can be.
+    # A clause with "if" or "who" asserts nothing: it is changed only if nothing else can be.
     main: list[int] = []
     subordinate: list[int] = []
     under = False
@@ -46,13 +46,13 @@ def _contradicted(sentence: Sentence, gap: str) -> Sentence:
 
 
 def _around(sentence: Sentence, place: int, *steps: int) -> list[str]:
-    """Return the pieces at steps from a place in lower case; nothing beyond the ends."""
+    """Return the lower-case pieces at offsets from a position; empty beyond the ends."""
     places = [place + step for step in steps]
     return [sentence[at].low if 0 <= at < len(sentence) else "" for at in places]
 
 
 def _replaced(sentence: Sentence, place: int, *new: tuple[str, str], over: int = 1) -> Sentence:
-    """Return a sentence with (gap, word) pairs for ``over`` pieces; the first keeps the old gap and capital."""
+    """Replace ``over`` pieces by (gap, word) pairs; the first keeps the old gap and capitalization."""
     old, pieces = sentence[place], [Piece(gap, word) for gap, word in new]
     if pieces:
         pieces[0] = Piece(old.gap, t.like(pieces[0].text, old.text) if old.text[0].isalpha() else pieces[0].text)
@@ -60,7 +60,7 @@ def _replaced(sentence: Sentence, place: int, *new: tuple[str, str], over: int =
 
 
 def _affirmed(sentence: Sentence, place: int) -> Sentence | None:
-    """Return a sentence without the negation at a place, if there is one."""
+    """Return a sentence without the negation at a position, if there is one."""
     before, word, after = _around(sentence, place, -1, 0, 1)
     if after == "n't" and word not in {"ai", "sha", "need"}:
         return _replaced(sentence, place, ("", {"ca": "can", "wo": "will"}.get(word, word)), over=2)
@@ -74,7 +74,7 @@ def _affirmed(sentence: Sentence, place: int) -> Sentence | None:
 
 
 def _asserted(sentence: Sentence, place: int) -> Sentence | None:
-    """Return a sentence with "something" for "nothing", with "some", an article or nothing for "no"."""
+    """Return a sentence with "something" for "nothing", and "some", an article or nothing for "no"."""
     subject, before, word, after, second = _around(sentence, place, -2, -1, 0, 1, 2)
     clause = _clause(sentence, place)
     if after in _W.phrases or before in _W.before_phrases or not _W.negative_only.isdisjoint(clause):
@@ -95,14 +95,14 @@ def _asserted(sentence: Sentence, place: int) -> Sentence | None:
 
 
 def _is_without_verb(before: str, after: str) -> bool:
-    """Say whether what begins a clause seems to be no verb's subject: "Nothing much."."""
+    """Return whether the start of a clause seems to be no verb's subject: "Nothing much."."""
     begins = before in _OPENERS | _W.subordinate or not before[-1].isalpha()
     is_verb = after in _W.be | _W.modals | _W.have | _W.do | _W.clitics.keys()
     return begins and not (is_verb or verb_of(after, "VBD") or verb_of(after, "VBZ"))
 
 
 def _clause(sentence: Sentence, place: int) -> list[str]:
-    """Return the words between the marks and conjunctions around a place."""
+    """Return the words between the punctuation and conjunctions around a position."""
     low = [piece.low for piece in sentence]
     ends = [at for at, word in enumerate(low) if word in _W.clause_marks | _W.subordinate | {"but"}]
     start = max((at + 1 for at in ends if at <= place), default=0)
@@ -110,7 +110,7 @@ def _clause(sentence: Sentence, place: int) -> list[str]:
 
 
 def _is_negative(clause: list[str]) -> bool:
-    """Say whether a clause denies already, without "not"; before "I", "that", "it" and the like, "no" is an answer."""
+    """Return whether a clause is negative without "not"; before "I", "that", "it" and the like, "no" is an answer."""
     return any(
         word in _W.negatives
         or word in _W.half_negatives
@@ -120,14 +120,14 @@ def _is_negative(clause: list[str]) -> bool:
 
 
 def _denied(sentence: Sentence, place: int, gap: str) -> Sentence | None:
-    """Return a sentence with the verb at a place negated, if there is one that can be."""
+    """Return a sentence with the verb at a position negated, if possible."""
     before, word, after, second = _around(sentence, place, -1, 0, 1, 2)
     if after in {"not", "never", "n't"} or word == "n't" or _is_negative(_clause(sentence, place)):
         return None
     follows = second if after in _W.adverbs else after
     if word in _W.clitics:
         return _denied_clitic(sentence, place, follows, gap)
-    # Turned round it is a question without its mark, or a wish.
+    # Inverted, it is a question without its mark, or a wish.
     if before in {"to", "as", "than"} or (after in _W.plural | _W.singular and before in _OPENERS):
         return None
     if word in _W.be | _W.modals or (word in _W.have and is_participle(follows)):
@@ -163,7 +163,7 @@ def _denied_verb(sentence: Sentence, place: int, gap: str) -> Sentence | None:
         return _replaced(sentence, at, ("", verb), (gap, "n't"))
     if verb in STOP_WORDS - _W.verbs:
         return None
-    # "Read" is a past after "he"; after "I", it is taken for a present.
+    # "Read" is a past tense after "he"; after "I", treat it as a present.
     if (base := verb_of(verb, "VBD")) and (base != verb or subject in _W.singular or verb in _W.rather_past):
         auxiliary = "did"
     elif base := verb_of(verb, "VB" if subject in _W.plural else "VBZ"):

@@ -1,4 +1,4 @@
-"""What a strategy gets: a response with its history or a dialogue, and the texts and named entities of the data set."""
+"""Input of the strategies: a response with its history or a dialogue, and the data set's texts and named entities."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NAMES = {kind: [" ".join(name.split()) for name in text.split(",")] for kind, te
 _KINDS = {name.lower(): kind for kind, names in NAMES.items() for name in names}
 _LONGEST = max(len(name.split()) for name in _KINDS)
 _AMBIGUOUS = frozenset(WORDS["ambiguous"].split())
-# After these a sentence or clause begins, whose first word has a capital anyway.
+# A sentence or clause starts after these, so its first word is capitalized anyway.
 _BREAKS = frozenset('.!?:;…"“(*-–—')
 
 
 class Line(NamedTuple):
-    """An utterance of a dialogue; ``chatbot`` marks those of the system under test."""
+    """An utterance of a dialogue; ``chatbot`` marks those of the tested system."""
 
     speaker: str
     text: str
@@ -41,7 +41,7 @@ class Turn(NamedTuple):
 class Dialogue(NamedTuple):
     """A whole dialogue with one system.
 
-    ``fixed``: the other utterances come from a recorded dialogue without this system, so only the system's may change.
+    ``fixed``: the other utterances were recorded without this system, so only the system's may change.
     """
 
     dialogue_id: str
@@ -55,12 +55,12 @@ class Dialogue(NamedTuple):
 
     @property
     def movable(self) -> list[int]:
-        """Return the positions that a strategy may change if it does not change the chatbot's utterances alone."""
+        """Return the positions that a strategy may change, unless it changes only the chatbot's utterances."""
         return [place for place, line in enumerate(self.lines) if line.chatbot or not self.fixed]
 
 
 class Entity(NamedTuple):
-    """A name or number in a text, from the piece ``start`` to before the piece ``end``."""
+    """A name or number in a text, from piece ``start`` up to, but excluding, piece ``end``."""
 
     start: int
     end: int
@@ -70,9 +70,9 @@ class Entity(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """The texts of a data set: all by dialogue; those to draw from, sorted.
+    """The texts of a data set, by dialogue, and sorted for drawing.
 
-    ``responses`` are those of systems, ``utterances`` these and histories and references.
+    ``responses`` are those of systems, ``utterances`` also histories and references.
     """
 
     by_dialogue: Mapping[str, set[str]]
@@ -80,7 +80,7 @@ class Corpus:
     utterances: Sequence[str]
 
     def elsewhere(self, dialogue_id: str, random: np.random.Generator, texts: Sequence[str], than: str) -> str | None:
-        """Return a random one of ``texts`` that is not in a dialogue and differs from ``than``; None after 100 draws."""
+        """Return a random text that is not in the dialogue and differs from ``than``; None after 100 draws."""
         for _ in range(100 if texts else 0):
             text = texts[int(random.integers(len(texts)))]
             if text not in self.by_dialogue.get(dialogue_id, ()) and not same(text, than):
@@ -99,14 +99,14 @@ class Corpus:
     def entities(self, text: str) -> list[Entity]:
         """Find a text's named entities, in order, without a model.
 
-        These are names of the lists with or without capitals, numbers in digits, and capitalised words inside a sentence
-        that the data set does not write in lower case more often (kind ``name``, capitalised neighbours as one). Other
-        names in texts without capitals, and names that only ever begin a sentence, are missed.
+        These are listed names, capitalized or not, numbers in digits, and capitalized words inside a sentence that the data set
+        does not write in lower case more often (kind ``name``, joining capitalized neighbours). Other names in lower-case
+        texts, and names that only begin sentences, are missed.
         """
         pieces, entities, place = split(text), [], 0
         while place < len(pieces):
             end, kind = _listed(pieces, place) or (place, "name")
-            # A text all in capitals shouts.
+            # In an all-caps text, capitals mean nothing.
             while kind == "name" and not text.isupper() and self._goes_on(pieces, place, end):
                 end += 1
             if end > place:
@@ -119,7 +119,7 @@ class Corpus:
         if end == len(pieces) or (end > start and not pieces[end].gap):
             return False
         piece = pieces[end]
-        # A word all in capitals shouts, or is short for something.
+        # An all-caps word is emphasis or an acronym.
         if not piece.text.istitle() or len(piece.text) < 2 or piece.low in STOP_WORDS:
             return False
         small, capital = (counts[piece.low] for counts in self._spellings)
@@ -127,10 +127,10 @@ class Corpus:
 
     @cached_property
     def _spellings(self) -> tuple[Counter[str], Counter[str]]:
-        """Count the words that are written in lower case, and with a capital inside a sentence."""
+        """Count the words written in lower case, and capitalized inside a sentence."""
         small, capital = Counter[str](), Counter[str]()
         for text in self.utterances:
-            # A text without capitals does not show which words have one.
+            # An all-lower-case text is uninformative about capitals.
             pieces = split(text) if text != text.lower() else []
             small.update(piece.low for piece in pieces if piece.text.islower())
             titles = (place for place, piece in enumerate(pieces) if piece.text.istitle())
@@ -143,9 +143,9 @@ def _begins(pieces: list[Piece], place: int) -> bool:
 
 
 def _listed(pieces: list[Piece], start: int) -> tuple[int, str] | None:
-    """Return the end and the kind of the number, or the longest name of the lists, that begins at a place."""
+    """Return the end and the kind of the number, or the longest listed name, at a position."""
     if re.fullmatch(r"\d[\d.,:]*", pieces[start].text):
-        # "1st", "3d" and "u2" are no plain numbers.
+        # "1st", "3d" and "u2" are not plain numbers.
         before = start > 0 and not pieces[start].gap and pieces[start - 1].is_word
         after = start + 1 < len(pieces) and not pieces[start + 1].gap and pieces[start + 1].is_word
         return None if before or after else (start + 1, "number")

@@ -1,4 +1,4 @@
-"""Strategies that make a dialogue worse; each returns the texts of all lines, or None if it cannot change them."""
+"""Strategies that degrade a dialogue; each returns the texts of all lines, or None if it does not apply."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _W = t.words("content_reduction")
 
 
 def _rewrite(dialogue: Dialogue, new: Callable[[int, Line], str]) -> list[str]:
-    """Return the texts of a dialogue with new ones for the chatbot's positions."""
+    """Return the texts of a dialogue with the chatbot's replaced."""
     return [new(place, line) if line.chatbot else line.text for place, line in enumerate(dialogue.lines)]
 
 
 def _begun(text: str, model: str) -> str:
-    """Begin a text with a capital, unless another text has none."""
+    """Capitalize the start of a text, unless another text is not capitalized."""
     return text if model == model.lower() else t.capitalised(text)
 
 
 def order_shuffle(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
-    """Shuffle all utterances, or the chatbot's if the others' are fixed; speakers keep their turns, texts move."""
+    """Shuffle all utterances, or only the chatbot's if the others are fixed; speakers keep their turns."""
     texts, places = dialogue.texts, dialogue.movable
     for _ in range(20 if len({texts[place] for place in places}) > 1 else 0):
         shuffled = list(texts)
@@ -39,7 +39,7 @@ def order_shuffle(dialogue: Dialogue, random: np.random.Generator, corpus: Corpu
 
 
 def utterance_replacement(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
-    """Replace one utterance, any but the first, by one of another dialogue; if the others' are fixed, one of the chatbot's."""
+    """Replace one utterance except the first by one of another dialogue; only the chatbot's if the others are fixed."""
     texts, places = dialogue.texts, [place for place in dialogue.movable if place > 0]
     if not places:
         return None
@@ -49,7 +49,7 @@ def utterance_replacement(dialogue: Dialogue, random: np.random.Generator, corpu
 
 
 def duplication(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
-    """Append the end of each chatbot utterance to it once more: from three tenths of its words to all."""
+    """Repeat the end of each chatbot utterance: from three tenths of its words to all."""
 
     def new(_place: int, line: Line) -> str:
         pieces = t.split(line.text)
@@ -62,7 +62,7 @@ def duplication(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus)
 
 
 def repeating_others(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
-    """Quote one sentence, at most twelve words, of the other's last utterance before each chatbot utterance."""
+    """Prepend to each chatbot utterance a sentence, at most twelve words, of the other's last utterance."""
 
     def new(place: int, line: Line) -> str:
         before = dialogue.lines[place - 1] if place else line
@@ -82,7 +82,7 @@ def repeating_others(dialogue: Dialogue, random: np.random.Generator, corpus: Co
 
 
 def generic_utterances(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
-    """Replace each chatbot utterance by a generic answer or remark, none twice while there is another."""
+    """Replace each chatbot utterance by a generic answer or remark, without repetition while possible."""
     used: set[str] = set()
 
     def new(place: int, line: Line) -> str:
@@ -132,7 +132,7 @@ def _clause(sentence: list[Piece]) -> list[Piece]:
 
 
 def _without(pieces: list[Piece], drop: set[int]) -> list[Piece]:
-    """Return the pieces but for some; the next one gets their white space, and the article before them changes."""
+    """Drop some pieces; the next one gets their white space, and the article before them is adjusted."""
     kept: list[Piece] = []
     gap = ""
     for place, piece in enumerate(pieces):
@@ -146,7 +146,7 @@ def _without(pieces: list[Piece], drop: set[int]) -> list[Piece]:
 
 
 def _plain(pieces: list[Piece], corpus: Corpus) -> list[Piece]:
-    """Return the pieces without adjectives, adverbs, numbers and names that a word follows."""
+    """Return the pieces without adjectives, adverbs, numbers and names that precede a word."""
     entities = [entity for entity in corpus.entities(t.join(pieces)) if entity.end < len(pieces)]
     named = {place for entity in entities for place in range(entity.start, entity.end)}
     drop = set()

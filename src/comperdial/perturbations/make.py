@@ -34,11 +34,11 @@ Items = dict[Key, Parts]
 
 
 class Perturbation(NamedTuple):
-    """One way to make a response or a dialogue worse: an entry of ``strategies.yaml``, which says what the fields mean.
+    """A way to degrade a response or a dialogue: an entry of ``strategies.yaml``, which explains the fields.
 
     ``change`` takes a :class:`Turn` or :class:`Dialogue`, a seeded generator and the :class:`Corpus` of the data set, and
-    returns the new response or the texts of all lines; None if it cannot change the item. Without a ``change`` there are
-    recorded pairs only.
+    returns the new response or the texts of all lines; None if it does not apply. Without ``change`` there are only recorded
+    pairs.
     """
 
     name: str
@@ -78,18 +78,18 @@ def generated() -> tuple[str, ...]:
 def require(name: str) -> None:
     """Raise :class:`MissingResourceError` if a strategy cannot run on this machine: ``paraphrase`` needs WordNet 3.0."""
     if name == "paraphrase":
-        # Another version gives other words.
+        # Other versions give other words.
         wordnet.require("3.0")
 
 
 def generator(seed: int, strategy: str, *item: str) -> np.random.Generator:
-    """Return the generator of one item: another one for each seed, strategy and item, the same in each run."""
+    """Return an item's generator, determined by seed, strategy and item."""
     digest = hashlib.sha256("\0".join((strategy, *item)).encode()).digest()
     return np.random.default_rng([seed, *np.frombuffer(digest, dtype="<u4").tolist()])
 
 
 class Count(NamedTuple):
-    """Pairs made by a strategy, items tried that it cannot change, items to draw from."""
+    """Numbers of pairs made, of items that the strategy could not change, and of candidate items."""
 
     pairs: int
     unchanged: int
@@ -97,11 +97,11 @@ class Count(NamedTuple):
 
 
 class Perturbed(NamedTuple):
-    """What :func:`perturb` makes.
+    """The result of :func:`perturb`.
 
-    ``tables`` are ``systems``, ``contexts``, ``responses``, ``personas`` and ``ratings`` without rows; ``pairs`` has the source
-    of each pair, without a ``source_context_id`` at dialogue level; ``counts`` are by strategy; ``left_out`` says which
-    strategies cannot run here, and why.
+    ``tables`` are ``systems``, ``contexts``, ``responses``, ``personas`` and empty ``ratings``; ``pairs`` gives the source of
+    each pair, without ``source_context_id`` at dialogue level; ``counts`` are by strategy; ``left_out`` gives the strategies
+    that cannot run here, and why.
     """
 
     tables: dict[str, pd.DataFrame]
@@ -124,28 +124,28 @@ def perturb(
     Parameters
     ----------
     folder
-        Holds the data set's tables as Parquet: ``systems``, ``contexts``, ``responses``; ``personas`` and ``ratings`` if
-        there are any.
+        Folder with the data set's tables as Parquet: ``systems``, ``contexts``, ``responses``; optionally ``personas`` and
+        ``ratings``.
     dataset
         The name of the new data set.
     strategies
         Names of strategies; default: all that can run here (``left_out`` names the others).
     sample
-        The number of pairs of each strategy; fewer if the data set has fewer items to change.
+        Number of pairs per strategy; fewer if the data set has fewer suitable items.
     seed
-        A whole number of 0 or more, which decides what is drawn and how it is changed.
+        A non-negative integer, which determines the draws and changes.
     good
-        Draw only items rated above the median of ``overall``, if there are such ratings; random texts come from such
-        responses too, and from histories and references.
+        Draw only items rated above the median of ``overall``, if there are such ratings; random texts come from such responses
+        too, and from histories and references.
 
     Raises
     ------
     UnknownNameError
-        When there is no such strategy.
+        If a strategy does not exist.
     MissingResourceError
-        When a strategy in ``strategies`` needs something that is not on this machine (``paraphrase``: WordNet).
+        If a strategy in ``strategies`` needs something that is not on this machine (``paraphrase``: WordNet).
     SchemaError
-        When a response names a context of no table, or no response can be perturbed.
+        If a response's context is in no table, or no response can be perturbed.
     """
     folder = Path(folder)
     chosen, left_out = [], {}
@@ -195,7 +195,7 @@ def perturb(
 
 
 def _place(row: Mapping[str, Any]) -> tuple[int, int, str]:
-    """Return what orders the responses of a dialogue."""
+    """Return the sort key of a dialogue's responses."""
     return row["turn"], len(row["history"]), row["context_id"]
 
 
@@ -212,11 +212,11 @@ def _corpus(folder: Path, answers: pd.DataFrame, responses: set[str]) -> Corpus:
 
 
 def _good(folder: Path, answers: pd.DataFrame, level: str) -> set[Key] | None:
-    """Return the items rated above the median of ``overall``, or None if nobody rated that.
+    """Return the items rated above the median of ``overall``, or None without such ratings.
 
-    People's ratings count if there are any, else all. If more than half of the items have the highest rating, these
-    are the good ones. Without ratings at a level those of the other count: a turn is as good as its dialogue, a
-    dialogue as the mean of its turns.
+    Human ratings are used if there are any, otherwise all. If more than half of the items have the highest rating, these are
+    used. Without ratings at a level, those of the other are used: a turn is as good as its dialogue, a dialogue as the mean of
+    its turns.
     """
     ratings = schema.ratings_in(folder)
     overall = ratings["dimension"].isin(("overall", "Overall")) & ratings["system_id"].isin(answers["system_id"])
@@ -244,7 +244,7 @@ def _good(folder: Path, answers: pd.DataFrame, level: str) -> set[Key] | None:
 def _made(
     of: Perturbation, items: Items, corpus: Corpus, sample: int, seed: int
 ) -> tuple[dict[Key, tuple[Turn | Dialogue, list[str]]], Count]:
-    """Try items in random order until enough could be changed; return them with their new texts, in single spaces."""
+    """Try items in random order until enough could be changed; return them with their new texts, with single spaces."""
     assert of.change is not None  # noqa: S101 - only those that can be generated are chosen
     made: dict[Key, tuple[Turn | Dialogue, list[str]]] = {}
     tried, keys = 0, list(items)
@@ -271,7 +271,7 @@ def _lines(row: Mapping[str, Any]) -> tuple[Line, ...]:
 
 
 def _dialogue(parts: Parts) -> Dialogue:
-    """Return a system's dialogue: its responses in the places of those in a recorded dialogue, if there is one."""
+    """Return a system's dialogue: its responses in the positions of those in a recorded dialogue, if there is one."""
     histories = [_lines(row) for row in parts]
     speaker = _speaker(histories)
     lines: list[Line] = []
@@ -288,7 +288,7 @@ def _dialogue(parts: Parts) -> Dialogue:
 
 
 def _speaker(histories: list[tuple[Line, ...]]) -> str:
-    """Return the name that histories give to the speaker of the responses; else one that nobody has."""
+    """Return the histories' name for the speaker of the responses; otherwise an unused name."""
     for history, following in itertools.pairwise(histories):
         if len(following) > len(history):
             return following[len(history)].speaker
@@ -300,8 +300,8 @@ def _speaker(histories: list[tuple[Line, ...]]) -> str:
 def _versions(given: Turn | Dialogue, parts: Parts, new: list[str]) -> Iterator[tuple[str, dict[Any, Any], str]]:
     """Yield system, context and response of both versions.
 
-    A perturbed dialogue has histories of its own if the original has; of a recorded dialogue, both have its histories.
-    Both versions keep references if their histories are the same.
+    A perturbed dialogue has its own histories if the original has; for a recorded dialogue, both use its histories. Both
+    versions keep references if their histories are the same.
     """
     if isinstance(given, Turn):
         yield ORIGINAL, parts[0], given.response

@@ -1,4 +1,4 @@
-"""The strategy ``pronouns``: pronouns change gender, number or person."""
+"""The strategy ``pronouns``: change the gender, number or person of pronouns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _W = words("pronouns")
 _ROLES = ("subject", "object", "determiner", "possessive", "reflexive")
 # Person -> role in the sentence -> form.
 _FORMS = {row.split()[0]: dict(zip(_ROLES, row.split(), strict=True)) for row in _W.forms}
-# Form -> person and role, for the forms that have one role only.
+# Form -> person and role, for forms with a single role.
 _ONE_ROLE = {
     form: (person, role)
     for person, roles in _FORMS.items()
@@ -31,10 +31,10 @@ _HELPERS = _VERB.keys() | _W.helpers
 
 
 def pronouns(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
-    """Make one of three changes that the pronouns of the response allow, for all pronouns that it concerns.
+    """Make one of three changes that the response's pronouns allow, to all pronouns concerned.
 
-    Gender (he, she with it, they), number (I with we, it with they, this with these), person (first with second or
-    third). The forms of be, have and do beside a subject are made to agree; other verbs stay as they are.
+    Gender (he, she with it, they), number (I with we, it with they, this with these), person (first with second or third).
+    Forms of be, have and do next to a subject are made to agree; other verbs are kept.
     """
     groups = sentences(split(turn.response))
     persons = {pronoun[0] for group in groups for place in range(len(group)) if (pronoun := _pronoun(group, place))}
@@ -43,20 +43,20 @@ def pronouns(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
     if not ways:
         return None
     way = ways[random.integers(len(ways))]
-    # Drawn for all persons in a fixed order, so that the draws do not depend on the order of the pronouns.
+    # Draw for all persons in a fixed order, so that the draws do not depend on the order of the pronouns.
     options = {person: new.split() for person, new in sorted(_W.ways[way].items())}
     targets = {person: new[random.integers(len(new))] for person, new in options.items()}
     return replaced(turn.response, targets, points=way == "number")
 
 
 def replaced(text: str, targets: Mapping[str, str], *, points: bool = False) -> str:
-    """Return a text with the pronouns of each person (``i``, ``we``, ``you``, ``he``, ...) made those of its target.
+    """Replace the pronouns of each person (``i``, ``we``, ``you``, ``he``, ...) by those of its target.
 
     With ``points``, the number of this, these and those changes too.
     """
     groups = sentences(split(text))
     for group in groups:
-        # All are looked up before the first is replaced: each is known by its neighbours.
+        # Look up all before replacing the first, since each is identified by its neighbours.
         for place, pronoun in enumerate([_pronoun(group, place) for place in range(len(group))]):
             if pronoun and pronoun[0] in targets:
                 _replace(group, place, pronoun, targets[pronoun[0]], text == text.lower())
@@ -81,10 +81,10 @@ def _replace(group: list[Piece], place: int, old: tuple[str, str], person: str, 
 
 
 def _pronoun(pieces: list[Piece], place: int) -> tuple[str, str] | None:
-    """Return the person of the pronoun at a place (``i`` … ``they``) and its role in the sentence; None of another word."""
+    """Return person (``i`` … ``they``) and role of the pronoun at a position; None for other words."""
     word, after = pieces[place].low, _word(pieces, place + 1)
     if word == "us" and _word(pieces, place - 1) == "the":
-        # The country, in texts without capitals.
+        # The country, in lower-case texts.
         return None
     if word == "her":
         return "she", "object" if after in _NOT_OWNED else "determiner"
@@ -96,7 +96,7 @@ def _pronoun(pieces: list[Piece], place: int) -> tuple[str, str] | None:
 
 
 def _is_object(pieces: list[Piece], place: int, after: str) -> bool:
-    """Say whether "you" or "it" at a place is an object."""
+    """Return whether "you" or "it" at a position is an object."""
     before, second = _word(pieces, place - 1), _word(pieces, place - 2)
     if after in _HELPERS or (place + 1 < len(pieces) and pieces[place + 1].is_clitic):
         return False
@@ -109,7 +109,7 @@ def _is_object(pieces: list[Piece], place: int, after: str) -> bool:
 
 
 def _word(pieces: list[Piece], place: int) -> str:
-    """Return the word at a place, or before a "n't" there; nothing of a mark and beyond the ends."""
+    """Return the word at a position, or before an "n't" there; empty for punctuation and beyond the ends."""
     if not 0 <= place < len(pieces):
         return ""
     piece = pieces[place]
@@ -117,18 +117,18 @@ def _word(pieces: list[Piece], place: int) -> str:
 
 
 def _make_agree(pieces: list[Piece], place: int, old: str, new: str) -> None:
-    """Make the form of be, have or do after a subject, else before it, agree with another person."""
+    """Make the form of be, have or do after a subject, otherwise before it, agree with another person."""
     if _AGREE[old] == _AGREE[new] or (place + 1 < len(pieces) and _conjugate(pieces, place + 1, new)):
         return
     at = place - 1 if place and pieces[place - 1].low != "n't" else place - 2
-    # Only in questions does it stand before its subject.
+    # It precedes its subject only in questions.
     first = at > 0 and (not pieces[at - 1].is_word or pieces[at - 1].low in _W.asking)
     if at == 0 or (at > 0 and (first or pieces[-1].text == "?")):
         _conjugate(pieces, at, new)
 
 
 def _conjugate(pieces: list[Piece], at: int, person: str) -> bool:
-    """Put the verb at a place into another person; return whether it is a form of be, have or do."""
+    """Conjugate the verb at a position; return whether it is a form of be, have or do."""
     piece = pieces[at]
     if piece.low in {"'m", "'re", "'s", "'ve"}:
         after = _word(pieces, at + 1)

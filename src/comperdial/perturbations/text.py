@@ -1,4 +1,4 @@
-"""Cut texts into words and marks without loss, and look up English word forms."""
+"""Tokenize texts without loss, and look up English word forms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from comperdial.config import load_yaml
 WORDS = load_yaml(Path(__file__).with_name("words.yaml"))
 STOP_WORDS = frozenset(WORDS["stop_words"].split())
 _LETTER = r"[^\W\d_]"
-# Some corpora are tokenised as "do n't", some as "don ' t".
+# Some corpora are tokenized as "do n't", some as "don ' t".
 _NOT = r"n ?['’] ?t\b"
 _CLITIC = r"['’] ?(?:m|re|s|ve|ll|d)\b"
 _PIECE = re.compile(
@@ -24,14 +24,14 @@ _SENTENCE_END = {".", "!", "?", ";", "…"}
 
 
 def words(strategy: str) -> SimpleNamespace:
-    """Return what a strategy knows of words, by the names in ``words.yaml``; a text there is a set of words."""
+    """Return a strategy's word lists, by their names in ``words.yaml``; a text becomes a set of words."""
     known = WORDS[strategy].items()
     return SimpleNamespace(**{name: frozenset(of.split()) if isinstance(of, str) else of for name, of in known})
 
 
 @dataclass
 class Piece:
-    """A word, clitic ("n't", "'m"), number or mark with the white space before it."""
+    """A word, clitic ("n't", "'m"), number or punctuation mark with its preceding white space."""
 
     gap: str
     text: str
@@ -43,7 +43,7 @@ class Piece:
 
     @property
     def is_word(self) -> bool:
-        """Return whether it is made of letters."""
+        """Return whether it consists of letters."""
         return self.text[0].isalpha() and self.low != "n't"
 
     @property
@@ -53,17 +53,17 @@ class Piece:
 
 
 def split(text: str) -> list[Piece]:
-    """Cut a text into pieces; :func:`join` restores it, without white space at its ends."""
+    """Split a text into pieces; :func:`join` restores it, without surrounding white space."""
     return [Piece(gap, piece) for gap, piece in _PIECE.findall(text)]
 
 
 def join(pieces: list[Piece]) -> str:
-    """Join pieces, without white space at the ends."""
+    """Join pieces, without surrounding white space."""
     return "".join(piece.gap + piece.text for piece in pieces).strip()
 
 
 def sentences(pieces: list[Piece]) -> list[list[Piece]]:
-    """Group pieces by sentence; each ends with its marks."""
+    """Group pieces by sentence, including final punctuation."""
     groups: list[list[Piece]] = []
     for piece in pieces:
         ended = groups and groups[-1][-1].text in _SENTENCE_END
@@ -74,47 +74,47 @@ def sentences(pieces: list[Piece]) -> list[list[Piece]]:
 
 
 def same(one: str, other: str) -> bool:
-    """Return whether two texts differ in white space and case at most."""
+    """Return whether two texts differ at most in white space and case."""
     return one.casefold().split() == other.casefold().split()
 
 
 def capitalised(text: str) -> str:
-    """Begin a text with a capital."""
+    """Capitalize the first letter of a text."""
     return text[:1].upper() + text[1:]
 
 
 def like(word: str, model: str) -> str:
-    """Return a word with the capitals of another."""
+    """Return a word with the capitalization of another."""
     if model.isupper() and len(model) > 1:
         return word.upper()
     return capitalised(word) if model[:1].isupper() else word
 
 
 def article(old: str, word: str) -> str:
-    """Return "a" or "an", whichever fits a word, if the text before it is either; else that text."""
+    """Return "a" or "an" to fit a word, if ``old`` is either; otherwise ``old``."""
     return like("an" if word[0].lower() in "aeiou" else "a", old) if old.lower() in {"a", "an"} else old
 
 
 def dressed(text: str, model: str) -> str:
-    """Write a text in the style of another: in lower case, with a space before marks."""
+    """Convert a text to the style of another: lower case, spaces before punctuation."""
     if model == model.lower() and any(c.isalpha() for c in model):
         text = text.lower()
     return re.sub(r"(?<=\w)([.,?!])", r" \1", text) if re.search(r"\w [.,?!]", model) else text
 
 
-# lemminflect takes 0.4 s to import: only those who change a text wait for it.
+# lemminflect takes 0.4 s to import, so import it only when needed.
 
 
 @lru_cache(maxsize=16_384)
 def lemmas(word: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the lemmas that a word may be a form of, by part of speech (``NOUN``, ``VERB``, ``ADJ``, ``ADV``)."""
+    """Return the possible lemmas of a word, by part of speech (``NOUN``, ``VERB``, ``ADJ``, ``ADV``)."""
     from lemminflect import getAllLemmas
 
     return dict(getAllLemmas(word))
 
 
 def forms(lemma: str, tag: str, *, guess: bool = True) -> tuple[str, ...]:
-    """Return the forms of a lemma with a tag of the Penn Treebank; ``guess`` those of unknown words by rules."""
+    """Return the forms of a lemma with a Penn Treebank tag; with ``guess``, also those of unknown words, by rules."""
     from lemminflect import getInflection
 
     return tuple(getInflection(lemma, tag, inflect_oov=guess))
@@ -122,14 +122,14 @@ def forms(lemma: str, tag: str, *, guess: bool = True) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def verb_of(word: str, tag: str) -> str | None:
-    """Return the (commoner) verb of which a lower-case word is the form ``VB``, ``VBD``, ``VBN`` or ``VBZ``, or None."""
+    """Return the (most common) verb of which a lower-case word is the form ``VB``, ``VBD``, ``VBN`` or ``VBZ``, or None."""
     from lemminflect import getLemma
 
-    # A word that the dictionary does not have at all may be a verb that it misses.
+    # A word missing from the dictionary may be a verb.
     bases = getLemma(word, "VERB", lemmatize_oov=not lemmas(word))
     return bases[0] if bases and bases[0] and word in forms(bases[0], tag) else None
 
 
 def is_participle(word: str) -> bool:
-    """Return whether a lower-case word may be a past participle, "showed" and "got" among them."""
+    """Return whether a lower-case word may be a past participle, including "showed" and "got"."""
     return bool(verb_of(word, "VBN") or verb_of(word, "VBD"))

@@ -1,4 +1,4 @@
-"""Strategies that make one response worse; each returns the changed response, or None if it cannot change it."""
+"""Strategies that degrade a response; each returns the changed response, or None if it does not apply."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from comperdial.perturbations import text as t
 from comperdial.perturbations.corpus import NAMES, Corpus, Turn
 from comperdial.perturbations.text import STOP_WORDS, WORDS, Piece
 
-# Fewer names of a kind would recur all the time.
+# With fewer names of a kind, the same would recur too often.
 _FEWEST_NAMES = 5
 _SPELLED = {name.lower(): name for names in NAMES.values() for name in names}
-# Part of speech in lemminflect -> in WordNet, and the forms to look for, by their tags in the Penn Treebank.
+# lemminflect's part of speech -> WordNet's, and the forms to look for, by Penn Treebank tag.
 _PARTS = {
     "NOUN": ("n", ("NN", "NNS")),
     "VERB": ("v", ("VB", "VBD", "VBN", "VBG", "VBZ")),
@@ -25,7 +25,7 @@ _PARTS = {
 
 
 def random_response(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
-    """Take a response of another dialogue in three of four cases, else an utterance of the history."""
+    """Use a response of another dialogue in three of four cases, otherwise an utterance of the history."""
     earlier = [line.text for line in turn.history if not t.same(line.text, turn.response)]
     if earlier and random.random() < 0.25:
         return earlier[random.integers(len(earlier))]
@@ -33,7 +33,7 @@ def random_response(turn: Turn, random: np.random.Generator, corpus: Corpus) -> 
 
 
 def dullness(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
-    """Take a generic answer or remark; in a third of cases the speaker's own earlier words."""
+    """Use a generic answer or remark; in a third of cases the speaker's own earlier words."""
     other = turn.history[-1] if turn.history else None
     own = [line.text for line in turn.history if other and line.speaker != other.speaker]
     own = [text for text in own if not t.same(text, turn.response)]
@@ -43,14 +43,14 @@ def dullness(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
 
 
 def generic(last: str | None, random: np.random.Generator, used: frozenset[str] = frozenset()) -> str:
-    """Return a generic answer if the last utterance is a question, else a remark; unused ones as long as there are any."""
+    """Return a generic answer if the last utterance is a question, otherwise a remark; prefer unused ones."""
     texts: list[str] = WORDS["answers" if last is not None and last.rstrip().endswith("?") else "remarks"]
     fresh = [text for text in texts if text not in used] or texts
     return fresh[random.integers(len(fresh))]
 
 
 def repetition(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
-    """Repeat one to four words between two marks, three to six times in all."""
+    """Repeat one to four words between two punctuation marks, three to six times in total."""
     pieces = t.split(turn.response)
     starts = [place for place, piece in enumerate(pieces) if piece.is_word]
     if not starts:
@@ -64,7 +64,7 @@ def repetition(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str |
     ):
         end += 1
     first = pieces[start].text
-    # The first word of a sentence loses its capital when it is repeated.
+    # A repeated first word of a sentence loses its capital.
     if (start == 0 or pieces[start - 1].text in ".!?…") and first.istitle() and first != "I":
         first = first.lower()
     again = [Piece(" ", first), *pieces[start + 1 : end]] * int(random.integers(2, 6))
@@ -77,8 +77,8 @@ def repetition(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str |
 def entities(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
     """Replace each entity by another of its kind; in half of the responses, names by those of another kind.
 
-    The others come from the data set, or from the lists if it has too few. Equal entities get equal replacements.
-    Numbers stay numbers: a name in a number's place would be no entity but a broken sentence.
+    Replacements come from the data set, or from the lists if it has too few. Equal entities get equal replacements. Numbers
+    stay numbers: a name in place of a number would break the sentence instead of changing an entity.
     """
     there = corpus.entities(turn.response)
     if not there:
@@ -97,7 +97,7 @@ def entities(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
         if new is None:
             return None
         chosen[key] = new.lower() if small or kind == "number" else _SPELLED.get(new.lower(), new)
-    # From the end, so that earlier places stay valid.
+    # Backwards, so that earlier positions stay valid.
     for entity in reversed(there):
         new = chosen[entity.text.lower()]
         pieces[entity.start].text = t.like(new, entity.text) if entity.kind == "number" else new
@@ -107,7 +107,7 @@ def entities(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | N
 
 
 def _other(text: str, kind: str, corpus: Corpus, random: np.random.Generator) -> str | None:
-    """Return another name of a kind, or for a number in digits one with other digits in the same places."""
+    """Return another name of a kind, or a number with other digits in the same positions."""
     if kind == "number" and text[0].isdigit():
         for _ in range(20):
             digits = [str(random.integers(1 if place == 0 and text != "0" else 0, 10)) for place in range(len(text))]
@@ -127,7 +127,7 @@ def _other(text: str, kind: str, corpus: Corpus, random: np.random.Generator) ->
 
 
 def paraphrase(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
-    """Replace half of the words that have a synonym, and at least one, by their rarest; stop words and names stay."""
+    """Replace half of the words that have a synonym, at least one, by their rarest synonym; keep stop words and names."""
     pieces = t.split(turn.response)
     names = {place for entity in corpus.entities(turn.response) for place in range(entity.start, entity.end)}
     new = {}
@@ -148,11 +148,11 @@ def paraphrase(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str |
 def rarest(word: str) -> str | None:
     """Return the least common synonym of a lower-case word, with the same inflection; None if it has none.
 
-    The word is taken for what it most often is: noun, verb, adjective or adverb. Of the names of its commonest sense,
-    those count that are one lower-case word, rarer than the word, and no spelling or extension of it. The one least
-    used in WordNet's tagged texts is taken; of equally rare ones the longest, then the first by the alphabet.
+    The word is read as its most common part of speech: noun, verb, adjective or adverb. Candidates are the synonyms in its most
+    common sense that are a single lower-case word, rarer than the word, and not a spelling or extension of it. The one least
+    used in WordNet's tagged texts is chosen; if equal, the longest, then the first alphabetically.
     """
-    # Nouns first if no text shows what a word mostly is.
+    # Prefer nouns if no tagged text shows the usual part of speech.
     readings = [(_uses(base, part), -list(_PARTS).index(part), part, base, tag) for part, base, tag in _readings(word)]
     if not readings:
         return None
@@ -172,7 +172,7 @@ def rarest(word: str) -> str | None:
 
 
 def _readings(word: str) -> Iterator[tuple[str, str, str]]:
-    """Yield part of speech, lemma and tag of what a word may be."""
+    """Yield part of speech, lemma and tag of a word's possible readings."""
     for part, bases in t.lemmas(word).items():
         tags = _PARTS[part][1] if part in _PARTS and _senses(bases[0], part) else ()
         if tag := next((tag for tag in tags if word in t.forms(bases[0], tag)), None):
@@ -181,7 +181,7 @@ def _readings(word: str) -> Iterator[tuple[str, str, str]]:
 
 @lru_cache(maxsize=16_384)
 def _senses(base: str, part: str) -> list[Any]:
-    """Return a word's senses in WordNet, commonest first."""
+    """Return a word's senses in WordNet, most common first."""
     from nltk.corpus import wordnet
 
     return list(wordnet.lemmas(base, _PARTS[part][0]))
@@ -189,11 +189,11 @@ def _senses(base: str, part: str) -> list[Any]:
 
 @lru_cache(maxsize=16_384)
 def _uses(base: str, part: str) -> int:
-    """Return how often WordNet's tagged texts use a word."""
+    """Return a word's frequency in WordNet's tagged texts."""
     return sum(lemma.count() for lemma in _senses(base, part))
 
 
 def _alike(one: str, other: str) -> bool:
-    """Return whether one word spells the other in another way ("colour", "color") or extends it ("floor", "flooring")."""
+    """Return whether one word is another spelling of the other ("colour", "color") or extends it ("floor", "flooring")."""
     first, second = (word.replace("z", "s").replace("our", "or").replace("ll", "l") for word in (one, other))
     return first.startswith(second) or second.startswith(first) or first.removesuffix("e") == second.removesuffix("e")

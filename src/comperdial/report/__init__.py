@@ -1,1 +1,1 @@
-"""Tables, figures and notebooks made from results."""
+"""Tables, figures, pages and notebooks made from results."""

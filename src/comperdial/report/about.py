@@ -1,4 +1,4 @@
-"""``about.json``: what tables and figures need to know of a data set's configuration, written by ``comperdial describe``."""
+"""``about.json``, written by ``comperdial describe``: the configuration of a data set that tables and figures need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HUMAN = ("human", "turns")
 
 @dataclass(frozen=True)
 class About:
-    """What several data sets are called, who rated and scored them, and what was not run; by data set."""
+    """Titles, labels, sources, and metrics and judges that were not run, of several data sets."""
 
     sets: Mapping[str, Mapping[str, Any]]
 
@@ -32,12 +32,12 @@ class About:
         return cls({one["dataset"]: one for one in map(read_json, paths)})
 
     def __getitem__(self, dataset: str) -> Mapping[str, Any]:
-        """Return what is known of one data set."""
+        """Return the information on one data set."""
         return self.sets[dataset]
 
     @property
     def only(self) -> Mapping[str, Any]:
-        """Return what is known of the only data set."""
+        """Return the information on the only data set."""
         (one,) = self.sets.values()
         return one
 
@@ -48,12 +48,12 @@ class About:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Return what outputs are called, by METRIC:OUTPUT or METRIC; of all data sets together."""
+        """Return the labels of outputs, by METRIC:OUTPUT or METRIC, over all data sets."""
         return {name: text for one in self.sets.values() for name, text in one["labels"].items()}
 
     @property
     def not_run(self) -> dict[str, str]:
-        """Return the metrics and judges that lack scores of a data set, with the reason."""
+        """Return the metrics and judges without scores of a data set, with the reason."""
         return {name: why for one in self.sets.values() for name, why in one["not_run"].items()}
 
     @property
@@ -62,7 +62,7 @@ class About:
         return any(one["source"] == "simulated" for one in self.sets.values())
 
     def dimension(self, dataset: str, rated: Iterable[str]) -> str:
-        """Return the dimension that a data set's tables show, of those that were rated; UnknownNameError if it was not."""
+        """Return the rated dimension that a data set's tables show; raise UnknownNameError if it was not rated."""
         one, known = self.sets[dataset], {*rated}
         target = chosen_dimension(one["target"], one["main_target"], known)
         if known and target not in known:
@@ -71,16 +71,16 @@ class About:
 
 
 def label(output: Output, labels: Mapping[str, str]) -> str:
-    """Return what an output is called: by the names for ``METRIC:OUTPUT`` or ``METRIC`` in ``labels``.
+    """Return the label of an output, by ``METRIC:OUTPUT`` or ``METRIC`` in ``labels``.
 
-    Without one: the metric's name and the output's, once if they are alike.
+    Default: the metric's name and the output's, only once if they are similar.
     """
     metric, name = output
     if known := labels.get(f"{metric}:{name}"):
         return known
     if output == HUMAN:
         return "People, turn by turn"
-    # `chrf_raw chrf` and `f1 f1` say a name twice.
+    # Avoid the repetition in `chrf_raw chrf` and `f1 f1`.
     alike = metric == name or metric.startswith((f"{name}_", f"{name}-"))
     if (called := labels.get(metric)) is not None:
         return called if alike else f"{called}, {name}"

@@ -1,4 +1,4 @@
-"""An audit of a judge, written as text for a screen and as a table for a page."""
+"""Render the audit of a judge as text for a terminal and as a table for a page."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _WIDTH, _MOST_OTHERS = 110, 12
 
 @dataclass(frozen=True)
 class Audit(Result):
-    """An audit of a judge, with what is written of it.
+    """An audit of a judge that can be rendered.
 
     Attributes
     ----------
     others
-        Verdicts on other judges and dimensions of the same data, in short, by name.
+        Short verdicts on other judges and dimensions of the same data, by name.
     notes
         How the data were read.
     """
@@ -37,12 +37,12 @@ class Audit(Result):
 
     @classmethod
     def of(cls, result: Result, others: Sequence[Result], notes: Sequence[str]) -> Audit:
-        """Return a result with those of other judges and dimensions, in short."""
+        """Combine a result with short verdicts on other judges and dimensions."""
         short = {f"{one.judged.judge_name}, {one.judged.dimension}": one.in_short for one in others}
         return cls(result.judged, result.sections, result.alternative, short, notes)
 
     def to_json(self) -> str:
-        """Return the audit as JSON, for machines."""
+        """Return the audit as JSON."""
         test = self.alternative
         made = {
             "judge": self.judged.judge_name, "dimension": self.judged.dimension, "verdict": self.verdict,
@@ -60,19 +60,19 @@ class Audit(Result):
         return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
     def to_html(self) -> str:
-        """Return the audit as one page that needs nothing from the network."""
+        """Return the audit as a self-contained HTML page."""
         return render.page(document(self))
 
     def _repr_html_(self) -> str:
         return self.to_html()
 
     def __str__(self) -> str:
-        """Return the audit as text, on one screen."""
+        """Return the audit as text that fits a screen."""
         return text(self)
 
 
 def text(audit: Audit) -> str:
-    """Return an audit as text: the sentences, without the tables behind them."""
+    """Return an audit as text: the sentences, without their tables."""
     lines = [f"{audit.title}: {_counts(audit)}"]
     for section in audit.sections:
         if section.sentences:
@@ -135,9 +135,9 @@ def document(audit: Audit) -> Table:
 def audits_of_judges(
     tables: Mapping[str, pd.DataFrame], scores: pd.DataFrame, about: Mapping[str, Any], target: str
 ) -> list[dict[str, Any]]:
-    """Return what a data set's page says of each of its judges: the verdict in short, and the sentences of each section.
+    """Return each judge's short verdict and the sentences of each section, for a data set's page.
 
-    A judge of another dimension than ``target`` is compared with ratings of its own; one that nobody can audit has a reason.
+    A judge of another dimension than ``target`` is compared with its own ratings; if no audit is possible, the reason is given.
     """
     made = []
     for name in [*about["judged"], *about.get("recorded_judges", [])]:

@@ -1,4 +1,4 @@
-"""Which of several metrics agrees best with the ratings: one sentence, then tables."""
+"""Which of several metrics agrees best with the ratings: a sentence, then tables."""
 
 from __future__ import annotations
 
@@ -57,27 +57,27 @@ _COLUMNS = [
     *_SAMPLE, "coefficient", "metric", "minus", "label", "value", "low", "high", "over", "loso_value", "loso_system",
     "loso_halved", "p", "p_adjusted", "correction", "tests", "rank", "n", "coverage", "signature",
 ]  # fmt: skip
-# How a corrected p is called; Holm's is the default.
+# Column names of corrected p-values; Holm's is the default.
 _LEFT_OUT = "Without one system: the correlation nearest to 0 (or beyond it) when one system is left out, and which system it is"
 _CORRECTED = {"holm": "Holm", "fdr": "FDR"}
-# What a screen holds: systems, metrics whose means stand beside them, and all pairs of how many metrics.
+# What fits a screen: systems, metrics whose means are shown next to them, and metrics for all pairs.
 _MOST_SYSTEMS, _MOST_MEANS, _MOST_PAIRED = 20, 4, 4
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Which metrics agree with the ratings, and which of them differ.
+    """Agreement of metrics with the ratings, and differences between metrics.
 
     Attributes
     ----------
     headline
-        One sentence, which claims no more than the tests allow.
+        One sentence that claims no more than the tests support.
     table
-        A row a metric, level, dimension and coefficient, the best first: value, low, high, p, rank, n, coverage, …
+        One row per metric, level, dimension and coefficient, best first: value, low, high, p, rank, n, coverage, …
     systems
-        A row a system and dimension: its mean rating with interval, and the metrics' means.
+        One row per system and dimension: its mean rating with interval, and the metrics' means.
     pairs
-        A row a pair of metrics: difference (of ``metric`` from ``minus``), low, high, p, p_adjusted.
+        One row per pair of metrics: difference (``metric`` minus ``minus``), low, high, p, p_adjusted.
     notes
         How the data were read, what was not run, and how to read the numbers.
     """
@@ -90,7 +90,7 @@ class Comparison:
     document: Table
 
     def __str__(self) -> str:
-        """Return what ``comperdial compare`` prints."""
+        """Return the output of ``comperdial compare``."""
         return text(self.document)
 
     __repr__ = __str__
@@ -100,14 +100,14 @@ class Comparison:
         return markdown(self.document)
 
     def rendered(self, form: str) -> str:
-        """Return it as ``text``, ``markdown``, ``latex`` or ``csv`` (metrics and pairs)."""
+        """Return the comparison as ``text``, ``markdown``, ``latex`` or ``csv`` (metrics and pairs)."""
         document = self.document
         if form == "latex":
             document = replace(document, caption=f"{self.headline} {document.caption}")
         return rendered(document, form, label="tab:compared")
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return HTML for notebooks."""
         parts = [f"<p><b>{html.escape(self.headline)}</b></p><p>{html.escape(self.document.caption)}</p>"]
         for section in self.document.sections:
             frame = section.frame if section.frame.index.name else section.frame.set_index(section.frame.columns[0])
@@ -133,20 +133,20 @@ def comparison(
     caption: str = "",
     notes: Sequence[str] = (),
 ) -> Comparison:
-    """Return what was found.
+    """Return the comparison.
 
     Parameters
     ----------
     values, tests, samples
-        Tables ``correlations`` and ``pairs``, and what they were made of.
+        Tables ``correlations`` and ``pairs``, and the samples they were computed from.
     labels, coefficients
-        What to call each (metric, output); and the coefficients, the first of which decides the order.
+        Labels by (metric, output); and the coefficients, the first of which sorts the table.
     source, correction, contrasted
-        Who rated; how p-values are corrected; and the output that the others are compared with, if there is one.
+        Source of the ratings; correction of p-values; and the output that all others are compared with, if any.
     reasons, slow, named
-        Why metrics were not run; how long others would take; and whether a person named them.
+        Why metrics were not run; how long others would take; and whether the user named them.
     scales
-        By data set and dimension, the lowest and the highest rating possible, where intervals of mean ratings end.
+        Lowest and highest possible rating by data set and dimension, which limit intervals of mean ratings.
     caption, notes
         Resamples and seed; and how the data were read.
     """
@@ -159,7 +159,7 @@ def comparison(
             "target": frame["target"] != first,
             "level": [levels.index(pair) for pair in zip(frame["level"], frame["against"], strict=True)],
             "coefficient": frame["coefficient"].map(list(coefficients).index),
-            # What differs by rounding only is in the order of names.
+            # Values that differ only by rounding are sorted by name.
             "value": -frame[by].round(12),
         }
         keys = ["dataset", "_target", "target", "_level", "_coefficient", "_value", "metric"]
@@ -181,7 +181,7 @@ def comparison(
     systems = systems.sort_values(["dataset", "rating"], ascending=[True, False], kind="stable", ignore_index=True)
     against_label = labels[contrasted] if contrasted else None
     answer = _answer(metrics, pairs, names, str(coefficients[0]), source, correction)
-    # Of systems given, what is claimed is of these.
+    # With fixed systems, claims are limited to these.
     over = {*metrics["over"].dropna(), *(pairs["over"].dropna() if len(pairs) else ())}
     reading = [NOTES["given"]] if OVER[1] in over else []
     if len(names) > 1:
@@ -225,7 +225,7 @@ def comparison(
 
 
 def sentence(pair: Mapping[Any, Any], a: str, b: str, tests: int, correction: str = "holm") -> str:
-    """Say what was found of a pair, a being the one with the higher coefficient; no more than its p allows."""
+    """Describe the difference of a pair, a having the higher coefficient; claims no more than its p supports."""
     difference = number(pair["difference"], digits=2, sign=True) + interval(pair["low"], pair["high"])
     if pd.isna(pair["p"]):
         return f"no test of {a} and {b}: {difference}, n = {pair['n']}"
@@ -251,7 +251,7 @@ def _sections(
     correction: str,
     against: str | None,
 ) -> list[Section]:
-    """Return the blocks of metrics, the systems, and the blocks of pairs."""
+    """Return the sections for metrics, systems and pairs."""
     raters = raters[(raters["grouping"] == "pooled") & raters["coefficient"].isin(metrics["coefficient"].unique())]
     raters = raters.groupby([*_SAMPLE, "coefficient"], observed=True)["value"].mean().reset_index()
     rank = f"rank ({_CORRECTED.get(correction, 'not corrected')})" if len(names) > 2 else None
@@ -284,7 +284,7 @@ def _sections(
 
 
 def _block(result: pd.DataFrame, raters: pd.DataFrame, rank: str | None) -> pd.DataFrame:
-    """Return the rows of metrics, and what one rater reaches; columns without any value are left out."""
+    """Return the rows of metrics, and the agreement of one rater, without empty columns."""
     cells = {"value": _value, "95 % interval": _interval, "without one system": lowest}
     if rank:
         cells[rank] = lambda cell: "–" if pd.isna(cell["rank"]) else f"#{cell['rank']:.0f}"
@@ -310,9 +310,9 @@ def _interval(cell: Record) -> str:
 def _systems(
     samples: Sequence[Sample], names: Mapping[str, str], scales: Mapping[tuple[str, str], tuple[float, float]]
 ) -> pd.DataFrame:
-    """Return the mean rating of each system with its interval, at the finest rated level, and its mean scores.
+    """Return each system's mean rating with interval, at the finest rated level, and its mean scores.
 
-    The interval takes dialogues (or contexts) as sampled: those of a system have a common deviation from its mean.
+    The interval treats dialogues (or contexts) as sampled, with a common deviation of a dialogue from the system's mean.
     """
     finest: dict[tuple[str, str], Sample] = {}
     for sample in samples:
@@ -339,7 +339,7 @@ def _systems(
 
 
 def _of_systems(systems: pd.DataFrame, labels: Sequence[str]) -> list[Section]:
-    """Return the systems, the best first, by each dimension; and the means of some metrics, if there is one dimension."""
+    """Return the systems by dimension, best first; with mean scores of some metrics if there is only one dimension."""
     made = []
     for (dataset,), frame in groups(systems, "dataset"):
         cells: dict[str, Callable[[Record], str]] = {"mean rating": _mean, "95 % interval": _interval}
@@ -370,7 +370,7 @@ def _answer(
     source: str,
     correction: Correction,
 ) -> str:
-    """Return the headline: of the first data set and dimension, which it names if there are several."""
+    """Return the headline for the first data set and dimension, naming it if there are several."""
     first = metrics.iloc[0][["dataset", "target"]]
     rows, tests = (frame[(frame[first.index] == first).all(axis=1)] for frame in (metrics, pairs))
     rows = rows.assign(metric=rows["metric"].str.rpartition(":")[0], value=rows["value"].round(12))
@@ -378,7 +378,7 @@ def _answer(
 
 
 def _missing(reasons: Mapping[str, str], slow: Mapping[str, str], *, named: bool) -> list[str]:
-    """Return the line on what was not run: each metric that a person named, or else how many for which reason."""
+    """Return a line on what was not run: each metric that the user named, or else counts by reason."""
     parts = []
     if reasons:
         each = f"Not run: {'; '.join(f'{name}: {why}' for name, why in reasons.items())}"
@@ -390,7 +390,7 @@ def _missing(reasons: Mapping[str, str], slow: Mapping[str, str], *, named: bool
 
 
 def _corrected(correction: str, pairs: pd.DataFrame, against: str | None) -> str:
-    """Say over how many tests p-values were corrected."""
+    """Describe the number of tests in the correction."""
     if pairs.empty or pairs["tests"].max() < 2:
         return "No p is corrected: no block has more than one tested pair by a coefficient"
     which = f"comparisons with {against}, and no others," if against else "all pairs"

@@ -1,4 +1,4 @@
-"""Tables of correlations: the rows that a study names, with intervals, ranks and the values that papers report."""
+"""Tables of correlations: the rows of a study, with intervals, ranks and reported values."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ NOUNS = {"turn": "response", "dialogue": "dialogue", "system": "system"}
 
 
 def correlations(inputs: Inputs, study: Study) -> Table:
-    """Return the table of correlations that a ``study.yaml`` describes; the function of a table that names none.
+    """Return the table of correlations described in a ``study.yaml``; the default function of a table.
 
-    Settings of the table: ``title``; ``rows``, each with ``label`` and either ``metric`` and ``output`` or ``not_run``,
-    and maybe ``section``, ``reported`` (what the paper calls the metric), ``source`` and ``note``; ``levels``, each with the
-    level of its ratings; ``coefficients``; ``source``, of rows that name none; ``sources``, what to call each; ``reported_of``,
-    the data set whose reported values are shown, if not each its own; ``section_by`` (level or dataset); ``sort``, a
-    coefficient; ``notes``.
+    Settings of the table: ``title``; ``rows``, each with ``label`` and either ``metric`` and ``output`` or ``not_run``, and
+    optionally ``section``, ``reported`` (the paper's name of the metric), ``source`` and ``note``; ``levels``, each with the
+    level of its ratings; ``coefficients``; ``source``, the default of rows; ``sources``, their labels; ``reported_of``, the
+    data set whose reported values are shown, if not each its own; ``section_by`` (level or dataset); ``sort``, a coefficient;
+    ``notes``.
 
-    Inputs: ``correlations``, ``pairs`` and ``about`` of each data set; maybe ``reported``.
+    Inputs: ``correlations``, ``pairs`` and ``about`` of each data set; optionally ``reported``.
     """
     return table(frame(inputs, study, study["entry"]["rows"]), study, About.read(inputs["about"]))
 
@@ -61,9 +61,9 @@ def correlations(inputs: Inputs, study: Study) -> Table:
 
 
 def results(inputs: Inputs, about: About, name: str = "correlations") -> pd.DataFrame:
-    """Return a results table of several data sets, in the dimension that the tables of each show.
+    """Return a results table of several data sets, in the dimension shown for each.
 
-    Correlations get ranks here: of the main outputs of each data set, with Holm's correction over all pairs of these.
+    Ranks are added to correlations: over the main outputs of each data set, with Holm's correction over all their pairs.
     """
     result = pd.concat([schema.read(path, name) for path in inputs[name]], ignore_index=True)
     if result.empty and name == "correlations":
@@ -79,12 +79,12 @@ def results(inputs: Inputs, about: About, name: str = "correlations") -> pd.Data
 
 
 def pooled(result: pd.DataFrame) -> pd.DataFrame:
-    """Return the correlations over all units together, by the three coefficients of the papers' tables."""
+    """Return the correlations over all units, by the three coefficients of the papers' tables."""
     return result[result["coefficient"].isin([*COEFFICIENTS]) & (result["grouping"] == "pooled")]
 
 
 def level_pairs(result: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return the pairs of a level and the level of its ratings, in the order of turn to system."""
+    """Return the pairs of a level and the level of its ratings, from turn to system."""
     pairs = {*zip(result["level"].astype(str), result["against"].astype(str), strict=True)}
     return sorted(pairs, key=lambda pair: tuple(map([*LEVELS].index, pair)))
 
@@ -95,13 +95,13 @@ def level_title(level: str, against: str) -> str:
 
 
 def groups(frame: pd.DataFrame, *names: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
-    """Iterate over the records that share the texts of some columns, in order."""
+    """Iterate over groups of records with equal values of some columns, in order."""
     for key, group in frame.groupby(list(names), sort=False, observed=True):
         yield tuple(map(str, key)), group
 
 
 def frame(inputs: Inputs, study: Study, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return one record per row, level, data set and coefficient: ours, what is reported, and why there is no value.
+    """Return one record per row, level, data set and coefficient: our value, the reported one, and why a value is missing.
 
     ``rows`` are those of ``study.yaml``, in order. Raises ConfigError if a row lacks a key or has an unknown one.
     """
@@ -136,11 +136,11 @@ def frame(inputs: Inputs, study: Study, rows: Sequence[Mapping[str, Any]]) -> pd
 
 
 def _with_reported(made: pd.DataFrame, paths: Sequence[Path], other: str | None) -> pd.DataFrame:
-    """Add the values that papers report: of the data set, or of the data set ``other``."""
+    """Add the values that papers report: of the data set itself, or of ``other``."""
     made["reported_of"] = other or made["dataset"]
     if paths:
         known = read_reported(paths, ("source", "dataset", "level", "dimension", "metric", "coefficient"))
-        # Values are of ratings of turns, unless a column names another level.
+        # Values are for ratings of turns, unless a column names another level.
         known["against"] = known["against"].replace("", "turn") if "against" in known else "turn"
         names = {"dataset": "reported_of", "metric": "named", "dimension": "target", "value": "reported"}
         known = known.rename(columns=names | {"starred": "reported_starred"})
@@ -156,10 +156,10 @@ def _with_reported(made: pd.DataFrame, paths: Sequence[Path], other: str | None)
 def read_reported(
     paths: Iterable[str | Path], texts: Sequence[str] = (), numbers: Sequence[str] = ("value",)
 ) -> pd.DataFrame:
-    """Read values that a paper reports from CSV files, which must have columns of ``texts`` and of ``numbers``.
+    """Read reported values from CSV files with columns of ``texts`` and of ``numbers``.
 
-    An empty number is missing; a column ``starred`` becomes True, False or missing. Raises FileError or SchemaError if it is no
-    CSV, a column is missing, a cell is no number, or a row is there twice.
+    An empty number is missing; a column ``starred`` becomes True, False or missing. Raises FileError or SchemaError if a file
+    is not a CSV, a column is missing, a cell is not a number, or a row is duplicated.
     """
     frames = []
     for path in paths:
@@ -181,7 +181,7 @@ def read_reported(
 
 
 def _why_not(row: Record, dataset: str, there: Mapping[Any, pd.DataFrame], about: About) -> str | None:
-    """Return why a row has no value of a data set; None if it may have one."""
+    """Return why a row has no value for a data set; None if it may have one."""
     metric = row["metric"]
     if metric is None:
         return str(row["not_run"])
@@ -196,7 +196,7 @@ def _why_not(row: Record, dataset: str, there: Mapping[Any, pd.DataFrame], about
 
 
 def why_no_scores(rows: pd.DataFrame) -> str | None:
-    """Return why correlations of one output have no value; None if any of them covers something."""
+    """Return why correlations of an output have no value; None if any of them has coverage."""
     if rows.empty or (rows["coverage"] != 0).any():
         return None
     row = rows.iloc[0]
@@ -209,12 +209,12 @@ def why_no_scores(rows: pd.DataFrame) -> str | None:
 
 
 def is_halved(record: Record) -> bool | None:
-    """Return whether a correlation falls by more than half without some system; None if none could be left out."""
+    """Return whether a correlation falls by more than half without some system; None if none can be left out."""
     if not isinstance(record.get("loso_system"), str):
         return None
     full: float = record["value"]
     left: float = record["loso_value"]
-    # Towards 0 and beyond, whatever the sign.
+    # Towards 0 and beyond, for either sign.
     return bool(pd.isna(left) or left * np.sign(full) < abs(full) / 2)
 
 
@@ -224,14 +224,14 @@ def halved(result: pd.DataFrame) -> pd.Series:
 
 
 def is_few(record: Record) -> bool:
-    """Return whether a correlation is of so few points that it must say so."""
+    """Return whether a correlation has so few points that they must be stated."""
     return pd.notna(record.get("n")) and record["n"] <= FEW
 
 
 def coefficient_of(record: Record, *, starred: bool = True) -> str:
-    """Write a coefficient with its marks: ``0.397*‡``, and of a few systems ``0.80‡ (n 5, p 0.08)``."""
+    """Format a coefficient with its marks: ``0.397*‡``, and for few systems ``0.80‡ (n 5, p 0.08)``."""
     few, p = is_few(record), record.get("p_exact")
-    # An exact p replaces the asterisk, which is of an approximate one.
+    # An exact p replaces the asterisk, which marks an approximate one.
     exact = few and p is not None and pd.notna(p)
     text = number(record["value"], digits=2 if few else 3)
     if text == "–":
@@ -243,7 +243,7 @@ def coefficient_of(record: Record, *, starred: bool = True) -> str:
 
 
 def with_interval(record: Record, *, starred: bool = True) -> str:
-    """Write a correlation: ``0.397*‡ [0.36, 0.43] #2``, without what it does not have."""
+    """Format a correlation: ``0.397*‡ [0.36, 0.43] #2``, without missing parts."""
     if isinstance(record.get("not_run"), str) or (math.isnan(record["value"]) and record["coverage"] == 0):
         return NOT_RUN
     text = coefficient_of(record, starred=starred) + interval(record["low"], record["high"])
@@ -251,7 +251,7 @@ def with_interval(record: Record, *, starred: bool = True) -> str:
 
 
 def lowest(record: Record) -> str:
-    """Write the lowest value without a system, and which system: ``0.213 (New Human Generated)``."""
+    """Format the weakest value without a system, and that system: ``0.213 (New Human Generated)``."""
     if not isinstance(record.get("loso_system"), str):
         return "–"
     left, digits = record["loso_value"], 2 if is_few(record) else 3
@@ -259,7 +259,7 @@ def lowest(record: Record) -> str:
 
 
 def reported(record: Record) -> str:
-    """Write a reported value with its asterisk."""
+    """Format a reported value with its asterisk."""
     return number(record["reported"]) + ("*" if record.get("reported_starred") is True else "")
 
 
@@ -273,7 +273,7 @@ def table(
     *,
     ours: Callable[[Record], str] = with_interval,
 ) -> Table:
-    """Return the table of a :func:`frame`, beside simulated ratings without reported values; ``ours`` writes our values."""
+    """Return the table of a :func:`frame`, without reported values if ratings are simulated; ``ours`` formats our values."""
     entry, titles, simulated = study["entry"], about.titles, about.simulated
     if simulated:
         frame = frame.drop(columns=_THEIRS)
@@ -313,10 +313,10 @@ def sections(
     titles: Mapping[str, str],
     cells: Mapping[str, Any],
 ) -> list[Section]:
-    """Return a section per level or data set (``section_by``), with groups of columns of the others.
+    """Return a section per level or data set (``section_by``), with groups of columns for the others.
 
-    Rows that have reported values alone are folded; rows and columns without any value in a section are left out. With ``sort``,
-    a coefficient, the rows of a section are sorted by our values, on the first data set, then on the next.
+    Rows with only reported values are folded; rows and columns without values in a section are left out. ``sort`` names a
+    coefficient by which rows are sorted, on the first data set, then the next.
     """
     headings = {
         "dataset": frame["dataset"].map(titles),
@@ -355,7 +355,7 @@ def sections(
 
 
 def reading_notes(frame: pd.DataFrame) -> list[str]:
-    """Return how to read a frame's values: corrections, few systems, systems left out, partial and cut scores."""
+    """Return notes on a frame's values: corrections, few systems, systems left out, partial and truncated scores."""
     shown = frame[frame["value"].notna() & frame["coverage"].notna()]
     start, tests = "Ranks are corrected over all pairs of main outputs of a data set, shown here or not", shown["tests"]
     ranked = [f"{start}: {over_tests(tests.dropna().to_dict())}"] if tests.notna().any() else []
@@ -364,17 +364,17 @@ def reading_notes(frame: pd.DataFrame) -> list[str]:
 
 
 def over_tests(counts: Mapping[Any, int]) -> str:
-    """Return over how many tests p-values were corrected: ``253 tests``; if it was not always as many, ``190 to 253 tests``."""
+    """Return the number of tests in a correction: ``253 tests``, or ``190 to 253 tests`` if it varies."""
     fewest, most = min(counts.values(), default=0), max(counts.values(), default=0)
     return render.count(most, "test") if fewest == most else f"{fewest:,} to {most:,} tests"
 
 
 def left_out_notes(frame: pd.DataFrame) -> list[str]:
-    """Return the note on systems that were left out; none if none was."""
+    """Return the note on systems that were left out; empty if there are none."""
     return [LEFT_OUT] if frame["loso_system"].notna().any() else []
 
 
-# What a correlation counts, by level and level of ratings, from the finest to the coarsest.
+# The unit counted by a correlation, by level and level of ratings, from finest to coarsest.
 _COUNTED = {
     ("turn", "turn"): "responses", ("dialogue", "dialogue"): "dialogues", ("dialogue", "turn"): "dialogues",
     ("system", "dialogue"): "dialogues", ("system", "turn"): "responses",
@@ -382,7 +382,7 @@ _COUNTED = {
 
 
 def partial_notes(frame: pd.DataFrame) -> list[str]:
-    """Return notes on rows with scores of a part of what was rated, or of cut inputs, each counted at its finest level."""
+    """Return notes on rows with partial scores or truncated inputs, each counted at its finest level."""
     pairs = [*zip(frame["level"], frame["against"], strict=True)]
     finest = frame.assign(place=[*map([*_COUNTED].index, pairs)], units=[_COUNTED[pair] for pair in pairs])
     finest = finest.reset_index(drop=True).sort_values("place", kind="stable").drop_duplicates(["dataset", "label"])
@@ -390,7 +390,7 @@ def partial_notes(frame: pd.DataFrame) -> list[str]:
     for one in finest.sort_index().to_dict("records"):
         units = f"{one['units']} of {one['dataset']}"
         if 0 < one["coverage"] < 1:
-            # Rounded down: what lacks one score is not whole. A dialogue counts as far as its responses are scored.
+            # Rounded down, so that incomplete is never 100 %. A dialogue counts by its scored responses.
             share = f"{math.floor(one['coverage'] * 1000 + 1e-9) / 10:.1f}%"
             average = ", on average" if one["units"] == "dialogues" else ""
             others = f"; the others lack {one['lacking']}" if isinstance(one["lacking"], str) else ""

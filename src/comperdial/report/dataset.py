@@ -1,4 +1,4 @@
-"""The tables of any data set: what was rated, what was scored, how both agree (``dataset.yaml`` declares them)."""
+"""The tables of every data set: what was rated, what was scored, how both agree (declared in ``dataset.yaml``)."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from comperdial.report.render import Section, Table, as_number, count, estimate,
 from comperdial.report.systems import systems_frame
 from comperdial.stats.correlation import ALPHA
 
-# The power that is taken to be enough.
+# Power considered sufficient.
 ENOUGH = 0.8
-# A matrix of more metrics cannot be read; the rest is in the CSV file.
+# Maximum metrics in a matrix; the CSV file has all.
 _MOST = 30
 _STEPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
-# Sizes that tables show if there are several of them; which size is enough is looked up in all.
+# Sizes shown if there are several of them; all are searched for the sufficient size.
 _SIZES = (10, 15, 30, 50, 100, 300)
 _GROUPINGS = {"pooled": "pooled", "item": "by item", "system": "by system"}
-# A measure with its grouping, as tests and power have them; over all units or means of systems it is the measure alone.
+# Measures with a grouping, as named in tests and power; over all units or system means there is no grouping.
 _GROUPED = MEASURES | {
     f"{measure}_{grouping}": f"{name} {_GROUPINGS[grouping]}"
     for grouping in ("item", "system")
     for measure, name in MEASURES.items()
 }
-# What is shown of a level; the CSV file has the rest.
+# What is shown for each level; the CSV file has everything.
 _SHOWN = {
     "turn": ("spearman", "acc_eq"),
     "dialogue": ("spearman", "acc_eq"),
@@ -55,7 +55,7 @@ _VARIED = {
 _WHAT = ["level", "against", "coefficient"]
 _NAME = ["metric", "output"]
 _COUNTS = ("items", "clusters", "annotators", "ratings")
-# How the columns that an entry lists are written, given a record and the column.
+# Formatters of the columns in an entry, called with a record and the column.
 _WRITTEN: Mapping[str, Callable[[Mapping[Any, Any], str], str | None]] = {
     "text": lambda row, name: row[name] or None,
     "count": lambda row, name: count(row[name]),
@@ -76,7 +76,7 @@ def _table(
     legend: bool = False,
     **values: Any,  # noqa: ANN401
 ) -> Table:
-    """Return a table whose caption says what was rated, what a mark means (``legend``), and if not people rated, who did."""
+    """Return a table whose caption names what was rated, the marks (``legend``) and the raters, if these are not people."""
     one = About.read(inputs["about"]).only
     more = [f"Rated: {rated}." if rated else "", shared.LEGEND if legend else "", render.ending(one["source"])]
     made = render.described(study, frame, sections, *notes, ending=" ".join(filter(None, more)), **values)
@@ -84,7 +84,7 @@ def _table(
 
 
 def _section(study: Study, title: str, frame: pd.DataFrame, **more: pd.Series) -> Section:
-    """Return a section of the columns that the entry lists: group, heading, column, how it is written."""
+    """Return a section of the entry's columns: group, heading, column, format."""
     rows = frame.to_dict("records")
     texts: dict[tuple[str, str], Any] = {
         (group, head): [_WRITTEN[how](row, name) for row in rows]
@@ -94,7 +94,7 @@ def _section(study: Study, title: str, frame: pd.DataFrame, **more: pd.Series) -
 
 
 def _not_run(one: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, str]:
-    """Return what was not run, by label; of some metrics or judges if they are named."""
+    """Return what was not run, by label; only the given metrics or judges, if any."""
     known = sorted(one["not_run"].items())
     return {one["labels"].get(name, name): why for name, why in known if names is None or name in names}
 
@@ -103,7 +103,7 @@ def _not_run(one: Mapping[str, Any], names: Iterable[str] | None = None) -> dict
 
 
 def systems(inputs: Inputs, study: Study) -> Table:
-    """Show every system with its ratings and scores."""
+    """Return every system with its ratings and scores."""
     about = About.read(inputs["about"])
     one, outputs = about.only, about.only["systems_outputs"]
     paths = [path for path in inputs["scores"] if path.stem in {output_name(name)[0] for name in outputs}]
@@ -117,7 +117,7 @@ def systems(inputs: Inputs, study: Study) -> Table:
     scored = scores[scores["level"] == "turn"].assign(name=lambda rows: rows["metric"] + ":" + rows["output"])
     counts = scored.groupby("name")["cut"].agg(scored="size", cut=lambda cut: int((cut > 0).sum()))
     counts, total = counts.reindex([name for name in outputs if name in frame]), frame["responses"].sum()
-    # Beside the tables of a challenge: the submissions that could not be read.
+    # Next to a challenge's tables: the submissions that could not be read.
     submissions = inputs["systems"][0].with_name("submissions.json")
     failed = read_json(submissions)["failed"] if submissions.is_file() else {}
     absent = [name for name in outputs if name not in frame and output_name(name)[0] not in one["not_run"]]
@@ -133,7 +133,7 @@ def systems(inputs: Inputs, study: Study) -> Table:
 
 
 def alpha(inputs: Inputs, study: Study) -> Table:
-    """Show Krippendorff's alpha with intervals, and each annotator against the others."""
+    """Return Krippendorff's alpha with intervals, and each annotator compared with the others."""
     one = About.read(inputs["about"]).only
     ratings, contexts = (schema.read(inputs[name][0], name) for name in ("ratings", "contexts"))
     ratings = ratings[ratings["source"] == one["source"]]
@@ -157,7 +157,7 @@ def alpha(inputs: Inputs, study: Study) -> Table:
     long = bias.melt([*key, "n"], ["mean", "bias", "spread", "spearman"], "statistic").rename(columns={"n": "items"})
     both = pd.concat([result.sort_index().assign(statistic="alpha_" + result["metric"]), long], ignore_index=True)
     columns = [*key, "statistic", "value", "low", "high", "confidence", *_COUNTS, "resamples"]
-    # Counts stay whole numbers beside the gaps of the other kind.
+    # Keep counts as integers next to missing values of the other kind.
     both = both.reindex(columns=columns).astype(dict.fromkeys([*_COUNTS, "resamples"], "Int64"))
     simulated = ". The raters here are simulated: no value of theirs can be compared with these"
     values = {name: result[name].max() for name in ("resamples", "confidence")}
@@ -167,7 +167,7 @@ def alpha(inputs: Inputs, study: Study) -> Table:
 
 
 def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Sort by level, turns first, and dimension, the overall rating before its parts."""
+    """Sort by level, turns first, and dimension, overall first."""
     order = frame["level"].map([*LEVELS].index)
     made = frame.assign(order=order, part=frame["dimension"] != OVERALL, level_name=frame["level"].map(LEVELS))
     return made.sort_values(["order", "part", "dimension"], kind="stable")
@@ -177,7 +177,7 @@ def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def main_results(folder: Path, about: Mapping[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a data set's correlations, ranked, and the tests of its main outputs, corrected; none of metrics that are apart."""
+    """Return a data set's ranked correlations and the corrected tests of its main outputs, without metrics marked ``apart``."""
     result = schema.read(folder / "correlations.parquet", "correlations")
     result = result[~result["metric"].isin(about["apart"])]
     pairs = of_outputs(schema.read(folder / "pairs.parquet", "pairs"), about["outputs"])
@@ -193,7 +193,7 @@ def _of_target(inputs: Inputs, name: str) -> pd.DataFrame:
 
 
 def _results(inputs: Inputs) -> pd.DataFrame:
-    """Return correlations without metrics that are apart, with what outputs are called."""
+    """Return correlations without metrics marked ``apart``, with labels of outputs."""
     about = About.read(inputs["about"])
     result = shared.results(inputs, about)
     result = result[~result["metric"].isin(about.only["apart"])]
@@ -201,7 +201,7 @@ def _results(inputs: Inputs) -> pd.DataFrame:
 
 
 def _called(names: Iterable[Output], labels: Mapping[str, str]) -> list[str]:
-    """Return what outputs are called: those with the same label also by their names."""
+    """Return labels of outputs; ambiguous ones include the outputs' names."""
     every = list(names)
     called = {name: label(name, labels) for name in dict.fromkeys(every)}
     several = Counter(called.values())
@@ -209,25 +209,25 @@ def _called(names: Iterable[Output], labels: Mapping[str, str]) -> list[str]:
 
 
 def _best_first(frame: pd.DataFrame, first: pd.Series) -> pd.DataFrame:
-    """Sort records by the value that their output has where ``first`` holds, the highest first, those without one last."""
+    """Sort records by their output's value where ``first`` holds, highest first, missing last."""
     values = frame[first].drop_duplicates(_NAME).set_index(_NAME)["value"]
     place = -values.reindex(pd.MultiIndex.from_frame(frame[_NAME])).to_numpy()
     return frame.assign(place=place).sort_values(["place", *_NAME], kind="stable")
 
 
 def _by_level(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Iterate over the levels in order, each with its heading."""
+    """Iterate over the levels in order, with headings."""
     for level, against in level_pairs(frame):
         yield level_title(level, against), frame[(frame["level"] == level) & (frame["against"] == against)]
 
 
 def correlations(inputs: Inputs, study: Study) -> Table:
-    """Show the correlations of every output of every metric, three coefficients at each level, the best first."""
+    """Return the correlations of every output of every metric, three coefficients at each level, best first."""
     one, everything = About.read(inputs["about"]).only, _results(inputs)
     result, sections = shared.pooled(everything), []
     has_local = result["signature"].str.startswith("local|").any()
     if has_local:
-        # `local` is weaker within systems, which its value over all does not show.
+        # `local` is weaker within systems, which its overall value does not show.
         key = ["level", "against", *_NAME, "coefficient"]
         within = everything.loc[everything["grouping"] == "system", [*key, "value"]]
         result = result.merge(within.rename(columns={"value": "within_systems"}), on=key, how="left")
@@ -263,15 +263,15 @@ def correlations(inputs: Inputs, study: Study) -> Table:
 
 
 def _significant(values: pd.Series) -> pd.Series:
-    """Round to two significant digits: p-values need no more, and files of many are half as large."""
+    """Round to two significant digits, which suffice for p-values and halve large files."""
     return values.map(lambda value: float(f"{value:.2g}"), na_action="ignore")
 
 
 def measures(inputs: Inputs, study: Study) -> Table:
-    """Show pairwise accuracies beside the correlations of systems, and correlations by item beside pooled ones."""
+    """Return pairwise accuracies next to the correlations of systems, and correlations by item next to pooled ones."""
     result = _results(inputs)
     beyond = (result["grouping"] != "pooled") | ~result["coefficient"].isin([*COEFFICIENTS])
-    # Only these were looked at in detail; the table of all metrics has the others.
+    # Only these have details; the table of all metrics has the others.
     outputs = pd.MultiIndex.from_frame(result[_NAME])
     sections, shown = [], [result[:0]]
     for title, part in _by_level(result[outputs.isin(outputs[beyond])]):
@@ -305,7 +305,7 @@ def _measure(cell: shared.Record) -> str:
 
 
 def _samples(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Iterate over levels and coefficients in order, each with its heading."""
+    """Iterate over levels and coefficients in order, with headings."""
     for title, of_level in _by_level(frame):
         for coefficient, name in _GROUPED.items():
             if len(chosen := of_level[of_level["coefficient"] == coefficient]):
@@ -313,7 +313,7 @@ def _samples(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _named(pairs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
-    """Name both metrics of each pair in one column each, and a coefficient with its grouping."""
+    """Name the two metrics of each pair in one column each, and a coefficient with its grouping."""
     pooled = pairs["grouping"] == "pooled"
     names = pairs["coefficient"].where(pooled, pairs["coefficient"] + "_" + pairs["grouping"])
     sides = [zip(pairs[f"metric_{side}"], pairs[f"output_{side}"], strict=True) for side in "ab"]
@@ -322,7 +322,7 @@ def _named(pairs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
 
 
 def comparisons(inputs: Inputs, study: Study) -> Table:
-    """Show between which metrics the paired tests find a difference: how many pairs, and a matrix for each pair of levels."""
+    """Return which metrics differ by the paired tests: counts of pairs, and a matrix for each pair of levels."""
     about = About.read(inputs["about"])
     chosen = _named(corrected(of_outputs(_of_target(inputs, "pairs"), about.only["outputs"])), about.labels)
     if chosen.empty:
@@ -333,7 +333,7 @@ def comparisons(inputs: Inputs, study: Study) -> Table:
         counts = [str((of_sample[p] < ALPHA).sum()) if tested[heading] else "–" for p in _TESTS]
         rows.append([heading, str(len(of_sample)), *counts])
         level, against, coefficient = of_sample[_WHAT].iloc[0]
-        # One matrix a level: the others look much alike.
+        # One matrix per level, since the others are similar.
         if coefficient in _SHOWN[level] or (level, against) not in matrices:
             matrices[level, against] = _matrix(heading, of_sample)
     columns = [("", "Level and coefficient"), ("Pairs", "all")]
@@ -361,7 +361,7 @@ def _matrix(heading: str, pairs: pd.DataFrame) -> Section:
 
 
 def _wide_comparisons(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per pair, a before b in the alphabet, its columns once for each coefficient: half the bytes."""
+    """Return one row per pair, sorted alphabetically, with columns for each coefficient: half the bytes."""
     turned = pairs["a"] > pairs["b"]
     result = pairs.assign(
         a=pairs["a"].where(~turned, pairs["b"]),
@@ -379,9 +379,9 @@ def _wide_comparisons(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def power(inputs: Inputs, study: Study) -> Table:
-    """Show the chance that a paired test finds a difference between two metrics, by how much data there is."""
+    """Return the power of a paired test of two metrics, by the amount of data."""
     result = _of_target(inputs, "power")
-    # Of statistics within items and of pairs of systems, those that decide which metric picks the better one.
+    # Of the statistics within items and of pairs of systems, those about picking the better one.
     shown = result["coefficient"].isin(["acc_eq", "accuracy", "spa"]) & (result["grouping"] != "system")
     shown |= result["coefficient"].isin([*COEFFICIENTS]) & (result["grouping"] == "pooled")
     chosen = _named(result[shown], About.read(inputs["about"]).labels)
@@ -391,8 +391,8 @@ def power(inputs: Inputs, study: Study) -> Table:
             part = of_sample[of_sample["varied"] == varied]
             if len(part):
                 sections += _power_sections(f"{heading}, {varied}", part, name.replace("Fewer", "Number of"))
-    # One row per pair, with its power or without, one column per size: a quarter of the bytes of one row each. A pivot table
-    # would leave out pairs without any power, or have a row of every combination.
+    # One row per pair, with or without power, and one column per size: a quarter of the bytes of one row each. A pivot table
+    # would drop pairs without power, or include every combination.
     index = [*_WHAT, "varied", "a", "b", "difference"]
     rounded = chosen.round({"power": 3, "difference": 5}).groupby([*index, "size"], observed=True)["power"].mean()
     wide = rounded.unstack("size").rename(columns="power_{}".format).rename_axis(columns=None).reset_index()
@@ -427,7 +427,7 @@ def _power_sections(heading: str, part: pd.DataFrame, varied: str) -> Iterator[S
 
 
 def curves(inputs: Inputs, study: Study) -> Table:
-    """Show how the ranking of metrics on part of the data agrees with that on all of it."""
+    """Return how the ranking of metrics on part of the data agrees with that on all data."""
     result = _of_target(inputs, "curves")
     groups = result.assign(width=result["high"] - result["low"]).groupby([*_WHAT, "varied", "size"], observed=True)
     columns = {"agreement": ("agreement", "first"), "width": ("width", "median"), "repeats": ("repeats", "max")}
@@ -450,7 +450,7 @@ def curves(inputs: Inputs, study: Study) -> Table:
 
 
 def judges(inputs: Inputs, study: Study) -> Table:
-    """Show what judges were asked, what came back, what could not be read, and what it cost."""
+    """Return what judges were asked, their answers, the unreadable ones, and the cost."""
     one = About.read(inputs["about"]).only
     labels = {name: entry["label"] for name, entry in one["judges"].items()}
     tables = (schema.read(path, "judgements") for path in inputs["judgements"])
@@ -465,14 +465,14 @@ def judges(inputs: Inputs, study: Study) -> Table:
 
 
 def judged(table: pd.DataFrame) -> dict[str, Any]:
-    """Count a table ``judgements`` of one metric.
+    """Summarize a table ``judgements`` of one metric.
 
-    answers: distinct ones, as equal responses of two systems are judged once; failed: judgements that could not be read, fresh
-    samples included; fresh: judgements that a first answer did not give; scored: items with at least one judgement; tokens and
-    cost of the distinct answers (US dollars; missing if it is not known); failures: the five most frequent kinds.
+    answers: distinct ones, since equal responses of two systems are judged once; failed: unreadable judgements, including fresh
+    samples; fresh: judgements that required a fresh sample; scored: items with at least one judgement; tokens and cost of the
+    distinct answers (US dollars; missing if unknown); failures: the five most frequent kinds.
     """
     once, items = table.drop_duplicates("key"), table.groupby(["item_id", "system_id"])["value"].count()
-    # A sum of what is known would look like the whole.
+    # A partial sum would look complete.
     sums = {name: once[name].astype("float64").sum(skipna=False) for name in ("input_tokens", "output_tokens", "cost")}
     return {
         **{name: table[name].iloc[0] for name in ("dataset", "level", "metric")},
@@ -489,7 +489,7 @@ def judged(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def recorded_judges(inputs: Inputs, study: Study) -> Table:
-    """Show how many recorded answers of judges can be read, and how they agree with people, beside the reported figures."""
+    """Return how many recorded answers of judges are readable, and their agreement with people, next to reported figures."""
     one = About.read(inputs["about"]).only
     known = {name: one["judges"][name] for name in one["recorded_judges"]}
     numbers = ("items", "answers", "unread", "pearson", "kendall", "owners_pearson", "owners_kendall")

@@ -1,4 +1,4 @@
-"""The answer in one sentence: which metric agrees best with people, and how many others the tests cannot separate from it."""
+"""The result in one sentence: the metric that agrees best with people, and how many others do not differ significantly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from comperdial.stats.correlation import ALPHA
 
 __all__ = ["headline", "not_run"]
 _SAMPLE = ["level", "against", "coefficient"]
-# Coefficients that differ by rounding are equal.
+# Smaller differences of coefficients are rounding.
 _SAME = 1e-9
 _NAME = ["metric", "output"]
 _SYMBOLS = {"pearson": "Pearson's r", "spearman": "Spearman's ρ", "kendall": "Kendall's τ"}
@@ -35,24 +35,24 @@ def headline(
     coefficient: str = "spearman",
     correction: Correction = "holm",
 ) -> str:
-    """Return the answer of an evaluation in one sentence.
+    """Return the result of an evaluation in one sentence.
 
-    The level is the finest that was rated; the metrics are those that were tested there, or all if none was.
+    The level is the finest rated one; the metrics are those tested there, or all if none was.
 
     Parameters
     ----------
     correlations
-        Table ``correlations`` of one data set and rated dimension; people's own ratings (``human:turns``) count as no metric.
+        Table ``correlations`` of one data set and rated dimension; human ratings (``human:turns``) do not count as a metric.
     pairs
         Table ``pairs`` of the same, with ``p_adjusted`` (:func:`comperdial.report.ranking.corrected`).
     labels
-        What to call outputs, by METRIC:OUTPUT or METRIC.
+        Labels of outputs, by METRIC:OUTPUT or METRIC.
     source
-        Who rated: ``human``, ``simulated`` or a judge's name.
+        Source of the ratings: ``human``, ``simulated`` or a judge's name.
     coefficient
-        The coefficient, if it was computed; else the first that was.
+        The preferred coefficient; otherwise the first one computed.
     correction
-        How ``p_adjusted`` was made.
+        The correction behind ``p_adjusted``.
     """
     rows = correlations[correlations["grouping"] == "pooled"].dropna(subset="value")
     rows = rows[rows["metric"] != HUMAN[0]]
@@ -96,7 +96,7 @@ def headline(
 
 
 def _estimate(row: pd.Series) -> str:
-    """Write the value with all that limits what it says."""
+    """Format the value with all qualifications."""
     few = is_few(row.to_dict())
     text = number(row["value"], digits=2 if few else 3) + interval(row["low"], row["high"])
     exact = row.get("p_exact")
@@ -114,7 +114,7 @@ def _estimate(row: pd.Series) -> str:
 
 
 def _others(tests: pd.DataFrame, best: tuple[str, str], others: int) -> str:
-    """Say what the tests found between the best metric and each of the others."""
+    """Summarize the tests between the best metric and each of the others."""
     own = tests[(tests["a"] == best) | (tests["b"] == best)]
     difference = own["difference"].where(own["a"] == best, -own["difference"])
     significant = own["p_adjusted"] < ALPHA
@@ -128,7 +128,7 @@ def _others(tests: pd.DataFrame, best: tuple[str, str], others: int) -> str:
         return "the other metric cannot be separated from it" if others == 1 else many
     parts = [f"{same} of the {others} others cannot be separated from it"] if same or not untested else []
     parts += [f"{worse} correlate{'s' if worse == 1 else ''} significantly worse"] if worse else []
-    # A pair is compared over what both have scored.
+    # A pair is compared over the units that both scored.
     parts += [f"{better} correlate{'s' if better == 1 else ''} better where both have scores"] if better else []
     parts += [f"{untested} {'was' if untested == 1 else 'were'} not tested against it"] if untested else []
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""Run a jupytext notebook and render it as one HTML page that needs nothing from the network."""
+"""Run a jupytext notebook and render it as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from comperdial.core.errors import ComperdialError
 from comperdial.core.files import read_text
 
-# Code is folded away: the page is for who reads the text and the tables.
+# Code is folded: the page is for readers of text and tables.
 _TEMPLATE = """
 {%- extends 'basic/index.html.j2' -%}
 {% block input_group -%}
@@ -30,16 +30,16 @@ $style</style></head><body><main>
 $body
 </main></body></html>
 """
-# Seconds that one cell may take.
+# Timeout of a cell in seconds.
 _SECONDS = 600
-# Marks of code that the style says nothing of; they hold no others.
+# Code tokens without a style, which contain no others.
 _PLAIN = re.compile(r'<span(?: class="(?:n|o|p|w|nb|nn|nf|bp)")?>([^<]*)</span>')
 
 
 def execute(source: str | Path, *, folder: str | Path = ".") -> str:
     """Execute a jupytext file (``py:percent``) in a folder, the repository's root, and return it as HTML.
 
-    Raises ComperdialError when a cell fails; says which one and with what.
+    Raises a ComperdialError if a cell fails, with the cell and its error.
     """
     import jupytext
     from nbclient import NotebookClient
@@ -61,7 +61,7 @@ def execute(source: str | Path, *, folder: str | Path = ".") -> str:
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"
         for output in [one for one in cell.get("outputs", []) if one.get("name") == "stderr"]:
-            # For who runs the notebook: it names files of this machine.
+            # Shown only in the terminal, since it contains local paths.
             sys.stderr.write(output["text"])
             cell["outputs"].remove(output)
     exporter: Any = HTMLExporter(raw_template=_TEMPLATE, exclude_input_prompt=True, exclude_output_prompt=True)

@@ -1,4 +1,4 @@
-"""The page of a data set: one HTML file with its results, and every response with its ratings, scores and judgements."""
+"""The page of a data set: an HTML file with its results, and every response with its ratings, scores and judgements."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from comperdial.report.systems import systems_frame
 from comperdial.schema.dimensions import OVERALL
 from comperdial.stats.correlation import ALPHA, is_starred
 
-# In the order in which they are run: each uses those before it.
+# In execution order: each uses earlier ones.
 SCRIPTS = ("core.js", "grid.js", "overview.js", "judges.js", "lists.js", "dialogues.js", "main.js")
-# Characters of a judge's rationale that a page carries at most.
+# Maximum characters of a judge's rationale on a page.
 MOST_CHARACTERS = 1000
-# Samples of a judgement whose rationales are shown.
+# Samples of a judgement with rationales.
 _SAMPLES = 3
 _CELL = ["level", "against", "target", "grouping", "coefficient"]
 _UNIT = ["item_id", "system_id"]
@@ -42,14 +42,14 @@ Data = dict[str, Any]
 
 
 def page(dataset: str, output: str | Path) -> str:
-    """Return the page of a data set, whose tables are in ``data/tables`` and whose results are in ``results``.
+    """Return the page of a data set, from ``data/tables`` and ``results``.
 
-    ``output`` is where the page will be: it links to figures from there.
+    ``output`` is the page's path, for relative links to figures.
     """
     content = contents(dataset, output)
     code = '"use strict";\n(() => {\n' + "\n".join(map(_part, SCRIPTS)) + "\n})();\n"
     style = _part("style.css")
-    # The answer is there without a script, too.
+    # Also show the result without JavaScript.
     first = {name: f'<p class="{name}" role="note">{html.escape(content[name])}</p>' for name in ("note", "headline")}
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     return Template(_part("page.html")).substitute(
@@ -72,7 +72,7 @@ def _hash(text: str) -> str:
 
 
 def contents(dataset: str, output: str | Path) -> Data:
-    """Return everything that a page carries; numbers are rounded as it shows them, and missing ones are None."""
+    """Return all data on a page; numbers are rounded as shown, and missing ones are None."""
     folder, results = Path("data/tables", dataset), Path("results", dataset)
     about = About.read([results / "about.json"])
     one = about[dataset]
@@ -126,7 +126,7 @@ def contents(dataset: str, output: str | Path) -> Data:
 
 
 def records(frame: pd.DataFrame, digits: Mapping[str, int] | None = None) -> list[Data]:
-    """Return the rows of a frame, numbers rounded as tables do: to three decimals, or as ``digits`` says of a column."""
+    """Return the rows of a frame, with numbers rounded to three decimals or by ``digits``."""
     made = frame.copy(deep=False)
     for name in frame.select_dtypes("float"):
         most = (digits or {}).get(str(name), 3)
@@ -136,14 +136,14 @@ def records(frame: pd.DataFrame, digits: Mapping[str, int] | None = None) -> lis
 
 
 def numbers(values: Any, digits: int | None = None) -> Data:  # noqa: ANN401 - an array or a series
-    """Return a column of numbers as the page's code reads it: how many decimals it shows, and the rounded values."""
+    """Return a numeric column for the page's JavaScript: number of decimals, and rounded values."""
     cells = np.asarray(values, dtype=np.float64)
     digits = decimals_of(cells) if digits is None else digits
     return {"decimals": digits, "values": [None if math.isnan(one) else round(one, digits) for one in cells.tolist()]}
 
 
 def decimals_of(values: np.ndarray) -> int:
-    """Return how many decimals show three digits of the largest value, at most 6 and no more than the values have."""
+    """Return the decimals that show three digits of the largest value, at most 6 and at most those of the values."""
     known = np.unique(values[~np.isnan(values)])
     largest = float(np.abs(known).max(initial=0.0))
     magnitude = math.floor(math.log10(largest)) if largest else 0
@@ -166,7 +166,7 @@ def _counts(tables: Mapping[str, pd.DataFrame]) -> Data:
 
 
 def _correlations(frame: pd.DataFrame) -> list[Data]:
-    # A p that is shown rounded could not say on which side of the limit it is.
+    # A rounded p could hide on which side of the limit it is.
     rows = frame.assign(starred=frame["p"].map(is_starred), loso_halved=halved(frame).fillna(False).astype(bool))
     texts = [*_CELL, "metric", "output", "loso_system", "starred", "loso_halved"]
     numbers = ["value", "low", "high", "loso_value", "p_exact", "coverage", "rank", "n", "cut"]
@@ -174,7 +174,7 @@ def _correlations(frame: pd.DataFrame) -> list[Data]:
 
 
 def _comparisons(frame: pd.DataFrame) -> list[Data]:
-    """Return the tests; ``significant`` says whether the corrected p is below 0.05."""
+    """Return the tests; ``significant`` means that the corrected p is below 0.05."""
     names = ["level", "against", "target", "coefficient", "metric_a", "output_a", "metric_b", "output_b"]
     rows = frame[frame["grouping"] == "pooled"].sort_values(names).assign(significant=frame["p_adjusted"] < ALPHA)
     return records(
@@ -183,14 +183,14 @@ def _comparisons(frame: pd.DataFrame) -> list[Data]:
 
 
 def without_scores(correlations: pd.DataFrame) -> dict[str, str]:
-    """Return the outputs of which no response has a score, and why."""
+    """Return the outputs without scores of responses, with the reason."""
     outputs = correlations.groupby(["metric", "output"])
     reasons = {f"{metric} {output}": why_no_scores(rows) for (metric, output), rows in outputs}
     return {name: why for name, why in reasons.items() if why is not None}
 
 
 def alphas(path: Path) -> list[Data]:
-    """Return Krippendorff's ordinal alpha of each level and dimension from the CSV file of its table, if that has any."""
+    """Return Krippendorff's ordinal alpha by level and dimension from its table's CSV file, if it has any."""
     frame, numeric = read_table(path), ["value", "low", "high"]
     if "statistic" not in frame:
         return []
@@ -208,7 +208,7 @@ def _browser(
     outputs: Sequence[str],
     target: str,
 ) -> Data:
-    """Return what is shown of each response: columns with a place for each context and system, and dialogue and system."""
+    """Return the data on each response: columns with an entry for each context and system, and dialogue and system."""
     texts = tables["contexts"].sort_values(["dialogue_id", "turn", "context_id"])
     systems = tables["systems"].sort_values("system_id")
     answers = tables["responses"].set_index(["context_id", "system_id"])["response"]
@@ -250,7 +250,7 @@ def _browser(
 
 
 def percentiles(values: Sequence[float | None]) -> Data:
-    """Return the share of values below each, those equal to it counted half, in per cent."""
+    """Return the percentage of values below each one, counting equal ones half."""
     known = pd.Series(np.array(values, dtype=np.float64))
     return numbers(100 * (known.rank() - 0.5) / known.count(), 1)
 
@@ -262,7 +262,7 @@ def _scores(scores: pd.DataFrame, index: pd.MultiIndex) -> Iterable[Data]:
 
 
 def _ratings(ratings: pd.DataFrame, index: pd.MultiIndex) -> Iterable[Data]:
-    """Yield every rating: for each dimension, the overall one first, the mean and a column an annotator."""
+    """Yield every rating: for each dimension, overall first, the mean and a column per annotator."""
     for dimension in sorted(ratings["dimension"].unique(), key=lambda name: (name != OVERALL, name)):
         rows = ratings[ratings["dimension"] == dimension]
         wide = rows.pivot(index=_UNIT, columns="annotator_id", values="rating").reindex(index)
@@ -278,7 +278,7 @@ def _ratings(ratings: pd.DataFrame, index: pd.MultiIndex) -> Iterable[Data]:
 
 
 def _judgements(frames: Iterable[pd.DataFrame], index: pd.MultiIndex) -> Iterable[Data]:
-    """Yield what judges wrote, for each output and sample: rationale, failure, and the value if there are several samples."""
+    """Yield judges' answers by output and sample: rationale, failure, and the value if there are several samples."""
     for frame in frames:
         for (metric, output), judged in frame.groupby(["metric", "output"]):
             for number, (_, rows) in enumerate(judged.groupby("sample")):

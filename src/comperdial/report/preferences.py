@@ -1,4 +1,4 @@
-"""Tables of preferences: who wins, how strong each system is, how sure that is, which metrics choose alike."""
+"""Tables of preferences: win rates, strengths and their uncertainty, and metrics that predict the choices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from comperdial.report.render import NOTES, Section, Table, count, estimate, num
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.win_rate import votes_needed
 
-# A page is too narrow for a matrix of more systems, and too short for more pairs.
+# Maximum systems of a matrix and maximum pairs that fit on a page.
 MOST_SYSTEMS, MOST_PAIRS = 12, 45
 STARS = NOTES["stars"]
 _NAMES = {"human": "people, each and the others"}
@@ -24,7 +24,7 @@ _JUDGES = (
 
 
 def section(title: str, records: Sequence[Mapping[tuple[str, str], Any]]) -> Section:
-    """Return a section with a row for each record: texts by group and name of the column."""
+    """Return a section with a row per record: texts by group and column name."""
     frame = pd.DataFrame(records)
     return Section(title, frame.set_axis(pd.MultiIndex.from_tuples([*frame]), axis=1))
 
@@ -41,10 +41,10 @@ def preferences_table(
     metrics: pd.DataFrame | None = None,
     judges: pd.DataFrame | None = None,
 ) -> Table:
-    """Return the table of what :func:`comperdial.evaluation.preferences.analyses` returns.
+    """Return the table of :func:`comperdial.evaluation.preferences.analyses`.
 
-    ``title`` is the data set's; ``metrics`` and ``judges`` are what ``metric_choices`` and ``agreement_with_people`` of
-    :mod:`comperdial.evaluation.preferences` return.
+    ``title`` is the data set's; ``metrics`` and ``judges`` are the results of ``metric_choices`` and ``agreement_with_people``
+    of :mod:`comperdial.evaluation.preferences`.
     """
     whole = analyses["All"]
     matrix, systems, first = whole.matrix, int(whole.summary["systems"]), whole.votes.iloc[0]
@@ -73,7 +73,7 @@ def preferences_table(
 
 
 def _headline(whole: Analysis, judges: pd.DataFrame | None) -> str:
-    """Return the answer in a sentence or two: who leads, how many pairs differ, and how judges compare with people."""
+    """Return the result in a sentence or two: the leader, the number of different pairs, and judges compared with people."""
     ranks, of = whole.strengths, whole.summary
     leading = ranks.loc[ranks["rank"] == 1, "system"]
     differ = (
@@ -178,7 +178,7 @@ def metrics_section(choices: pd.DataFrame, dominant: str) -> Section:
 
 
 def planner_sentence(matrix: pd.DataFrame) -> str:
-    """Return how many votes a win rate of 0.6 needs, with as many ties as in a win matrix, and how many its pairs have."""
+    """Return the votes needed for a win rate of 0.6, at a win matrix's rate of ties, and the votes of its pairs."""
     needed, ties = votes_needed(0.6), matrix["ties"].sum() / matrix["votes"].sum()
     return (
         f"To detect a win rate of 0.60 with a power of 80% takes {needed:,} votes for one of the two, "

@@ -1,4 +1,4 @@
-"""Corrected tests, ranks and planned contrasts, all over what a table shows: made of tables ``correlations`` and ``pairs``."""
+"""Corrected tests, ranks and planned contrasts over the rows of a table, from tables ``correlations`` and ``pairs``."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def _names(frame: pd.DataFrame, side: str = "") -> pd.Series[str]:
 
 
 def of_outputs(frame: pd.DataFrame, outputs: Collection[str]) -> pd.DataFrame:
-    """Return the rows of table ``correlations`` or ``pairs`` about some outputs (METRIC:OUTPUT), of pairs both."""
+    """Return the rows of table ``correlations`` about some outputs (METRIC:OUTPUT), or of ``pairs`` about two of them."""
     sides = ("",) if "metric" in frame else ("_a", "_b")
     return frame[np.all([_names(frame, side).isin(list(outputs)) for side in sides], axis=0)]
 
 
 def against(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
-    """Return the pairs of one output with each other one: planned contrasts, which are corrected by themselves."""
+    """Return the pairs of one output with each other one: planned contrasts, corrected separately."""
     return pairs[np.any([_names(pairs, side) == ":".join(output) for side in ("_a", "_b")], axis=0)]
 
 
 def signed(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
-    """Return the pairs of one output, as its difference from the other: metric_a and output_a are it everywhere."""
+    """Return the pairs of one output as its difference from the other: metric_a and output_a are always this output."""
     result = against(pairs, output)
     turned = result[_names(result, "_b") == ":".join(output)]
     ends = {f"{name}_{one}": turned[f"{name}_{other}"] for name in ("metric", "output") for one, other in ("ab", "ba")}
@@ -43,10 +43,10 @@ def signed(pairs: pd.DataFrame, output: Output) -> pd.DataFrame:
 
 
 def corrected(pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFrame:
-    """Add ``p_adjusted`` and ``p_fdr`` to pairs, corrected over those given.
+    """Add ``p_adjusted`` and ``p_fdr`` to pairs, corrected over the given ones.
 
-    ``holm`` bounds the chance of any false finding; ``fdr``, which is always ``p_fdr``, is Benjamini and Hochberg's and bounds
-    the share of false ones among the findings; ``none`` leaves p as it is.
+    ``holm`` bounds the probability of any false positive; ``fdr``, which is always ``p_fdr``, is Benjamini and Hochberg's and
+    bounds the share of false positives among significant results; ``none`` keeps p.
     """
     rules = {"holm": holm, "fdr": benjamini_hochberg, "none": np.asarray}
     wanted = {"p_adjusted": rules[correction], "p_fdr": benjamini_hochberg}
@@ -59,7 +59,7 @@ def corrected(pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFr
 def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Correction = "holm") -> pd.DataFrame:
     """Add ``rank`` and ``tests`` to table ``correlations``: clusters of outputs that do not differ significantly.
 
-    ``pairs`` may be of any outputs: those between given rows are corrected together, ``tests`` is their number.
+    ``pairs`` may include other outputs: those between the given rows are corrected together, ``tests`` is their number.
     """
     rows = correlations.reset_index(drop=True)
     made = pd.DataFrame(index=rows.index, columns=["rank", "tests"], dtype="Int32")
@@ -82,11 +82,11 @@ def with_ranks(correlations: pd.DataFrame, pairs: pd.DataFrame, correction: Corr
 
 
 def contrasts(pairs: pd.DataFrame, planned: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return planned contrasts in order, by each coefficient, corrected by Holm over all of them.
+    """Return planned contrasts in order, by coefficient, corrected by Holm over all of them.
 
-    ``pairs`` are of all data sets, of one level and dimension each; ``planned`` has ``metric`` and ``against``
-    (METRIC:OUTPUT) and ``datasets``. Returns metric, against, dataset, coefficient, difference (of metric from ``against``),
-    low, high, p, p_adjusted, tests, n, test. A contrast that could not be tested has no p, and counts as no test.
+    ``pairs`` cover all data sets, with one level and dimension each; ``planned`` has ``metric`` and ``against`` (METRIC:OUTPUT)
+    and ``datasets``. Returns metric, against, dataset, coefficient, difference (``metric`` minus ``against``), low, high, p,
+    p_adjusted, tests, n, test. A contrast that could not be tested has no p, and does not count as a test.
     """
     plan = pd.DataFrame(list(planned))[["metric", "against", "datasets"]].explode("datasets", ignore_index=True)
     plan = plan.rename(columns={"datasets": "dataset"})

@@ -1,4 +1,4 @@
-"""What the notebooks read: one data set's results and tables, under names that a reader can take in."""
+"""Access to a data set's results and tables for notebooks, with readable names."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ CELLS = {
     ("system", "turn"): "systems, rated by turn",
     ("system", "dialogue"): "systems, rated by dialogue",
 }
-# What notebooks compare scores with by default.
+# Default rated dimension in notebooks.
 TARGET = "Overall"
-# What kinds of metrics cost, from the cheapest: people are no metric, and recorded scores cost nothing any more.
+# Kinds of metrics by cost, cheapest first; people are not a metric, and recorded scores cost nothing.
 COSTS = ("counts words", "small encoder", "large model", "asks a judge", "recorded")
 _MAKERS = {"cpdscore": "asks a judge", "recorded-judge": "recorded", "recorded": "recorded", "human": "people"}
-# What a metric on this encoder runs anywhere with.
+# A metric on this encoder runs anywhere.
 _SMALL = "all-MiniLM-L6-v2"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One data set in a repository, ``root``, where the workflow has run.
+    """A data set in a repository, ``root``, where the workflow has run.
 
-    ``target`` is the rated dimension that scores are compared with; ``chosen_source`` whose ratings to read (:attr:`source`).
+    ``target`` is the rated dimension to compare with; ``chosen_source`` the source of ratings (:attr:`source`).
     """
 
     root: Path
@@ -52,7 +52,7 @@ class Reading:
     chosen_source: str | None = None
 
     def result(self, kind: str = "correlations") -> pd.DataFrame:
-        """Return what was computed: correlations with ranks, ``pairs`` of main outputs, corrected, or another table."""
+        """Return a result table: correlations with ranks, corrected ``pairs`` of main outputs, or another one."""
         if kind not in ("correlations", "pairs"):
             return self._read(f"results/{self.dataset}/{kind}.parquet")
         needed = ("correlations.parquet", "pairs.parquet", "about.json")
@@ -60,7 +60,7 @@ class Reading:
         return main_results(about.parent, read_json(about))[kind == "pairs"]
 
     def correlations(self, coefficient: str = "spearman", grouping: str = "pooled") -> pd.DataFrame:
-        """Return the correlations with the target, with ``label`` and ``cell`` to show and the metric's traits."""
+        """Return the correlations with the target, with ``label`` and ``cell`` for display and the metric's traits."""
         chosen = self._of_target(self.result(), coefficient, grouping).dropna(subset=["value"])
         return chosen.assign(label=labels(chosen), cell=cells(chosen)).join(traits(chosen)).reset_index(drop=True)
 
@@ -82,12 +82,12 @@ class Reading:
         return self._read(f"results/{self.dataset}/scores/{metric}.parquet")
 
     def rendered(self, name: str, *, study: str | None = None, **options: Any) -> pd.DataFrame:  # noqa: ANN401 - pandas'
-        """Return a table of the data set, or of a study, as the workflow rendered it; ``options`` are pandas'."""
+        """Return a rendered table of the data set, or of a study; ``options`` are passed to pandas."""
         folder = f"studies/{study}" if study else self.dataset
         return pd.read_csv(self._path(f"results/{folder}/tables/{name}.csv"), **options)
 
     def ratings(self, level: str = "turn") -> pd.DataFrame:
-        """Return the source's ratings of the target, without those of references; empty if nothing was rated so."""
+        """Return the source's ratings of the target, without those of references; empty if there are none."""
         ratings = self.table("ratings")
         wanted = {"level": level, "dimension": self.target, "source": self.source}
         ratings = ratings[(ratings[[*wanted]] == pd.Series(wanted)).all(axis=1)]
@@ -96,7 +96,7 @@ class Reading:
 
     @cached_property
     def source(self) -> str:
-        """Return whose ratings are read: as chosen, else ``simulated`` where there are such, else ``human``."""
+        """Return the source of ratings: the chosen one, else ``simulated`` if there are such ratings, else ``human``."""
         known = {*self.table("ratings")["source"]}
         return self.chosen_source or ("simulated" if "simulated" in known else "human")
 
@@ -106,7 +106,7 @@ class Reading:
         return self.source == "simulated"
 
     def opening(self) -> Page:
-        """Return what a page begins with: the data set, and where nothing is real, that it is SIMULATED."""
+        """Return the opening of a page: the data set, and a warning if its ratings are SIMULATED."""
         if self.simulated:
             rest = "So read here how such an evaluation is done, and none of its numbers as a result."
             about = f"<b>Data set: {self.dataset}. {SIMULATED}</b> Its judge is a program that counts words. {rest}"
@@ -130,12 +130,13 @@ class Reading:
 
 
 def here(dataset: str | None = None) -> Reading:
-    """Return the data set that a notebook reads.
+    """Return the data set of a notebook.
 
-    Its name is given, or the environment variable ``COMPERDIAL_DATASET`` says it, else ``tables.benchmark`` of ``params.yaml``,
-    else it is ``demo``. ``COMPERDIAL_TARGET`` (default: Overall) and ``COMPERDIAL_SOURCE`` say what scores are compared with.
+    Its name is the argument, the environment variable ``COMPERDIAL_DATASET``, ``tables.benchmark`` of ``params.yaml``, or
+    ``demo``, in this order. ``COMPERDIAL_TARGET`` (default: Overall) and ``COMPERDIAL_SOURCE`` select the ratings to compare
+    with.
     """
-    # Jupyter starts a notebook in its own folder; a copy elsewhere belongs to the repository that is installed.
+    # Jupyter starts a notebook in its own folder; a copy elsewhere uses the installed package's repository.
     places = [Path.cwd(), *Path.cwd().parents, *Path(__file__).resolve().parents]
     root = next((place for place in places if (place / "params.yaml").is_file()), None)
     if root is None:
@@ -157,9 +158,10 @@ def label(metric: str, output: str) -> str:
 
 
 def traits(frame: pd.DataFrame) -> pd.DataFrame:
-    """Say of each row's metric, by its signature, what makes it and whether it reads a reference.
+    """Return each metric's cost and use of references, from its signature.
 
-    Returns columns ``cost``, one of :data:`COSTS` or ``people``, and ``reference``: ``with``, ``without``, or a dash if unknown.
+    Returns columns ``cost``, one of :data:`COSTS` or ``people``, and ``reference``: ``with``, ``without``, or a dash if
+    unknown.
     """
     known = {signature: _traits(signature) for signature in frame["signature"].unique()}
     rows = [known[signature] for signature in frame["signature"]]
@@ -188,7 +190,7 @@ def cells(frame: pd.DataFrame) -> pd.Series[Any]:
 
 
 def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame:
-    """Return what a judge answered: of one whose answers others recorded, the first to each item, as ``rationale``."""
+    """Return a judge's answers; for recorded answers, the first to each item, as ``rationale``."""
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.recorded import Rated
     from comperdial.data.sources import raw_path
@@ -197,7 +199,7 @@ def recorded_answers(reading: Reading, metric: str, output: str) -> pd.DataFrame
     params = completed(load_yaml(reading.root / "params.yaml"))
     entry = (params.get("recorded_judges") or {}).get(metric)
     if entry is None:
-        # A judge that was asked here: what it answered is a result.
+        # A judge that was asked here has its answers in the results.
         return reading.result(f"judgements/{metric}")
     source = load_catalogue(reading.root / params["catalogue"]).file(entry["sources"][output])
     path = raw_path(source, reading.root / "data/raw")

@@ -1,4 +1,4 @@
-"""Tables for readers: one :class:`Table`, written as CSV, Markdown, LaTeX and HTML."""
+"""Tables for readers: a :class:`Table`, written as CSV, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOTES: Mapping[str, Any] = load_yaml(Path(__file__).with_name("notes.yaml"))
 FORMATS = {"text": ".txt", "markdown": ".md", "latex": ".tex", "csv": ".csv"}
 """The forms that :func:`rendered` makes, with the suffix of a file of each."""
 
-# A LaTeX table of more rows does not fit on a page.
+# A LaTeX table with more rows does not fit on a page.
 _LONG = 45
 _LATEX = str.maketrans({
     "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -40,7 +40,7 @@ _LATEX = str.maketrans({
     "±": r"$\pm$", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "→": r"$\rightarrow$",
     "α": r"$\alpha$", "δ": r"$\delta$", "κ": r"$\kappa$", "ρ": r"$\rho$", "τ": r"$\tau$",
 })  # fmt: skip
-# Reasons that name one model or judge each, by what they have in common.
+# Common parts of reasons that each name a model or judge.
 _REASONS = (
     (r"^model .* is not present", "their model is not on this machine"),
     (r"costs? money", "they cost money, and the budget does not cover them"),
@@ -50,18 +50,17 @@ _REASONS = (
     (r"^no rated response", "no rated response has a score"),
     (r"^English only", "they are for English only"),
 )
-# A longer reason does not belong in a line of all.
+# A longer reason does not fit into the summary line.
 _LONG_REASON = 80
 
 
 @dataclass(frozen=True)
 class Section:
-    """One block of a table: its heading, and a frame of texts, in which a missing one is written as a dash.
+    """A block of a table: its heading, and a frame of texts, in which missing ones become dashes.
 
-    Columns are names, or pairs of a group and a name. Named levels of the index are columns of labels; an index without a name is
-    not shown. A cell that ends with a rank, ``0.41 #1``, is bold if it is the first and its column has others. ``folded`` has
-    rows that Markdown and HTML fold away and the other forms leave out; ``text`` has paragraphs, which these two write in place
-    of the frame.
+    Columns are names, or pairs of a group and a name. Named levels of the index become columns of labels; an unnamed index is
+    hidden. A cell that ends with a rank, ``0.41 #1``, is bold if it is first in a column with other ranks. ``folded`` has rows
+    that Markdown and HTML fold and other formats omit; ``text`` has paragraphs that these two show instead of the frame.
     """
 
     title: str
@@ -72,10 +71,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: the tidy frame of the CSV file, and what people read.
+    """A table: the tidy frame of the CSV file, and the content for readers.
 
-    ``headline`` is the answer in a sentence. ``not_run`` has what there could be more of, by name with the reason: one line below
-    the sections, and a folded list.
+    ``headline`` is the result in a sentence. ``not_run`` maps missing rows to reasons: a line below the sections, and a folded
+    list.
     """
 
     title: str
@@ -88,17 +87,17 @@ class Table:
 
     @property
     def lines(self) -> list[str]:
-        """Return what is written below the sections."""
+        """Return the lines below the sections."""
         return [*filter(None, [not_run(self.not_run)]), *self.notes]
 
     @property
     def reasons(self) -> list[str]:
-        """Return what was not run, by reason; empty if the line below the sections says it."""
+        """Return what was not run, by reason; empty if the line below the sections is complete."""
         return grouped_notes(self.not_run.items(), "") if len(self.not_run) > 1 else []
 
 
 def nothing(title: str, why: str, *, simulated: bool = False) -> Table:
-    """Return the table that says why there is none."""
+    """Return an empty table that explains why."""
     text = f"Nothing to show: {why}"
     caption = f"{text}. {SIMULATED}" if simulated else f"{text}."
     return Table(title, caption, pd.DataFrame({"note": [text]}), [])
@@ -123,7 +122,7 @@ def described(
 
 
 def ending(source: str) -> str:
-    """Return what a caption ends with, given who rated: nothing if people did."""
+    """Return the ending of a caption for a source of ratings; empty for people."""
     if source == "human":
         return ""
     return SIMULATED if source == "simulated" else f"The ratings are those of {source}, not people's."
@@ -133,7 +132,7 @@ def ending(source: str) -> str:
 
 
 def number(value: float | None, *, digits: int = 3, sign: bool = False) -> str:
-    """Write a number with a fixed count of digits, or a dash when it is missing; never "-0.000"."""
+    """Format a number with fixed digits, or a dash if missing; never "-0.000"."""
     if value is None or pd.isna(value):
         return "–"
     rounded = round(float(value), digits) + 0.0
@@ -141,40 +140,40 @@ def number(value: float | None, *, digits: int = 3, sign: bool = False) -> str:
 
 
 def count(value: float | None, noun: str = "") -> str:
-    """Write a whole number with commas, or a dash when it is missing; with its noun: 1 vote, 1,200 votes."""
+    """Format an integer with thousands separators, or a dash if missing; with a noun: 1 vote, 1,200 votes."""
     text = "–" if value is None or pd.isna(value) else f"{value:,.0f}"
     return text if not noun else f"{text} {noun}" + ("" if value == 1 else "s")
 
 
 def interval(low: float, high: float, *, digits: int = 2) -> str:
-    """Write an interval with a space before it; nothing when it is missing."""
+    """Format an interval with a leading space; empty if missing."""
     return "" if pd.isna(low) or pd.isna(high) else f" [{number(low, digits=digits)}, {number(high, digits=digits)}]"
 
 
 def p_value(p: float) -> str:
-    """Write a p-value, or a dash when it is missing; rounding makes it neither 0 nor 0.05."""
+    """Format a p-value, or a dash if missing; rounding never gives 0 or 0.05."""
     text = number(p)
     return "< 0.001" if p < 0.001 else "< 0.050" if p < 0.05 and text == "0.050" else text
 
 
 def estimate(row: Mapping[Any, Any], name: str = "value", *, sign: bool = False, ends: int = 2) -> str:
-    """Write a value of a record with its interval, the columns ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``."""
+    """Format a value of a record with its interval, the columns ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``."""
     low, high = ("low", "high") if "low" in row else (f"{name}_low", f"{name}_high")
     return number(row[name], sign=sign) + interval(row[low], row[high], digits=ends)
 
 
 def estimates(frame: pd.DataFrame, name: str = "value", **how: Any) -> list[str]:  # noqa: ANN401
-    """Return :func:`estimate` of each row."""
+    """Apply :func:`estimate` to each row."""
     return [estimate(row, name, **how) for row in frame.to_dict("records")]
 
 
 def as_number(name: str, **how: Any) -> Callable[[Mapping[Any, Any]], str]:  # noqa: ANN401
-    """Return what writes a number of a record, as :func:`number` does."""
+    """Return a function that formats a number of a record; see :func:`number`."""
     return lambda record: number(record[name], **how)
 
 
 def small_p(name: str = "p") -> Callable[[Mapping[Any, Any]], str]:
-    """Return what writes a p-value of a record, as :func:`p_value` does."""
+    """Return a function that formats a p-value of a record; see :func:`p_value`."""
     return lambda record: p_value(record[name])
 
 
@@ -187,10 +186,10 @@ def spread(
     group: str,
     cells: Mapping[str, Callable[[Mapping[Any, Any]], str]],
 ) -> pd.DataFrame:
-    """Return a section's frame of tidy records: one row per label, one group of columns per value of a column.
+    """Return a section's frame from tidy records: one row per label, one group of columns per value of a column.
 
-    ``frame`` has the records in the order in which rows and groups are shown; ``labels`` which columns are labels, and their
-    headings; ``group`` is the column whose texts head the groups; ``cells`` has what writes a record in each column of a group.
+    ``frame`` has the records in display order; ``labels`` maps label columns to headings; ``group`` is the column with the
+    groups' headings; ``cells`` formats a record for each column of a group.
     """
     records = frame.to_dict("records")
     parts = [frame.assign(_head=head, text=list(map(write, records))) for head, write in cells.items()]
@@ -201,9 +200,9 @@ def spread(
 def arranged(
     frame: pd.DataFrame, labels: Mapping[str, str], columns: Sequence[str], *, order: Iterable[Any] | None = None
 ) -> pd.DataFrame:
-    """Return a section's frame of tidy records: their ``text``, one row per label, one column per pair of values of ``columns``.
+    """Return a frame of the ``text`` of tidy records: one row per label, one column per pair of values of ``columns``.
 
-    ``order`` has the columns that are shown; by default all, as they appear.
+    ``order`` lists the columns to show; default: all, by first appearance.
     """
     rows, heads = (list(frame[[*names]].itertuples(index=False, name=None)) for names in (labels, columns))
     cells = dict(zip(zip(rows, heads, strict=True), frame["text"], strict=True))
@@ -215,14 +214,14 @@ def arranged(
 
 
 def rows_frame(columns: Sequence[str | tuple[str, str]], rows: Sequence[Sequence[str]]) -> pd.DataFrame:
-    """Return a section's frame of rows of texts; columns are names, or pairs of a group and a name."""
+    """Return a section's frame from rows of texts; columns are names, or pairs of a group and a name."""
     pairs = [column for column in columns if isinstance(column, tuple)]
     names: Any = pd.MultiIndex.from_tuples(pairs) if pairs else list(columns)
     return pd.DataFrame([list(row) for row in rows], columns=names, dtype=object)
 
 
 def grouped_notes(pairs: Iterable[tuple[Any, Any]], start: str = "Not run: ") -> list[str]:
-    """Return a note for each reason, given names with their reasons: ``Not run: a; b: needs a model``."""
+    """Return a note for each reason, given names with reasons: ``Not run: a; b: needs a model``."""
     names: dict[str, list[str]] = {}
     for name, why in pairs:
         names.setdefault(why, []).append(name)
@@ -230,9 +229,9 @@ def grouped_notes(pairs: Iterable[tuple[Any, Any]], start: str = "Not run: ") ->
 
 
 def not_run(reasons: Mapping[Any, str]) -> str:
-    """Return one line on what was not run, counted by reason, given the reason of each; empty if nothing is missing.
+    """Return one line on what was not run, counted by reason; empty if nothing is missing.
 
-    Reasons that differ in a model's or judge's name only count as one; a long one is left to the list of all.
+    Reasons that differ only in a model's or judge's name count as one; long ones appear only in the full list.
     """
     if len(reasons) < 2:
         return "".join(f"Not run: {name}: {why}" for name, why in reasons.items())
@@ -245,7 +244,7 @@ def _kind(why: str) -> str:
     return known if len(known) <= _LONG_REASON else "other reasons"
 
 
-# The four forms
+# The four formats
 
 
 def write(table: Table, stem: str | Path) -> None:
@@ -257,17 +256,17 @@ def write(table: Table, stem: str | Path) -> None:
 
 
 def rendered(table: Table, form: str, *, label: str) -> str:
-    """Return the table in one of :data:`FORMATS`; ``label`` is LaTeX's name for it."""
+    """Return the table in one of :data:`FORMATS`; ``label`` is its LaTeX label."""
     if form == "csv":
         return _csv(table.frame)
     return latex(table, label) if form == "latex" else {"text": text, "markdown": markdown}[form](table)
 
 
 def csv(table: Table) -> str:
-    """Return the tidy frame, rounded to the digits that are the same on every processor."""
+    """Return the tidy frame, rounded to digits that are the same on every processor."""
     frame = table.frame.copy(deep=False)
     for name in frame.select_dtypes("float"):
-        # Scores move in the seventh digit. A small p and a difference of near values have fewer digits that hold.
+        # Scores vary in the seventh digit. Small p-values and differences of close values have fewer stable digits.
         if name == "p" or str(name).endswith("_p"):
             frame[name] = frame[name].map(lambda p: float(f"{p:.2g}") if p < 0.01 else round(p, 4), na_action="ignore")
         elif str(name).endswith("difference"):
@@ -286,7 +285,7 @@ def text(table: Table) -> str:
         columns: list[list[str]] = []
         for (_, name), left, *cells in zip(grid.heads, grid.left, *grid.rows, strict=True):
             width = max(map(len, [name, *cells]))
-            # pandas sets columns one space apart.
+            # pandas separates columns by one space.
             apart = " " if columns else ""
             texts = [name, "-" * width, *cells]
             columns.append([apart + (text.ljust(width) if left else text.rjust(width)) for text in texts])
@@ -299,17 +298,17 @@ def text(table: Table) -> str:
 
 
 def markdown(table: Table) -> str:
-    """Return the table as GitHub Markdown; its one header row joins the group and the name of a column."""
+    """Return the table as GitHub Markdown; its single header row joins group and name of a column."""
     return _template("md").render(table=table, grids=_grids(table))
 
 
 def latex(table: Table, label: str) -> str:
-    """Return the table as LaTeX: one table per section, a ``longtable`` where it does not fit on a page."""
+    """Return the table as LaTeX: one table per section, a ``longtable`` if it does not fit on a page."""
     return _template("tex").render(table=table, grids=_grids(table), label=label, long=_LONG)
 
 
 def page(table: Table) -> str:
-    """Return the table as one HTML page that needs nothing from the network."""
+    """Return the table as a self-contained HTML page."""
     return _template("html").render(table=table, grids=_grids(table))
 
 
@@ -317,7 +316,7 @@ def page(table: Table) -> str:
 def _template(form: str) -> Template:
     marks: dict[str, Any] = {}
     if form == "tex":
-        # Braces are LaTeX's own.
+        # LaTeX uses braces itself.
         marks = {"block_start_string": "<%", "block_end_string": "%>"}
         marks |= {"variable_start_string": "<<", "variable_end_string": ">>"}
     loader = FileSystemLoader(Path(__file__).parent)
@@ -326,7 +325,7 @@ def _template(form: str) -> Template:
     return made.get_template(f"table.{form}.j2")
 
 
-# A cell that starts as a number does, one whose number is missing, and one that ends with a rank.
+# Matches cells that start like a number, lack one, or end with a rank.
 _NUMBER = re.compile(r"[#<=>~$]?\s?[+\-−]?\d*\.?\d")
 _NO_NUMBER = frozenset({"", "–", "—", "−", "+", "o", "not run", "not rated", "not computed"})
 _RANK = re.compile(r"(?:-?\d.* )?#(\d+)")
@@ -334,7 +333,7 @@ _RANK = re.compile(r"(?:-?\d.* )?#(\d+)")
 
 @dataclass(frozen=True)
 class _Grid:
-    """A section with its labels as columns: the heads (group, name), the rows of texts, and which columns are words."""
+    """A section with its labels as columns: headings (group, name), rows of texts, and which columns contain words."""
 
     title: str
     heads: Sequence[tuple[str, str]]
@@ -356,7 +355,7 @@ class _Grid:
 
     @property
     def groups(self) -> list[tuple[str, int, int]]:
-        """Return each group with its first and last column, from 1; a column without a group is one of its own."""
+        """Return each group with its first and last column, from 1; an ungrouped column is its own group."""
         runs = groupby(enumerate(self.heads, start=1), key=lambda head: head[1][0] or head[0])
         places = ((group, [at for at, _ in run]) for group, run in runs)
         made = [(group if isinstance(group, str) else "", columns[0], columns[-1]) for group, columns in places]
@@ -364,7 +363,7 @@ class _Grid:
 
     @property
     def marked(self) -> list[list[tuple[str, bool]]]:
-        """Return the rows, each cell with whether it is the first rank of a column that has several."""
+        """Return the rows, with a flag for each cell that is the first of several ranks in a column."""
         ranks = [[match and match[1] for match in map(_RANK.fullmatch, row)] for row in self.rows]
         several = [len({*of} - {None}) > 1 for of in zip(*ranks, strict=True)]
         firsts = [[rank == "1" and many for rank, many in zip(of, several, strict=True)] for of in ranks]
@@ -376,7 +375,7 @@ def _grids(table: Table) -> list[_Grid]:
 
 
 def _holds_words(texts: Sequence[str], label: bool) -> bool:
-    """Say whether a column is mostly words, which are set to the left."""
+    """Return whether a column is mostly words, which are left-aligned."""
     filled = [text for text in texts if text not in _NO_NUMBER]
     return 2 * sum(map(bool, map(_NUMBER.match, filled))) <= len(filled) if filled else label
 

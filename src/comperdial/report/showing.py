@@ -1,4 +1,4 @@
-"""What notebooks show with: text, tables and figures as small HTML that needs no script."""
+"""Display text, tables and figures in notebooks as small HTML without scripts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pandas as pd
 
 from comperdial.report.render import interval, number, p_value
 
-# Text is set to the left, numbers to the right.
+# Text is left-aligned, numbers right-aligned.
 _STYLE = "<style>.text {text-align: left !important}</style>"
 _FIT = "max-width:100%;height:auto;background:white"
 
 
 class Page(str):
-    """A piece of HTML that a notebook shows."""
+    """HTML that a notebook displays."""
 
     __slots__ = ()
 
@@ -42,21 +42,20 @@ def quoted(text: str, most: int = 400) -> str:
 
 
 def span(value: float, low: float, high: float, digits: int = 2) -> str:
-    """Write a value with its interval, as far as there is one."""
-    # A line is never broken within it.
+    """Format a value with its interval, if there is one."""
+    # Prevent line breaks within it.
     return (number(value, digits=digits) + interval(low, high, digits=digits)).replace(" ", "\u00a0")
 
 
 def chance(p: float) -> str:
-    """Write a p-value, which is never 0."""
+    """Format a p-value, which is never 0."""
     return f"p {p_value(p)}"
 
 
 def show(frame: pd.DataFrame, *, digits: int = 2, index: bool = True, escape: bool = True) -> Page:
-    """Return a frame as an HTML table: numbers rounded, a dash for what is missing, text to the left.
+    """Return a frame as an HTML table: rounded numbers, dashes for missing values, left-aligned text.
 
-    Columns of whole numbers are written without decimals when their type says so; ``escape=False`` takes the texts of
-    columns for HTML.
+    Integer columns have no decimals; ``escape=False`` treats texts as HTML.
     """
 
     def written(value: Any) -> str:  # noqa: ANN401 - what a frame holds
@@ -75,7 +74,7 @@ def show(frame: pd.DataFrame, *, digits: int = 2, index: bool = True, escape: bo
 
 
 def drawn(figure: Any) -> Page:  # noqa: ANN401 - matplotlib has no types
-    """Return a matplotlib figure as SVG within the page, and close it."""
+    """Return a matplotlib figure as inline SVG, and close it."""
     from comperdial.report.plots.style import svg_text
 
     return Page(svg_text(figure).replace("<svg", f'<svg style="{_FIT}"', 1))

@@ -1,4 +1,4 @@
-"""The few numbers that ``dvc metrics diff`` and ``dvc plots diff`` compare between two commits."""
+"""The key numbers that ``dvc metrics diff`` and ``dvc plots diff`` compare between two commits."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from comperdial.core.files import write_json
 from comperdial.data import wordnet
 from comperdial.report.correlations import pooled
 
-# Fewer digits than the tables': a difference that shows here should matter.
+# Fewer digits than in tables: a visible difference should matter.
 DIGITS = 4
 
 
 def summarise(correlations: pd.DataFrame, target: str, folder: str | Path, *, simulated: bool = False) -> None:
-    """Write ``metrics.json`` (by dataset, level, metric, output), ``plot.json`` and ``environment.json`` into a folder.
+    """Write ``metrics.json`` (by dataset, level, metric, output), ``plot.json`` and ``environment.json`` to a folder.
 
-    ``target`` is the rated dimension; ``simulated`` names the data set so that nobody takes its numbers for findings.
+    ``target`` is the rated dimension; ``simulated`` marks the data set's name, so that its numbers are not taken for findings.
     """
     nested: dict[str, Any] = {}
     points = []
     result = pooled(correlations[correlations["target"] == target])
-    # Each level against its own ratings; systems against those of turns.
+    # Each level with its own ratings; systems with those of turns.
     chosen = result[result["against"] == result["level"].replace("system", "turn")]
     keys = ["dataset", "level", "metric", "output", "coefficient"]
     for *key, value in chosen.sort_values(keys)[[*keys, "value"]].itertuples(index=False, name=None):

@@ -1,4 +1,4 @@
-"""What people think of each system: mean ratings with intervals, and mean scores beside them."""
+"""Mean ratings of systems with intervals, and their mean scores."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _RATED = ["level", "system_id"]
 
 
 def system_ratings(ratings: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFrame:
-    """Return each system's mean rating with a 95 % interval, by level and system, the best first.
+    """Return each system's mean rating with a 95 % interval, by level and system, best first.
 
-    Items count alike, however many people rated them. The interval takes dialogues as sampled and the raters as given: the
-    variance of a mean of units in clusters, with Student's t of dialogues - 1 degrees of freedom, cut at the ends of the scale;
-    missing with a single dialogue.
+    Items have equal weight, whatever their number of raters. The interval treats dialogues as sampled and raters as fixed: the
+    variance of a mean of clustered units, with Student's t with dialogues - 1 degrees of freedom, clipped to the scale; missing
+    with a single dialogue.
 
     Parameters
     ----------
     ratings
         Table ``ratings`` of one data set, dimension and source.
     contexts
-        Table ``contexts``: which dialogue a rated turn belongs to.
+        Table ``contexts``, for the dialogue of each rated turn.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def system_ratings(ratings: pd.DataFrame, contexts: pd.DataFrame) -> pd.DataFram
     """
     items = ratings.groupby([*_RATED, "item_id"], observed=True)["rating"].mean().reset_index()
     dialogue = items["item_id"].map(contexts.set_index("context_id")["dialogue_id"])
-    # Rated dialogues are clusters themselves.
+    # Rated dialogues are their own clusters.
     items["dialogue"] = dialogue.where(items["level"] == "turn").fillna(items["item_id"])
     made = items.groupby(_RATED, observed=True).agg(
         rating=("rating", "mean"), items=("rating", "size"), dialogues=("dialogue", "nunique")
@@ -64,11 +64,11 @@ def systems_frame(
     *,
     outputs: Sequence[str],
 ) -> pd.DataFrame:
-    """Return one row per system, the best rated first, references left out.
+    """Return one row per system, best rated first, without references.
 
     The columns are kind, track, description, responses, the mean rating at each level with its interval (``turn_rating``,
     ``turn_rating_low``, ``turn_rating_high``, ``dialogue_…``), of one source and dimension, then the mean score of each of the
-    ``outputs`` (METRIC:OUTPUT) that has scores of turns.
+    ``outputs`` (METRIC:OUTPUT) with scores of turns.
     """
     frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
     if frame.empty:

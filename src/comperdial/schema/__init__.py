@@ -1,11 +1,10 @@
-"""The tables that everything flows through: tidy, one row a fact, checked when written and when foreign.
+"""Read, write and validate the tables: tidy, one fact per row.
 
 A table is described once (:mod:`comperdial.schema.tables`); the Parquet types and the checks both come from it.
 The docstring of that module says what rows and columns mean; the site's page of tables is generated from it.
 
-A Parquet table is checked, sorted by the table's key and marked with the table's name. A file with that mark is taken
-as it is when it is read: only its schema and the checksums of its pages are looked at. Any other is checked value by
-value.
+A table is validated, sorted by its key and tagged with its name when it is written as Parquet. Tagged files are trusted when
+read: only their schema and page checksums are checked. Other files are validated value by value.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from comperdial.schema.tables import TABLES as TABLES
 from comperdial.schema.tables import table as table
 from comperdial.schema.tables import validate as validate
 
-# Rows that are stored together.
+# Rows per row group.
 _GROUP = 65_536
-# A column of text with more values than these is stored as it is: a dictionary would hold nearly all of it.
+# Text columns with more distinct values than this are not dictionary-encoded.
 _FEW = 256
-# Keys of a file's metadata: which table it is, and of a part of one, which part.
+# Metadata keys of a file: the table's name, and the number of a part.
 _TABLE, _PART = b"comperdial.table", b"comperdial.part"
 Part = tuple[int, int]
 """The number of a part, from 1, and how many there are."""
@@ -39,7 +38,7 @@ WHOLE: Part = (1, 1)
 
 
 def write(path: str | Path, frame: pd.DataFrame, name: str) -> None:
-    """Check a frame as table ``name``, sort it by its key and write it (Parquet, CSV or JSONL by suffix)."""
+    """Validate a frame as table ``name``, sort it by key and write it (Parquet, CSV or JSONL, by suffix)."""
     spec = table(name)
     checked = validate(frame, name, where=str(path))
     if Path(path).suffix == ".parquet":
@@ -54,10 +53,10 @@ def write(path: str | Path, frame: pd.DataFrame, name: str) -> None:
 
 @contextmanager
 def writing(path: str | Path, name: str, part: Part = WHOLE) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Give a function that adds rows to a Parquet table, or to a ``part`` that :func:`merge` merges with the others.
+    """Yield a function that adds rows to a Parquet table, or to a ``part`` for :func:`merge`.
 
-    It is checked, sorted and written when the block ends well. The bytes depend on the rows alone, not on their order.
-    Raises as :func:`validate`.
+    The table is validated, sorted and written if the block succeeds. The bytes do not depend on the order of the rows. Raises
+    as :func:`validate`.
     """
     added = [pd.DataFrame(columns=table(name).columns)]
     yield added.append
@@ -66,9 +65,9 @@ def writing(path: str | Path, name: str, part: Part = WHOLE) -> Iterator[Callabl
 
 
 def read(path: str | Path, name: str) -> pd.DataFrame:
-    """Read a table from Parquet, CSV or JSONL; lists come back as Python lists.
+    """Read a table from Parquet, CSV or JSONL, with lists as Python lists.
 
-    What we wrote as Parquet was checked then, and is not checked again; anything else is.
+    Parquet files written by this package were validated then; all others are validated now.
     """
     path = Path(path)
     if path.suffix == ".parquet":
@@ -82,19 +81,19 @@ def read(path: str | Path, name: str) -> pd.DataFrame:
 def read_parts(
     path: str | Path, name: str, rows: int, start: int = 0, stop: int | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a Parquet table from ``start`` to ``stop``, sorted by their key, at most ``rows`` at a time."""
+    """Yield rows ``start`` to ``stop`` of a Parquet table, sorted by key, at most ``rows`` at a time."""
     content = _content(path, table(name))[start:stop]
     for first in range(0, content.num_rows, rows):
         yield _to_frame(content[first : first + rows], table(name))
 
 
 def merge(paths: Sequence[str | Path], output: str | Path) -> None:
-    """Merge the parts of a table, all of them in any order, into the file that is written in one piece.
+    """Merge all parts of a table, in any order, into the file that an undivided run would write.
 
     Raises
     ------
     SchemaError
-        When the files are not all parts of one table, each once.
+        If the files are not the complete parts of one table.
     """
     contents: list[pa.Table] = []
     parts: list[tuple[str, int, int]] = []
@@ -113,18 +112,18 @@ def merge(paths: Sequence[str | Path], output: str | Path) -> None:
 
 
 def ratings_in(folder: str | Path) -> pd.DataFrame:
-    """Return table ``ratings`` of a folder of tables; without records if nothing in it was rated."""
+    """Return table ``ratings`` of a folder; empty if nothing was rated."""
     path = Path(folder) / "ratings.parquet"
     return read(path, "ratings") if path.is_file() else empty("ratings")
 
 
 def empty(name: str) -> pd.DataFrame:
-    """Return table ``name`` without records, with its types."""
+    """Return an empty table ``name`` with its types."""
     return table(name).arrow().empty_table().to_pandas()
 
 
 def count(path: str | Path, name: str) -> int:
-    """Return how many rows the Parquet file of table ``name`` says that it has; no row is read."""
+    """Return the number of rows from a Parquet file's metadata."""
     with _readable(path, name):
         return int(pq.read_metadata(path).num_rows)
 
@@ -136,12 +135,12 @@ def column_names(path: str | Path) -> list[str]:
 
 
 def parse_cells(frame: pd.DataFrame, name: str, path: str | Path) -> pd.DataFrame:
-    """Turn the texts of a CSV's cells into lists and missing values, and leave numbers and mistakes to :func:`validate`.
+    """Parse lists and missing values in the cells of a CSV; :func:`validate` handles numbers and mistakes.
 
     Raises
     ------
     FileError
-        When a list is not JSON.
+        If a list is not valid JSON.
     """
     made = {}
     for field in table(name).fields:
@@ -156,7 +155,7 @@ def parse_cells(frame: pd.DataFrame, name: str, path: str | Path) -> pd.DataFram
 
 @contextmanager
 def _readable(path: str | Path, name: str = "scores") -> Iterator[None]:
-    """Turn what goes wrong when a Parquet file is read into a :class:`FileError`."""
+    """Convert errors of reading Parquet to a :class:`FileError`."""
     check_input(path)
     try:
         yield
@@ -166,16 +165,16 @@ def _readable(path: str | Path, name: str = "scores") -> Iterator[None]:
 
 
 def _marked(file: pq.ParquetFile) -> str | None:
-    """Return the name of the table that a file is, if we wrote it and no other program since."""
+    """Return the table name in the file's tag; None if another program has written the file since."""
     marks = file.metadata.metadata or {}
     name: str = marks.get(_TABLE, b"").decode()
-    # Other programs store a copy of the schema, by which their files differ from ours.
+    # Other programs store a copy of the Arrow schema, which ours omit.
     ours = name in TABLES and b"ARROW:schema" not in marks
     return name if ours and file.schema_arrow.equals(TABLES[name].arrow(), check_metadata=False) else None
 
 
 def _content(path: str | Path, spec: Table) -> pa.Table:
-    """Return the checked and sorted rows of a Parquet file."""
+    """Return the validated and sorted rows of a Parquet file."""
     with _readable(path, spec.name), pq.ParquetFile(path, page_checksum_verification=True) as file:
         content = file.read().replace_schema_metadata(None)
         if _marked(file) == spec.name:
@@ -184,25 +183,25 @@ def _content(path: str | Path, spec: Table) -> pa.Table:
 
 
 def _sorted(frame: pd.DataFrame, spec: Table) -> pa.Table:
-    """Return a checked frame as it is stored, sorted by its key."""
+    """Convert a validated frame to its stored form, sorted by key."""
     content = pa.Table.from_pandas(frame, schema=spec.arrow(), preserve_index=False).replace_schema_metadata(None)
     return content.take(pc.sort_indices(content, [(name, "ascending") for name in spec.key]))
 
 
 def _to_frame(content: pa.Table, spec: Table) -> pd.DataFrame:
-    """Return what is stored as a frame with the table's types, and with lists as Python lists."""
+    """Convert stored data to a frame with the table's types, and lists as Python lists."""
     frame: pd.DataFrame = content.to_pandas(types_mapper={pa.int32(): pd.Int32Dtype()}.get)
     for field in spec.fields:
-        # Two columns with one name are refused by `validate`.
+        # `validate` rejects duplicate column names.
         if field.type not in DTYPES and content.schema.names.count(field.name) == 1:
             frame[field.name] = pd.Series(content[field.name].to_pylist(), dtype=object, index=frame.index)
     return frame
 
 
 def _store(path: str | Path, checked: pd.DataFrame, spec: Table, part: Part = WHOLE) -> None:
-    """Write rows, small: numbers compress better as they are than through a dictionary; no reader needs statistics."""
+    """Write rows without dictionaries for numbers, which compress better plain, and without unused statistics."""
     content = _sorted(checked, spec)
-    # Where the columns' pieces meet would be seen in the file.
+    # Otherwise chunk boundaries would affect the bytes of the file.
     groups = [content[start : start + _GROUP].combine_chunks() for start in range(0, max(1, content.num_rows), _GROUP)]
     texts = [field.name for field in spec.arrow() if pa.types.is_string(field.type)]
     of = {} if part == WHOLE else {_PART: "-of-".join(map(str, part)).encode()}

@@ -1,4 +1,4 @@
-"""What studies of evaluators rate, and how their pairs are called (Zhang et al. 2024)."""
+"""Rated dimensions and names of pairs in studies of evaluators (Zhang et al. 2024)."""
 
 from __future__ import annotations
 

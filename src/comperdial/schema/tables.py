@@ -292,18 +292,18 @@ UTTERANCES = pa.list_(pa.struct([("speaker", pa.string()), ("text", pa.string())
 DTYPES = {pa.string(): "str", pa.int32(): "Int32", pa.float64(): "float64", pa.float32(): "float32"}
 """The types that a table's columns have as a frame; lists are Python objects."""
 SYSTEM_KINDS = ("agent", "human", "reference")
-# The two that a pair compares; which of them a person saw on the left is chance.
+# The two sides of a pair; their left or right position on the screen is random.
 SIDES = ("first", "second")
 SPLITS = ("train", "validation", "test")
-# What an interval is over: what was drawn at random, and what is given.
+# What an interval treats as randomly sampled; the rest is fixed.
 OVER = ("systems and contexts", "contexts, these systems", "contexts")
-# No scale of ratings has larger numbers; sums of their products must not overflow.
+# Upper limit of ratings, so that sums of products do not overflow.
 LARGEST_RATING = 1e15
 
 
 @dataclass(frozen=True)
 class Field:
-    """One column: its type, what its values must satisfy (``check``, or a range of numbers), and that in words."""
+    """A column: its type, its constraint (``check``, or a numeric range), and a description of valid values."""
 
     expected: str
     type: pa.DataType = TEXT
@@ -311,16 +311,16 @@ class Field:
     low: float = -1e100
     high: float = 1e100
     name: str = ""
-    # Values may be missing, and the column may be left out.
+    # Values may be missing, and so may the column.
     nullable: bool = False
-    # A whole number is taken for the text that it is written as.
+    # Whole numbers are converted to text.
     identifier: bool = False
-    # What a column that is left out is filled with.
+    # Fills a missing column.
     default: int | None = None
 
     @property
     def is_number(self) -> bool:
-        """Whether values are numbers."""
+        """Return whether values are numbers."""
         return not (pa.types.is_string(self.type) or pa.types.is_list(self.type))
 
 
@@ -328,7 +328,7 @@ class Field:
 class Table:
     """A table: its columns in order, and its key.
 
-    ``rule`` is for several columns of a row: which rows keep it, what is wrong with one that does not, what is expected.
+    ``rule`` checks several columns of a row: a function that returns the valid rows, the problem, and what is expected.
     """
 
     name: str
@@ -374,7 +374,7 @@ _RATING = Field(
     high=LARGEST_RATING,
 )
 
-# What columns hold, in all tables; any other is a name.
+# Fields shared by all tables; columns not listed here are names.
 _COLUMNS: Mapping[str, Field] = {
     name: field
     for names, field in (
@@ -402,7 +402,7 @@ _COLUMNS: Mapping[str, Field] = {
 
 
 def _table(name: str, columns: str, rule: Any = None, **own: Field) -> Table:  # noqa: ANN401
-    """Return a table of columns by name: ``*`` marks the key, ``?`` what may be missing, ``own`` what differs here."""
+    """Define a table: ``*`` marks key columns, ``?`` nullable ones; ``own`` overrides shared fields."""
     plain = [column.rstrip("*?") for column in columns.split()]
     fields = [own.get(column) or _COLUMNS.get(column, _NAME) for column in plain]
     named = (
@@ -504,22 +504,20 @@ TABLES: Mapping[str, Table] = {
 
 
 def table(name: str) -> Table:
-    """Return a table by name, or raise :class:`UnknownNameError` with the nearest names."""
+    """Return a table by name; raise :class:`UnknownNameError` with the closest names."""
     if name not in TABLES:
         raise UnknownNameError("table", name, TABLES)
     return TABLES[name]
 
 
 def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.DataFrame:
-    """Check a frame against a table and return it with the table's types and order of columns.
-
-    What is written is checked on the way, and not checked again when it is read.
+    """Validate a frame and return it with the table's types and column order.
 
     Raises
     ------
     SchemaError
-        Names the first record at fault (1-based, with its key), the column, the value and what was expected, and says
-        how many more are wrong.
+        Gives the first invalid record (1-based, with its key), the column, the value, what was expected, and the number of
+        further errors.
     """
     spec = table(name)
     where = where or f"table {name}"
@@ -556,7 +554,7 @@ def validate(frame: pd.DataFrame, name: str, *, where: str | None = None) -> pd.
 
 
 def _with_columns(frame: pd.DataFrame, spec: Table, where: str) -> pd.DataFrame:
-    """Return a frame with the columns of a table in order, and defaults filled in."""
+    """Return a frame with the table's columns in order, and defaults filled in."""
     left_out = [field for field in spec.fields if field.name not in frame]
     frame = frame.assign(**{f.name: f.default for f in left_out if f.default is not None or f.nullable})
     if missing := [name for name in spec.columns if name not in frame]:
@@ -574,7 +572,7 @@ def _with_columns(frame: pd.DataFrame, spec: Table, where: str) -> pd.DataFrame:
 
 
 def _converted(column: pd.Series, field: Field) -> pd.Series:
-    """Return names as all tables spell them, and numbers as such; what is no number is missing."""
+    """Normalize names and convert numbers; anything else in a numeric column becomes missing."""
     if field.identifier:
         return _mapped(column, plain_name)
     if field.is_number and not pd.api.types.is_numeric_dtype(column):
@@ -584,7 +582,7 @@ def _converted(column: pd.Series, field: Field) -> pd.Series:
 
 
 def _good(column: pd.Series, field: Field) -> npt.NDArray[np.bool_]:
-    """Say which values keep the rules of their column."""
+    """Return which values satisfy their column's constraints."""
     if not field.is_number:
         return _mapped(column, field.check).to_numpy(dtype=bool)
     numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -593,12 +591,12 @@ def _good(column: pd.Series, field: Field) -> npt.NDArray[np.bool_]:
 
 
 def _mapped(column: pd.Series, function: Callable[[Any], object]) -> pd.Series:
-    """Return what a function makes of each value; texts are often repeated, and each different one is passed once."""
+    """Apply a function to each value, calling it once per distinct text."""
     try:
         codes, distinct = pd.factorize(column)
     except TypeError:
         # Lists.
         return column.map(function)
-    # The code of a missing value is -1.
+    # Missing values have code -1.
     made = np.array([*map(function, distinct), function(None)], dtype=object)
     return pd.Series(made[codes], index=column.index)

@@ -16,15 +16,15 @@ from comperdial.stats.design import Flags, Floats, codes_of
 
 Measurement = Literal["ordinal", "interval", "nominal", "ratio"]
 MEASUREMENTS: tuple[Measurement, ...] = get_args(Measurement)
-# Numbers held at a time while resampling: 32 MB of them.
+# Numbers held in memory while resampling: 32 MB.
 _AT_ONCE = 2**22
 
 
 def pairwise_agreement(ratings: Floats, coefficient: Coefficient) -> float:
-    """Return the mean correlation between all pairs of columns; NaN when a pair has none.
+    """Return the mean correlation over all pairs of columns; NaN if it is undefined for a pair.
 
-    ``ratings`` has shape (items, raters), two raters or more; NaN where a rater did not rate an item. In USR's Table 1 a
-    column is a position, not a person: position 1 of one item may be another person than position 1 of the next.
+    ``ratings`` has shape (items, raters) with two or more raters; NaN if missing. In USR's Table 1 a column is a position, not
+    a person: different people may have position 1 of different items.
     """
     if ratings.ndim != 2 or ratings.shape[1] < 2:
         raise ValueError(f"expected items x raters with two raters or more, got shape {ratings.shape}")
@@ -33,15 +33,15 @@ def pairwise_agreement(ratings: Floats, coefficient: Coefficient) -> float:
 
 
 def is_pairable(ratings: npt.ArrayLike) -> Flags:
-    """Return of each item (row) whether two raters or more rated it: only such items count in Krippendorff's alpha."""
+    """Return which items (rows) have at least two ratings: only these count in Krippendorff's alpha."""
     return np.asarray((~np.isnan(np.asarray(ratings, dtype=np.float64))).sum(axis=1) >= 2)
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike, level: Measurement = "ordinal") -> float:
-    """Return Krippendorff's alpha, as the library ``krippendorff`` computes it.
+    """Return Krippendorff's alpha, as computed by the library ``krippendorff``.
 
-    1 is perfect agreement, 0 what chance would give; NaN if no item has two ratings, or those that have do not vary.
-    ``ratings`` has shape (items, raters), NaN where a rater did not rate an item; of level ``ratio`` they are 0 or more.
+    1 is perfect agreement, 0 chance agreement; NaN if no item has two ratings, or the ratings of those that do are constant.
+    ``ratings`` has shape (items, raters), NaN if missing; for level ``ratio`` they must not be negative.
     """
     table = np.asarray(ratings, dtype=np.float64)
     table = table[is_pairable(table)]
@@ -61,13 +61,12 @@ def alpha_interval(
 ) -> tuple[float, float, float]:
     """Return Krippendorff's alpha with a percentile bootstrap interval over items, or over clusters of items.
 
-    The coincidence matrix of a resample is a weighted sum of those of the clusters. That is exact; the distances of ordinal
+    The coincidence matrix of a resample is a weighted sum of the clusters' matrices, which is exact; distances of ordinal
     ratings, which depend on the marginals, are those of the resample.
 
-    Whole clusters of items (any codes, (items,); default: each item is one) are drawn with replacement, so that what the items
-    of a cluster share does not pass for precision. Value, low and high are NaN where alpha is undefined. Items with fewer than
-    two ratings take no part, and neither do resamples without variation. ``ratings`` and ``level`` are as in
-    :func:`krippendorff_alpha`.
+    Whole clusters (any codes, (items,); default: each item is one) are drawn with replacement, so that dependence within
+    clusters does not look like precision. Value, low and high are NaN if alpha is undefined. Items with fewer than two ratings
+    are ignored, and so are resamples without variation. ``ratings`` and ``level`` are as in :func:`krippendorff_alpha`.
     """
     table = np.asarray(ratings, dtype=np.float64)
     value, kept = krippendorff_alpha(table, level), is_pairable(table)
@@ -77,7 +76,7 @@ def alpha_interval(
     table = table[kept]
     rated = ~np.isnan(table)
     values, units = np.unique(table[rated]), int(codes.max()) + 1
-    # Each ordered pair of ratings of one item, by different raters, adds 1 / (ratings of the item - 1) to its cluster's matrix.
+    # Each ordered pair of ratings of an item by different raters adds 1 / (ratings of the item - 1) to its cluster's matrix.
     places = np.searchsorted(values, np.where(rated, table, values[0]))
     one, other = np.array(list(permutations(range(table.shape[1]), 2))).T
     item, pair = np.nonzero(rated[:, one] & rated[:, other])
@@ -98,9 +97,9 @@ def alpha_interval(
 
 
 def _alphas(coincidences: Floats, values: Floats, level: Measurement) -> Floats:
-    """Return alpha of each coincidence matrix, shape (matrices, values, values); NaN where nothing varies."""
+    """Return alpha of each coincidence matrix, shape (matrices, values, values); NaN without variation."""
     marginals = coincidences.sum(axis=2)
-    # How many ratings lie between two values, half of each end counted, is a difference of middle ranks.
+    # The number of ratings between two values, counting half of each end, is a difference of middle ranks.
     places = np.cumsum(marginals, axis=1) - marginals / 2 if level == "ordinal" else values[np.newaxis, :]
     apart = places[:, :, np.newaxis] - places[:, np.newaxis, :]
     if level == "nominal":
@@ -110,7 +109,7 @@ def _alphas(coincidences: Floats, values: Floats, level: Measurement) -> Floats:
         apart = np.divide(apart, total, out=np.zeros_like(apart), where=total != 0)
     distances = apart.astype(np.float64) ** 2
     observed = (coincidences * distances).sum(axis=(1, 2))
-    # The diagonal, where chance needs a correction for drawing without replacement, has no distance.
+    # The diagonal, which would need a correction for drawing without replacement, has distance 0.
     chance = (marginals[:, :, np.newaxis] * marginals[:, np.newaxis, :] * distances).sum(axis=(1, 2))
     ratio = np.full(len(coincidences), np.nan)
     np.divide((marginals.sum(axis=1) - 1) * observed, chance, out=ratio, where=chance > 0)

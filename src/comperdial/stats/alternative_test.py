@@ -1,4 +1,4 @@
-"""The alternative annotator test: may a judge stand in for one of the annotators? (Calderon, Reichart and Dror 2025)."""
+"""The alternative annotator test: can a judge replace one of the annotators? (Calderon, Reichart and Dror 2025)."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class AlternativeTest:
     Attributes
     ----------
     annotators
-        Who was tested: those with ``FEWEST_ITEMS`` items or more; ``left_out`` are the others.
+        The tested annotators, who have at least ``FEWEST_ITEMS`` items; ``left_out`` are the others.
     advantage
-        For each, the share of items on which the judge agrees with the others at least as well as the annotator does.
+        For each annotator, the share of items on which the judge agrees with the others at least as well as the annotator does.
     annotator_advantage
-        The share on which the annotator does so; a tie counts on both sides.
+        The converse share; ties count on both sides.
     p
-        Of the one-sided test that the judge is worse than the annotator by epsilon or more.
+        One-sided p, under the null hypothesis that the judge is worse than the annotator by epsilon or more.
     rejected
-        Which of these tests are significant after Benjamini and Yekutieli's correction.
+        Which tests are significant after Benjamini and Yekutieli's correction.
     n
-        Items for each.
+        Number of items per annotator.
     winning_rate
-        Share of annotators that the judge wins against; NaN if nobody was tested. The judge passes from .5 on.
+        Share of annotators that the judge wins against; NaN if nobody was tested. The judge passes at .5 or more.
     average_advantage
-        Mean of ``advantage``, by which judges can be ranked; NaN if nobody was tested.
+        Mean of ``advantage``, for ranking judges; NaN if nobody was tested.
     """
 
     annotators: tuple[str, ...]
@@ -63,7 +63,7 @@ class AlternativeTest:
 
     @property
     def passed(self) -> bool:
-        """Return whether the judge wins against half of the annotators or more."""
+        """Return whether the judge wins against at least half of the annotators."""
         return bool(self.winning_rate >= 0.5)
 
 
@@ -75,21 +75,21 @@ def alternative_test(
     scoring: Scoring = "accuracy",
     clusters: npt.ArrayLike | None = None,
 ) -> AlternativeTest:
-    """Compare a judge with each annotator by how well both agree with the other annotators.
+    """Compare a judge with each annotator by their agreement with the other annotators.
 
     Parameters
     ----------
     judge
-        Shape (items,): the judge's labels as numbers, NaN where it gave none.
+        Shape (items,): the judge's labels as numbers, NaN if missing.
     annotators
-        Each one's labels, shape (items,), NaN where they gave none.
+        Labels of each annotator, shape (items,), NaN if missing.
     epsilon
         See ``EPSILONS``.
     scoring
         ``accuracy`` for categories, ``rmse`` for ordered labels and numbers.
     clusters
-        Shape (items,): items of one dialogue or text. With it the standard error allows for items of a cluster being alike,
-        and Student's t has as many degrees of freedom as clusters, less one; the published procedure takes no clusters.
+        Shape (items,): groups of dependent items, such as those of a dialogue or text. They enter the standard error, and
+        Student's t has one degree of freedom less than clusters; the published procedure has no clusters.
     """
     own = np.asarray(judge, dtype=np.float64)
     names, table = list(annotators), np.array([np.asarray(one, dtype=np.float64) for one in annotators.values()])
@@ -120,7 +120,7 @@ def alternative_test(
 
 
 def _score(labels: Floats, others: Floats, scoring: Scoring) -> Floats:
-    """Return how well labels, (items,), agree with those of others, (annotators, items)."""
+    """Return how well labels, (items,), agree with the others', (annotators, items)."""
     if scoring == "accuracy":
         there = ~np.isnan(others)
         return np.asarray(((labels == others) & there).sum(axis=0) / there.sum(axis=0))
@@ -128,7 +128,7 @@ def _score(labels: Floats, others: Floats, scoring: Scoring) -> Floats:
 
 
 def _p_below(apart: Floats, epsilon: float, groups: npt.NDArray[np.intp] | None) -> float:
-    """Return the p of the one-sided t-test that the mean is below epsilon."""
+    """Return the p of a one-sided t-test that the mean is below epsilon."""
     count, error = len(apart), np.nan
     if groups is not None:
         codes = np.unique(groups, return_inverse=True)[1].reshape(-1)

@@ -1,4 +1,4 @@
-"""Strengths of competitors from who was preferred to whom (Bradley and Terry 1952)."""
+"""Strengths of competitors from pairwise preferences (Bradley and Terry 1952)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from scipy.sparse.csgraph import connected_components
 
 from comperdial.stats.design import Floats, Integers
 
-# Ties in each pair that make strengths finite, where only their spread over units is needed.
+# Ties added per pair to make strengths finite, where only their spread over units is needed.
 _SLIGHT = 0.1
 
 
 def _linked(wins: Floats) -> tuple[int, Integers]:
-    """Return in how many parts wins lead from each competitor to every other, and which part each competitor is in."""
+    """Return the number of components strongly connected by wins, and the component of each competitor."""
     parts, part = connected_components(wins > 0, directed=True, connection="strong")
     return int(parts), part.astype(np.intp)
 
 
 def has_strengths(wins: npt.ArrayLike) -> bool:
-    """Return whether finite strengths exist (Ford 1957): from each competitor, wins lead to every other."""
+    """Return whether finite strengths exist (Ford 1957): wins connect each competitor to every other."""
     return bool(_linked(np.asarray(wins))[0] == 1)
 
 
@@ -36,13 +36,13 @@ def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
     wins
         Shape (n, n): how often row was preferred to column; a tie is half a win for both.
     prior
-        So many ties are added to each two competitors that met, which makes strengths finite as long as all of them are
-        connected. 0 gives the plain estimate.
+        Ties added to each pair of competitors that met, which makes strengths finite if all are connected. 0 gives the plain
+        estimate.
 
     Returns
     -------
     array
-        Shape (n,), logarithms with a mean of 0. A ValueError is raised if finite strengths do not exist.
+        Shape (n,), log strengths with mean 0. Raises a ValueError if finite strengths do not exist.
     """
     counts = np.asarray(wins, dtype=np.float64)
     counts = counts + prior / 2 * ((counts + counts.T) > 0)
@@ -52,7 +52,7 @@ def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
     for _ in range(200):
         expected = ((counts + counts.T) * special.expit(values[:, np.newaxis] - values)).sum(axis=1)
         step = np.linalg.solve(_curvature(counts, values), counts.sum(axis=1) - expected)
-        # A longer step would overshoot from a start far off.
+        # Limit the step, which could overshoot from a distant start.
         values += step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
         if np.abs(step).max() < 1e-12:
             break
@@ -60,7 +60,7 @@ def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
 
 
 def _curvature(counts: Floats, values: Floats) -> Floats:
-    """Return minus the second derivatives of the likelihood; 1 / n holds the mean of strengths where it is."""
+    """Return the negative Hessian of the log likelihood; the term 1 / n fixes the mean of the strengths."""
     chance = special.expit(values[:, np.newaxis] - values)
     weights = (counts + counts.T) * chance * (1 - chance)
     return np.asarray(np.diag(weights.sum(axis=1)) - weights + 1 / len(counts))
@@ -68,10 +68,10 @@ def _curvature(counts: Floats, values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Ballots:
-    """Single votes, each array of shape (votes,).
+    """Single votes as arrays of shape (votes,).
 
-    ``first`` and ``second`` are the codes of two competitors, ``won`` is 1 where the first is preferred, 0 where the second
-    is and 0.5 for a tie; votes of the same code in ``units`` may be alike. All codes from 0 on are in use.
+    ``first`` and ``second`` are codes of two competitors, ``won`` is 1 if the first is preferred, 0 if the second is, 0.5 for a
+    tie; votes with the same code in ``units`` may be dependent. Codes are consecutive from 0.
     """
 
     first: Integers
@@ -81,7 +81,7 @@ class Ballots:
 
     @property
     def wins(self) -> Floats:
-        """Return how often row was preferred to column, as :func:`strengths` takes it."""
+        """Return how often row was preferred to column, the input of :func:`strengths`."""
         wins = np.zeros((int(max(self.first.max(), self.second.max())) + 1,) * 2)
         np.add.at(wins, (self.first, self.second), self.won)
         np.add.at(wins, (self.second, self.first), 1 - self.won)
@@ -89,16 +89,16 @@ class Ballots:
 
 
 def uncertainty(votes: Ballots) -> tuple[Floats, Floats, Floats]:
-    """Return the ends of 95 % intervals of strengths, each of shape (n,), and two-sided p of equal strengths, (n, n).
+    """Return the ends of 95 % intervals of strengths, shape (n,) each, and two-sided p of equal strengths, (n, n).
 
-    All are NaN if there is one unit only. What met must be connected.
+    All are NaN if there is only one unit. Competitors must be connected.
 
-    Intervals and tests are Wald's, with Student's t of as many degrees of freedom as there are units. To the votes a tie is
-    added for each competitor but one, spread evenly over the pairs that met, which for two is Jeffreys' prior and Firth's
-    penalty (1993): without it intervals cover too little where one nearly always wins, and vanish where votes are unanimous.
-    Votes of a unit may be alike: variances are multiplied by the ratio of the sandwich variance, over units, and that of
-    independent votes. Where some only ever win or lose against the rest, their votes say nothing of how alike those of a unit
-    are, which then count as copies of each other. benchmarks/bradley_terry.py prints what the intervals cover.
+    Intervals and tests are Wald's, using Student's t with the number of units as degrees of freedom. One tie per competitor but
+    one is added, spread evenly over the pairs that met; for two competitors this is Jeffreys' prior and Firth's penalty (1993).
+    Without it, intervals undercover if one competitor nearly always wins, and vanish for unanimous votes. Votes of a unit may
+    be dependent: variances are multiplied by the ratio of the sandwich variance over units to that of independent votes. If
+    some competitors only ever win or lose against the rest, their votes contain no information about dependence, and votes of a
+    unit count as copies of each other. benchmarks/bradley_terry.py measures the coverage.
     """
     wins = votes.wins
     count, n = int(votes.units.max()) + 1, len(wins)
@@ -117,10 +117,10 @@ def uncertainty(votes: Ballots) -> tuple[Floats, Floats, Floats]:
 
 
 def _ratio(votes: Ballots, wins: Floats) -> Floats:
-    """Return by how much more each strength varies, given that votes of a unit may be alike: shape (n,)."""
+    """Return the factor by which dependence of votes within units increases each strength's variance: shape (n,)."""
     count, n = int(votes.units.max()) + 1, len(wins)
     part = _linked(wins)[1]
-    # Of votes between these parts all are for the same one.
+    # Votes between these components are unanimous.
     unanimous = part[votes.first] != part[votes.second]
     plain = wins + (_SLIGHT / 2 * ((wins + wins.T) > 0) if unanimous.any() else 0.0)
     values = strengths(plain)
@@ -131,9 +131,9 @@ def _ratio(votes: Ballots, wins: Floats) -> Floats:
     np.add.at(moves, (votes.units, votes.second), -surprise)
     robust = ((moves @ inverse) ** 2).sum(axis=0)
     if len(votes.won) > count:
-        # Clusters vary about a mean of theirs.
+        # Correct for the estimated mean of the clusters.
         robust *= count / (count - 1)
-    # Votes with ties vary less, but never not at all: a few may all be ties by chance.
+    # Ties lower the variance of votes, but it must stay positive: a few votes may all be ties by chance.
     least = ((votes.won != 0.5).sum() + 1) / (len(votes.won) + 1)
     if unanimous.any():
         sizes = np.bincount(votes.units[unanimous])

@@ -1,7 +1,7 @@
 """The measures of the Dialogue Breakdown Detection Challenge 3 (Higashinaka et al. 2017).
 
-People and systems give each turn a distribution over three classes, always in this order: O (not a breakdown), T (possible)
-and X (a breakdown).
+People and systems give each turn a distribution over three classes, in this order: O (not a breakdown), T (possible) and X (a
+breakdown).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.special import rel_entr
 
 CLASSES = ("O", "T", "X")
-# How classes are merged: all three apart, O against T+X, O+T against X.
+# Groupings of the classes: all three separate, O against T+X, O+T against X.
 MERGED = (((0,), (1,), (2,)), ((0,), (1, 2)), ((0, 1), (2,)))
 
 _Floats = npt.NDArray[np.float64]
@@ -35,9 +35,9 @@ class Breakdown(NamedTuple):
 
 
 def gold_labels(shares: npt.ArrayLike, threshold: float = 0.0) -> npt.NDArray[np.str_]:
-    """Return each turn's label, of shares of shape (n, 3): the largest share, and of equal ones O before T before X.
+    """Return each turn's label from shares of shape (n, 3): the largest share, preferring O to T to X if equal.
 
-    T or X becomes O where its share is below ``threshold``.
+    T or X becomes O if its share is below ``threshold``.
     """
     given = _checked(shares)
     places = given.argmax(axis=1)
@@ -54,23 +54,23 @@ def majority(shares: npt.ArrayLike) -> tuple[str, _Floats]:
 def evaluate(
     shares: npt.ArrayLike, labels: npt.ArrayLike, distributions: npt.ArrayLike, *, threshold: float = 0.0
 ) -> Breakdown:
-    """Compare what a system predicts with people's labels.
+    """Compare a system's predictions with human labels.
 
     Parameters
     ----------
     shares
-        People's shares of O, T and X for each turn, of shape (n, 3).
+        Human shares of O, T and X per turn, shape (n, 3).
     labels
-        The predicted label of each turn, of shape (n,), or one for all.
+        The predicted label per turn, shape (n,), or one for all.
     distributions
-        The predicted distribution of each turn, of shape (n, 3), or one of shape (3,) for all.
+        The predicted distribution per turn, shape (n, 3), or one of shape (3,) for all.
     threshold
-        Of :func:`gold_labels`. F1(T+X) does not depend on it: a turn is a breakdown where T and X have more than half.
+        As in :func:`gold_labels`. F1(T+X) does not depend on it: a turn is a breakdown if T and X together have more than half.
 
     Raises
     ------
     ValueError
-        When there are no turns, or distributions are not over three classes or do not add up to 1.
+        If there are no turns, or distributions are not over three classes or do not sum to 1.
     """
     people = _checked(shares)
     predicted = np.broadcast_to(np.asarray(labels), len(people))
@@ -94,7 +94,7 @@ def evaluate(
 
 
 def _f1(gold: npt.NDArray[np.bool_], predicted: npt.NDArray[np.bool_]) -> float:
-    """Return F1, or 0 where nothing is predicted or gold."""
+    """Return F1; 0 if nothing is predicted or gold."""
     both = int((gold & predicted).sum())
     return 2 * both / (int(gold.sum()) + int(predicted.sum())) if both else 0.0
 

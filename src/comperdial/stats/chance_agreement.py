@@ -1,4 +1,4 @@
-"""Agreement of raters beyond chance, on ordered or unordered categories: weighted kappa and Gwet's AC."""
+"""Chance-corrected agreement of raters on ordered or unordered categories: weighted kappa and Gwet's AC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Weighting = Literal["identity", "linear", "quadratic"]
 
 
 def category_weights(count: int, weighting: Weighting) -> Floats:
-    """Return how far two of ``count`` ordered categories count as agreement: 1 on the diagonal."""
+    """Return the agreement weights of each two of ``count`` ordered categories: 1 on the diagonal."""
     apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count))) / max(count - 1, 1)
     if weighting == "identity":
         return np.asarray(apart == 0, dtype=np.float64)
@@ -22,14 +22,14 @@ def category_weights(count: int, weighting: Weighting) -> Floats:
 def weighted_kappa(
     one: npt.ArrayLike, other: npt.ArrayLike, categories: npt.ArrayLike, weighting: Weighting = "quadratic"
 ) -> float:
-    """Return Cohen's weighted kappa of two raters; NaN where chance agreement is perfect, as if one rater is constant.
+    """Return Cohen's weighted kappa of two raters; NaN if chance agreement is perfect, as if one rater is constant.
 
     Parameters
     ----------
     one, other
-        Shape (n,), NaN where a rater gave no label; such items do not count.
+        Shape (n,), NaN if missing; such items do not count.
     categories
-        All values of the scale, in order, not only those that occur. A label that is none of them is an error.
+        All values of the scale, in order, including those that do not occur. Other labels are an error.
     """
     table = _coded(np.array([one, other], dtype=np.float64), categories)
     first, second = table[:, (table >= 0).all(axis=0)]
@@ -48,14 +48,14 @@ def gwet_ac(ratings: npt.ArrayLike, categories: npt.ArrayLike, weighting: Weight
     Parameters
     ----------
     ratings
-        Shape (raters, items), NaN where missing.
+        Shape (raters, items), NaN if missing.
     categories
-        As for :func:`weighted_kappa`.
+        As in :func:`weighted_kappa`.
 
     Notes
     -----
-    Gwet (2008), as the package irrCAC has it: agreement over the items with two ratings or more, prevalences over all that
-    have one. Where most labels are of few categories AC is high and kappa low: show both.
+    Gwet (2008), as in the package irrCAC: agreement over items with at least two ratings, prevalences over all rated items. If
+    most labels fall into few categories, AC is high and kappa low: report both.
     """
     table = _coded(np.asarray(ratings, dtype=np.float64), categories)
     count = np.size(categories)
@@ -73,7 +73,7 @@ def gwet_ac(ratings: npt.ArrayLike, categories: npt.ArrayLike, weighting: Weight
 
 
 def _coded(values: Floats, categories: npt.ArrayLike) -> npt.NDArray[np.intp]:
-    """Return the place of each label in the scale, -1 where there is none."""
+    """Return each label's index in the scale, -1 if missing."""
     scale = np.asarray(categories, dtype=np.float64)
     places = np.searchsorted(scale, values).clip(0, len(scale) - 1)
     there = ~np.isnan(values)

@@ -1,6 +1,6 @@
 """How well scores separate two classes, with intervals over resampled clusters.
 
-Measures take n classes or scores and n weights, or (resamples, n) weights, and return one value or one a resample.
+Measures take n classes or scores and weights of shape (n,) or (resamples, n), and return one value or one per resample.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Measure = Callable[[Floats], Floats]
 
 
 def accuracy(truth: Values, predicted: Values, weights: Floats) -> Floats:
-    """Return the weighted share of right predictions."""
+    """Return the weighted share of correct predictions."""
     return np.asarray(weights @ (truth == predicted) / weights.sum(axis=-1), dtype=np.float64)
 
 
 def macro_f1(truth: Values, predicted: Values, weights: Floats) -> Floats:
-    """Return the mean of both classes' F1; a class that is neither there nor predicted counts as 0."""
+    """Return the mean F1 of both classes; a class that neither occurs nor is predicted counts as 0."""
     scores = []
     for one in (0, 1):
         right = weights @ ((truth == one) & (predicted == one))
@@ -31,7 +31,7 @@ def macro_f1(truth: Values, predicted: Values, weights: Floats) -> Floats:
 
 
 def auc(truth: Values, scores: Values, weights: Floats) -> Floats:
-    """Return the chance that a positive's score is above a negative's, ties counting half; NaN without both classes."""
+    """Return the probability that a positive scores above a negative, ties counting half; NaN without both classes."""
     order = np.argsort(scores, kind="stable")
     starts = np.flatnonzero(np.append(True, np.diff(scores[order]) > 0))
     positive = np.asarray(truth, dtype=bool)
@@ -42,9 +42,9 @@ def auc(truth: Values, scores: Values, weights: Floats) -> Floats:
 
 
 def correlation(one: Values, other: Values, weights: Floats) -> Floats:
-    """Return Pearson's weighted correlation; NaN where one side does not vary."""
+    """Return Pearson's weighted correlation; NaN if a side is constant."""
     share = weights / weights.sum(axis=-1, keepdims=True)
-    # Centred first, for precision.
+    # Centre first, for precision.
     x, y = (np.asarray(side, dtype=float) - np.mean(side) for side in (one, other))
     mean_x, mean_y = share @ x, share @ y
     products = share @ (x * x) - mean_x**2, share @ (y * y) - mean_y**2
@@ -54,7 +54,7 @@ def correlation(one: Values, other: Values, weights: Floats) -> Floats:
 
 
 def cluster_weights(clusters: npt.NDArray[np.generic], resamples: int, random: np.random.Generator) -> Floats:
-    """Return how often each item counts in each resample of whole clusters, drawn with replacement: resamples x n."""
+    """Return how often each item counts in each resample of clusters drawn with replacement: resamples x n."""
     names, places = np.unique(clusters, return_inverse=True)
     count = len(names)
     drawn = random.multinomial(count, np.full(count, 1 / count), size=resamples) if count else np.zeros((resamples, 0))
@@ -62,7 +62,7 @@ def cluster_weights(clusters: npt.NDArray[np.generic], resamples: int, random: n
 
 
 def interval(values: Floats) -> tuple[float, float]:
-    """Return the percentiles that hold the middle 95 % of resampled values; NaN where fewer than half have one."""
+    """Return the 2.5 % and 97.5 % percentiles of resampled values; NaN if fewer than half are defined."""
     kept = values[~np.isnan(values)]
     if len(kept) < max(1, len(values) / 2):
         return np.nan, np.nan
@@ -71,7 +71,7 @@ def interval(values: Floats) -> tuple[float, float]:
 
 
 def estimated(measures: Mapping[str, Measure], weights: Floats) -> dict[str, tuple[float, Floats]]:
-    """Return each measure with all items counted once, and of each resample, a few of them at a time."""
+    """Return each measure on all items and on each resample, processing a few resamples at a time."""
     once = np.ones(weights.shape[1])
     step = max(1, 2**22 // max(1, weights.shape[1]))
     parts = [weights[start : start + step] for start in range(0, len(weights), step)]

@@ -1,7 +1,7 @@
-"""Pearson, Spearman and Kendall over units of which whole clusters (systems or dialogues) are resampled or left out.
+"""Pearson, Spearman and Kendall on resamples, or with clusters (systems or dialogues) left out.
 
-A resample is a vector of weights over clusters: how often each was drawn. All values are those of the units repeated that
-often; nothing is approximated by working on weights.
+A resample is a vector of weights: how often each cluster was drawn. Results equal those for units repeated that often; the
+weights are not an approximation.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from comperdial.stats.correlation import correlate, each_rowwise, rowwise, signs
 from comperdial.stats.design import Design, Floats, Integers, by_units, codes_of
 from comperdial.stats.means import merge_ties, paired
 
-# Numbers of an array (resamples, units) at a time: 2 MB, which stay in the cache.
+# Elements of an array (resamples, units) processed at a time: 2 MB, which fit into the cache.
 BLOCK = 2**18
-# Where less than this share of a resample's squares about the mean of all units is variance, its sums have lost too many
-# digits: it is computed anew about its own mean.
+# If variance is a smaller share of a resample's squares about the overall mean, its sums have lost too many digits and are
+# recomputed about its own mean.
 _LITTLE = 1e-6
-# Of so few units all pairs are looked at.
+# Up to this many units, all pairs are compared.
 _FEW = 128
-# Largest table of units, levels or clusters by clusters: 64 MB.
+# Maximum size of a table of units, levels or clusters by clusters: 64 MB.
 _TABLE = 2**23
 
 
 def blocks(count: int, width: int) -> Iterator[slice]:
-    """Cut ``count`` rows of ``width`` numbers into parts that stay in the cache."""
+    """Split ``count`` rows of ``width`` numbers into parts that fit into the cache."""
     step = max(1, BLOCK // max(1, width))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
 def ratio(product: Floats, square_x: Floats, square_y: Floats) -> Floats:
-    """Return a coefficient from a sum of products and two sums of squares; NaN where one of these is not positive."""
+    """Return a coefficient from a sum of products and two sums of squares; NaN if one of these is not positive."""
     size = np.sqrt(np.maximum(square_x, 0)) * np.sqrt(np.maximum(square_y, 0))
     return np.asarray(np.clip(np.divide(product, size, out=np.full(np.shape(size), np.nan), where=size > 0), -1, 1))
 
@@ -46,7 +46,7 @@ def ratio(product: Floats, square_x: Floats, square_y: Floats) -> Floats:
 def checked(
     scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[str]
 ) -> tuple[Floats, Floats]:
-    """Return scores (metrics, n) and ratings (n,) as arrays; a ValueError is raised if they do not fit the design."""
+    """Return scores (metrics, n) and ratings (n,) as arrays; raise a ValueError if they do not match the design."""
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     if x.ndim != 2 or not x.shape[1:] == y.shape == design.systems.shape:
         shapes = f"{x.shape}, {y.shape} and {design.systems.shape}"
@@ -59,11 +59,11 @@ def checked(
 
 
 def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[Coefficient]) -> Floats:
-    """Correlate metrics with ratings, by scipy: shape (metrics, names), NaN where a side does not vary.
+    """Correlate metrics with ratings by scipy: shape (metrics, names), NaN if a side is constant.
 
-    Scores have the shape (metrics, n), ratings (n,). A unit without a score (NaN) takes no part in that metric's row; each
-    needs a rating. The design of the n units says whether to correlate the means of systems, of which those that differ by
-    rounding only are ties. Names are ``pearson``, ``spearman`` and ``kendall`` (tau-b).
+    Scores have shape (metrics, n), ratings (n,). A unit without a score (NaN) is ignored for that metric; each needs a rating.
+    The design says whether to correlate system means, of which those that differ only by rounding are ties. Names are
+    ``pearson``, ``spearman`` and ``kendall`` (tau-b).
     """
     sides = paired(*checked(scores, ratings, design, names), design)
     values = [correlate(x, y, name).value for x, y in sides for name in names]
@@ -73,10 +73,10 @@ def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, 
 def over_means(
     scores: Floats, ratings: Floats, design: Design, weights: npt.NDArray[Any], names: Sequence[Coefficient]
 ) -> Floats:
-    """Return the coefficients over means of systems of resamples of dialogues: shape (resamples, metrics, names).
+    """Return the coefficients over system means of resamples of dialogues: shape (resamples, metrics, names).
 
-    Weights say how often each dialogue was drawn: for all systems, shape (resamples, dialogues), or for each system by itself,
-    (resamples, systems, dialogues). A system of which nothing was drawn takes no part. The rest is as in :func:`coefficients`.
+    Weights say how often each dialogue was drawn: for all systems, shape (resamples, dialogues), or separately for each system,
+    (resamples, systems, dialogues). A system without drawn dialogues is ignored. Otherwise as :func:`coefficients`.
     """
     result = np.full((len(weights), len(scores), len(names)), np.nan)
     shape = design.counts
@@ -87,7 +87,7 @@ def over_means(
             return np.bincount(cell, values, shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
         sides = [*scores[np.ix_(rows, kept)], ratings[kept]]
-        # Means are rounded at the mean absolute value, which of numbers of one sign is the mean itself.
+        # Rounding of means is relative to the mean absolute value, which for numbers of one sign is the mean itself.
         sums = [[summed(part) for part in ((side, np.abs(side)) if side.min() < 0 else (side,))] for side in sides]
         units = summed(np.ones(int(kept.sum())))
         for part in blocks(len(weights), units.size):
@@ -106,10 +106,10 @@ def over_means(
 def over_clusters(
     scores: Floats, ratings: Floats, clusters: Integers, weights: Floats, names: Sequence[Coefficient]
 ) -> Floats:
-    """Return the coefficients of resamples of clusters: shape (resamples, metrics, names), NaN where a side does not vary.
+    """Return the coefficients of resamples of clusters: shape (resamples, metrics, names), NaN if a side is constant.
 
-    Scores, ratings and clusters have the shapes (metrics, n), (n,) and (n,); scores are NaN where missing, clusters are codes
-    from 0 on. Weights, (resamples, clusters), say how often each cluster was drawn.
+    Scores, ratings and clusters have shapes (metrics, n), (n,) and (n,); scores are NaN if missing, clusters are codes from 0.
+    Weights, (resamples, clusters), say how often each cluster was drawn.
     """
     result = np.full((len(weights), len(scores), len(names)), np.nan)
     for rows, kept in by_units(scores):
@@ -131,11 +131,11 @@ def over_clusters(
 
 
 def _of_few(x: Floats, y: Floats, times: Floats, name: Coefficient) -> Floats:
-    """Return a rank coefficient, (metrics, resamples), by looking at all pairs of units."""
+    """Return a rank coefficient, (metrics, resamples), by comparing all pairs of units."""
     above, rated = (signs_of(side[..., :, np.newaxis], side[..., np.newaxis, :]).astype(np.float64) for side in (x, y))
     if name == "kendall":
         return ratio(*(np.vecdot(times @ pairs, times) for pairs in (above * rated, above**2, rated**2)))
-    # Ranks less their mean are half the sums of signs.
+    # Centred ranks are half the sums of signs.
     a, b = times @ above, times @ rated
     return ratio(*(np.vecdot(times * one, other) for one, other in ((a, b), (a, a), (b, b))))
 
@@ -147,11 +147,11 @@ def _is_summed(y: Floats, codes: Integers, weights: Floats) -> bool:
 
 
 def _spearman_of_units(x: Floats, y: Floats, codes: Integers, weights: Floats) -> Floats:
-    """Return Spearman's coefficients, (metrics, resamples), from the ranks of each unit in each resample."""
+    """Return Spearman's coefficients, (metrics, resamples), from the ranks of units in each resample."""
     result = np.empty((len(x), len(weights)))
     *scored, rated = (codes_of(side) for side in (*x, y))
     for part in blocks(len(weights), len(codes)):
-        # Units come first here: numpy adds whole rows of resamples at a time.
+        # Units first: numpy then adds whole rows of resamples.
         times = np.ascontiguousarray(weights[part].T)[codes]
         b, square = _middle_ranks(rated, times)
         by_unit = times * b
@@ -165,7 +165,7 @@ def _pearson(x: Floats, y: Floats, codes: Integers, weights: Floats) -> Floats:
     """Return Pearson's r of resamples from sums over clusters."""
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return np.full(len(weights), np.nan)
-    # Divided by the largest, so that the squares of tiny or huge scores neither vanish nor overflow.
+    # Divide by the largest, so that squares of tiny or huge scores neither vanish nor overflow.
     a, b = (side / np.abs(side).max() for side in (x - x.mean(), y - y.mean()))
     sums = [np.bincount(codes, part, weights.shape[1]) for part in (np.ones_like(x), a, b, a * a, b * b, a * b)]
     total, sum_x, sum_y, *whole = np.stack(sums) @ weights.T
@@ -179,7 +179,7 @@ def _pearson(x: Floats, y: Floats, codes: Integers, weights: Floats) -> Floats:
 
 
 class _Ranked(NamedTuple):
-    """A side of the units as ranks from 0 on; of resamples, units and the sums over ties of their square and cube."""
+    """One side as ranks from 0; per resample, the number of units and the sums over ties of their square and cube."""
 
     ranks: Integers
     total: Floats
@@ -202,22 +202,22 @@ class _Ranked(NamedTuple):
 
 
 def _summing(groups: Integers, places: Integers, shape: tuple[int, int]) -> sparse.csr_array:
-    """Return a sparse matrix (groups, places) that counts each unit's place in its group."""
+    """Return a sparse matrix (groups, places) that counts the units at each place of each group."""
     return sparse.csr_array((np.ones(len(groups)), (groups, places)), shape=shape)
 
 
 def _spearman(x: _Ranked, y: _Ranked, codes: Integers, weights: Floats) -> Floats:
     """Return Spearman's coefficients of resamples.
 
-    A unit's rank is made of how many units of each cluster lie below it. Ratings have few levels: the ranks of the units of
-    a level and a cluster are summed before any weight is known.
+    A unit's rank is the weighted number of units below it in each cluster. Ratings have few levels, so the ranks of the units
+    of a level and cluster are summed before weighting.
     """
     levels, clusters = int(y.ranks.max()) + 1, weights.shape[1]
     group, product = codes * levels + y.ranks, np.empty(len(weights))
     summing = _summing(group, np.arange(len(codes)), (clusters * levels, len(codes)))
     table = (summing @ _standing(x.ranks, codes, clusters)).reshape(clusters, levels * clusters)
     cells = np.bincount(group, minlength=clusters * levels).reshape(clusters, levels)
-    # All of these are whole numbers: single precision holds them exactly if they are small enough, and is twice as fast.
+    # These are integers: if small enough, single precision is exact and twice as fast.
     largest = np.abs(table).max(initial=0) * weights.sum(axis=1).max(initial=0) ** 2
     kind = np.float32 if largest < 2**24 and np.array_equal(weights, np.round(weights)) else np.float64
     table = table.astype(kind)
@@ -229,7 +229,7 @@ def _spearman(x: _Ranked, y: _Ranked, codes: Integers, weights: Floats) -> Float
 
 
 def _middle_ranks(ranks: Integers, times: Floats) -> tuple[Floats, Floats]:
-    """Return middle ranks less their mean, given how often each unit was drawn, (n, resamples), and their sums of squares."""
+    """Return centred middle ranks, given how often each unit was drawn, (n, resamples), and their sums of squares."""
     order = np.argsort(ranks, kind="stable")
     tied = np.add.reduceat(times[order], np.flatnonzero(np.diff(ranks[order], prepend=-1)))
     middle = np.cumsum(tied, axis=0) - tied / 2 - tied.sum(axis=0) / 2
@@ -237,9 +237,9 @@ def _middle_ranks(ranks: Integers, times: Floats) -> tuple[Floats, Floats]:
 
 
 def _standing(ranks: Integers, codes: Integers, clusters: int) -> npt.NDArray[np.int32]:
-    """Return how many units of each cluster lie below each unit less those above it: shape (n, clusters).
+    """Return the number of units of each cluster below each unit minus those above it: shape (n, clusters).
 
-    Units with a code outside of 0 to clusters - 1 are not counted.
+    Units with a code outside 0 to clusters - 1 are not counted.
     """
     ordered = codes[np.argsort(ranks, kind="stable")]
     counted = np.flatnonzero((ordered >= 0) & (ordered < clusters))
@@ -253,7 +253,7 @@ def _standing(ranks: Integers, codes: Integers, clusters: int) -> npt.NDArray[np
 def _kendall(x: _Ranked, y: _Ranked, codes: Integers, weights: Floats) -> Floats:
     """Return Kendall's tau-b of resamples."""
     if weights.shape[1] ** 2 > _TABLE:
-        # So many clusters have too many pairs: each resample by scipy, whose time and memory grow with the units.
+        # Too many pairs of clusters: use scipy per resample, whose time and memory grow with the number of units.
         repeats = (np.repeat(np.arange(len(codes)), times[codes].astype(np.intp)) for times in weights)
         return np.array([correlate(x.ranks[own], y.ranks[own], "kendall").value for own in repeats])
     pairs = _concordant(x.ranks, y.ranks, codes, weights.shape[1])
@@ -261,15 +261,15 @@ def _kendall(x: _Ranked, y: _Ranked, codes: Integers, weights: Floats) -> Floats
 
 
 def _concordant(x: Integers, y: Integers, codes: Integers, count: int) -> Floats:
-    """Return concordant less discordant pairs by the clusters of their two units: shape (count, count), each pair twice."""
+    """Return concordant minus discordant pairs by the clusters of their units: shape (count, count), each pair twice."""
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
-    # Whole numbers of as few bytes as hold them compare fastest.
+    # The smallest integer type compares fastest.
     x, y = (side[order].astype(np.min_scalar_type(int(side.max()))) for side in (x, y))
     pairs = np.zeros((count, count))
     edges = np.searchsorted(codes, np.arange(count + 1))
     for code, (first, end) in enumerate(pairwise(edges)):
-        # The sum of 127 signs fits into a byte. Pairs of two clusters are looked at from the first one.
+        # The sum of 127 signs fits into a byte. Pairs of two clusters are compared from the first one.
         for start in range(first, end, 127):
             some = slice(start, min(start + 127, end))
             signs = signs_of(x[some, np.newaxis], x[first:]) * signs_of(y[some, np.newaxis], y[first:])
@@ -278,9 +278,9 @@ def _concordant(x: Integers, y: Integers, codes: Integers, count: int) -> Floats
 
 
 def concordance(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Floats:
-    """Return for each unit the sum over all units of sign(x - x') sign(y - y'), of rows x, (rows, n), and one y, (n,).
+    """Return for each unit the sum over all units of sign(x - x') sign(y - y'), for rows x, (rows, n), and one y, (n,).
 
-    Ratings have few values: of each, units are counted by their place in x.
+    Ratings have few values: units of each value are counted by their place in x.
     """
     level, rank = codes_of(y), np.array([codes_of(row) for row in x])
     places, offsets = int(rank.max(initial=-1)) + 1, np.arange(len(rank))[:, np.newaxis]
@@ -288,19 +288,19 @@ def concordance(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Floats:
     for own in np.split(np.argsort(level, kind="stable"), np.cumsum(np.bincount(level))[:-1]):
         at = rank[:, own]
         counts = np.bincount((offsets * places + at).ravel(), minlength=lower.size).reshape(lower.shape)
-        # Units of this level below each place less those above it.
+        # Units of this level below each place minus those above it.
         surplus = 2 * np.cumsum(counts, axis=1) - counts - len(own)
         result[:, own] = (2 * lower + surplus)[offsets, at]
         lower += surplus
-    # Those of lower levels twice and of its own once; less all, which gives lower levels less higher ones.
+    # Twice those of lower levels plus once its own, minus all: lower levels minus higher ones.
     return result - lower[offsets, rank]
 
 
 def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coefficient) -> Floats:
     """Return each metric's coefficient without the units of each cluster: shape (metrics, clusters).
 
-    NaN where no coefficient is left, and where there was nothing to leave out. Arguments are as in :func:`over_clusters`.
-    Leaving out for good, not by a derivative, keeps a test's level where scores have long tails.
+    NaN if no coefficient is left, or there was nothing to leave out. Arguments as in :func:`over_clusters`. Actual
+    leave-one-out, instead of a derivative, keeps a test's level if scores have long tails.
     """
     result = np.full((len(scores), int(clusters.max(initial=-1)) + 1), np.nan)
     for rows, kept in by_units(scores):
@@ -311,7 +311,7 @@ def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coef
         elif name == "spearman" and len(own) > _FEW:
             values = _spearman_without(x, y, own)
         else:
-            # All but one: parts of them, since of thousands of clusters the whole square is large.
+            # All clusters but one, in parts, since the full square is large for thousands of clusters.
             drawn = (1 - np.eye(part.stop - part.start, size, part.start) for part in blocks(size, size))
             values = np.concatenate([over_clusters(x, y, own, some, [name])[:, :, 0] for some in drawn]).T
         result[np.ix_(rows, present)] = values
@@ -319,10 +319,10 @@ def without_each(scores: Floats, ratings: Floats, clusters: Integers, name: Coef
 
 
 def _spearman_without(x: Floats, y: Floats, clusters: Integers) -> Floats:
-    """Return Spearman's coefficients without each cluster: a unit's rank is that among all units less that in the cluster."""
+    """Return Spearman's coefficients without each cluster: a unit's rank among all units minus that within the cluster."""
     n, count = len(y), int(clusters.max()) + 1
     *scored, rated = (codes_of(side) for side in (*x, y))
-    # Below less above, among all units.
+    # Units below minus units above, among all units.
     everyone = [_standing(side, np.zeros_like(side), 1)[:, 0].astype(np.float64) for side in (*scored, rated)]
     product = np.empty((len(x), count))
     step = max(1, _TABLE // 4 // n)
@@ -339,10 +339,10 @@ def _spearman_without(x: Floats, y: Floats, clusters: Integers) -> Floats:
 
 
 def _kendall_without(x: Floats, y: Floats, clusters: Integers) -> Floats:
-    """Return Kendall's tau-b without each cluster, from all pairs less those of what is left out (two counted twice)."""
+    """Return Kendall's tau-b without each cluster: all pairs minus those of the cluster (its own pairs counted twice)."""
     n, left = len(y), len(y) - np.bincount(clusters)
     *scored, rated = (codes_of(side) for side in (*x, y))
-    # Moved far up and far down by cluster, pairs of two clusters cancel each other: those within a cluster are left.
+    # With clusters shifted far up and far down, pairs between clusters cancel and those within a cluster remain.
     agree, up, down = (concordance(np.array(scored) + sign * n * clusters, rated) for sign in (0, 1, -1))
     lost = np.array([np.bincount(clusters, row) for row in 2 * agree - (up + down) / 2])
     *untied_x, untied_y = (left**2.0 - _ties_without(side, clusters, 2.0) for side in (*scored, rated))
@@ -350,7 +350,7 @@ def _kendall_without(x: Floats, y: Floats, clusters: Integers) -> Floats:
 
 
 def _ties_without(ranks: Integers, clusters: Integers, power: float) -> Floats:
-    """Return the sum of a power of the sizes of groups of ties, without each cluster: shape (clusters,)."""
+    """Return the sum of a power of the sizes of tied groups, without each cluster: shape (clusters,)."""
     ties = np.bincount(ranks)
     cells, inside = np.unique(clusters * len(ties) + ranks, return_counts=True)
     cluster, group = np.divmod(cells, len(ties))
@@ -359,9 +359,9 @@ def _ties_without(ranks: Integers, clusters: Integers, power: float) -> Floats:
 
 
 def influence(x: Floats, y: Floats, name: Coefficient) -> tuple[float, Floats]:
-    """Return a coefficient, and how much each unit moves it: its derivative by the unit's weight, times n.
+    """Return a coefficient, and each unit's influence: the derivative by the unit's weight, times n.
 
-    Sides, (n,), have nothing missing; influences, (n,), have a mean of 0. NaN where a side does not vary.
+    Sides, (n,), have no missing values; influences, (n,), have mean 0. NaN if a side is constant.
     """
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan"), np.full(len(x), np.nan)
@@ -377,14 +377,14 @@ def influence(x: Floats, y: Floats, name: Coefficient) -> tuple[float, Floats]:
     value = float(np.mean(u * v))
     moves = u * v - value * (u**2 + v**2) / 2
     if name == "spearman":
-        # A unit also moves the ranks of those above it.
+        # A unit also shifts the ranks of those above it.
         moves = moves + _above(of_x, v - value * u) / of_x.std() + _above(of_y, u - value * v) / of_y.std()
         moves = moves - moves.mean()
     return value, moves
 
 
 def _above(ranks: Floats, weights: Floats) -> Floats:
-    """For each unit, the sum of the weights of those ranked above it and half of those tied with it."""
+    """Return for each unit the sum of the weights of units ranked above it and half of those tied with it."""
     group = codes_of(ranks)
     sums = np.bincount(group, weights)
     return np.asarray((np.cumsum(sums[::-1])[::-1] - sums / 2)[group])

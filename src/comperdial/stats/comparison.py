@@ -1,4 +1,4 @@
-"""Whether one metric correlates better with ratings than another: paired tests of all pairs.
+"""Paired tests of whether one metric correlates better with ratings than another, for all pairs.
 
 Metrics like or dislike whole systems and whole dialogues, so units are not independent, and tests that treat them as
 independent call far too many differences real. ``compare`` tests by what was sampled. benchmarks/rejections.py counts how often
@@ -30,21 +30,21 @@ class Comparison:
     Attributes
     ----------
     difference
-        Coefficient of the row's metric minus that of the column's, over the units that both have. Antisymmetric; 0 on
-        the diagonal.
+        Coefficient of the row's metric minus that of the column's, over the units that both scored. Antisymmetric; 0 on the
+        diagonal.
     p
         Two-sided. Symmetric; 1 on the diagonal.
     reach
-        Half the width of the difference's 95 % interval, which leaves out 0 just where p < 0.05; symmetric. NaN of ranks of
-        systems' means, which have no interval.
+        Half the width of the difference's 95 % interval, which excludes 0 exactly if p < 0.05; symmetric. NaN for ranks of
+        system means, which have no interval.
     n
-        Points correlated: units, or systems where units are averaged.
+        Number of points correlated: units, or systems if units are averaged.
     test
-        What made ``p``: ``jackknife``, or ``swap_systems|swaps:N``, N being the most swaps that a pair got. No p is
-        then below 1 / (1 + N), so that Holm's correction of more than N / 20 pairs can find nothing at 5 %. Over means
-        of systems that are given (``design.fixed``): ``bootstrap:N``, N being the resamples of dialogues.
+        The test behind ``p``: ``jackknife``, or ``swap_systems|swaps:N``, N being the maximum swaps of a pair. No p is below 1
+        / (1 + N), so Holm's correction of more than N / 20 pairs cannot be significant at 5 %. Over means of fixed systems
+        (``design.fixed``): ``bootstrap:N``, N being the resamples of dialogues.
     given
-        Whether the pair's systems are given, so that p and reach are over dialogues, these systems.
+        Whether the pair's systems are fixed, so that p and reach are over dialogues only.
     """
 
     difference: Floats
@@ -58,8 +58,8 @@ class Comparison:
     def ends(self) -> tuple[Floats, Floats]:
         """Return the ends of the 95 % intervals of the differences.
 
-        They are symmetric on the scale of artanh(difference / 2), so that they stay between -2 and 2, which is as far as
-        two coefficients can differ, and leave out 0 just where the difference is larger than the reach.
+        They are symmetric on the scale of artanh(difference / 2), so that they stay between -2 and 2, the extreme differences
+        of two coefficients, and exclude 0 exactly if the difference exceeds the reach.
         """
         half = np.clip(self.difference / 2, -1 + 1e-12, 1 - 1e-12)
         centre = np.arctanh(half)
@@ -79,30 +79,30 @@ def compare(
 ) -> Comparison:
     """Test for every pair of metrics whether they correlate equally well with the ratings.
 
-    Over units, and for Pearson over means of systems: Student's t with a variance from leaving out systems and
-    dialogues (:mod:`comperdial.stats.jackknife`). For ranks (Spearman, Kendall) of means of systems: swaps of whole systems
-    (:func:`comperdial.stats.swaps.swap_systems`). Ranks of some hundred means move in steps too coarse for a jackknife,
-    which then rejects too little; Pearson's scale depends on a few means where tails are long, and swapping those rejects
-    too much.
+    Over units, and for Pearson over system means: Student's t with a variance from leaving out systems and dialogues
+    (:mod:`comperdial.stats.jackknife`). For ranks (Spearman, Kendall) of system means: swaps of whole systems
+    (:func:`comperdial.stats.swaps.swap_systems`). Ranks of about a hundred means move in steps too coarse for a jackknife,
+    which then rejects too rarely; Pearson's scale depends on a few means if tails are long, and swapping those rejects too
+    often.
 
-    Systems that are given (``design.given``: asked for, or fewer than four) are neither left out nor swapped. Over units
-    each dialogue is left out; over means of systems dialogues are resampled.
+    Fixed systems (``design.given``: requested, or fewer than four) are neither left out nor swapped. Then over units each
+    dialogue is left out; over system means dialogues are resampled.
 
     Parameters
     ----------
     scores, ratings, design, name
-        As in :func:`comperdial.stats.coefficients.coefficients`. A pair is compared over the units that both have.
+        As in :func:`comperdial.stats.coefficients.coefficients`. A pair is compared over the units that both scored.
     resamples, seed
-        Of swaps and of dialogues; p of swaps is (1 + those at least as far out) / (1 + swaps). Swaps go on where few of them
-        are as far out as the data, up to ``SWAPS`` (Besag and Clifford 1991): without that no p would be small enough for a
-        correction over many pairs. All pairs share them; what one pair gets does not depend on the others. With 0 there is
-        no p that needs swaps.
+        For swaps and resamples of dialogues; p of swaps is (1 + those at least as extreme) / (1 + swaps). Swapping continues
+        while few are as extreme as the data, up to ``SWAPS`` (Besag and Clifford 1991); otherwise no p would be small enough
+        for a correction over many pairs. All pairs share the swaps; a pair's result does not depend on the others. With 0 there
+        is no p that needs swaps.
 
     Returns
     -------
     Comparison
-        NaN where two metrics share fewer than ``FEWEST_SAMPLED`` points or one of them does not vary. ``p`` alone is NaN where
-        a jackknife has no variance: a metric does not vary without one of the systems or dialogues.
+        NaN if two metrics share fewer than ``FEWEST_SAMPLED`` points or one is constant. Only ``p`` is NaN if the jackknife
+        variance is undefined, because a metric is constant without one of the systems or dialogues.
     """
     table, target = checked(scores, ratings, design, [name])
     difference, p, reach = np.full((3, len(table), len(table)), np.nan)
@@ -125,7 +125,7 @@ def compare(
 
 
 def common_units(present: Flags) -> Iterator[tuple[Integers, Flags, Flags]]:
-    """Group pairs by the units that both have: metrics, which of their pairs, units."""
+    """Group pairs by the units that both scored; yield metrics, which of their pairs, units."""
     pairs: dict[bytes, list[tuple[int, int]]] = {}
     for one, other in combinations_with_replacement(range(len(present)), 2):
         pairs.setdefault((present[one] & present[other]).tobytes(), []).append((one, other))
@@ -137,7 +137,7 @@ def common_units(present: Flags) -> Iterator[tuple[Integers, Flags, Flags]]:
 
 
 def put(whole: npt.NDArray[np.generic], rows: Integers, wanted: Flags, values: npt.ArrayLike) -> None:
-    """Write the values of the wanted pairs of some metrics into a table of all."""
+    """Write the values of selected pairs of some metrics into a table of all."""
     cell = np.ix_(rows, rows)
     whole[cell] = np.where(wanted, values, whole[cell])
 
@@ -145,11 +145,11 @@ def put(whole: npt.NDArray[np.generic], rows: Integers, wanted: Flags, values: n
 def _tested(
     scores: Floats, ratings: Floats, design: Design, name: Coefficient, resamples: int, seed: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Return values (metrics,), p and the reach of each pair, of metrics without gaps."""
+    """Return values (metrics,), p and the reach of each pair, for metrics without missing values."""
     if design.average and design.fixed:
         return _over_dialogues(scores, ratings, design, name, resamples, seed)
     if design.average:
-        # Each mean is a unit of its own, and all are of one dialogue.
+        # Each mean is a single unit, and all belong to one dialogue.
         scores, ratings = system_means(scores, design), system_means(ratings, design)
         codes = np.arange(design.counts[0], dtype=np.intp)
         design = Design(codes, np.zeros_like(codes))
@@ -167,10 +167,10 @@ def _tested(
 def _over_dialogues(
     scores: Floats, ratings: Floats, design: Design, name: Coefficient, resamples: int, seed: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Do the same for means of systems that are given: resample dialogues alone.
+    """Return the same for means of fixed systems, by resampling only dialogues.
 
-    Student's t with the variance that a difference has over resamples of dialogues. p and reach are NaN where fewer than
-    half of the resamples have both coefficients, or none differs: that is no precision.
+    Student's t with the variance of a difference over resamples of dialogues. p and reach are NaN if fewer than half of the
+    resamples have both coefficients, or all are equal, which does not indicate precision.
     """
     count, values = design.counts[1], coefficients(scores, ratings, design, [name])[:, 0]
     drawn = bootstrap(count, resamples, np.random.default_rng(seed))

@@ -1,7 +1,7 @@
-"""A mean from many judgements and few labels by people: what the labels alone, the judge alone and both together say.
+"""Estimate a mean from many judge scores and few human labels: from labels alone, the judge alone, and both.
 
-Prediction-powered inference with a fitted weight: PPI++ (Angelopoulos, Duchi and Zrnic 2023), with intervals that hold their
-coverage for few labels and for items in clusters (docs/validation.md); for two classes also Rogan and Gladen (1978).
+Prediction-powered inference with a fitted weight: PPI++ (Angelopoulos, Duchi and Zrnic 2023), with intervals that keep their
+coverage for few labels and for clustered items (docs/validation.md); for two classes also Rogan and Gladen (1978).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Integers = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its standard error and interval; ``weight`` is how far the judge was used, 0 to 1; ``freedom`` of the t."""
+    """A mean with its standard error and interval; ``weight`` is the judge's, 0 to 1, ``freedom`` that of Student's t."""
 
     value: float
     error: float
@@ -48,7 +48,7 @@ def classical(labels: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *, c
 
 
 def fitted_weight(labels: Floats, judged: Floats, others: Floats) -> float:
-    """Return the weight of the judge with the smallest variance of the estimate, between 0 and 1 (PPI++)."""
+    """Return the judge's weight, between 0 and 1, that minimizes the variance of the estimate (PPI++)."""
     n, total = len(labels), len(judged) + len(others)
     spread = np.var(np.concatenate([judged, others]), ddof=1) if total > 1 else 0.0
     if not spread > 0 or not len(others):
@@ -68,27 +68,27 @@ def corrected_mean(
     confidence: float = 0.95,
     normal: bool = False,
 ) -> Estimate:
-    """Return the mean that people would give, from a random sample of labels and a judge of everything.
+    """Estimate the human mean from a random sample of labels and a judge's labels of everything.
 
     Parameters
     ----------
     labels, judged
-        Shape (n,): people's labels of the labelled items, and the judge's.
+        Shape (n,): human labels of the labelled items, and the judge's.
     others
         Shape (N,): the judge's labels of all other items.
     clusters, other_clusters
-        Shapes (n,) and (N,): the dialogue, instruction or system of each item. With them the interval is that of a jackknife
-        over whole clusters with Student's t; a cluster with items in both parts is left out of both at once.
+        Shapes (n,) and (N,): the dialogue, instruction or system of each item. With them the interval comes from a jackknife
+        over clusters with Student's t; a cluster with items in both parts is left out of both at once.
     weight
-        Of the judge; default: fitted. 0 is the classical mean, 1 plain prediction-powered inference.
+        The judge's weight; default: fitted. 0 is the classical mean, 1 plain prediction-powered inference.
     normal
-        True: normal quantiles and variances divided by n, as the package ppi-python computes them; its intervals are too
-        narrow below about 100 labels. False: Student's t with n - 2 degrees of freedom, and divisor n - 2.
+        True: normal quantiles and variances divided by n, as in the package ppi-python; its intervals are too narrow below
+        about 100 labels. False: Student's t with n - 2 degrees of freedom, and divisor n - 2.
 
     Raises
     ------
     ValueError
-        When a value is missing, or there are fewer than three labels.
+        If a value is missing, or there are fewer than three labels.
     """
     y, f, rest = (np.asarray(side, dtype=np.float64) for side in (labels, judged, others))
     if y.shape != f.shape or len(y) < 3 or np.isnan(np.concatenate([y, f, rest])).any():
@@ -114,10 +114,10 @@ def corrected_difference(
     weight: float | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Return the difference of two corrected means, such as of two systems whose items share dialogues.
+    """Return the difference of two corrected means, for example of two systems whose items share dialogues.
 
-    ``one`` and ``other`` are the first five arguments of :func:`corrected_mean`, with clusters, whose names are common to both.
-    The jackknife leaves a cluster out of both at once; Student's t has the degrees of freedom of the smaller side.
+    ``one`` and ``other`` are the first five arguments of :func:`corrected_mean`, with cluster names common to both. The
+    jackknife leaves a cluster out of both at once; Student's t has the degrees of freedom of the smaller side.
     """
     codes, count = _codes([one[3], one[4], other[3], other[4]])
     values, thetas, labelled = [], [], []
@@ -132,14 +132,14 @@ def corrected_difference(
 
 
 def _codes(clusters: Sequence[npt.ArrayLike]) -> tuple[list[Integers], int]:
-    """Number the clusters of several arrays in common."""
+    """Number the clusters of several arrays jointly."""
     parts = [np.asarray(part).astype(str) for part in clusters]
     codes = np.unique(np.concatenate(parts), return_inverse=True)[1].reshape(-1)
     return np.split(codes, np.cumsum([len(part) for part in parts])[:-1]), int(codes.max()) + 1
 
 
 def _jackknife(theta: Floats, labelled: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Return the standard error of an estimate by those without each cluster, and its degrees of freedom."""
+    """Return an estimate's standard error from its leave-one-cluster-out values, and the degrees of freedom."""
     variance = 0.0
     for part in (labelled, ~labelled):
         if (size := int(part.sum())) > 1:
@@ -150,12 +150,12 @@ def _jackknife(theta: Floats, labelled: npt.NDArray[np.bool_]) -> tuple[float, f
 def _without_each(
     y: Floats, f: Floats, rest: Floats, own: Integers, outer: Integers, count: int, weight: float | None
 ) -> Floats:
-    """Return the corrected mean without each cluster, shape (count,); the judge's weight is fitted anew."""
+    """Return the corrected mean without each cluster, shape (count,), refitting the judge's weight."""
 
     def sums(codes: Integers, values: Floats) -> Floats:
         return np.asarray(np.bincount(codes, values, count), dtype=np.float64)
 
-    # Everything that the estimate needs is a sum over clusters: leaving one out is a subtraction.
+    # The estimate uses only sums over clusters, so leaving one out is a subtraction.
     yy, ff, yf, n = (sums(own, part) for part in (y, f, y * f, np.ones_like(y)))
     fsq, rr, rsq, m = sums(own, f * f), sums(outer, rest), sums(outer, rest * rest), sums(outer, np.ones_like(rest))
 
@@ -179,8 +179,7 @@ def rogan_gladen(
 ) -> Estimate | None:
     """Return the share of positives, corrected by the judge's sensitivity and specificity on the labelled items.
 
-    All of 0 and 1, shapes as in :func:`corrected_mean`. None where the judge is no better than chance, or one class has no
-    label.
+    Labels are 0 or 1, shapes as in :func:`corrected_mean`. None if the judge is no better than chance, or a class has no label.
     """
     y, f, rest = (np.asarray(side, dtype=np.float64) for side in (labels, judged, others))
     positives, negatives, count = y.sum(), len(y) - y.sum(), len(rest)
@@ -202,16 +201,16 @@ def rogan_gladen(
 def labels_needed(
     half_width: float, spread: float, correlation: float, total: int, *, design_effect: float = 1.0
 ) -> float:
-    """Return how many labels give a 95 % interval of this half-width; infinity where the items do not suffice.
+    """Return the number of labels for a 95 % interval of this half-width; infinity if there are too few items.
 
     Parameters
     ----------
     spread, correlation
-        Standard deviation of people's labels, and their correlation with the judge: of a pilot, so the number is a guide.
+        Standard deviation of human labels, and their correlation with the judge; from a pilot, so the result is approximate.
     total
-        Items that the judge judged, labelled ones included.
+        Number of judged items, including labelled ones.
     design_effect
-        Of clusters: 1 + (mean size - 1) x intraclass correlation of the residuals.
+        Design effect of clusters: 1 + (mean size - 1) x intraclass correlation of the residuals.
     """
     unit = (half_width / (stats.norm.ppf(0.975) * spread)) ** 2 / design_effect
     left = unit - correlation**2 / total

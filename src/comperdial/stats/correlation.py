@@ -1,4 +1,4 @@
-"""Correlation: of two samples, and of the rows of two tables."""
+"""Correlation of two samples, and of the rows of two tables."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from comperdial.stats import Coefficient
 
 Floats = npt.NDArray[np.float64]
 
-# The ComperDial tables mark p >= 0.05 with an asterisk (inferred; the figures agree with it).
+# The ComperDial tables mark p >= 0.05 with an asterisk (inferred; consistent with the figures).
 ALPHA = 0.05
 MOST_EXACT = 8
 """More points have too many orders for an exact p: 8 have 40,320."""
 
 
 def is_starred(p: float) -> bool:
-    """Return whether a paper's table would mark a value: p >= 0.05, or no p."""
+    """Return whether the papers' tables would mark a value: p >= 0.05, or no p."""
     return not p < ALPHA
 
 
@@ -29,8 +29,8 @@ def is_starred(p: float) -> bool:
 class Correlation:
     """A coefficient with its two-sided p-value and the number of complete pairs.
 
-    ``value`` and ``p`` are NaN when there are fewer than two pairs or a side does not vary; ``p`` alone is NaN when two
-    pairs give a coefficient but no test.
+    ``value`` and ``p`` are NaN if there are fewer than two pairs or a side is constant; only ``p`` is NaN if two pairs allow a
+    coefficient but no test.
     """
 
     value: float
@@ -41,11 +41,10 @@ class Correlation:
 def correlate(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> Correlation:
     """Correlate two samples, (n,) each, by scipy's ``pearsonr``, ``spearmanr`` or ``kendalltau`` (variant b).
 
-    Pairs with a NaN on either side are left out. The p of Spearman is that of Student's t, as in the papers; with four or five
-    points it is too small (a perfect ranking of four has an exact p of 0.083, not 0). Kendall's is exact for small samples
-    without ties.
+    Pairs with a NaN are ignored. Spearman's p is from Student's t, as in the papers; with four or five points it is too small
+    (a perfect ranking of four has an exact p of 0.083, not 0). Kendall's is exact for small samples without ties.
     """
-    # Half a second, which commands that only ask whether a value is starred need not wait.
+    # Takes half a second, unnecessary for commands that only call is_starred.
     from scipy import stats
 
     a, b = _complete(x, y)
@@ -68,13 +67,13 @@ def _complete(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
 def exact_p(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> float:
     """Return the two-sided p of a correlation of a few points under random pairing.
 
-    It is the share of all n! pairings whose coefficient is as far from 0 as the given one, or further. NaN with fewer than two
-    pairs or more than :data:`MOST_EXACT`, and when a side does not vary. Arguments are as in :func:`correlate`.
+    It is the share of all n! pairings with a coefficient at least as far from 0. NaN with fewer than two pairs or more than
+    :data:`MOST_EXACT`, and if a side is constant. Arguments as in :func:`correlate`.
     """
     a, b = _complete(x, y)
     if not 2 <= len(a) <= MOST_EXACT:
         return float("nan")
-    # The order as given comes first.
+    # The given order comes first.
     orders = b[np.array(list(permutations(range(len(b)))))]
     results = np.abs(rowwise(np.broadcast_to(a, orders.shape), orders, coefficient))
     # Sums in another order differ in the last digits.
@@ -82,18 +81,17 @@ def exact_p(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> flo
 
 
 def rowwise(x: Floats, y: Floats, name: Coefficient) -> Floats:
-    """Return the coefficient of each row of a table with the same row of another, both of shape (rows, n).
+    """Correlate each row of a table with the same row of another, both of shape (rows, n).
 
-    Pairs with a NaN on either side are left out; NaN where the coefficient is undefined. Kendall's compares all pairs
-    of a row.
+    Pairs with a NaN are ignored; NaN if the coefficient is undefined. Kendall's compares all pairs of a row.
     """
     return each_rowwise([x], y, [name])[0, 0]
 
 
 def each_rowwise(tables: Sequence[Floats], y: Floats, names: Sequence[Coefficient]) -> Floats:
-    """Do what :func:`rowwise` does for some tables with the same other side, by some coefficients.
+    """Apply :func:`rowwise` to several tables with the same other side, for several coefficients.
 
-    Returns the shape (names, tables, rows). What the tables share, such as the ranks of the other side, is computed once.
+    Returns shape (names, tables, rows). Shared parts, such as the ranks of the other side, are computed once.
     """
     results = np.full((len(names), len(tables), len(y)), np.nan)
     missing = np.isnan(y)
@@ -121,18 +119,18 @@ def each_rowwise(tables: Sequence[Floats], y: Floats, names: Sequence[Coefficien
 
 
 def _vary(side: Floats) -> npt.NDArray[np.bool_]:
-    """Return which rows have two different values."""
+    """Return which rows have at least two distinct values."""
     return np.greater(*(of.reduce(side, axis=1, initial=np.nan) for of in (np.fmax, np.fmin)))
 
 
 def _ranks(values: Floats, missing: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return twice the middle ranks of rows, from 0 on, and how many pairs of each row are not tied.
+    """Return twice the middle ranks of rows, from 0, and the number of untied pairs of each row.
 
-    scipy's rankdata takes three times as long.
+    Three times as fast as scipy's rankdata.
     """
     order, places = np.argsort(values, axis=1), np.arange(values.shape[1])
     ordered = np.take_along_axis(values, order, axis=1)
-    # A missing value, which is last, equals none.
+    # Missing values, which come last, equal nothing.
     new = np.ones((len(values), len(places) + 1), dtype=np.bool_)
     new[:, 1:-1] = ordered[:, 1:] != ordered[:, :-1]
     first = np.maximum.accumulate(np.where(new[:, :-1], places, 0), axis=1)
@@ -145,13 +143,13 @@ def _ranks(values: Floats, missing: npt.NDArray[np.bool_]) -> tuple[Floats, Floa
 
 
 def _pearson(of: Sequence[Floats], missing: npt.NDArray[np.bool_]) -> Floats:
-    """Return Pearson's r of the rows of each table with those of the last one; of constant rows anything."""
+    """Return Pearson's r of the rows of each table with those of the last; undefined for constant rows."""
     sides, counts = [], (~missing).sum(axis=1, keepdims=True)
     for side in of:
         there = np.where(missing, 0.0, side) if missing.any() else side
         centred = there - there.sum(axis=1, keepdims=True) / counts
         centred[missing] = 0.0
-        # Divided by the largest, so that the squares of tiny or huge scores neither vanish nor overflow.
+        # Divide by the largest, so that squares of tiny or huge scores neither vanish nor overflow.
         with np.errstate(divide="ignore", invalid="ignore"):
             sides.append(centred / np.abs(centred).max(axis=1, keepdims=True))
     *tables, y = sides
@@ -161,13 +159,13 @@ def _pearson(of: Sequence[Floats], missing: npt.NDArray[np.bool_]) -> Floats:
 
 
 def _kendall(ranked: Sequence[tuple[Floats, Floats]], missing: npt.NDArray[np.bool_]) -> Floats:
-    """Return tau-b of the rows of each table with those of the last one, given ranks and untied pairs."""
-    # Whole numbers of as few bytes as hold them compare fastest.
+    """Return tau-b of the rows of each table with those of the last, given ranks and numbers of untied pairs."""
+    # The smallest integer type compares fastest.
     kind = np.dtype(np.float64) if missing.any() else np.min_scalar_type(2 * missing.shape[1])
     *tables, y = (np.ascontiguousarray(ranks.T, dtype=kind) for ranks, _ in ranked)
     agree = np.zeros((len(tables), y.shape[1]))
     for place in range(len(y) - 1):
-        # The sum of 127 signs fits into a byte, and bytes are added fastest.
+        # The sum of 127 signs fits into a byte, and bytes add fastest.
         for start in range(place + 1, len(y), 127):
             rated = signs_of(y[place], y[start : start + 127])
             for row, x in enumerate(tables):
@@ -177,5 +175,5 @@ def _kendall(ranked: Sequence[tuple[Floats, Floats]], missing: npt.NDArray[np.bo
 
 
 def signs_of(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
-    """Return the signs of differences; 0 where a side is missing, so that such a pair counts like a tie of both."""
+    """Return the signs of differences; 0 if a side is missing, which then counts as a tie on both sides."""
     return np.asarray((a > b).view(np.int8) - (a < b).view(np.int8))

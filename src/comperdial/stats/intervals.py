@@ -1,13 +1,13 @@
-"""Intervals for correlations that know how the units were sampled.
+"""Intervals for correlations that respect how the units were sampled.
 
-It is a bootstrap of what was sampled: systems, dialogues, and, for each system by itself, its dialogues. Each gives a
-variance on the scale of Fisher's z. Over units, the variance of the value is that of systems plus that of dialogues, a little
-too much since both hold what a system alone does in a dialogue. Over the means of systems that share is large, and the
-variance of dialogues within systems is taken away (the two-way variance of Cameron, Gelbach and Miller, 2011); it stays at
-least the larger of the first two. A resample of n things varies by (n - 1) / n too little; that is made good. The interval is
-the value -+ a quantile of Student's t times the standard error, on the scale of z and turned back. Its degrees of freedom are
-Satterthwaite's. Over the means of 4 to 10 systems nothing is resampled (:func:`posterior_interval`). benchmarks/coverage.py
-prints what this and other ways cover.
+A bootstrap of what was sampled: systems, dialogues, and dialogues separately for each system. Each gives a variance on the
+scale of Fisher's z. Over units, the variance of the value is the sum over systems and dialogues, slightly too large since both
+include the interaction of a system with a dialogue. Over system means that share is large, and the variance of dialogues within
+systems is subtracted (the two-way variance of Cameron, Gelbach and Miller, 2011); the result is at least the larger of the
+first two. The variance of a resample of n is too small by (n - 1) / n, which is corrected. The interval is the value -+ a
+quantile of Student's t times the standard error on the scale of z, transformed back, with Satterthwaite's degrees of freedom.
+Over the means of 4 to 10 systems nothing is resampled (:func:`posterior_interval`). benchmarks/coverage.py compares the
+coverage with other methods.
 
 Where systems are given (``Design.fixed``, and a metric that scored fewer than four), what is to be covered is the value of
 these systems over ever more dialogues: the variance is that of dialogues alone. `benchmarks/coverage.py given` prints what that
@@ -30,19 +30,19 @@ from comperdial.stats.coefficients import checked, coefficients, over_clusters, 
 from comperdial.stats.design import FEWEST_SAMPLED, Design, Flags, Floats, Integers
 from comperdial.stats.means import paired_means
 
-# Cells x resamples held at a time: 64 MB of them.
+# Cells x resamples held in memory: 64 MB.
 _CELLS = 2**25
-# Up to so many systems, what resamples say is too little: they have an interval of their own (docs/validation.md).
+# Up to this many systems, resampling understates the variance: they have their own interval (docs/validation.md).
 FEW = 10
-# From here on a coefficient counts as 1.
+# Coefficients from here on count as 1.
 _PERFECT = 1 - 1e-9
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Coefficients with the ends of their intervals: each of shape (metrics, names), NaN where there is none.
+    """Coefficients with the ends of their intervals: each of shape (metrics, names), NaN if missing.
 
-    ``systems``, shape (metrics,), is how many systems have a score, and ``given`` whether these count as given.
+    ``systems``, shape (metrics,), is the number of scored systems, and ``given`` whether these count as fixed.
     """
 
     value: Floats
@@ -64,25 +64,25 @@ def intervals(
 ) -> Intervals:
     """Correlate metrics with ratings, with intervals that respect how the units were sampled.
 
-    What is to be covered: the value that benchmarks of the same design (as many dialogues and turns, the same raters)
-    have in the long run, over ever more systems and averaged over draws of dialogues.
+    The interval covers the value that benchmarks of the same design (as many dialogues and turns, the same raters) have in the
+    long run, over ever more systems and averaged over draws of dialogues.
 
     Parameters
     ----------
     scores, ratings, design, names
         As in :func:`comperdial.stats.coefficients.coefficients`.
     resamples, seed
-        Of each kind; the same for all metrics and coefficients, whatever the order of units.
+        For each kind of resampling; shared by all metrics and coefficients, and independent of the order of units.
     confidence
-        Share of intervals that are to cover, between 0 and 1.
+        Coverage, between 0 and 1.
 
     Returns
     -------
     Intervals
-        The ends are NaN where there is no coefficient; where it is 1 or -1, but for a rank coefficient of 4 to 10
-        systems (resamples of a perfect order are perfect, which is no precision); over the means of fewer than four
-        systems; where fewer than half of the resamples have a coefficient; and where nothing was resampled that
-        varies. A side that has one member only is not resampled.
+        The ends are NaN if there is no coefficient; if it is 1 or -1, except for a rank coefficient of 4 to 10 systems
+        (resamples of a perfect order are perfect, which is not precision); over the means of fewer than four systems; if fewer
+        than half of the resamples have a coefficient; and if nothing that varies was resampled. A factor with only one level is
+        not resampled.
     """
     x, y = checked(scores, ratings, design, names)
     if resamples < 2 or not 0 < confidence < 1:
@@ -94,7 +94,7 @@ def intervals(
     )
     given = np.asarray(design.fixed | ((systems > 1) & (systems < FEWEST_SAMPLED)))
     drawn = _resampled(x, y, design, names, resamples, np.random.default_rng(seed))
-    # A resample of few varies too little, as the variance about a mean of n divided by n and not by n - 1 does.
+    # A resample of few varies too little, like a variance divided by n instead of n - 1.
     of_systems, of_dialogues, of_cells = (
         np.where(n > 1, _spread(values) * n / np.maximum(n - 1, 1), 0.0)
         for values, n in zip(drawn, (systems, dialogues, dialogues), strict=True)
@@ -102,7 +102,7 @@ def intervals(
     of_systems = np.where(given, 0.0, of_systems)
     both = total = of_systems + of_dialogues
     if design.average:
-        # What a system alone does in a dialogue is counted once.
+        # Count the interaction of system and dialogue once.
         two_way = np.maximum(both - of_cells, np.maximum(of_systems, of_dialogues))
         total = np.where(given, both, two_way)
     shares = of_systems**2 / np.maximum(systems - 1, 1) + of_dialogues**2 / np.maximum(dialogues - 1, 1)
@@ -135,11 +135,11 @@ def _resampled(
     resamples: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the coefficients, (resamples, metrics, names), of resamples of systems, of dialogues and of each system's own.
+    """Return coefficients, (resamples, metrics, names), of resamples of systems, dialogues and each system's dialogues.
 
-    The last are of means of systems only. All are NaN where no resamples are needed.
+    The last are computed only for system means. All are NaN if no resamples are needed.
     """
-    # Two or three systems are given: over units, dialogues alone are drawn.
+    # Two or three systems are fixed: over units, only dialogues are drawn.
     together = not design.average and not design.fixed and design.given
     codes = np.zeros_like(design.systems) if together else design.systems
     systems = bootstrap(int(codes.max(initial=-1)) + 1, resamples, rng)
@@ -167,8 +167,8 @@ def _resampled(
 
 
 def _spread(values: Floats) -> Floats:
-    """Return the variance of resamples on the scale of Fisher's z, (metrics, names); NaN where fewer than half have a value."""
-    # A resample that is perfect has no z: it counts as the highest of those that are not.
+    """Return the variance of resamples on Fisher's z scale, (metrics, names); NaN if fewer than half have a value."""
+    # A perfect resample has no z: it counts as the highest of the others.
     size = np.abs(values)
     highest = np.where(size < _PERFECT, size, 0.0).max(axis=0)
     z = np.arctanh(np.where(size < _PERFECT, values, np.sign(values) * highest))
@@ -187,15 +187,15 @@ def _spread(values: Floats) -> Floats:
 
 # Simulated samples of a rank coefficient; each also represents its mirror image.
 _DRAWS, _SEED = 2**19, 8
-# Fisher's z of the populations tried for Pearson's r.
+# Grid of Fisher's z of populations, for Pearson's r.
 _Z = np.linspace(-15, 15, 6001)
 
 
 def posterior_interval(value: float, systems: int, name: Coefficient, confidence: float) -> tuple[float, float]:
     """Return the ends of the interval of a coefficient over the means of 4 to ``FEW`` systems.
 
-    A rank coefficient of ties is taken as the nearest one that has none. The interval reaches to the value where what is
-    is likely nearer to 0. NaN for NaN, and for a Pearson of 1 or -1: points on a line were not drawn from what is assumed.
+    A rank coefficient with ties is replaced by the nearest one without. The interval is extended to the value if the posterior
+    lies nearer to 0. NaN for NaN, and for a Pearson of 1 or -1: points on a line contradict the assumed population.
     """
     if np.isnan(value):
         return value, value
@@ -211,7 +211,7 @@ def _of_pearson(r: float, n: int, _: Coefficient, tails: tuple[float, float]) ->
     rho = np.tanh(_Z)
     density = (1 - rho**2) ** ((n - 1) / 2) * (1 - rho * r) ** (1.5 - n)
     density *= special.hyp2f1(0.5, 0.5, n - 0.5, (1 + rho * r) / 2)
-    # Equally likely values of tau, on the scale of z.
+    # A uniform prior on tau, on the z scale.
     weights = density / np.cosh(_Z)
     below = np.cumsum(weights) - weights / 2
     low, high = np.tanh(np.interp(tails, below / weights.sum(), _Z))
@@ -220,7 +220,7 @@ def _of_pearson(r: float, n: int, _: Coefficient, tails: tuple[float, float]) ->
 
 @cache
 def _of_ranks(value: float, n: int, name: Coefficient, tails: tuple[float, float]) -> tuple[float, float]:
-    """Return quantiles of the population's coefficient, from the samples with a value like this."""
+    """Return quantiles of the population's coefficient, from simulated samples with a similar value."""
     populations, *made = _simulated(n)
     distance = np.abs(made[name == "kendall"] - value)
     tau = np.quantile(populations[distance <= distance.min() + 1e-9], tails)
@@ -230,7 +230,7 @@ def _of_ranks(value: float, n: int, name: Coefficient, tails: tuple[float, float
 
 @cache
 def _simulated(n: int) -> list[Floats]:
-    """Draw populations and a sample of n from each: tau of the populations, Spearman's and Kendall's of the samples."""
+    """Draw populations and a sample of n from each; return tau of the populations, Spearman's and Kendall's of the samples."""
     rng = np.random.default_rng([_SEED, n])
     tau = rng.uniform(-1, 1, _DRAWS)
     rho = np.sin(np.pi * tau / 2)

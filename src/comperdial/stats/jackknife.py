@@ -1,7 +1,7 @@
-"""Whether statistics of two metrics differ, by leaving out each system, each dialogue and each cell (a dialogue of a system).
+"""Test differences of two metrics' statistics by leaving out systems, dialogues and cells (dialogues of a system).
 
-The variance of a difference is that over systems plus that over dialogues minus that over cells, which both of them count
-(Cameron, Gelbach and Miller 2011).
+The variance of a difference is that over systems plus that over dialogues minus that over cells, which both include (Cameron,
+Gelbach and Miller 2011).
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from comperdial.stats.coefficients import influence, without_each
 from comperdial.stats.correlation import ALPHA
 from comperdial.stats.design import FEWEST_SAMPLED, Design, Floats, Integers
 
-# Differences that rounding alone tells apart are equal.
+# Smaller differences are due to rounding.
 CLOSE = 1e-12
 
 
 @dataclass(frozen=True)
 class Replicates:
-    """Values of metrics, and what they would be without each system, each dialogue and each dialogue of a system.
+    """Values of metrics, and their values without each system, each dialogue and each cell.
 
-    What a cluster's absence does not change is the value itself. An empty array says that such clusters count as given, not
-    as drawn from others.
+    If leaving out a cluster has no effect, the value is unchanged. An empty array means that such clusters count as fixed, not
+    sampled.
 
     Attributes
     ----------
     values
-        Shape (metrics,); NaN where there is nothing to compare.
+        Shape (metrics,); NaN if there is nothing to compare.
     systems, dialogues, cells
-        Shape (metrics, clusters): without each of them; cells in order of system, then dialogue.
+        Shape (metrics, clusters): values without each of them; cells in order of system, then dialogue.
     n
-        Shape (metrics,): groups that the value is the mean of, or the units of the one group.
+        Shape (metrics,): number of groups averaged over, or of units of the only group.
     residuals
-        Shape (metrics, pairs of systems), of means over pairs of systems: what a pair adds to what its two systems have in
-        all their pairs (:func:`residuals_of`). None where the statistic is no such mean, or a system has no value.
+        Shape (metrics, pairs of systems), for means over pairs of systems: a pair's deviation from the additive effects of its
+        two systems (:func:`residuals_of`). None if the statistic is not such a mean, or a system has no value.
     """
 
     values: Floats
@@ -56,18 +56,18 @@ class Replicates:
         return replace(self, **changed)
 
     def rows(self, chosen: Sequence[int] | Integers) -> Replicates:
-        """Return those of some of the metrics."""
+        """Return the replicates of some of the metrics."""
         return self._each(lambda part: part[np.asarray(chosen, dtype=np.intp)])
 
     def with_zero(self) -> Replicates:
-        """Return them with one more metric, whose value is always 0: a difference from it is a value by itself."""
+        """Append a metric with constant value 0: the difference from it is a metric's own value."""
         return self._each(lambda part: np.concatenate([part, np.zeros_like(part[:1])]))
 
 
 def over_units(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, name: Coefficient) -> Replicates:
-    """Return a coefficient over all units, and what it would be without each cluster; without a cell, by its influence.
+    """Return a coefficient over all units, and its value without each cluster; without a cell, by influence functions.
 
-    Scores, (metrics, n), and ratings, (n,), have nothing missing; ``design.average`` is not looked at.
+    Scores, (metrics, n), and ratings, (n,), have no missing values; ``design.average`` is ignored.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     codes = design.cells
@@ -84,7 +84,7 @@ def over_units(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, na
 def weighted(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
     """Return a weighted sum of statistics of the same metrics, units and clusters.
 
-    What counts a kind of cluster as given does not change without one of them. ``n`` is that of the first.
+    A statistic that treats a kind of cluster as fixed does not change without one of them. ``n`` is that of the first.
     """
 
     def summed(name: str) -> Floats:
@@ -105,10 +105,10 @@ def weighted(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
 
 
 def residuals_of(pairs: npt.ArrayLike) -> Floats:
-    """Return the residuals of D_ij = mean + h_i + h_j by least squares: shape (metrics, pairs).
+    """Return the least-squares residuals of D_ij = mean + h_i + h_j: shape (metrics, pairs).
 
-    D, a value of each pair of three systems or more, has the shape (metrics, systems, systems) and is symmetric; its diagonal
-    does not matter.
+    D, a value for each pair of at least three systems, has shape (metrics, systems, systems) and is symmetric; its diagonal is
+    ignored.
     """
     table = np.array(pairs, dtype=np.float64)
     systems = table.shape[-1]
@@ -127,12 +127,12 @@ class Variances:
     Attributes
     ----------
     parts
-        Shape (4, metrics, metrics): over systems, dialogues and cells, and the spread of their sum, which its degrees of
-        freedom are made of. Of independent data sets they may be added.
+        Shape (4, metrics, metrics): over systems, dialogues and cells, and the spread of their sum, for its degrees of freedom.
+        Parts of independent data sets may be added.
     fewest
-        One less than there are of the fewer clusters, shape () or (metrics, metrics); NaN without any.
+        The smaller number of clusters minus one, shape () or (metrics, metrics); NaN without any.
     counts
-        How many systems and dialogues count as drawn; 1 where they are given.
+        Numbers of systems and dialogues that count as sampled; 1 if they are fixed.
     """
 
     parts: Floats
@@ -141,7 +141,7 @@ class Variances:
 
     @classmethod
     def of(cls, systems: Floats, dialogues: Floats, cells: Floats, counts: tuple[int, int]) -> Variances:
-        """Put together variances of shape (metrics, metrics)."""
+        """Combine variances of shape (metrics, metrics)."""
         free = [max(count - 1, 1) for count in counts]
         spread = systems**2 / free[0] + dialogues**2 / free[1] + cells**2 / (free[0] * free[1])
         fewest = min((count - 1 for count in counts if count > 1), default=np.nan)
@@ -149,29 +149,29 @@ class Variances:
 
     @property
     def named(self) -> list[str]:
-        """Return what counts as drawn."""
+        """Return which factors count as sampled."""
         return [name for name, count in zip(("systems", "dialogues"), self.counts, strict=True) if count > 1]
 
     @property
     def two_way(self) -> Floats:
-        """Return systems plus dialogues minus cells, for many clusters; the larger of the first two where that is negative."""
+        """Return systems plus dialogues minus cells, for many clusters; the larger of the first two if that is negative."""
         summed = self.parts[0] + self.parts[1] - self.parts[2]
         return np.where(summed > 0, summed, np.maximum(self.parts[0], self.parts[1]))
 
     @property
     def cautious(self) -> Floats:
-        """Return the mean of that, which is too small with few clusters, and of the least it can be, which is too large.
+        """Return the mean of the two-way variance, too small with few clusters, and of its lower bound, too large.
 
-        It holds the level of tests within items and systems (docs/validation.md).
+        It keeps the level of tests within items and systems (docs/validation.md).
         """
         summed = np.maximum(self.parts[0] + self.parts[1] - self.parts[2], 0.0)
         return np.asarray((summed + np.maximum(summed, np.maximum(self.parts[0], self.parts[1]))) / 2)
 
     def test(self, difference: Floats, variance: Floats) -> tuple[Floats, Floats]:
-        """Return two-sided p of differences by Student's t, 1 where there is none, and half the width of 95 % intervals.
+        """Return two-sided p of differences by Student's t, 1 if undefined, and half the width of 95 % intervals.
 
-        p < 0.05 just where the interval leaves out 0. Degrees of freedom are Satterthwaite's, and at least those of the
-        fewer clusters.
+        p < 0.05 exactly if the interval excludes 0. Degrees of freedom are Satterthwaite's, and at least those of the fewer
+        clusters.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             freedom = np.maximum(variance**2 / self.parts[3], self.fewest)
@@ -181,11 +181,11 @@ class Variances:
 
 
 def variances(result: Replicates, fewest: int = FEWEST_SAMPLED) -> Variances:
-    """Return the jackknife variances of the differences of pairs; clusters of which there are fewer count as given.
+    """Return the jackknife variances of the differences of pairs; fewer than ``fewest`` clusters count as fixed.
 
-    Of means over pairs of systems the jackknife counts what pairs have of their own more than twice (Efron and Stein 1981);
-    what is too much is taken off, so that the variance is that of a U-statistic without bias, but never less than if pairs
-    had nothing else.
+    For means over pairs of systems, the jackknife counts the pairs' own variance more than twice (Efron and Stein 1981). The
+    excess is subtracted to get the unbiased variance of a U-statistic, which is at least that of pairs without any other
+    variance.
     """
     counts = tuple(side.shape[1] if side.shape[1] >= fewest else 1 for side in (result.systems, result.dialogues))
     none = np.zeros((len(result.values), len(result.values)))
@@ -201,14 +201,14 @@ def variances(result: Replicates, fewest: int = FEWEST_SAMPLED) -> Variances:
 
 
 def _jackknifed(without: Floats) -> Floats:
-    """Return the jackknife variances of the differences of pairs, given what each metric is without each cluster."""
+    """Return the jackknife variances of the differences of pairs, given each metric's leave-one-out values."""
     clusters = without.shape[1]
     with np.errstate(invalid="ignore"):
         return _between(without - without.mean(axis=1, keepdims=True)) * (clusters - 1) / clusters
 
 
 def _between(rows: Floats) -> Floats:
-    """Return the sums of squares of the differences of all pairs of rows."""
+    """Return the sums of squared differences of all pairs of rows."""
     products = rows @ rows.T
     own = np.diag(products)
     return np.asarray(np.maximum(own[:, None] + own - 2 * products, 0))

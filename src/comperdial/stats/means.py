@@ -1,4 +1,4 @@
-"""Means of systems, and ties among them: means that differ by rounding only are equal."""
+"""System means, treating means that differ only by rounding as ties."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import numpy.typing as npt
 
 from comperdial.stats.design import Design, Floats, Integers, by_units
 
-# A double keeps 52 binary digits; the sum of some thousands of them loses a few. What agrees in the first 44, thirteen
-# decimal digits, is one number. Scores are stored with 24, so that no two of them are made equal by this.
+# A double has 52 binary digits, and the sum of some thousands of numbers loses a few. Values that agree in the first 44
+# (thirteen decimals) are equal. Scores are stored with 24 digits, so distinct scores stay distinct.
 TIED = 2.0**-44
 
 
 def merge_ties(values: npt.ArrayLike, sizes: npt.ArrayLike = 0.0) -> Floats:
-    """Make equal the means of a row (the last axis) that differ by rounding only, which depends on the order of summing.
+    """Make means of a row (the last axis) equal if they differ only by rounding, which depends on the order of summing.
 
-    ``sizes`` are the mean absolute values of what each mean is of, which it was rounded at; they may be left out if nothing
-    that is averaged is negative. Numbers nearer to each other than 2^-44 of this, or of themselves, are equal: the smallest of
-    them replaces each. NaN stays NaN.
+    ``sizes`` are the mean absolute values of what is averaged, which determine the rounding; optional if nothing is negative.
+    Numbers closer than 2^-44 relative to this, or to themselves, are replaced by the smallest of them. NaN stays NaN.
     """
     table = np.asarray(values, dtype=np.float64)
     order = np.argsort(table, axis=-1)
@@ -37,7 +36,7 @@ def merge_ties(values: npt.ArrayLike, sizes: npt.ArrayLike = 0.0) -> Floats:
 
 
 def group_means(values: Floats, codes: Integers, count: int) -> Floats:
-    """Return the mean of the values of each code from 0 to count - 1; NaN for one without values."""
+    """Return the mean of the values of each code from 0 to count - 1; NaN without values."""
     counts = np.bincount(codes, minlength=count)
     sums = np.bincount(codes, values, minlength=count)
     return np.divide(sums, counts, out=np.full(count, np.nan), where=counts > 0)
@@ -46,7 +45,7 @@ def group_means(values: Floats, codes: Integers, count: int) -> Floats:
 def system_means(values: npt.ArrayLike, design: Design) -> Floats:
     """Average values, (n,) or (k, n), by system: shape (systems,) or (k, systems).
 
-    Missing values (NaN) are left out; a system without any has NaN. Means that differ by rounding only are ties.
+    Missing values (NaN) are ignored; a system without values gets NaN. Means that differ only by rounding are ties.
     """
     table = np.atleast_2d(np.asarray(values, dtype=np.float64))
     count = design.counts[0]
@@ -65,9 +64,9 @@ def system_means(values: npt.ArrayLike, design: Design) -> Floats:
 
 
 def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) -> tuple[Floats, Floats]:
-    """Average metrics, (metrics, n), and ratings, (n,), by system, each metric over the units that it scored and people rated.
+    """Average metrics, (metrics, n), and ratings, (n,), by system, over the units that each metric scored.
 
-    Both tables of means have the shape (metrics, systems), since ratings are those of a metric's units.
+    Both results have shape (metrics, systems), since ratings are averaged over a metric's units.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     x = system_means(np.where(np.isnan(human), np.nan, table), design)
@@ -78,7 +77,7 @@ def paired_means(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design) 
 
 
 def paired(scores: Floats, ratings: Floats, design: Design) -> list[tuple[Floats, Floats]]:
-    """Return each metric's complete pairs of score and rating: of units, or of systems' means if the design averages."""
+    """Return each metric's complete pairs of score and rating: units, or system means if the design averages."""
     if not design.average:
         return [(row[there], ratings[there]) for row, there in zip(scores, ~np.isnan(scores), strict=True)]
     means = zip(*paired_means(scores, ratings, design), strict=True)

@@ -1,4 +1,4 @@
-"""Many comparisons: corrected p-values, and clusters of metrics that do not differ."""
+"""Multiple comparisons: corrected p-values, and clusters of metrics that do not differ."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from comperdial.stats.design import Floats, Integers
 
 
 def holm(p: npt.ArrayLike) -> Floats:
-    """Adjust p-values by Holm's step-down rule: the chance of any false finding among all stays below alpha.
+    """Adjust p-values by Holm's step-down rule, which keeps the probability of any false positive below alpha.
 
-    ``p`` has any shape; NaN stays NaN and is not counted as a test. Give each unordered pair once.
+    ``p`` has any shape; NaN stays NaN and does not count as a test. Pass each unordered pair once.
     """
     values = np.array(p, dtype=np.float64)
     known = np.flatnonzero(~np.isnan(values))
@@ -23,11 +23,11 @@ def holm(p: npt.ArrayLike) -> Floats:
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
-    """Adjust p-values by Benjamini and Hochberg's step-up rule (1995): at most a share alpha of the findings is false.
+    """Adjust p-values by Benjamini and Hochberg's step-up rule (1995), which controls the false discovery rate.
 
-    That share, the false discovery rate, is expected over repetitions. It is kept where tests are independent or
-    positively dependent, as tests of metrics against the same ratings mostly are; it is less strict than :func:`holm`.
-    Takes and returns what that does.
+    The expected share of false positives among significant results is at most alpha if tests are independent or positively
+    dependent, as tests of metrics against the same ratings mostly are. Less strict than :func:`holm`; same arguments and
+    result.
     """
     values = np.array(p, dtype=np.float64)
     known = ~np.isnan(values)
@@ -38,12 +38,12 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
 def rank_clusters(values: npt.ArrayLike, p: npt.ArrayLike, alpha: float = 0.05) -> Integers:
     """Rank metrics by value into clusters, as the WMT metrics tasks do.
 
-    Going down from the best, a new cluster begins at a metric that differs significantly (p <= alpha) from any member
-    of the cluster so far. Within a cluster no metric is significantly better than another; the first metric of a later
-    cluster is worse than some, not each, of the one before.
+    Going down from the best, a new cluster begins at a metric that differs significantly (p <= alpha) from any member of the
+    current cluster. Within a cluster no metric is significantly better than another; the first metric of a later cluster is
+    worse than some, not each, of the one before.
 
-    Values, (metrics,), are the better the higher; p, (metrics, metrics), is symmetric, adjusted or not, and NaN is no
-    significant difference. Ranks, (metrics,), begin with 1; 0, no rank, where the value is NaN.
+    Values, (metrics,), are higher if better; p, (metrics, metrics), is symmetric, adjusted or not; NaN means not significant.
+    Ranks, (metrics,), start at 1; 0 means no rank, if the value is NaN.
     """
     given, tests = np.asarray(values, dtype=np.float64), np.asarray(p, dtype=np.float64)
     ranks = np.zeros(len(given), dtype=np.intp)

@@ -1,8 +1,8 @@
-"""How well metrics agree with ratings within groups of units, by pairs of these units.
+"""Agreement of metrics with ratings within groups of units, from pairs of these units.
 
-A group is an item (one context or dialogue, answered by several systems), a system (all its items), or the means of all
-systems. Sums over pairs without a system or a dialogue are all sums less those of its pairs, so that leaving out every one of
-them costs little more than the statistic.
+A group is an item (a context or dialogue answered by several systems), a system (all its items), or the means of all systems.
+Sums without a system or dialogue are total sums minus those of its pairs, so leaving out each one costs little more than the
+statistic.
 
 Sources: tau_c: Stuart 1953. tau_23, acc_eq: Deutsch, Foster and Freitag 2023 (arXiv 2305.14324). Pairwise accuracy: Kocmi et
 al. 2021 (arXiv 2107.10821). Soft pairwise accuracy: Thompson et al. 2024 (arXiv 2409.09598). All as mt-metrics-eval has them;
@@ -27,16 +27,16 @@ from comperdial.stats.jackknife import Replicates, residuals_of
 from comperdial.stats.means import TIED, group_means, merge_ties, paired_means
 
 Grouping = Literal["item", "system", "pooled"]
-# Two sums of the same terms in another order differ by less than this share of the sum of their absolute values.
+# Relative difference of two sums of the same terms in another order is below this share of their absolute sum.
 _ROUNDING = 1e-11
 
 
 def within_items(scores: Floats, ratings: Floats, items: Integers, name: Coefficient) -> tuple[Floats, Integers]:
-    """Return the mean over items of the correlation over the units of an item, and how many items count: (metrics,) each.
+    """Return the mean correlation within items, and the number of items that count: (metrics,) each.
 
-    Where the pooled correlation mixes "this context is easy" with "this answer is good", this one asks for the second. Shapes:
-    ``scores`` (metrics, n), ``ratings`` and ``items`` (n,); NaN where missing. An item where the coefficient is undefined is
-    left out, as mt-metrics-eval has it: 0 in its place would punish a metric for pairs that people could not separate either.
+    The pooled correlation mixes item difficulty with response quality; this measures only the latter. Shapes: ``scores``
+    (metrics, n), ``ratings`` and ``items`` (n,); NaN if missing. Items with an undefined coefficient are ignored, as in
+    mt-metrics-eval: counting 0 would punish a metric for pairs that people could not separate either.
     """
     units = units_of(codes_of(items))
     place = np.full((len(units), max(map(len, units))), -1, dtype=np.intp)
@@ -59,7 +59,7 @@ def _divided(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of units of the same group, each pair once: arrays of shape (pairs,)."""
+    """Pairs of units within groups, each pair once: arrays of shape (pairs,)."""
 
     first: Integers
     second: Integers
@@ -67,19 +67,19 @@ class Pairs:
 
     @classmethod
     def of(cls, groups: Integers) -> Pairs:
-        """Pair the units whose group is the same: shape (n,), codes from 0 on."""
+        """Pair the units of each group: shape (n,), codes from 0."""
         first, second = np.concatenate(
             [own[np.array(np.triu_indices(len(own), 1))] for own in units_of(groups)], axis=1
         )
         return cls(first, second, groups[first])
 
     def among(self, units: Flags) -> Pairs:
-        """Return the pairs of some of the units."""
+        """Return the pairs among some of the units."""
         both = units[self.first] & units[self.second]
         return self if both.all() else Pairs(self.first[both], self.second[both], self.group[both])
 
     def signs(self, values: Floats, epsilon: float = 0.0) -> npt.NDArray[np.int8]:
-        """Return 1 where the first of a pair is higher, -1 where it is lower; 0 where they differ by epsilon or less."""
+        """Return 1 if the first of a pair is higher, -1 if it is lower; 0 if they differ by at most epsilon."""
         return _signs(values[self.first], values[self.second], epsilon)
 
 
@@ -96,16 +96,16 @@ def _signs(one: Floats, other: Floats, epsilon: Floats | float) -> npt.NDArray[n
 
 
 def best_epsilon(scores: Floats, ratings: Floats, pairs: Pairs) -> float:
-    """Return the threshold of a tie of scores, (n,), with the highest acc_eq, averaged over groups; the smallest of several.
+    """Return the tie threshold of scores, (n,), with the highest acc_eq averaged over groups; the smallest if several.
 
-    Scores that differ by it or less are tied, ratings only when equal; both are NaN where missing. While it grows, pairs become
-    tied one after the other. Only those matter whose answer turns from right to wrong or back; the best threshold is 0 or the
-    difference of such a pair. NaN without a pair.
+    Scores that differ by at most the threshold are tied, ratings only if equal; both are NaN if missing. As the threshold
+    grows, pairs become tied one after another, so the best one is 0 or the difference of a pair whose correctness changes. NaN
+    without pairs.
     """
     pairs = pairs.among(np.isfinite(scores) & np.isfinite(ratings))
     sizes = np.bincount(pairs.group)
     rated = pairs.signs(ratings)
-    # What a tie of the scores would change.
+    # Change in correctness if the scores were tied.
     gain = (rated == 0).view(np.int8) - (pairs.signs(scores) == rated).view(np.int8)
     turns = np.flatnonzero(gain)
     one, other = scores[pairs.first[turns]], scores[pairs.second[turns]]
@@ -113,7 +113,7 @@ def best_epsilon(scores: Floats, ratings: Floats, pairs: Pairs) -> float:
     order = np.argsort(gap)
     gap, slack = gap[order], slack[order]
     gained = np.cumsum((gain[turns] / sizes[pairs.group[turns]])[order])
-    # Pairs of the same difference become tied together.
+    # Pairs with equal differences become tied together.
     last = np.append(gap[1:] - gap[:-1] > np.maximum(slack[1:], slack[:-1]), True)[: len(gap)]
     thresholds, gained = np.append(0.0, gap[last]), np.append(0.0, gained[last])
     best = thresholds[np.argmax(gained >= gained.max() - _ROUNDING * len(sizes))]
@@ -122,12 +122,12 @@ def best_epsilon(scores: Floats, ratings: Floats, pairs: Pairs) -> float:
 
 @dataclass(frozen=True)
 class Groups:
-    """Units by group, and what is left out of groups.
+    """Units by group, and the clusters to leave out.
 
-    ``group`` and ``member``, of shape (n,), are the group of each unit and the cluster that cuts through groups: the system
-    within an item, the dialogue within a system. ``outer``, (groups,), is the other cluster, which holds whole groups: an
-    item's dialogue, or the system itself; empty for none. ``cells`` are the outer and the member cluster of each dialogue of a
-    system, in order of system, then dialogue, as everywhere. ``by_item``: members are systems.
+    ``group`` and ``member``, of shape (n,), are each unit's group and the cluster that crosses groups: the system within an
+    item, the dialogue within a system. ``outer``, (groups,), is the cluster that contains whole groups: an item's dialogue, or
+    the system itself; empty for none. ``cells`` are the outer and the member cluster of each dialogue of a system, in order of
+    system, then dialogue. ``by_item``: members are systems.
     """
 
     group: Integers
@@ -138,7 +138,7 @@ class Groups:
 
     @classmethod
     def of(cls, design: Design, items: Integers, grouping: Grouping) -> Groups:
-        """Group the units of a design, each of an item; ``pooled`` is over the means of systems, one group."""
+        """Group the units of a design, each belonging to an item; ``pooled`` has one group, the system means."""
         systems, dialogues = design.counts
         none = np.empty(0, dtype=np.intp)
         if grouping == "pooled":
@@ -166,11 +166,11 @@ class Groups:
         return int(self.group.max()) + 1, int(self.member.max()) + 2
 
 
-# Of one group and of metrics that share their ratings, with all and without each member cluster: shape (metrics, 1 + members).
+# For one group and metrics that share their ratings, with all members and without each one: shape (metrics, 1 + members).
 
 
 def _coefficient(x: Floats, y: Floats, members: Integers, measure: Measure, epsilon: Floats) -> Floats:
-    """Return any statistic but ``pairwise_pearson``."""
+    """Return any statistic except ``pairwise_pearson``."""
     if measure == "pearson":
         return ratio(*_products(x, y, members))
     if measure == "spearman":
@@ -180,15 +180,15 @@ def _coefficient(x: Floats, y: Floats, members: Integers, measure: Measure, epsi
 
 
 def _products(x: Floats, y: Floats, members: Integers) -> Floats:
-    """Sum products and squares of the differences of pairs: shape (3, metrics, 1 + members).
+    """Sum products and squares of pair differences: shape (3, metrics, 1 + members).
 
-    Anew without each member, since it may have nearly all of the variance.
+    Recomputed without each member, since one may contribute nearly all of the variance.
     """
     kept = np.arange(-1, members.max() + 1)[:, np.newaxis] != members
     there = kept & (np.isfinite(x) & np.isfinite(y))[:, np.newaxis]
     n, centred = there.sum(axis=2), []
     for side in (x[:, np.newaxis], y):
-        # Less one of the values and then the mean: what does not vary is 0.
+        # Subtract one of the values, then the mean, so that a constant becomes exactly 0.
         values = np.where(there, side, np.nan)
         values = np.where(there, values - np.fmax.reduce(values, axis=2, keepdims=True), 0.0)
         means = values.sum(axis=2) / np.maximum(n, 1)
@@ -198,25 +198,25 @@ def _products(x: Floats, y: Floats, members: Integers) -> Floats:
 
 
 def _of_pairs(x: Floats, y: Floats, members: Integers, measure: Measure, epsilon: Floats) -> Floats:
-    """Return a statistic that is made of counts of pairs."""
+    """Return a statistic based on counts of pairs."""
     there = np.isfinite(x) & np.isfinite(y)
     x, y = np.where(there, x, np.nan), y[np.newaxis] if there.all() else np.where(there, y, np.nan)
     together = members[:, np.newaxis] == members
     own = (members[:, np.newaxis] == np.arange(members.max() + 1)).astype(np.float64)
 
     def summed(of_units: npt.NDArray[Any], gone: npt.NDArray[Any]) -> Floats:
-        """Sum over units, with all and less what goes with each member."""
+        """Sum over units: the total, and the total without each member's units."""
         total = of_units.sum(axis=1, keepdims=True)
         return np.hstack([total, total - gone @ own])
 
     def counted(pairs: npt.NDArray[Any]) -> Floats:
-        """Sum over pairs, each counted twice; one of two units of the same member goes once."""
+        """Sum over pairs, each counted twice; a pair within a member is subtracted once."""
         of_units = pairs.sum(axis=2, dtype=np.int32)
         twice = (pairs * together).sum(axis=2, dtype=np.int32) if own.shape[1] < len(members) else 0
         return summed(of_units, 2 * of_units - twice)
 
     def distinct(values: Floats) -> Floats:
-        """Count the different values; with a member go those that it alone has."""
+        """Count distinct values; without a member, minus those that only it has."""
         alike = values[..., :, np.newaxis] == values[..., np.newaxis, :]
         share = 1 / np.maximum(alike.sum(axis=2), 1) * there
         return np.rint(summed(share, share * ~(alike & ~together).any(axis=2)))
@@ -242,30 +242,30 @@ def replicates(
     resamples: int = 1000,
     seed: int = 2024,
 ) -> dict[Measure, Replicates]:
-    """Return statistics of each metric, and what they would be without each system and each dialogue.
+    """Return statistics of each metric, and their values without each system and each dialogue.
 
     Parameters
     ----------
     scores, ratings
-        Shapes (metrics, n) and (n,); scores NaN where missing, which leaves the unit out.
+        Shapes (metrics, n) and (n,); scores NaN if missing, which drops the unit.
     design
         Systems and dialogues of the units.
     items
-        Shape (n,), codes from 0 on: the context, or dialogue, that a unit answers.
+        Shape (n,), codes from 0: the context, or dialogue, of each unit.
     measures
-        Any of ``MEASURES``. ``spa`` is of systems only (``pooled``). ``pairwise_pearson`` takes all pairs within groups
-        together; every other statistic is computed within each group, and averaged over those where it is defined. One
-        epsilon of ``acc_eq`` serves all groups, and stays what it is on all data where clusters are left out.
+        Any of ``MEASURES``. ``spa`` is only for systems (``pooled``). ``pairwise_pearson`` pools all pairs within groups; other
+        statistics are computed per group, and averaged over the groups where they are defined. ``acc_eq`` has one epsilon for
+        all groups, which is kept when clusters are left out.
     grouping
-        ``item``: over the systems of each item; ``system``: over the items of each system; ``pooled``: over the means of
-        systems, which takes dialogues as given.
+        ``item``: over the systems of each item; ``system``: over the items of each system; ``pooled``: over system means, with
+        fixed dialogues.
     resamples, seed
-        Of the permutations inside ``spa``.
+        For the permutations in ``spa``.
 
     Raises
     ------
     ValueError
-        For shapes that do not fit, or ``spa`` of anything but systems.
+        If shapes do not match, or for ``spa`` of anything but systems.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     if table.ndim != 2 or not table.shape[1] == len(human) == len(items) == len(design.systems):
@@ -273,7 +273,7 @@ def replicates(
     pooled, groups = grouping == "pooled", Groups.of(design, items, grouping)
     if "spa" in measures and not pooled:
         raise ValueError("soft pairwise accuracy compares systems: expected the grouping pooled")
-    # Means of ratings are over what a metric scored.
+    # Mean ratings are over the units that a metric scored.
     x, y = paired_means(table, human, design) if pooled else (merge_ties(table), merge_ties(human)[np.newaxis])
     y = np.broadcast_to(y, x.shape)
     result: dict[Measure, Replicates] = {}
@@ -294,12 +294,12 @@ def replicates(
 
 def _over_groups(groups: Groups, x: Floats, y: Floats, measure: Measure, epsilon: Floats) -> Replicates:
     """Return a statistic of each metric over all groups, and without each cluster."""
-    # Sums over groups: of values and whether there is one, or of products and squares, which make one value of all groups.
+    # Sums over groups: of values and their counts, or of products and squares for a single pooled value.
     together = measure == "pairwise_pearson"
     sums = np.zeros((3 if together else 2, len(x), *groups.shape))
     for group, units in enumerate(groups.units):
         members, codes = np.unique(groups.member[units], return_inverse=True)
-        # Without systems each metric has ratings of its own; of large groups few metrics fit into memory.
+        # Over system means, each metric has its own ratings; for large groups, only few metrics fit into memory.
         for part in blocks(len(x), len(units) ** 2 if len(groups.outer) else 2**40):
             sides = x[part, units], y[part.start, units], codes
             if together:
@@ -316,7 +316,7 @@ def _over_groups(groups: Groups, x: Floats, y: Floats, measure: Measure, epsilon
         return Replicates(values[:, 0], values[:, 1:], none, none, count)
     by_outer = np.zeros((int(groups.outer.max()) + 1, *sums.shape[:2], sums.shape[3]))
     np.add.at(by_outer, groups.outer, np.moveaxis(sums, 2, 0))
-    # Not the whole less each one, which loses the digits of small ones beside a large one.
+    # Do not subtract each from the total, which would lose the digits of small terms.
     rest = np.zeros(by_outer.shape[:3])
     rest[1:] += np.cumsum(by_outer[:-1, ..., 0], axis=0)
     rest[:-1] += np.cumsum(by_outer[:0:-1, ..., 0], axis=0)[::-1]
@@ -326,7 +326,7 @@ def _over_groups(groups: Groups, x: Floats, y: Floats, measure: Measure, epsilon
     return Replicates(values[:, 0], *without, cells, count)
 
 
-# Means over pairs of systems, given values of pairs: shape (metrics, systems, systems), symmetric, NaN where missing.
+# Means over pairs of systems, given values of pairs: shape (metrics, systems, systems), symmetric, NaN if missing.
 
 
 def _over_pairs(values: Floats) -> Replicates:
@@ -343,19 +343,19 @@ def _over_pairs(values: Floats) -> Replicates:
 
 
 def _alike(x: Floats, y: Floats, epsilon: Floats) -> Floats:
-    """Return 1 where metrics order two systems as people do, else 0."""
+    """Return 1 if a metric orders two systems as people do, else 0."""
     there = np.isfinite(x) & np.isfinite(y)
     both = there[:, :, np.newaxis] & there[:, np.newaxis, :] & ~np.eye(x.shape[1], dtype=np.bool_)
     return np.where(both, pair_signs(x, epsilon[:, np.newaxis, np.newaxis]) == pair_signs(y), np.nan)
 
 
 def sign_flips(items: int, resamples: int, seed: int) -> Floats:
-    """Return random signs, shape (resamples, items), -1 or 1: what the permutation tests of all pairs share."""
+    """Return random signs, shape (resamples, items), shared by the permutation tests of all pairs."""
     return np.where(np.random.default_rng(seed).integers(0, 2, size=(resamples, items)) == 1, 1.0, -1.0)
 
 
 def system_matrix(values: Floats, systems: Integers, items: Integers) -> Floats:
-    """Return the mean value of each system on each item: shape (systems, items), NaN where there is none."""
+    """Return the mean value of each system on each item: shape (systems, items), NaN if missing."""
     shape = int(systems.max()) + 1, int(items.max()) + 1
     there = ~np.isnan(values)
     return group_means(values[there], (systems * shape[1] + items)[there], shape[0] * shape[1]).reshape(shape)
@@ -364,10 +364,10 @@ def system_matrix(values: Floats, systems: Integers, items: Integers) -> Floats:
 def p_better(first: Floats, second: Floats, signs: Floats) -> Floats:
     """Return one-sided p-values of "a row of first is better than a row of second" from paired permutation tests.
 
-    Rows are systems, columns items, NaN where there is no value; two systems are compared on the items that both have.
-    Exchanging them on an item turns the sign of its difference. p is the share of ``signs``, from :func:`sign_flips`, with
-    which the sum of differences reaches the observed one; as in the paper, the observed one is not added to them. The result,
-    (systems, systems), is for row < column; NaN elsewhere, and for pairs with no item in common.
+    Rows are systems, columns items, NaN if missing; two systems are compared on their common items. Exchanging them on an item
+    flips the sign of its difference. p is the share of ``signs``, from :func:`sign_flips`, for which the sum of differences
+    reaches the observed one; as in the paper, the observed one is not included. The result, (systems, systems), is for row <
+    column; NaN elsewhere, and for pairs without common items.
     """
     complete = not (np.isnan(first).any() or np.isnan(second).any())
     flipped, others = (first @ signs.T, second @ signs.T) if complete else (first, second)
@@ -384,7 +384,7 @@ def p_better(first: Floats, second: Floats, signs: Floats) -> Floats:
 
 
 def _soft(table: Floats, human: Floats, design: Design, items: Integers, resamples: int, seed: int) -> Floats:
-    """Return how near the p-values of pairs of systems by metrics are to those by people, 1 being the same."""
+    """Return the similarity of metrics' and people's p-values over pairs of systems; 1 if equal."""
     signs = sign_flips(int(items.max()) + 1, resamples, seed)
     of_ratings: dict[bytes, Floats] = {}
     result = np.empty((len(table), *(design.counts[:1] * 2)))

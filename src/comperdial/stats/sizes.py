@@ -1,4 +1,4 @@
-"""Learning curves, with fewer systems, dialogues, annotators or samples of judges, and the power to separate metrics."""
+"""Learning curves with fewer systems, dialogues, annotators or judge samples, and the power to separate metrics."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from comperdial.stats.means import merge_ties, paired_means
 
 Varied = Literal["systems", "dialogues", "annotators", "samples"]
 VARIED: tuple[Varied, ...] = ("systems", "dialogues", "annotators", "samples")
-# Points and weights of an integral over the quantiles of a variance: good to 1e-5 from two degrees of freedom on.
+# Quadrature over the quantiles of a variance: accurate to 1e-5 from two degrees of freedom on.
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-# Half-samples are a fixed design, like an orthogonal array: the same for all metrics, whatever else is drawn.
+# Half-samples are a fixed design, similar to an orthogonal array: the same for all metrics, whatever else is drawn.
 _DESIGN, _HALVES = 20, 400
 
 
 class Curve(NamedTuple):
-    """Values of metrics on subsets of rising size.
+    """Values of metrics on subsets of increasing size.
 
-    ``value``, ``low`` and ``high``, of shape (sizes, metrics), are the mean and the 2.5 % and 97.5 % quantiles over the
-    subsets that have a value; NaN where none has. Subsets of one data set overlap, so the quantiles are the spread of
-    subsets, not a confidence interval; at the full size, of which there is one subset, they meet. ``agreement``, (sizes,),
-    is the mean over subsets of Kendall's tau-b between the metrics' values in the subset and in the whole; ``repeats``,
-    (sizes,), how many subsets were drawn.
+    ``value``, ``low`` and ``high``, of shape (sizes, metrics), are the mean and the 2.5 % and 97.5 % quantiles over subsets
+    with a value; NaN if there are none. Subsets of one data set overlap, so the quantiles show the spread of subsets, not a
+    confidence interval; at the full size, with its single subset, they coincide. ``agreement``, (sizes,), is the mean over
+    subsets of Kendall's tau-b between the metrics' values on the subset and on all data; ``repeats``, (sizes,), the number of
+    subsets.
     """
 
     sizes: Integers
@@ -56,14 +56,14 @@ def subsample_curve(
 ) -> Curve:
     """Correlate metrics with ratings on random subsets of systems, dialogues or annotators, drawn without replacement.
 
-    ``scores`` have the shape (metrics, n), ``single`` ratings (annotators, n); both are NaN where missing. A unit's rating is
-    the mean of those who rated it; of fewer annotators that of the chosen ones, and units that none of them rated take no
-    part. What is drawn for a size, between 1 and what there is, does not depend on the other ``sizes``.
+    ``scores`` have shape (metrics, n), ``single`` ratings (annotators, n); both are NaN if missing. A unit's rating is the mean
+    over its (chosen) annotators; units without ratings are ignored. The draws for a size, between 1 and the total, do not
+    depend on the other ``sizes``.
     """
     ratings = mean_of(single)
     count = len(single) if varied == "annotators" else design.counts[varied == "dialogues"]
 
-    # Of a few annotators there are few subsets.
+    # Few annotators have few subsets.
     @cache
     def of_taken(taken: tuple[int, ...]) -> Floats:
         if varied == "annotators":
@@ -88,11 +88,11 @@ def sample_curve(
     seed: int,
     others: npt.ArrayLike = (),
 ) -> Curve:
-    """Correlate with ratings, (n,), the mean of k of the samples that a judge gave for each unit; ``sizes`` are numbers k.
+    """Correlate ratings, (n,), with the mean of k of a judge's samples per unit; ``sizes`` are numbers k.
 
-    ``samples`` have the shape (metrics, most samples, n), NaN where missing. A sample of a metric without any score does not
-    exist; in the others a missing score is left out of the mean. A metric with fewer samples than k has no value there.
-    ``others`` are values of metrics without samples, which take part in the ranking that ``agreement`` compares.
+    ``samples`` have shape (metrics, most samples, n), NaN if missing. A sample without any score does not exist; in the others
+    a missing score is ignored in the mean. A metric with fewer than k samples has no value. ``others`` are values of metrics
+    without samples, which take part in the ranking behind ``agreement``.
     """
     exists = np.asarray(np.isfinite(samples).any(axis=2))
 
@@ -141,7 +141,7 @@ def _curve(
 
 
 def mean_of(table: Floats) -> Floats:
-    """Return the mean over the first axis of what is there; NaN where nothing is."""
+    """Return the mean over the first axis, ignoring missing values; NaN if all are missing."""
     there = ~np.isnan(table)
     counts = there.sum(axis=0)
     means = np.full(table.shape[1:], np.nan)
@@ -149,7 +149,7 @@ def mean_of(table: Floats) -> Floats:
 
 
 def _values(scores: Floats, ratings: Floats, design: Design, name: Coefficient) -> Floats:
-    """Return the coefficient of each metric over the units that were rated."""
+    """Return the coefficient of each metric over the rated units."""
     rated = ~np.isnan(ratings)
     if not rated.any():
         return np.full(len(scores), np.nan)
@@ -161,11 +161,11 @@ def _values(scores: Floats, ratings: Floats, design: Design, name: Coefficient) 
 
 @dataclass(frozen=True)
 class Components:
-    """The difference of two metrics' correlations, also on Fisher's scale (``effect``), and where its variance comes from.
+    """The difference of two metrics' correlations, also on Fisher's scale (``effect``), and its variance components.
 
     With S systems and D dialogues the variance of the effect is systems / S + dialogues / D + cells / (S D), a cell being a
-    system in a dialogue. Negative components are put to 0; NaN where there are fewer than two systems or dialogues, or a
-    coefficient is undefined or 1. ``counts`` are the systems and dialogues that they were estimated from.
+    dialogue of a system. Negative components are set to 0; NaN if there are fewer than two systems or dialogues, or a
+    coefficient is undefined or 1. ``counts`` are the numbers of systems and dialogues in the data.
     """
 
     difference: float
@@ -176,24 +176,24 @@ class Components:
     counts: tuple[int, int]
 
     def variance(self, systems: int, dialogues: int) -> tuple[float, float]:
-        """Return the variance of the effect with that many systems and dialogues, and Satterthwaite's degrees of freedom."""
+        """Return the variance of the effect for numbers of systems and dialogues, and Satterthwaite's degrees of freedom."""
         parts = self.systems / systems, self.dialogues / dialogues, self.cells / (systems * dialogues)
         free = systems - 1, dialogues - 1, (systems - 1) * (dialogues - 1)
         spread = sum(part**2 / of for part, of in zip(parts, free, strict=True))
         return sum(parts), sum(parts) ** 2 / spread if spread > 0 else float("nan")
 
     def power(self, systems: int, dialogues: int) -> float:
-        """Return the chance that a two-sided t test at 5 % finds the effect; NaN below two systems or dialogues.
+        """Return the power of a two-sided t test at 5 %; NaN below two systems or dialogues.
 
-        It takes the difference as true, and as large with other numbers (over means of systems it may grow with the
-        dialogues), systems and dialogues as drawn at random from larger sets, and people as rating as reliably.
+        Assumes that the difference is true and equally large for other numbers (over system means it may grow with the
+        dialogues), that systems and dialogues are random samples, and that people rate equally reliably.
         """
         if min(systems, dialogues) < 2:
             return float("nan")
         variance, free = self.variance(systems, dialogues)
         if not variance > 0:
             return float("nan")
-        # A mean over the distribution of the standard error, since scipy's noncentral t gives NaN far out.
+        # Integrate over the distribution of the standard error, since scipy's noncentral t gives NaN in the tails.
         shift = abs(self.effect) / variance**0.5
         limit = float(stats.t.isf(ALPHA / 2, free)) * np.sqrt(special.chdtri(free, (1 - _POINTS) / 2) / free)
         beyond = special.ndtr(shift - limit) + special.ndtr(-shift - limit)
@@ -203,10 +203,10 @@ class Components:
 def components(
     scores: Floats, ratings: Floats, design: Design, name: Coefficient, pairs: Sequence[tuple[int, int]]
 ) -> list[Components]:
-    """Return the difference of each pair of metrics and its components of variance, over the units that both scored.
+    """Return the difference of each pair of metrics and its variance components, over the units that both scored.
 
-    ``scores`` are of shape (metrics, n), NaN where missing, ``ratings`` (n,). With ``design.average`` the correlation is over
-    means of systems. Systems and dialogues should be crossed; a cell without units counts as one that brings nothing.
+    ``scores`` have shape (metrics, n), NaN if missing, ``ratings`` (n,). With ``design.average`` the correlation is over system
+    means. Systems and dialogues should be crossed; an empty cell counts as contributing nothing.
     """
 
     @cache
@@ -224,21 +224,21 @@ def components(
         (one, *ours), (other, *theirs) = (of(row, units.tobytes()) for row in pair)
         of_systems, of_dialogues, cell = (float(np.var(a - b, ddof=1)) for a, b in zip(ours, theirs, strict=True))
         effect = float(np.arctanh(one) - np.arctanh(other)) if max(abs(one), abs(other)) < 1 else float("nan")
-        # Those of systems and dialogues hold the share of cells, too.
+        # The variances of systems and of dialogues include a share of the cells.
         of_systems = float(np.maximum(0, of_systems - cell / max(dialogues, 1)))
         of_dialogues = float(np.maximum(0, of_dialogues - cell / max(systems, 1)))
         made.append(Components(one - other, effect, of_systems, of_dialogues, cell, counts))
     return made
 
 
-# A coefficient, and deviations of it on Fisher's scale whose variances are those of systems, dialogues and cells. For the
-# difference of two metrics they are subtracted.
+# A coefficient, and deviations on Fisher's scale whose variances are those of systems, dialogues and cells. For the difference
+# of two metrics they are subtracted.
 
 
 def _effects(
     scores: Floats, ratings: Floats, design: Design, name: Coefficient
 ) -> tuple[float, Floats, Floats, Floats]:
-    """Return those over units by influence functions (the infinitesimal jackknife)."""
+    """Return these over units by influence functions (the infinitesimal jackknife)."""
     shape = design.counts
     value, moves = influence(scores, ratings, name)
     moved = moves / (1 - value**2) if abs(value) < 1 else np.full(len(ratings), np.nan)
@@ -247,7 +247,7 @@ def _effects(
     cells = sums.reshape(shape) * (sums.size / len(ratings))
     of_systems, of_dialogues = np.asarray(cells.mean(axis=1)), np.asarray(cells.mean(axis=0))
     rest = cells - of_systems[:, np.newaxis] - of_dialogues + cells.mean()
-    # The variance of residuals is to be one over their degrees of freedom.
+    # Scale the variance of residuals to their degrees of freedom.
     unbiased = np.sqrt((cells.size - 1) / ((shape[0] - 1) * (shape[1] - 1)))
     return value, of_systems, of_dialogues, rest.ravel() * unbiased
 
@@ -255,11 +255,11 @@ def _effects(
 def _effects_of_means(
     scores: Floats, ratings: Floats, design: Design, name: Coefficient
 ) -> tuple[float, Floats, Floats, Floats]:
-    """Return those over means of systems.
+    """Return these over system means.
 
-    Systems are left out one by one (jackknife). Leaving out one dialogue of a system hardly moves its mean, and a rank
-    then stays or jumps; so dialogues are left out by halves, which moves means as much as sampling does: the same half
-    for all systems, and another half for each.
+    Systems are left out one by one (jackknife). Leaving out one dialogue of a system barely moves its mean, and a rank then
+    stays or jumps; so half of the dialogues are left out, which moves means as much as sampling does: the same half for all
+    systems, and a separate half for each.
     """
     table, (systems, dialogues) = scores[np.newaxis], design.counts
     means, rated = paired_means(table, ratings, design)

@@ -1,15 +1,14 @@
-"""Permutation tests: what the difference of two metrics is when their scores are swapped at random.
+"""Permutation tests of the difference of two metrics by random swaps of their scores.
 
-Swaps of whole systems take systems as drawn from more of their kind; they are the tests of ranks of systems. PERM-BOTH (Deutsch,
-Dror and Roth 2021), as the WMT metrics tasks use it, swaps each unit by itself, so that units count as independent. Metrics that
-favour whole systems or dialogues break that, and the test then rejects too often (docs/validation.md); it is here for the ranks
-of :mod:`comperdial.evaluation.overall` that the WMT tasks would give.
+Swapping whole systems treats systems as a sample; these are the tests for ranks of systems. PERM-BOTH (Deutsch, Dror and Roth
+2021), as in the WMT metrics tasks, swaps single units, which assumes that they are independent. Metrics that favour whole
+systems or dialogues violate this, and the test then rejects too often (docs/validation.md); it is included for the WMT-style
+ranks of :mod:`comperdial.evaluation.overall`.
 
-After a swap of systems each has the first metric's mean or the second's. A statistic that is a sum over pairs of systems, as the
-numerators of Spearman's and Kendall's coefficients are, is then a constant plus linear plus quadratic terms in the signs of the
-swap. Turning all signs gives the other metric, so that in the difference of the two the linear terms alone are left: all swaps of
-all pairs of metrics are one matrix product. What the coefficients are divided by is kept: swapping changes it only where
-scores are tied.
+After a swap each system has the first metric's mean or the second's. A statistic that is a sum over pairs of systems, like the
+numerators of Spearman's and Kendall's coefficients, is then a constant plus linear and quadratic terms in the signs of the
+swap. Flipping all signs gives the other metric, so only the linear terms remain in the difference of the two: all swaps of all
+pairs of metrics are one matrix product. The denominators are kept: swapping changes them only if scores are tied.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from comperdial.stats.jackknife import CLOSE
 from comperdial.stats.means import merge_ties, paired_means
 from comperdial.stats.pairs import Grouping, Pairs, best_epsilon, p_better, pair_signs, sign_flips, system_matrix
 
-# So many swaps a pair may have: enough for a correction over a thousand pairs.
+# Maximum swaps per pair: enough for a correction over a thousand pairs.
 SWAPS = 100_000
-# So many swaps as far out as the data are enough to know p.
+# Stop after this many swaps as extreme as the data.
 ENOUGH = 50
-# Signs held at a time: 32 MB of them, and 4 MB where each takes more work.
+# Signs held in memory: 32 MB, and 4 MB where each takes more work.
 _AT_ONCE, _STEP = 2**22, 2**19
 
 
@@ -42,7 +41,7 @@ def draw_signs(rng: np.random.Generator, count: int, width: int) -> Floats:
 
 
 def _standardised(sides: Floats) -> Floats:
-    """Return each of some metrics' scores, less their mean and over their spread; NaN where missing."""
+    """Return standardized scores of some metrics; NaN if missing."""
     spread = np.nanstd(sides, axis=1, keepdims=True)
     return np.asarray((sides - np.nanmean(sides, axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0))
 
@@ -58,20 +57,20 @@ def swap_systems(
     Parameters
     ----------
     scores, ratings
-        Shapes (metrics, systems) and (systems,): means as :func:`comperdial.stats.means.system_means` gives them, nothing
-        missing. Each row of scores is standardised first.
+        Shapes (metrics, systems) and (systems,): means from :func:`comperdial.stats.means.system_means`, none missing. Each row
+        of scores is standardized first.
     measure
         ``spearman``, ``kendall``, ``accuracy``, ``tau_23``, ``tau_c`` or ``acc_eq`` (with one threshold for both metrics).
     resamples, most
-        Swaps of each pair, and of a pair with fewer than ``ENOUGH`` of them as far out as the data. To stop early only at a p
-        that is not small keeps the level (Besag and Clifford 1991). All pairs share the swaps; p of a pair does not depend on
-        what other pairs there are.
+        Swaps of each pair, and of a pair for which fewer than ``ENOUGH`` of them are as extreme as the data. Stopping early
+        only at a large p keeps the level (Besag and Clifford 1991). All pairs share the swaps; p of a pair does not depend on
+        the other pairs.
 
     Returns
     -------
     array
-        (1 + swaps as far out as the data) / (1 + swaps): shape (metrics, metrics), symmetric, 1 on the diagonal; NaN for a
-        metric that does not vary.
+        (1 + swaps as extreme as the data) / (1 + swaps): shape (metrics, metrics), symmetric, 1 on the diagonal; NaN for a
+        constant metric.
     """
     usable = np.flatnonzero((np.ptp(scores, axis=1) > 0) & (np.ptp(ratings) > 0))
     pairs = combinations(_standardised(scores[usable]), 2)
@@ -89,10 +88,10 @@ def swap_systems_of_pairs(
     seed: int,
     most: int = SWAPS,
 ) -> Floats:
-    """Do what :func:`swap_systems` does for units, nothing missing, and for ``spa``, too, which is of units.
+    """Apply :func:`swap_systems` to units without missing values; also supports ``spa``, which needs units.
 
-    ``design`` and ``items`` are as :func:`comperdial.stats.pairs.replicates` takes them. p is NaN with fewer than
-    ``FEWEST_SAMPLED`` systems.
+    ``design`` and ``items`` are as in :func:`comperdial.stats.pairs.replicates`. p is NaN with fewer than ``FEWEST_SAMPLED``
+    systems.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     means, rated = paired_means(table, human, design)
@@ -112,12 +111,12 @@ def swap_systems_of_pairs(
 
 
 def _of_means(a: Floats, b: Floats, y: Floats, measure: Measure) -> Floats:
-    """Return the linear terms of a statistic of two metrics' standardised means of systems, (systems,) each."""
+    """Return the linear terms of a statistic of two metrics' standardized system means, (systems,) each."""
     n = len(y)
-    # Standardised values lie about 0, and were rounded at 1.
+    # Standardized values are centred at 0, and were rounded at 1.
     both, epsilon = merge_ties(np.concatenate([a, b]), 1.0), 0.0
     if measure == "acc_eq":
-        # One threshold for both, of all their scores: it is the same after each swap.
+        # One threshold for both metrics, from all their scores, so that swaps do not change it.
         epsilon = best_epsilon(both, np.tile(y, 2), Pairs.of(np.zeros(2 * n, dtype=np.intp)))
     above, rated = pair_signs(both, epsilon).reshape(2, n, 2, n).swapaxes(1, 2), pair_signs(y)
     if measure == "spearman":
@@ -129,9 +128,9 @@ def _of_means(a: Floats, b: Floats, y: Floats, measure: Measure) -> Floats:
 
 
 def _linear(pairs: Floats) -> Floats:
-    """Return what the sign of each system adds to the difference of two metrics' sums over pairs of systems.
+    """Return each system's linear term in the difference of two metrics' sums over pairs of systems.
 
-    ``pairs``, shape (2, 2, systems, systems), is what a pair adds where the one system has the score of the first or second
+    ``pairs``, shape (2, 2, systems, systems), is a pair's contribution if one system has the score of the first or second
     metric (first axis) and the other that of the first or second (second axis).
     """
     count = pairs.shape[-1]
@@ -143,7 +142,7 @@ def _linear(pairs: Floats) -> Floats:
 
 
 def _square(count: int, usable: Integers, linear: list[Floats], resamples: int, seed: int, most: int) -> Floats:
-    """Return the p of pairs of the usable ones of some metrics as a table of all of them."""
+    """Return the p of pairs of the usable metrics as a table of all metrics."""
     result = np.full((count, count), np.nan)
     result[usable, usable] = 1.0
     if linear:
@@ -153,7 +152,7 @@ def _square(count: int, usable: Integers, linear: list[Floats], resamples: int, 
 
 
 def _swap_p(linear: Floats, resamples: int, seed: int, most: int) -> Floats:
-    """Return the p of pairs of metrics, given their linear terms: shape (pairs, systems)."""
+    """Return the p of pairs of metrics from their linear terms: shape (pairs, systems)."""
     observed, width = np.abs(linear.sum(axis=1)), linear.shape[1]
     counts, swaps = np.zeros(len(linear)), np.zeros(len(linear))
     rng, unsure, done, target = np.random.default_rng(seed), np.arange(len(linear)), 0, resamples
@@ -185,10 +184,10 @@ def swapped_differences(
 ) -> Floats:
     """Return the absolute differences of two metrics, scores (2, n), after the random swaps of PERM-BOTH: shape (resamples,).
 
-    The arguments are those of :func:`comperdial.stats.pairs.replicates`, nothing missing; the grouping ``None`` is over all
-    units. Standardised scores are swapped unit by unit, means of systems as means; ``acc_eq`` swaps what each metric, with its
-    own threshold, makes of a pair. NaN of statistics that have no such test here: coefficients within groups, accuracy within
-    groups, tau_23, tau_c, pairwise_pearson and spa.
+    Arguments as in :func:`comperdial.stats.pairs.replicates`, without missing values; the grouping ``None`` is over all units.
+    Standardized scores are swapped unit by unit, system means as means; for ``acc_eq`` the verdicts on pairs, each with the
+    metric's own threshold. NaN for statistics without such a test here: coefficients within groups, accuracy within groups,
+    tau_23, tau_c, pairwise_pearson and spa.
     """
     table, human = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     if grouping == "pooled":
@@ -209,7 +208,7 @@ def swapped_differences(
 
 
 def _swapped_verdicts(x: Floats, y: Floats, pairs: Pairs, resamples: int, rng: np.random.Generator) -> Floats:
-    """Swap the verdicts on each pair: the difference is a sum of signs over the pairs on which the two metrics disagree."""
+    """Swap the verdicts on each pair: the difference is a sum of signs over the pairs on which the metrics disagree."""
     one, other = (pairs.signs(side, best_epsilon(side, y, pairs)) == pairs.signs(y) for side in x)
     sizes, drawn = np.bincount(pairs.group), np.zeros(resamples)
     for size in np.unique(sizes[sizes > 0]):
@@ -225,7 +224,7 @@ def _accuracies(x: Floats, y: Floats) -> Floats:
 
 
 def _swapped_coefficients(x: Floats, y: Floats, name: Coefficient, resamples: int, rng: np.random.Generator) -> Floats:
-    """Take each unit twice, with the score of one metric and of the other, and draw one of the two."""
+    """Include each unit twice, with the score of either metric, and draw one of the two."""
     differences, step = [], max(1, _STEP // len(y))
     for start in range(0, resamples, step):
         first = draw_signs(rng, min(step, resamples - start), len(y)) > 0

@@ -1,1 +1,1 @@
-"""Functions of the studies whose tables have a shape of their own; ``studies/NAME/study.yaml`` declares them."""
+"""Functions for study tables with their own layout; ``studies/NAME/study.yaml`` declares them."""

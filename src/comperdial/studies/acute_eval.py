@@ -1,4 +1,4 @@
-"""The study ACUTE-Eval (Li, Weston and Roller 2019): public preferences, and what the paper reports of its own."""
+"""The study ACUTE-Eval (Li, Weston and Roller 2019): public preferences, and the paper's reported results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LIKERT = "the same worker's Likert rating"
 
 
 def _votes(inputs: Inputs, study: Study) -> dict[str, pd.DataFrame]:
-    """Return the votes on the question nearest to overall quality, by title of the data set."""
+    """Return the votes on the question closest to overall quality, by title of the data set."""
     votes = {}
     for path in inputs["votes"]:
         entry = study["entry"]["sets"][path.parent.name]
@@ -40,13 +40,13 @@ def _how(study: Study) -> dict[str, int]:
 
 
 def preferences(inputs: Inputs, study: Study) -> Table:
-    """Show what the preferences of one data set say of the systems that they compare."""
+    """Return the analysis of one data set's preferences between systems."""
     ((title, votes),) = _votes(inputs, study).items()
     return preferences_table(title, analyses(votes, **_how(study)))
 
 
 def overview(inputs: Inputs, study: Study) -> Table:
-    """Show what public preferences say and, in a section of its own, what the paper reports."""
+    """Return the results on public preferences and, in a separate section, the paper's."""
     entry, rows, planned = study["entry"], [], []
     for title, votes in _votes(inputs, study).items():
         result = analyse(votes, **_how(study))
@@ -72,7 +72,7 @@ def overview(inputs: Inputs, study: Study) -> Table:
 
 
 def metrics(inputs: Inputs, study: Study) -> Table:
-    """Show which properties of a dialogue choose as people do, and whether those that correlate also choose."""
+    """Return which properties of a dialogue predict human choices, and whether those that correlate also do."""
     ((title, votes),) = _votes(inputs, study).items()
     dialogues, key = read_table(inputs["dialogues"][0]), ["dialogue_id", "system_id"]
     known = dialogues.drop(columns=["annotator_id", "seconds", "likert"]).assign(**{_LIKERT: dialogues["likert"]})
@@ -90,7 +90,7 @@ def metrics(inputs: Inputs, study: Study) -> Table:
 
 
 def judges(inputs: Inputs, study: Study) -> Table:
-    """Show how recorded judges choose, as :func:`comperdial.judges.recorded_pairs.judged_pairs` summarises them."""
+    """Return the choices of recorded judges, as summarized by :func:`comperdial.judges.recorded_pairs.judged_pairs`."""
     result = pd.concat([pd.read_csv(path) for path in inputs["judges"]], ignore_index=True)
     shares = {"accuracy": "Right", "same": "The same in both orders", "chose_first": "First shown"}
     titles = {name: one["title"] for name, one in study["entry"]["sets"].items()}
@@ -123,7 +123,7 @@ def _joined(frames: Mapping[str, pd.DataFrame], column: str) -> pd.DataFrame:
 
 
 def hours(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
-    """Draw the probability that a study finds a difference against person-hours, as the paper's figure does."""
+    """Draw the probability that a study finds a difference against person-hours, as in the paper's figure."""
     (title, ranked), *others = _votes(inputs, study).items()
     dialogues, entry = read_table(inputs["dialogues"][0]), study["entry"]
     drawing = {"draws": entry["draws"], "seed": study["seed"]}
@@ -137,10 +137,10 @@ def hours(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
 
 
 def pairwise_curves(votes: pd.DataFrame, sizes: Sequence[int], *, draws: int, seed: int) -> pd.DataFrame:
-    """Return how likely studies of several sizes are to find a difference, the mean over all pairs of systems.
+    """Return the probability that studies of several sizes find a difference, averaged over all pairs of systems.
 
-    Votes, ties among them, are drawn from those on a pair, with replacement; each takes their median time. Binomial test
-    over votes for one of the two. Returns ``votes``, ``hours``, ``probability`` and ``line``.
+    Votes, including ties, are drawn with replacement from those on a pair; each takes their median time. Binomial test over
+    votes for one of the two. Returns ``votes``, ``hours``, ``probability`` and ``line``.
     """
     rows = []
     for _, frame in votes.groupby(["a", "b"], sort=False):
@@ -156,7 +156,7 @@ def pairwise_curves(votes: pd.DataFrame, sizes: Sequence[int], *, draws: int, se
 def likert_curves(
     votes: pd.DataFrame, ratings: pd.DataFrame, a: str, b: str, sizes: Sequence[int], *, draws: int, seed: int
 ) -> pd.DataFrame:
-    """Return how likely studies with the same workers are to find a difference by rankings, and by Likert ratings.
+    """Return the probability that studies with the same workers find a difference by rankings, and by Likert ratings.
 
     Whole sessions of workers are drawn with replacement. Rankings: binomial test over votes for one of the two. Likert: paired
     t-test over conversations of the difference of ``likert``. Returns ``line``, ``hours`` and ``probability``.

@@ -1,4 +1,4 @@
-"""ComperDial's numbered tables: benchmarks, dialogues, personas, counts, and metrics beside the paper's values."""
+"""ComperDial's numbered tables: benchmarks, dialogues, personas, counts, and metrics next to the paper's values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from comperdial.report.render import Section, Table, arranged, as_number, descri
 
 NONE, NOT_APPLICABLE = "–", "N/A"
 CEILING = "One rater against the mean of the others"
-# B is the system under evaluation (docs/data-model.md), so B says what the references hold.
+# B is the evaluated system (docs/data-model.md), so B speaks the references.
 _EVALUATED = "B"
 
 
@@ -33,7 +33,7 @@ _EVALUATED = "B"
 
 
 def benchmarks(inputs: Inputs, study: Study) -> Table:
-    """Compare benchmarks of dialogue evaluation (Table 7); with ``only_table``, the rows of that table alone (Table 1)."""
+    """Compare benchmarks of dialogue evaluation (Table 7); with ``only_table``, only the rows of that table (Table 1)."""
     columns = ("source", "place", "benchmark", "group", "property", "value", "note")
     frame = read_reported(inputs["benchmarks"], columns, ())
     if only := study["entry"].get("only_table"):
@@ -53,7 +53,7 @@ def benchmarks(inputs: Inputs, study: Study) -> Table:
 
 
 def counts(inputs: Inputs, study: Study) -> Table:
-    """Count what of a data set was rated, beside the counts that the paper reports (Table 8)."""
+    """Count the rated parts of a data set, next to the paper's counts (Table 8)."""
     one, key = About.read(inputs["about"]).only, ["benchmark", "dialogue_dataset", "dataset", "source", "note"]
     reported = read_reported(inputs["reported"], (*key, "place", *LEVELS), ())
     systems, ratings = (schema.read(inputs[name][0], name) for name in ("systems", "ratings"))
@@ -87,10 +87,10 @@ def counts(inputs: Inputs, study: Study) -> Table:
 
 
 def counted(systems: pd.DataFrame, ratings: pd.DataFrame, source: str) -> dict[str, int]:
-    """Count what a data set's tables hold, as Table 8 counts it.
+    """Count the content of a data set's tables, as in Table 8.
 
     ``turn``: rated responses; ``dialogue``: rated pairs of a dialogue and a system; ``system``: rated systems; all without
-    references, whose rated responses ``references`` counts. A level without ratings is absent.
+    references, whose rated responses ``references`` counts. Unrated levels are absent.
     """
     rated = ratings.loc[ratings["source"] == source, ["level", "item_id", "system_id"]].drop_duplicates()
     reference = rated["system_id"].isin(systems.loc[systems["kind"] == "reference", "system_id"])
@@ -102,7 +102,7 @@ def counted(systems: pd.DataFrame, ratings: pd.DataFrame, source: str) -> dict[s
 
 
 def _noted(frame: pd.DataFrame, names: list[str]) -> list[str]:
-    """Return each note once, after the row that it is about; a note of several rows without one."""
+    """Return each note once, after the name of its row, or without a name if several rows share it."""
     return [
         f"{', '.join(group[names].iloc[0])}: {note}" if len(group) == 1 else f"{note[0].upper()}{note[1:]}"
         for (note,), group in groups(frame[frame["note"].fillna("") != ""], "note")
@@ -113,7 +113,7 @@ def _noted(frame: pd.DataFrame, names: list[str]) -> list[str]:
 
 
 def example(inputs: Inputs, study: Study) -> Table:
-    """Show two personas and their dialogue (Table 12); with ``beginning``, so many sentences and utterances (Table 2)."""
+    """Return two personas and their dialogue (Table 12); with ``beginning``, that many sentences and utterances (Table 2)."""
     entry, one = study["entry"], About.read(inputs["about"]).only
     contexts, personas = (schema.read(inputs[name][0], name) for name in ("contexts", "personas"))
     dialogue = str(contexts["dialogue_id"].min())
@@ -141,12 +141,12 @@ def example(inputs: Inputs, study: Study) -> Table:
 
 
 def _wrapped(cells: Sequence[str], width: int) -> list[list[str]]:
-    """Return a row as several: LaTeX and HTML do not break a line inside a cell."""
+    """Split a row into several: LaTeX and HTML do not break lines inside a cell."""
     return [list(row) for row in zip_longest(*(textwrap.wrap(cell, width) for cell in cells), fillvalue="")]
 
 
 def level_differences(inputs: Inputs, study: Study) -> Table:
-    """Show a dialogue that is rated lower as a whole than turn by turn, its systems side by side (Table 13)."""
+    """Return a dialogue rated lower as a whole than turn by turn, its systems side by side (Table 13)."""
     entry, one = study["entry"], About.read(inputs["about"]).only
     contexts, systems, responses, ratings = (
         schema.read(inputs[name][0], name) for name in ("contexts", "systems", "responses", "ratings")
@@ -169,7 +169,7 @@ def level_differences(inputs: Inputs, study: Study) -> Table:
         ("Mean rating", "dialogue"): cases["dialogue_rating"].map(number, digits=2),
         ("Mean rating", "difference"): cases["difference"].map(number, digits=2, sign=True),
     }
-    # Axes are marked by a rating of 0 from 0 to 1.
+    # A marked axis has rating 0 on a scale from 0 to 1.
     axes = ratings[(ratings["level"] == "dialogue") & (ratings["item_id"] == dialogue) & (ratings["scale_min"] == 0)]
     axes = axes[(axes["dimension"] != OVERALL) & (axes["scale_max"] == 1)]
     for axis, of in axes[axes["system_id"].isin([*letters])].groupby("dimension"):
@@ -196,7 +196,7 @@ def level_differences(inputs: Inputs, study: Study) -> Table:
 def _transcript(
     contexts: pd.DataFrame, responses: pd.DataFrame, ratings: pd.DataFrame, labels: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Return one dialogue, one row per utterance: what is new in the history, then the responses and the gold ones."""
+    """Return one dialogue, one row per utterance: new parts of the history, then the responses and the gold ones."""
     texts = responses.set_index(["context_id", "system_id"])["response"]
     overall = ratings[(ratings["level"] == "turn") & (ratings["dimension"] == OVERALL)]
     means = overall.groupby(["item_id", "system_id"])["rating"].mean()
@@ -206,7 +206,7 @@ def _transcript(
     for context in contexts.sort_values("turn").to_dict("records"):
         same = {name: context[name] for name in ("dataset", "dialogue_id", "context_id", "turn")}
         history = list(context["history"])
-        # The last turn's gold response is there already.
+        # The last turn's gold response is already included.
         new = [part for part in history[len(before) :] if part["text"] not in gold]
         rows += [same | {"speaker": part["speaker"], "which": "", "text": part["text"]} for part in new]
         before, gold = history, [str(text) for text in context["references"]]
@@ -226,7 +226,7 @@ def _transcript(
 
 
 def constraints(inputs: Inputs, study: Study) -> Table:
-    """Show names by decade and gender, or from which to which age sentences may be drawn (Tables 9 to 11)."""
+    """Return names by decade and gender, or age ranges of sentences (Tables 9 to 11)."""
     entry, frame = study["entry"], read_table(inputs["constraints"][0])
     if "gender" in frame:
         lists = frame.groupby(["decade", "generation", "gender"], sort=False)["name"].agg(", ".join)
@@ -241,14 +241,14 @@ def constraints(inputs: Inputs, study: Study) -> Table:
 
 
 def metric_outputs(inputs: Inputs, study: Study) -> Table:
-    """Show what each metric gives and whether it normalises its texts, the paper's beside ours (Table 14)."""
+    """Return each metric's outputs and whether it normalizes texts, the paper's next to ours (Table 14)."""
     texts = ("source", "place", "metric", "outputs", "normalised", "ours", "note")
     reported = read_reported(inputs["reported"], texts, ())
     rows = []
     for name, entry in sorted(completed(load_yaml(inputs["params"][0]))["metrics"].items()):
         options = {key: value for key, value in entry.items() if key not in {*ABOUT, "kind"}}
         metric = create(entry["kind"], **options)
-        # One without the option takes texts as they are.
+        # Metrics without the option do not normalize.
         normalises = "yes" if getattr(metric, "text", "raw") == "normalised" else "no"
         rows.append((name, metric.kind, ", ".join(metric.needs) or NONE, ", ".join(metric.outputs), normalises))
     ours = rows_frame(["metric", "kind", "needs", "outputs", "normalised"], rows)
@@ -272,12 +272,12 @@ def metric_outputs(inputs: Inputs, study: Study) -> Table:
 
 
 def numbered(inputs: Inputs, study: Study) -> Table:
-    """Show metrics and judges against ratings, ours beside the paper's values (Tables 3, 4, 5, 6, 15 and 16).
+    """Return metrics and judges against ratings, ours next to the paper's values (Tables 3, 4, 5, 6, 15 and 16).
 
-    The table's entry in ``studies/comperdial/study.yaml``, which is the input ``layout``, has ``sections`` in place of
-    ``rows``: each with ``rows``; with ``further``, rows that are not in the paper and are shown if there are scores; or with
-    ``judged``, which name a variant of the prompts and have a row for each of the paper's ``judges``. Other judges that were
-    asked the same follow these. ``once``: rows of judges are of a single answer. ``recorded``: recorded answers have rows.
+    The table's entry in ``studies/comperdial/study.yaml``, which is the input ``layout``, has ``sections`` instead of ``rows``:
+    each with ``rows``; with ``further``, rows that are not in the paper and are shown if there are scores; or with ``judged``,
+    which names prompt variants and has a row for each of the paper's ``judges``, followed by other judges with the same
+    prompts. ``once``: rows of judges use a single answer. ``recorded``: recorded answers have rows.
     """
     layout, about = load_yaml(inputs["layout"][0])["tables"][study["entry"]["name"]], About.read(inputs["about"])
     shown = ", ".join(about.titles[name] for name in study["datasets"])
@@ -290,14 +290,14 @@ def numbered(inputs: Inputs, study: Study) -> Table:
     frame = frame[~further | frame["not_run"].isna()]
     if about.simulated:
         frame = frame[frame["value"].notna() | frame["not_run"].notna()].reset_index(drop=True)
-    # Rows with one label show different scores.
+    # Rows with the same label show different scores.
     same = frame.groupby("label")["order"].transform("nunique") > 1
     frame.loc[same, "label"] += " (" + frame["metric"] + ":" + frame["output"] + ")"
     return _with_ceilings(inputs, study, frame)
 
 
 def _rows(layout: Mapping[str, Any], results: pd.DataFrame, about: About) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table, in order: those of other judges and of recorded answers follow the last of the paper's."""
+    """Yield the rows of a table, in order: other judges and recorded answers follow the paper's last one."""
     judges = {name: entry for one in about.sets.values() for name, entry in one["judges"].items()}
     wanted = "once" if layout.get("once") else "main"
     asked = {(of["variant"], of["judge"]): (name, of) for name, of in judges.items() if "variant" in of and of[wanted]}
@@ -335,12 +335,12 @@ def _rows(layout: Mapping[str, Any], results: pd.DataFrame, about: About) -> Ite
 
 
 def with_raters(inputs: Inputs, study: Study) -> Table:
-    """Show a table of correlations with how well a rater agrees with the others below the metrics."""
+    """Return a table of correlations with the agreement between raters below the metrics."""
     return _with_ceilings(inputs, study, correlations.frame(inputs, study, study["entry"]["rows"]))
 
 
 def _with_ceilings(inputs: Inputs, study: Study, frame: pd.DataFrame) -> Table:
-    """Return the table with how well a rater agrees with the others: the mean over raters; low and high are the ends."""
+    """Add the agreement of a rater with the others: the mean over raters, with low and high as the extremes."""
     key = ["dataset", "level", "against", "target", "coefficient"]
     result = pd.concat([schema.read(path, "ceilings") for path in inputs["ceilings"]], ignore_index=True)
     result = result[(result["grouping"] == "pooled") & result["value"].notna()]

@@ -1,4 +1,4 @@
-"""The study of interlocutors (Tsuta et al. 2023): whose eye a metric agrees with, and whether users go on."""
+"""The study of interlocutors (Tsuta et al. 2023): with whose ratings metrics agree, and whether users continue."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Record = Mapping[Any, Any]
 
 
 def _paper(inputs: Inputs, table: int) -> pd.DataFrame:
-    """Return the values of a table of the paper: ``table``, ``row``, ``column``, ``value`` and ``place``."""
+    """Return the values of one of the paper's tables: ``table``, ``row``, ``column``, ``value`` and ``place``."""
     reported = pd.read_csv(inputs["paper"][0])
     return reported[reported["table"] == table].reset_index(drop=True)
 
@@ -53,20 +53,20 @@ def _wide(
 
 
 def _of_paper(texts: pd.DataFrame, title: str, label: str) -> Section:
-    """Return a section of a table of the paper, beside a column that says why there is none of ours."""
+    """Return a section of a table of the paper, with a column that explains why ours is missing."""
     wide = arranged(texts.assign(group="Paper, on X"), {"row": label}, ["group", "column"])
     wide.insert(0, ("", "Ours, on X"), "data not obtainable")
     return Section(title, wide)
 
 
 def _tidy(paper: pd.DataFrame, ours: pd.DataFrame, **names: str) -> pd.DataFrame:
-    """Return reported values and ours in one frame; ``names`` gives each of our columns the paper's."""
+    """Return reported values and ours in one frame; ``names`` maps our columns to the paper's."""
     theirs = paper.rename(columns={"value": "reported", **{theirs: ours for ours, theirs in names.items()}})
     return pd.concat([theirs.assign(source="paper"), ours.assign(source="ours")], ignore_index=True)
 
 
 def exchanges(inputs: Inputs, study: Study) -> Table:
-    """Show what Hazumi holds, next to what the paper used of it."""
+    """Return Hazumi's counts, next to those used in the paper."""
     titles, known = About.read(inputs["about"]).titles, _paper(inputs, 1).set_index(["row", "column"])["value"]
     rows: list[tuple[Any, ...]] = []
     for path in inputs["exchanges"]:
@@ -96,7 +96,7 @@ def exchanges(inputs: Inputs, study: Study) -> Table:
 
 
 def prediction(inputs: Inputs, study: Study) -> Table:
-    """Show what predicts the interlocutor's score, over all exchanges and within persons."""
+    """Return which predictors agree with the interlocutor's score, over all exchanges and within persons."""
     entry, values = study["entry"], _with_reported(inputs)
     rows = pd.DataFrame(entry["rows"]).set_index("name")
     pooled, within = (
@@ -128,7 +128,7 @@ def prediction(inputs: Inputs, study: Study) -> Table:
 
 
 def _with_reported(inputs: Inputs) -> pd.DataFrame:
-    """Return the values of score prediction, with what the paper reports of those over all exchanges."""
+    """Return the values of score prediction, with the paper's values over all exchanges."""
     values, known = pd.read_csv(inputs["values"][0]), _paper(inputs, 2).set_index("row")["value"]
     return values.assign(reported=values["prediction"].map(known).where(values["measure"] == POOLED))
 
@@ -138,7 +138,7 @@ def _labels(rows: list[Record]) -> dict[str, str]:
 
 
 def prediction_figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
-    """Draw what predicts the interlocutor's score, with intervals, and the paper's values."""
+    """Draw the predictors of the interlocutor's score, with intervals, and the paper's values."""
     values, entry = _with_reported(inputs), study["entry"]
     labels, marks = _labels(entry["rows"]), {"no": 0, "yes": 1}
     kinds = {row["name"]: marks.get(row.get("person", ""), 2) for row in entry["rows"]}
@@ -160,14 +160,14 @@ def prediction_figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFram
 
 
 def conversations(inputs: Inputs, study: Study) -> Table:
-    """Show the paper's statistics of its conversations on X."""
+    """Return the paper's statistics of its conversations on X."""
     paper = _paper(inputs, 3)
     texts = paper.assign(text=paper["value"].map("{:,.10g}".format))
     return described(study, paper, [_of_paper(texts, "Conversations", "Conversations on X")])
 
 
 def continuing(inputs: Inputs, study: Study) -> Table:
-    """Show how well it is predicted whether a user goes on: ours on other chats, and the paper's on X."""
+    """Return the accuracy of continuity prediction: ours on other chats, and the paper's on X."""
     entry, paper, measures = study["entry"], _paper(inputs, 4), _measures(inputs).assign(note="")
     titles = entry["titles"]
     absent = []
@@ -194,7 +194,7 @@ def continuing(inputs: Inputs, study: Study) -> Table:
 
 
 def liking(inputs: Inputs, study: Study) -> Table:
-    """Show whether predicted continuing agrees with what interlocutors say."""
+    """Return whether predicted continuing agrees with interlocutors' ratings."""
     paper, ours = _paper(inputs, 5), pd.read_csv(inputs["liking"][0])
     heads = paper["column"].str.replace(r"annotator_(\d)_", r"annotator \1, ", regex=True)
     texts = paper.assign(text=paper["value"].map(number), column=heads)
@@ -208,7 +208,7 @@ def liking(inputs: Inputs, study: Study) -> Table:
 
 
 def perspective(inputs: Inputs, study: Study) -> Table:
-    """Show how metrics that need no model rank by the interlocutor's ratings and by outsiders'."""
+    """Return the ranks of model-free metrics by the interlocutor's ratings and by outsiders'."""
     titles: Mapping[Any, str] = About.read(inputs["about"]).titles
     values = pd.concat([pd.read_csv(path) for path in inputs["values"]], ignore_index=True)
     sections, notes = [], []

@@ -1,4 +1,4 @@
-"""DEnsity (Park et al. 2023): paired tests, the paper's examples, selected responses, and answers made worse."""
+"""DEnsity (Park et al. 2023): paired tests, the paper's examples, response selection, and degraded answers."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ SHOWN: tuple[Coefficient, ...] = ("pearson", "spearman")
 
 
 def ablation(inputs: Inputs, study: Study) -> Table:
-    """Show what the contrastive loss and the distance do (Table 2), with paired tests of the two models."""
+    """Return the effects of the contrastive loss and the distance (Table 2), with paired tests of the two models."""
     entry, about = study["entry"], About.read(inputs["about"])
     frame = correlations.frame(inputs, study, entry["rows"])
-    # Other models than the paper's: neither a difference from its values nor a rank.
+    # Our models differ from the paper's, so there is no difference from its values and no rank.
     frame[["difference", "rank", "tests"]] = np.nan
     made = correlations.table(frame, study, about)
     rows = pd.DataFrame(entry["rows"]).drop_duplicates("output").assign(section="with minus without")
@@ -64,7 +64,7 @@ def ablation(inputs: Inputs, study: Study) -> Table:
 
 
 def tests(inputs: Inputs, study: Study) -> Table:
-    """Show how much higher DEnsity correlates than each other metric, with paired tests.
+    """Return how much higher DEnsity correlates than each other metric, with paired tests.
 
     Holm's correction is over the metrics of one kind (``section``), data set and coefficient.
     """
@@ -87,7 +87,7 @@ def tests(inputs: Inputs, study: Study) -> Table:
 
 
 def _tested(inputs: Inputs, study: Study, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the paired tests of rows (``metric`` and ``against``, METRIC:OUTPUT) on single responses, in order of the sets."""
+    """Return the paired tests of rows (``metric`` and ``against``, METRIC:OUTPUT) on responses, in the order of the sets."""
     about, sets = About.read(inputs["about"]), study["datasets"]
     pairs = correlations.results(inputs, about, "pairs")
     pairs = pairs[(pairs["level"] == "turn") & pairs["coefficient"].isin(SHOWN)]
@@ -105,7 +105,7 @@ def _difference(record: Mapping[Any, Any]) -> str:
 
 
 def _summary(frame: pd.DataFrame) -> Section:
-    """Return a section that counts, of each kind of metrics, how many DEnsity is above."""
+    """Return a section that counts, by kind of metric, how many DEnsity exceeds."""
     heads, records = ("above", "significantly", "least difference"), []
     for key, of in groups(frame, "title", "section", "group"):
         above, nearest = of[of["difference"] > 0], of.nsmallest(1, "difference")
@@ -120,7 +120,7 @@ def _summary(frame: pd.DataFrame) -> Section:
 
 
 def _responses(inputs: Inputs, study: Study, outputs: Collection[str]) -> pd.DataFrame:
-    """Return the responses of the only data set: people's mean rating (``people``), and the scores, by METRIC:OUTPUT."""
+    """Return the responses of the only data set: mean human rating (``people``), and the scores, by METRIC:OUTPUT."""
     about, (dataset,), unit = About.read(inputs["about"]), study["datasets"], ["item_id", "system_id"]
     ratings = schema.read(inputs["ratings"][0], "ratings")
     ratings = ratings[(ratings["level"] == "turn") & (ratings["source"] == about[dataset]["source"])]
@@ -133,7 +133,7 @@ def _responses(inputs: Inputs, study: Study, outputs: Collection[str]) -> pd.Dat
 
 
 def examples(inputs: Inputs, study: Study) -> Table:
-    """Show the scores of the paper's examples (Table 3): normalised to 0 to 1, and ranks divided by their number."""
+    """Return the scores of the paper's examples (Table 3): normalized to 0 to 1, and ranks divided by their number."""
     one, key = About.read(inputs["about"]).only, ["example", "context_id", "system_id"]
     rows = pd.DataFrame(study["entry"]["rows"]).rename(columns={"reported": "theirs"})
     rows["name"] = (rows["metric"] + ":" + rows["output"]).where(rows["label"] != "People", "people")
@@ -159,7 +159,7 @@ def examples(inputs: Inputs, study: Study) -> Table:
 
 
 def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
-    """Draw scores against ratings, a panel for each metric (Figure 4)."""
+    """Draw scores against ratings, one panel per metric (Figure 4)."""
     one, labels = About.read(inputs["about"]).only, study["entry"]["outputs"]
     scores = _responses(inputs, study, labels)
     scaled = (scores - scores.min()) / (scores.max() - scores.min()).replace(0, np.nan)
@@ -180,7 +180,7 @@ def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     with style.drawing():
         drawn, axes = style.panels(titles, columns, 1.75 + 0.5 / columns, 1.9, sharex=True, sharey=True)
         for place, (ax, name, record) in enumerate(zip(axes, there, records, strict=True)):
-            # Single responses' ratings are not ours to pass on: an image in the vector forms too.
+            # We may not redistribute ratings of single responses: use an image in the vector formats too.
             x = scaled["people"] + noise
             ax.plot(x, scaled[name], ".", ms=2.2, color="#0072b2", alpha=0.35, mew=0, rasterized=True)
             ax.axline((0, record["intercept"]), slope=record["slope"], color="#c00000", lw=1.3)
@@ -196,7 +196,7 @@ def scatter(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
 
 
 def selection(inputs: Inputs, study: Study) -> Table:
-    """Show how well the models select responses (Table 5)."""
+    """Return how well the models select responses (Table 5)."""
     known = read_reported(inputs["reported"], ("source", "place", "corpus", "contrastive", "measure"))
     measures = {"recall@1": "recall_at_1", "MRR": "mrr"}
     ours = [
@@ -222,11 +222,11 @@ def selection(inputs: Inputs, study: Study) -> Table:
     return described(study, frame, sections)
 
 
-# Figures 3 and 5: answers made worse
+# Figures 3 and 5: degraded answers
 
 
 def adversarial(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
-    """Draw how often an answer scores higher than a worse version of it (Figure 3)."""
+    """Draw how often an answer scores higher than a degraded version (Figure 3)."""
     entry = study["entry"]
     labels, kinds = entry["outputs"], entry["kinds"]
     frame = pd.concat([schema.read(path, "ratios") for path in inputs["ratios"]], ignore_index=True)
@@ -269,7 +269,7 @@ def adversarial(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
 
 
 def _style(name: str) -> dict[str, Any]:
-    """Return the mark of an output: its form says which score, its filling which loss."""
+    """Return the marker of an output: its shape shows the score, its fill the loss."""
     metric, output = output_name(name)
     colour, marker = {"density": ("#0072b2", "o"), "classifier": ("#d55e00", "s")}.get(output, ("#000000", "X"))
     return {"color": colour, "marker": marker, "mfc": "white" if metric == "density-selection" else colour, "ms": 4.5}
@@ -282,8 +282,8 @@ _SIDES = {"original": ("Answer", "#0072b2", "-"), "perturbed": ("Random response
 def histograms(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
     """Draw the scores of answers and of random responses (Figure 5).
 
-    The frame has a row for each cell, which both sides of a model share: its ends, ``count``, the side's ``n``, ``mean`` and
-    ``sd``, and ``overlap``, the share that both sides' histograms have in common.
+    The frame has a row per bin, shared by both groups of a model: its edges, ``count``, the group's ``n``, ``mean`` and ``sd``,
+    and ``overlap``, the common share of both histograms.
     """
     scores, parts = schema.read(inputs["scores"][0], "scores"), {}
     scores = scores[(scores["output"] == "density") & scores["item_id"].str.startswith("random_response-")]

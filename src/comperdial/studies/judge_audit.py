@@ -1,6 +1,6 @@
-"""The study of recorded judges: their audits, and our statistics next to what others publish or compute (docs/judge-audit.md).
+"""The study of recorded judges: their audits, and our statistics next to published ones (docs/judge-audit.md).
 
-The numbers are those of :mod:`comperdial.auditing.recorded`.
+The numbers come from :mod:`comperdial.auditing.recorded`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _HEADS = [
 
 
 def _read(inputs: Inputs, *columns: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows with numbers, and notes on what is missing; NothingToShowError if everything is."""
+    """Return the rows with numbers, and notes on missing ones; raise NothingToShowError if all are missing."""
     frame = pd.read_csv(inputs["result"][0], dtype={"note": str})
     frame = frame.reindex(columns=list(dict.fromkeys([*frame, *columns, "note"])))
     lost = frame[frame[columns[0]].isna()]
@@ -70,7 +70,7 @@ def _reported(inputs: Inputs, table: str) -> dict[tuple[str, str, str], float]:
 
 
 def alternative_test(inputs: Inputs, study: Study) -> Table:
-    """Show the alternative annotator test of six judges, next to the authors'."""
+    """Return the alternative annotator test of six judges, next to the authors'."""
     frame, notes = _read(inputs, "wins", "annotators", "judge", "rho", "passed")
     known, sets = _reported(inputs, "alternative_test"), study["entry"]["sets"]
     for measure in ("wins", "rho"):
@@ -108,7 +108,7 @@ def alternative_test(inputs: Inputs, study: Study) -> Table:
 
 
 def agreement(inputs: Inputs, study: Study) -> Table:
-    """Show agreement beyond chance of raters and judges, and the majority labels of PandaLM."""
+    """Return chance-corrected agreement of raters and judges, and the majority labels of PandaLM."""
     frame, notes = _read(inputs, "n", "who", "label", *(name for heads in _COEFFICIENTS.values() for name in heads))
     known = _reported(inputs, "agreement")
     measure = frame["label"].fillna("kappa")
@@ -128,7 +128,7 @@ def agreement(inputs: Inputs, study: Study) -> Table:
 
 
 def audits(inputs: Inputs, study: Study) -> Table:
-    """Show what the audit says of each recorded judge."""
+    """Return the audit of each recorded judge."""
     frame, notes = _read(inputs, "n", *_AUDITED)
     sections, titles = [], study["entry"]["titles"]
     for name, own in frame.groupby("dataset", sort=False):
@@ -171,7 +171,7 @@ def _headed(table: Table, headline: str) -> Table:
 
 
 def corrected(inputs: Inputs, study: Study) -> Table:
-    """Show corrected means, next to ppi-python's."""
+    """Return corrected means, next to ppi-python's."""
     frame, notes = _read(inputs, "value", "judge")
     known = _reported(inputs, "corrected")
     for what in ("weight", "value", "low", "high"):
@@ -199,7 +199,7 @@ def corrected(inputs: Inputs, study: Study) -> Table:
 
 
 def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
-    """Draw Pearson's correlation of each judge with people's mean, with its interval."""
+    """Draw Pearson's correlation of each judge with the human mean, with its interval."""
     from comperdial.report.plots import style
 
     frame, _ = _read(inputs, "pearson", "judge")

@@ -1,4 +1,4 @@
-"""Where a metric of one's own ranks: its scores, checked against what was rated, among the metrics of a board."""
+"""Rank a user's metric among the metrics of a board, after validating its scores."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _HINT = (
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A board of ``studies/overall/boards.yaml``, and those of its data sets that are in ``data/tables``.
+    """A board of ``studies/overall/boards.yaml``, with its data sets in ``data/tables``.
 
-    ``catalogue`` has titles of data sets and which rated dimension counts.
+    ``catalogue`` has titles and main rated dimensions of data sets.
     """
 
     name: str
@@ -42,24 +42,24 @@ class Leaderboard:
 
     @cached_property
     def board(self) -> dict[str, Any]:
-        """Return the board as the file of boards has it."""
+        """Return the board's entry in the file of boards."""
         return board_of(self.name, read_boards(BOARDS))
 
     @cached_property
     def datasets(self) -> list[str]:
-        """Return the data sets of the board, here or not."""
+        """Return the data sets of the board, whether available or not."""
         return Board.of(self.name, self.board["tasks"]).datasets
 
     @cached_property
     def targets(self) -> dict[str, str | None]:
-        """Return the rated dimension of each data set, as the catalogue has it."""
+        """Return the rated dimension of each data set, from the catalogue."""
         return {name: entry.target for name, entry in self.catalogue.datasets.items()}
 
     @cached_property
     def responses(self) -> pd.DataFrame:
-        """Return the responses of the data sets that are here with their contexts, ``item_id``, and whether that was rated.
+        """Return the responses of the available data sets with contexts, ``item_id``, and whether that was rated.
 
-        Raises MissingResourceError if no data set is here.
+        Raises MissingResourceError if no data set is available.
         """
         parts = []
         level, source = self.board["level"], self.board["source"]
@@ -84,25 +84,25 @@ class Leaderboard:
 
     @property
     def rated(self) -> pd.DataFrame:
-        """Return the keys of the items that were rated."""
+        """Return the keys of the rated items."""
         return self.responses[self.responses["rated"].eq(True)].drop_duplicates(KEY)[[*KEY, "level"]]
 
     def template(self) -> pd.DataFrame:
-        """Return a file of scores without values: every rated item of every data set that is here."""
+        """Return a file of scores without values: every rated item of every available data set."""
         return self.rated.assign(value=None)
 
     def texts(self) -> pd.DataFrame:
-        """Return what there is to score: of dialogues, a record for each response."""
+        """Return the texts to score: for dialogues, one record per response."""
         columns = [*KEY, "level", "context_id", "turn", "history", "response", "references", "facts"]
         return self.responses.merge(self.rated, on=[*KEY, "level"])[columns]
 
     def read(self, paths: Sequence[Path]) -> pd.DataFrame:
-        """Read and check files of scores: table ``scores`` of the items that were rated.
+        """Read and validate files of scores: table ``scores`` of the rated items.
 
         Raises
         ------
         SchemaError, UnknownNameError, MissingResourceError, ConfigError
-            When a file cannot be read, names what is unknown or not here, or has nothing that was rated.
+            If a file cannot be read, refers to something unknown or unavailable, or has no rated items.
         """
         scores, where = read_scores(paths), ", ".join(map(str, paths))
         if (other := scores["level"] != self.board["level"]).any():
@@ -131,7 +131,7 @@ class Leaderboard:
         return kept
 
     def ranking(self, scores: pd.DataFrame, *, resamples: int, seed: int) -> Table:
-        """Rank the board's metrics that have scores here, and those of ``scores``, over the data sets that are here.
+        """Rank the board's available metrics, and those of ``scores``, over the available data sets.
 
         Raises MissingResourceError if nothing has scores.
         """
@@ -148,7 +148,7 @@ class Leaderboard:
             source=self.board["source"],
             targets=self.targets,
         )
-        # A data set with scores of the files alone has nothing to rank them among.
+        # Without other metrics' scores, a data set cannot rank the user's.
         samples = {name: sample for name, sample in samples.items() if set(ours) & set(sample.names)} or samples
         names = [name for name in [*ours, *own] if any(name in sample.names for sample in samples.values())]
         if not names:

@@ -40,12 +40,12 @@ AVERAGE = "average"
 HEADS = {"ensemble": "Ensemble", "label": "Evaluator", "score": "Score"}
 SCORES = {"dimensions": "mean of the dimensions", "models": "mean of the evaluators"}
 DROPS = {"above_delta": "a drop above δ", "any_drop": "any drop"}
-# The columns of ratios: each perturbation with a dimension that it aims at.
+# Columns of ratios: each perturbation with a dimension that it targets.
 AIMS = {(name, one): f"{of.short} ({SHORT[one]})" for name, of in PERTURBATIONS.items() for one in of.dimensions}
 
 
 class Evaluators:
-    """What the study's metrics and judges are called, and which of their outputs its tables show."""
+    """Labels of the study's metrics and judges, and the outputs that its tables show."""
 
     def __init__(self, inputs: Inputs, study: Study) -> None:
         self.study, self.about = study, About.read(inputs["about"])
@@ -56,7 +56,7 @@ class Evaluators:
         self.mains = {metric: output for metric, output in mains.items() if metric in (study.get("metrics") or mains)}
 
     def label(self, metric: str) -> str:
-        """Return what a metric is called. The variants of implicit scoring share a name: they are one row."""
+        """Return the label of a metric. The variants of implicit scoring share one, since they form one row."""
         kind, _, name = metric.partition(":")
         if kind == OVER_DIMENSIONS:
             return f"mean of the dimensions of {self.label(name)}"
@@ -71,12 +71,12 @@ class Evaluators:
         return f"{text}, a program" if judge.get("service") == "rules" else text
 
     def title(self, dataset: str) -> str:
-        """Return a data set's title; pairs that were made of a set have the set's. Who rated is in the heading."""
+        """Return a data set's title; generated pairs have their source's. The rater is in the heading."""
         titles = self.about.titles
         return titles.get(dataset, titles.get(unperturbed(dataset), dataset)).partition(" (rated by ")[0]
 
     def shown(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Keep one output for each metric and dimension, called as the dimension or the main one, and add ``label``."""
+        """Keep one output per metric and dimension, named after the dimension or the main one, and add ``label``."""
         frame = frame.sort_values(["metric", "output"], kind="stable")
         of = frame.groupby("metric")["output"].agg(set)
         mains = {name: min(names) for name, names in of.items() if len(names) == 1 and not names & {*SHORT}}
@@ -92,9 +92,9 @@ class Evaluators:
         return kept
 
     def notes(self, frame: pd.DataFrame) -> list[str]:
-        """Return which evaluators have scores of a part of the items, and which of the study's were not run and why."""
+        """Return which evaluators have partial scores, and which of the study's were not run, and why."""
         least = frame[frame["coverage"] < 1].groupby(["label", "dataset"], as_index=False)["coverage"].min()
-        # Rounded down: "at least" has to be true.
+        # Rounded down, so that "at least" is true.
         shares = [f"{math.floor(share * 100 + 1e-9)}% of " for share in least["coverage"]]
         texts = pd.Series(map(str.__add__, shares, least["dataset"].map(self.title)), least["label"], dtype=object)
         partial = texts.groupby(level=0).agg(", ".join)
@@ -105,7 +105,7 @@ class Evaluators:
         return [*render.grouped_notes(partial.items(), start), *render.grouped_notes(absent)]
 
     def table(self, frame: pd.DataFrame, sections: dict[str, pd.DataFrame], notes: Iterable[str] = ()) -> Table:
-        """Return a table with the texts of its entry, and the sections that have rows."""
+        """Return a table with the texts of its entry, and the non-empty sections."""
         shown = [Section(title, of) for title, of in sections.items() if len(of)]
         made = render.described(self.study, frame, shown, *notes)
         return replace(made, caption=made.caption + f" {render.SIMULATED}" * self.about.simulated)
@@ -119,7 +119,7 @@ def _read(paths: Sequence[Path], table: str) -> pd.DataFrame:
 
 
 def _reported(inputs: Inputs, study: Study) -> pd.DataFrame:
-    """Return the values that the paper reports at the place that a table names."""
+    """Return the paper's values for a table."""
     frame = read_table(inputs["reported"][0]).rename(columns={"metric": "label", "output": "score"})
     source = study["entry"].get("reported_by", "human or gpt-4")
     frame = frame.assign(value=pd.to_numeric(frame["value"]), origin="reported", source=source)
@@ -127,13 +127,13 @@ def _reported(inputs: Inputs, study: Study) -> pd.DataFrame:
 
 
 def _by_source(names: Iterable[str]) -> list[str]:
-    """Return sources of ratings, each once: people, GPT-4, and the others by name."""
+    """Return distinct sources of ratings: people, GPT-4, and the others by name."""
     order = list(RATERS)
     return sorted({*names}, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def _columns(rows: pd.DataFrame, columns: Sequence[Sequence[Any]]) -> pd.DataFrame:
-    """Return the columns that an entry lists: group, name, column and, of numbers, how many digits."""
+    """Return the columns that an entry lists: group, name, column and, for numbers, digits."""
     made = {}
     for group, name, column, *digits in columns:
         values = rows[column].replace("", "–")
@@ -142,7 +142,7 @@ def _columns(rows: pd.DataFrame, columns: Sequence[Sequence[Any]]) -> pd.DataFra
 
 
 def _by_dimension(rows: pd.DataFrame, heads: Mapping[str, str], group: str) -> pd.DataFrame:
-    """Return a section of texts with a column for each dimension, in order."""
+    """Return a section of texts with a column per dimension, in order."""
     order = [(group, name) for dimension, name in SHORT.items() if dimension in {*rows["dimension"]}]
     rows = rows.assign(group=group, name=rows["dimension"].map(SHORT))
     return arranged(rows, heads, ["group", "name"], order=order)
@@ -152,10 +152,11 @@ def _by_dimension(rows: pd.DataFrame, heads: Mapping[str, str], group: str) -> p
 
 
 def means(inputs: Inputs, study: Study) -> Table:
-    """Show Tables 2, 3, 5 and 6: mean Pearson over the sets of a level, each source of ratings by itself, beside the paper's.
+    """Return Tables 2, 3, 5 and 6: mean Pearson over the sets of a level, by source of ratings, next to the paper's.
 
-    The entry's ``of`` says what is averaged: ``evaluators``; ``dimensions``, the mean of an evaluator's four dimensions and its
-    overall score; or ``models``, the mean of several evaluators and each of them, over the sets where that mean has a value.
+    The entry's ``of`` selects what is averaged: ``evaluators``; ``dimensions``, the mean of an evaluator's four dimensions and
+    its overall score; or ``models``, the mean of several evaluators and each of them, over the sets where that mean has a
+    value.
     """
     entry, frame = study["entry"], _read(inputs["correlations"], "dimension_correlations")
     frame = frame[(frame["coefficient"] == "pearson") & frame["source"].isin(entry.get("sources", frame["source"]))]
@@ -172,7 +173,7 @@ def means(inputs: Inputs, study: Study) -> Table:
     tidy = both[["origin", *key, "source", "level", "dimension", "value", "sets", "of"]]
     tidy = tidy.astype({"sets": "Int32", "of": "Int32"}).round({"value": 4})
     tidy = tidy.rename(columns={"label": "evaluator", "source": "rated_by"})
-    # Metrics that lack scores of some sets are named by the brackets.
+    # The brackets name metrics that lack scores of some sets.
     return known.table(tidy, _mean_sections(both, key), known.notes(rows.assign(coverage=1.0)))
 
 
@@ -209,7 +210,7 @@ def _single(frame: pd.DataFrame, known: Evaluators) -> pd.DataFrame:
 
 
 def _of_dimensions(frame: pd.DataFrame, known: Evaluators) -> pd.DataFrame:
-    """Return the evaluators with an ensemble over dimensions: ``score`` is ``dimensions`` or, of the overall one, ``direct``."""
+    """Return evaluators with an ensemble over dimensions: ``score`` is ``dimensions``, or ``direct`` for the overall one."""
     rows, ensembles = known.shown(frame[frame["dimension"] == OVERALL]), _ensembles(frame, known.study)
     of_mean = rows["metric"].str.startswith(OVER_DIMENSIONS)
     judge = rows["metric"].str.removeprefix(f"{OVER_DIMENSIONS}:").map(ensembles.judge_of)
@@ -241,9 +242,9 @@ def _of_models(frame: pd.DataFrame, known: Evaluators) -> pd.DataFrame:
 
 
 def rankings(inputs: Inputs, study: Study) -> Table:
-    """Show Table 4: Spearman between the rankings of evaluators by people's and by GPT-4's ratings.
+    """Return Table 4: Spearman between the rankings of evaluators by human and by GPT-4's ratings.
 
-    GPT-4's recorded ratings are not ranked: half of what they would be ranked by are themselves.
+    GPT-4's recorded ratings are not ranked, since they are one of the two standards.
     """
     frame, known = _read(inputs["correlations"], "dimension_correlations"), Evaluators(inputs, study)
     printed, key = _reported(inputs, study), ["dataset", "dimension"]
@@ -268,12 +269,12 @@ def rankings(inputs: Inputs, study: Study) -> Table:
 
 
 def every_correlation(inputs: Inputs, study: Study) -> Table:
-    """Show Pearson of each evaluator, set and dimension with its interval; the CSV has all three coefficients."""
+    """Return Pearson of each evaluator, set and dimension with its interval; the CSV has all three coefficients."""
     known = Evaluators(inputs, study)
     result = known.shown(_read(inputs["correlations"], "dimension_correlations")).dropna(subset="value")
     result["loso_halved"] = halved(result)
     pearson = result[result["coefficient"] == "pearson"]
-    # The highest in the last column first.
+    # Sort by the last column, highest first.
     pearson = pearson.assign(place=pearson["dimension"].map([*SHORT].index))
     pearson = pearson.sort_values(["place", "value"], ascending=False)
     marks = pearson["loso_halved"].map({True: MARK}).fillna("")
@@ -294,7 +295,7 @@ def every_correlation(inputs: Inputs, study: Study) -> Table:
 
 
 def data_sets(inputs: Inputs, study: Study) -> Table:
-    """Show Table 1: the data sets, their sizes, who rated which dimension, and how the raters agree."""
+    """Return Table 1: the data sets, their sizes, the raters of each dimension, and their agreement."""
     known, sources = Evaluators(inputs, study), ["human", "gpt-4"]
     printed = read_table(inputs["reported"][0]).drop(columns=["source", "place", "level"])
     numbers = ["items", "utterances", "words_before", "words"]
@@ -317,7 +318,7 @@ def data_sets(inputs: Inputs, study: Study) -> Table:
 
 
 def _count(folder: Path) -> dict[str, object]:
-    """Count a data set: its rated items, their mean length, which dimensions each source rated, and how raters agree."""
+    """Summarize a data set: rated items, their mean length, dimensions by source, and agreement of raters."""
     names = ("contexts", "responses", "ratings")
     contexts, responses, ratings = (schema.read(folder / f"{name}.parquet", name) for name in names)
     level = ratings["level"].iloc[0]
@@ -329,7 +330,7 @@ def _count(folder: Path) -> dict[str, object]:
         item_id=texts["context_id" if level == "turn" else "dialogue_id"],
     )
     if level == "dialogue":
-        # The last response of a dialogue has all of it before it.
+        # The last response of a dialogue has the full dialogue before it.
         texts = texts.sort_values("utterances", kind="stable").drop_duplicates(["item_id", "system_id"], keep="last")
         texts = texts.assign(words=texts["words_before"] + texts["words"], words_before=float("nan"))
     rated = ratings[["item_id", "system_id"]].drop_duplicates()
@@ -353,9 +354,9 @@ def _count(folder: Path) -> dict[str, object]:
 
 
 def perturbations(inputs: Inputs, study: Study) -> Table:
-    """Show Table 7: the perturbations, how many pairs there are of each, what they aim at, and the drop that counts.
+    """Return Table 7: the perturbations, their numbers of pairs, target dimensions, and the drop that counts.
 
-    The CSV has the pairs that were made here, too.
+    The CSV includes the pairs generated here.
     """
     ours = pd.DataFrame(PERTURBATIONS.values()).rename(columns={"name": "perturbation"})
     pairs = pd.concat([read_pairs(path.parent)[1] for path in inputs["contexts"]])
@@ -382,9 +383,9 @@ def perturbations(inputs: Inputs, study: Study) -> Table:
 
 
 def robustness(inputs: Inputs, study: Study) -> Table:
-    """Show how often scores fall when texts are made worse: Table 8 beside the paper's, or the pairs of any data sets.
+    """Return how often scores fall for perturbed texts: Table 8 next to the paper's, or the pairs of any data sets.
 
-    The CSV has a row for each ratio: a drop of any size, or above the threshold δ of the perturbation.
+    The CSV has a row per ratio: a drop of any size, or above the threshold δ of the perturbation.
     """
     known = Evaluators(inputs, study)
     result = known.shown(_read(inputs["ratios"], "ratios"))
@@ -397,7 +398,7 @@ def robustness(inputs: Inputs, study: Study) -> Table:
     sections = {}
     for dataset, rows in result.groupby("dataset", sort=False):
         title, reported = known.title(str(dataset)), printed[printed["level"].isin(rows["level"])]
-        # The mean is over the paper's suites; those that it lacks come after it.
+        # The mean is over the paper's suites; others come after it.
         of_paper = [*_heads(reported), SHORT[AVERAGE]] if "reported" in inputs else []
         order = list(dict.fromkeys([*of_paper, *_heads(rows)]))
         for drop, text in DROPS.items():
@@ -412,13 +413,13 @@ def robustness(inputs: Inputs, study: Study) -> Table:
 
 
 def _heads(frame: pd.DataFrame) -> list[str]:
-    """Return the heads of the columns of ratios, in the order of the perturbations."""
+    """Return the headings of the columns of ratios, in the order of the perturbations."""
     there = {*zip(frame["perturbation"], frame["dimension"], strict=True)}
     return [head for aim, head in AIMS.items() if aim in there]
 
 
 def _ratios(rows: pd.DataFrame, order: list[str], averaged: list[str]) -> pd.DataFrame:
-    """Return a section of ratios; of ours the number of pairs comes first, and the mean of some columns is added."""
+    """Return a section of ratios; ours start with the number of pairs, and the mean of some columns is added."""
     aims = zip(rows["perturbation"], rows["dimension"], strict=True)
     rows = rows.assign(name=[AIMS.get(aim, SHORT[AVERAGE]) for aim in aims], text=rows["ratio"].map(number))
     parts = [rows]
@@ -436,7 +437,7 @@ def _ratios(rows: pd.DataFrame, order: list[str], averaged: list[str]) -> pd.Dat
 
 
 def questions(inputs: Inputs, study: Study) -> Table:
-    """Show Table 9: what implicit scoring asks for each dimension, in our words."""
+    """Return Table 9: the questions of implicit scoring by dimension, in our words."""
     asked = []
     for name, variant in study["variants"].items():
         level = "dialogue" if "dialogue" in variant["fields"] else "turn"
@@ -453,7 +454,7 @@ def questions(inputs: Inputs, study: Study) -> Table:
 
 
 def between_dimensions(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
-    """Draw how the dimensions of one rater go together, a panel each for people, GPT-4 and judges."""
+    """Draw the correlations between a rater's dimensions, one panel each for people, GPT-4 and judges."""
     entry, frame = study["entry"], _read(inputs["between"], "between_dimensions")
     frame = frame.sort_values(["dimension_a", "dimension_b"], key=lambda names: names.map([*SHORT].index))
     known, who = Evaluators(inputs, study), _by_source(frame["who"])
@@ -464,7 +465,7 @@ def between_dimensions(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFra
         for ax, name in zip(axes, who, strict=True):
             own = frame[frame["who"] == name]
             rows, columns = [*own["dimension_a"].unique()], [*own["dimension_b"].unique()]
-            # The lower triangle: the upper is the same, and the diagonal is 1.
+            # Only the lower triangle: the upper is the same, and the diagonal is 1.
             places = zip(own["dimension_b"].map(columns.index), own["dimension_a"].map(rows.index), strict=True)
             tiles(ax, [(*at, value, short(value), "") for at, value in zip(places, own["value"], strict=True)], scale)
             ax.set_xticks(range(len(columns)), [SHORT[one] for one in columns])

@@ -1,4 +1,4 @@
-"""Metrics that run here on every data set that people rated response by response, next to recorded judges."""
+"""Local metrics on every data set with human ratings of responses, next to recorded judges."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN = ("spearman", "pearson")
-# Which responses of a data set a row's values are of.
+# The responses behind a row's values.
 ALL, WITHIN, AGENTS = "all responses", "within systems", "without human responses"
 _RESPONSES = {"pooled": ALL, "system": WITHIN, "agents": AGENTS}
 
 
 def table(inputs: Inputs, study: Study) -> Table:
-    """Show how well metrics that run here agree with people, and what they cost."""
+    """Return the agreement of local metrics with people, and their cost."""
     about, made = About.read(inputs["about"]), frame(inputs, study)
     titles, whole = about.titles, made[made["responses"] == ALL]
     lost = dict.fromkeys(row["metric"] for row in study["entry"]["rows"] if row["metric"] not in {*made["metric"]})
@@ -64,8 +64,8 @@ def table(inputs: Inputs, study: Study) -> Table:
 def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     """Return one record per row, data set and coefficient that has a value.
 
-    Ranks are corrected over the pairs of the rows. Values within systems and without human responses, which the row of
-    ``local`` has, are records of their own (``responses``) below it. ``seconds`` and ``usd`` are for 1,000 responses.
+    Ranks are corrected over the pairs of the rows. Values within systems and without human responses, available for ``local``,
+    are separate records (``responses``) below its row. ``seconds`` and ``usd`` are for 1,000 responses.
     """
     entry = study["tables"]["local_metrics"]
     rows = pd.DataFrame(entry["rows"])
@@ -75,10 +75,10 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
     if result.empty:
         raise NothingToShowError("no score of any row")
     whole = ranking.with_ranks(correlations.pooled(result), _of_turns(inputs, "pairs"))
-    # Within the only system there is nothing to average.
+    # With a single system there is nothing to average.
     parts = result[(result["grouping"] == "agents") | ((result["grouping"] == "system") & (result["n"] > 1))]
     parts = parts[parts["metric"] == "local"].assign(rank=np.nan, tests=np.nan)
-    # Within systems, what is averaged are systems: the responses are those of all of them.
+    # Within systems, `n` counts systems: show their number of responses instead.
     key = ["dataset", "metric", "output", "coefficient"]
     responses = parts[key].merge(whole[[*key, "n"]], on=key, how="left")["n"].to_numpy()
     parts = parts.assign(n=parts["n"].where(parts["grouping"] != "system", responses))
@@ -94,7 +94,7 @@ def frame(inputs: Inputs, study: Study) -> pd.DataFrame:
 
 
 def _of_turns(inputs: Inputs, name: str) -> pd.DataFrame:
-    """Return the rows of results on single responses, in the dimension of each data set, by Pearson and Spearman."""
+    """Return results on single responses, in the dimension of each data set, by Pearson and Spearman."""
     result = correlations.results({"about": inputs["about"], name: inputs[name]}, About.read(inputs["about"]), name)
     return result[(result["level"] == "turn") & result["coefficient"].isin(SHOWN)]
 
@@ -104,17 +104,17 @@ def _costs(inputs: Inputs) -> pd.DataFrame:
 
 
 def _by_mean(shown: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """Sort by the mean over data sets of all responses, outputs without a value on every set below."""
+    """Sort by the mean over data sets of all responses; outputs without a value on every set come last."""
     whole = shown[shown["responses"] == ALL].groupby(["metric", "output"])["value"].agg(["mean", "count"])
     placed = shown.join(whole.assign(few=whole["count"] < len(study["datasets"])), on=["metric", "output"])
-    # What is of some responses stays below its row.
+    # Rows of some responses stay below their main row.
     placed = placed.sort_values(["few", "mean"], ascending=[True, False], kind="stable")
     return placed[[*shown]]
 
 
 def _section(shown: pd.DataFrame, head: str, study: Study, titles: dict[str, str]) -> Section:
-    """Return a section of one coefficient: a row for each label, a column for each data set, and the mean over all."""
-    # A mean of coefficients has no p of its own, so nothing that an asterisk would say.
+    """Return a section of one coefficient: a row per label, a column per data set, and the overall mean."""
+    # A mean of coefficients has no p of its own, so no asterisk.
     texts = [
         correlations.with_interval(record, starred=record["responses"] != WITHIN) for record in shown.to_dict("records")
     ]
@@ -128,7 +128,7 @@ def _section(shown: pd.DataFrame, head: str, study: Study, titles: dict[str, str
 
 
 def _corrected(made: pd.DataFrame, titles: dict[str, str]) -> list[str]:
-    """Return the note that says over how many tests ranks were corrected."""
+    """Return the note on the number of tests in the correction of ranks."""
     tests = made.dropna(subset="tests").groupby("dataset")["tests"].max()
     counts = {titles[str(name)]: int(n) for name, n in tests.items()}
     note = f"Ranks of a column are corrected over all pairs of its rows: {correlations.over_tests(counts)}"
@@ -140,7 +140,7 @@ def _legend(made: pd.DataFrame) -> str:
 
 
 def contrasts(inputs: Inputs, study: Study) -> Table:
-    """Show the planned contrasts, corrected over these alone.
+    """Return the planned contrasts, corrected over these only.
 
     Raises UnknownNameError if a contrast names no row or no data set of the study.
     """
@@ -163,7 +163,7 @@ def contrasts(inputs: Inputs, study: Study) -> Table:
         title=made["dataset"].map(About.read(inputs["about"]).titles),
         group=made["coefficient"].map(correlations.COEFFICIENTS),
     ).sort_values("coefficient", ascending=False, kind="stable")
-    # With three digits an end near 0 says on which side it is.
+    # Three digits show on which side of 0 a close interval end is.
     cells = {
         "difference": lambda record: estimate(record, "difference", sign=True, ends=3),
         "p": small_p(),
@@ -184,7 +184,7 @@ def contrasts(inputs: Inputs, study: Study) -> Table:
 
 
 def ablation(inputs: Inputs, study: Study) -> Table:
-    """Show `local` without each of its parts and with each alone, held out, and the weights of its features."""
+    """Return `local` without each of its parts and with each alone, held out, and the weights of its features."""
     known, titles = Coefficients.read(inputs["coefficients"][0]), About.read(inputs["about"]).titles
     result = schema.read(inputs["correlations"][0], "correlations")
     result = ranking.with_ranks(result, schema.read(inputs["pairs"][0], "pairs"))
@@ -203,7 +203,7 @@ def ablation(inputs: Inputs, study: Study) -> Table:
 
 
 def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
-    """Draw Spearman's coefficient of the rows marked for it with intervals, a panel for each data set."""
+    """Draw Spearman's coefficient of the marked rows with intervals, one panel per data set."""
     titles, made, entry = About.read(inputs["about"]).titles, frame(inputs, study), study["entry"]
     shown = made[made["figure"] & (made["coefficient"] == "spearman") & (made["responses"] == ALL)]
     labels, datasets = list(shown["label"].unique()), [n for n in study["datasets"] if n in {*shown["dataset"]}]

@@ -1,4 +1,4 @@
-"""The last step of every table and figure: expand its inputs, call its function, write all forms."""
+"""The last step of every table and figure: expand its inputs, call its function, write all formats."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NAMES = {"scorer": "scorers", "judge": "judged", "recorded_judge": "recorded_ju
 
 
 def make(kind: str, study: str, name: str, output: str | Path, *, dataset: str | None = None) -> None:
-    """Make a table or a figure of a study, or write that there is nothing to show.
+    """Make a table or a figure of a study, or a note that there is nothing to show.
 
-    ``study`` is ``dataset`` for those that every data set has; then ``dataset`` says which. ``output`` is the files' common name,
-    without suffix. Raises UnknownNameError if there is no such study, table or figure, ConfigError if no data set is given or the
-    entry names no function, FileError if a file that it is made of is missing.
+    ``study`` is ``dataset`` for those that every data set has, which then requires ``dataset``. ``output`` is the files' common
+    name, without suffix. Raises UnknownNameError if the study, table or figure does not exist, ConfigError if no data set is
+    given or the entry names no function, FileError if an input file is missing.
     """
     if study == DATASET and not dataset:
         raise ConfigError("no --dataset", where=f"{kind} {name}", expected="the data set that it is made of")
@@ -37,7 +37,7 @@ def make(kind: str, study: str, name: str, output: str | Path, *, dataset: str |
 
 
 def write_table(function: Any, inputs: Inputs, study: Study, stem: str | Path) -> None:  # noqa: ANN401
-    """Write the table that a function returns as CSV, Markdown, LaTeX and HTML."""
+    """Write a function's table as CSV, Markdown, LaTeX and HTML."""
     try:
         made = function(inputs, study)
     except NothingToShowError as error:
@@ -47,7 +47,7 @@ def write_table(function: Any, inputs: Inputs, study: Study, stem: str | Path) -
 
 
 def write_figure(function: Any, inputs: Inputs, study: Study, stem: str | Path) -> None:  # noqa: ANN401
-    """Write the figure that a function returns as PNG, SVG and PDF, and its numbers as CSV."""
+    """Write a function's figure as PNG, SVG and PDF, and its numbers as CSV."""
     from comperdial.report.plots import style
 
     title, simulated = _about(inputs, study)
@@ -80,7 +80,7 @@ def _existing(path: str) -> Path:
 
 
 def _function(study: str, kind: str, name: str) -> Any:  # noqa: ANN401
-    """Return a function of an entry: ``name`` in the study's module, ``module.name`` in another study's."""
+    """Return the function of an entry: ``name`` in the study's module, ``module.name`` in another study's."""
     module, _, name = name.rpartition(".")
     if study == DATASET and not module:
         path = "report.dataset" if kind == "table" else "report.plots.dataset"

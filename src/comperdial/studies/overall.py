@@ -1,4 +1,4 @@
-"""The overall ranking: a section for each board, sorted by value, with the tasks beside the overall score."""
+"""The overall ranking: a section per board, sorted by value, with the tasks next to the overall score."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEY = ["board", "metric", "output"]
 
 
 def overall(inputs: Inputs, study: Study) -> Table:
-    """Show each board: the overall ranking, and every task."""
+    """Return each board: the overall ranking, and every task."""
     names = {"ranking": OVERALL, "comparisons": "overall_comparisons", "pairs": "overall_pairs"}
     frames = {name: _read(inputs, name, table) for name, table in names.items()}
     return overall_table(read_boards(inputs["boards"][0]), About.read(inputs["about"]).titles, **frames)
@@ -35,14 +35,14 @@ def _read(inputs: Inputs, name: str, table: str) -> pd.DataFrame:
 
 
 def _labelled(ranking: pd.DataFrame, boards: Mapping[str, Any]) -> pd.DataFrame:
-    """Add the labels of outputs, as the first column."""
+    """Add the labels of outputs as the first column."""
     rows = [{"board": board, **row} for board, entry in boards.items() for row in entry["outputs"]]
     result = ranking.merge(pd.DataFrame(rows)[[*_KEY, "label"]], on=_KEY, validate="many_to_one")
     return result[["label", *ranking]].drop(columns="signature")
 
 
 def _in_order(boards: Mapping[str, Any], ranking: pd.DataFrame) -> list[str]:
-    """Return the names of the boards that were ranked, those that people rated first, then those with more tasks."""
+    """Return the names of the ranked boards, human-rated ones first, then by number of tasks."""
     tasks = ranking.groupby("board")["task"].nunique()
     return sorted(
         tasks.index, key=lambda name: (boards[name]["source"] != "human", -tasks[name], [*boards].index(name))
@@ -56,7 +56,7 @@ def overall_table(
     comparisons: pd.DataFrame,
     pairs: pd.DataFrame | None = None,
 ) -> Table:
-    """Return tables ``overall`` and ``overall_comparisons`` of some boards, with notes on what ``overall_pairs`` counts."""
+    """Return tables ``overall`` and ``overall_comparisons`` of some boards, with notes on the counts in ``overall_pairs``."""
     tidy, sections, notes = _labelled(ranking, boards), [], list(NOTES["overall"])
     for name in _in_order(boards, ranking):
         board, title = Board.of(name, boards[name]["tasks"]), boards[name]["title"]
@@ -93,13 +93,13 @@ def _section(part: pd.DataFrame, board: Board, titles: Mapping[str, str]) -> pd.
 
 
 def _head(task: Task, titles: Mapping[str, str]) -> tuple[str, str]:
-    # A data set's title may say who rated it, which here the board's title does.
+    # A data set's title may name its rater, which the board's title already does.
     name = titles.get(task.datasets[0], task.datasets[0]).split(" (rated by")[0]
     return MEASURES[task.measure] + _WITHIN.get(task.grouping or "", ""), name if len(task.datasets) == 1 else "pooled"
 
 
 def _pair_notes(board: Board, pairs: pd.DataFrame, titles: Mapping[str, str]) -> list[str]:
-    """Say how few pairs of systems a task rests on, and in how many of them one is a person."""
+    """Note how few pairs of systems a task has, and how many of them include a person."""
     notes = []
     for task in board.tasks:
         part = pairs[pairs["task"] == task.name]
@@ -113,7 +113,7 @@ def _pair_notes(board: Board, pairs: pd.DataFrame, titles: Mapping[str, str]) ->
 
 
 def overall_figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
-    """Draw the overall score of the metrics of each board that people rated, with intervals, the best first."""
+    """Draw the overall score of the metrics of each human-rated board, with intervals, best first."""
     boards, entry = read_boards(inputs["boards"][0]), study["entry"]
     ranking = _labelled(_read(inputs, "ranking", OVERALL), boards)
     chosen = [name for name in _in_order(boards, ranking) if boards[name]["source"] == "human"]

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LEVELS = {"turn": "responses", "system": "systems"}
-# Each coefficient with its look and how far above its row it is.
+# Each coefficient's style and vertical offset.
 _SHOWN = {"pearson": (style.SERIES[0], 0.18), "spearman": (style.SERIES[1], -0.18)}
-# More rows in a panel cannot be read on a phone; the table has them.
+# Maximum rows of a panel that is readable on a phone; the table has all.
 _MOST_ROWS = 25
 
 
 def agreement(inputs: Inputs, study: Study) -> Table:
-    """Show the mean correlation between the positions of annotators, beside USR's Table 1."""
+    """Return the mean correlation between the positions of annotators, next to USR's Table 1."""
     result = pd.concat([ratings.agreement(schema.read(path, "ratings")) for path in inputs["ratings"]])
     if result.empty:
         raise NothingToShowError("it takes ratings by two annotators or more")
@@ -44,9 +44,9 @@ def agreement(inputs: Inputs, study: Study) -> Table:
 
 
 def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
-    """Draw the table ``usr``: ours as marks with their 95 % intervals, hollow for few systems; reported values as ticks.
+    """Draw the table ``usr``: ours as markers with 95 % intervals, hollow for few systems; reported values as ticks.
 
-    A data set has the rows with an interval or a reported value, at most 25, the highest Spearman over responses first.
+    A data set shows the rows with an interval or a reported value, at most 25, highest Spearman over responses first.
     """
     titles, entry, table = About.read(inputs["about"]).titles, study["entry"], study["tables"]["usr"]
     frame = correlations.frame(inputs, {**study, "entry": table}, table["rows"])
@@ -85,9 +85,9 @@ def figure(inputs: Inputs, study: Study) -> tuple[Figure, pd.DataFrame]:
 
 
 def _rows(run: pd.DataFrame) -> list[str]:
-    """Return the labels that a data set's panels show, the highest Spearman over responses first."""
+    """Return the labels in a data set's panels, highest Spearman over responses first."""
     shown = run[(run["level"] == "turn") & (run["coefficient"] == "spearman")]
     shown = shown[shown["low"].notna() | shown["reported"].notna()].sort_values("value", ascending=False)
-    # Rows with a reported value always stay.
+    # Rows with a reported value are always kept.
     kept = shown.sort_values("reported", key=pd.isna, kind="stable").head(_MOST_ROWS)
     return [str(label) for label in shown["label"] if label in {*kept["label"]}]

@@ -1,1 +1,1 @@
-"""What learned metrics share: training pairs, the loop, the Gaussian of features (docs/density.md)."""
+"""Shared by learned metrics: training pairs, the training loop, the Gaussian of features (docs/density.md)."""

@@ -1,7 +1,7 @@
-"""Will the user go on? Dialogue continuity prediction (Tsuta et al. 2023), as docs/continuity.md describes it.
+"""Dialogue continuity prediction, i.e. whether the user will continue (Tsuta et al. 2023; see docs/continuity.md).
 
-Samples (:mod:`comperdial.data.continuations`) become blocks of features, of the context and of the user, and a logistic
-regression is fitted to them, its penalty chosen on validation samples.
+Samples (:mod:`comperdial.data.continuations`) become feature blocks of context and user; a logistic regression is fitted to
+them, with the penalty chosen on validation samples.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ Vectors = Mapping[str, npt.NDArray[np.float32]]
 CONTEXTS = ("form", "tfidf", "minilm", "smollm2")
 PERSONAL = ("none", "token", "profile", "token+profile", "history", "token+history")
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
-# Replies at the global rate that a user's own are added to.
+# Pseudo-replies at the global rate, added to a user's own.
 _PSEUDO = 20
 
 
 def stacked(vectors: Vectors, texts: Sequence[str]) -> Floats:
-    """Return the vectors of texts as rows; for an empty text a row of zeros."""
+    """Return the vectors of texts as rows; zeros for an empty text."""
     size = len(next(iter(vectors.values()))) if vectors else 0
     return np.array([vectors[text] if text else np.zeros(size) for text in texts], dtype=np.float64).reshape(-1, size)
 
 
 class Histories:
-    """What users did in other conversations of the training split than the one of a sample.
+    """Users' behaviour in the training split, excluding the sample's own conversation.
 
-    ``samples`` are all of the training split, at their natural rate. With ``vectors`` of utterances, a user's history has
-    the mean of those that it holds.
+    ``samples`` are the whole training split at its natural rate. With ``vectors`` of utterances, a history includes the mean
+    vector of the user's utterances.
     """
 
     def __init__(self, samples: Sequence[Sample], vectors: Vectors | None = None) -> None:
@@ -65,11 +65,11 @@ class Histories:
                     part[6], part[7:] = len(held), np.sum(held, axis=0, dtype=np.float64)
 
     def conversations(self, user: str) -> int:
-        """Return in how many conversations of the training split a user was."""
+        """Return the number of a user's conversations in the training split."""
         return len(self._parts.get(user, ()))
 
     def features(self, samples: Sequence[Sample]) -> tuple[Floats, Floats]:
-        """Return, for each sample, five numbers of its user's behaviour, and the mean vector of the user's utterances."""
+        """Return, per sample, five numbers on its user's behaviour, and the mean vector of the user's utterances."""
         numbers, means = np.zeros((len(samples), 5)), np.zeros((len(samples), self.size))
         for row, sample in enumerate(samples):
             own = self._parts.get(sample.user_id, {})
@@ -84,7 +84,7 @@ class Histories:
 
 
 def form(samples: Sequence[Sample]) -> Floats:
-    """Return five numbers of each sample: how far the conversation is, how long reply and utterance are, who asks."""
+    """Return five numbers per sample: progress of the conversation, lengths of reply and utterance, who asks."""
     rows = []
     for sample in samples:
         texts = reply(sample), before(sample)
@@ -94,10 +94,10 @@ def form(samples: Sequence[Sample]) -> Floats:
 
 
 class Features:
-    """Blocks of features, fitted to training samples: each standardised and scaled to a mean squared norm of 1.
+    """Feature blocks fitted to training samples: each is standardized and scaled to a mean squared norm of 1.
 
-    ``context`` is one of :data:`CONTEXTS`, ``personal`` one of :data:`PERSONAL`. ``vectors``, by encoder, may be exchanged
-    later for those of another data set; ``histories`` are needed for ``history``.
+    ``context`` is one of :data:`CONTEXTS`, ``personal`` one of :data:`PERSONAL`. ``vectors``, by encoder, may later be replaced
+    by those of another data set; ``history`` requires ``histories``.
     """
 
     def __init__(
@@ -125,14 +125,14 @@ class Features:
         self._scales = [1 / math.sqrt(norm) if norm > 0 else 0.0 for norm in norms]
 
     def __call__(self, samples: Sequence[Sample]) -> sparse.csr_matrix:
-        """Return the features of samples, a row each."""
+        """Return the features of samples, one row each."""
         from scipy import sparse
 
         blocks = zip(self._blocks(samples), self._scales, strict=True)
         return sparse.hstack([block * scale for block, scale in blocks]).tocsr()
 
     def _dense(self, samples: Sequence[Sample]) -> list[Floats]:
-        """Return the blocks of numbers, which are standardised."""
+        """Return the numeric blocks, before standardization."""
         blocks = [form(samples)]
         if self.context == "minilm":
             texts = ([text(one) for one in samples] for text in (reply, before))
@@ -146,7 +146,7 @@ class Features:
         return blocks
 
     def _blocks(self, samples: Sequence[Sample]) -> list[Any]:
-        """Return all blocks, standardised: those of numbers, of words and of users."""
+        """Return all blocks, standardized: numeric, words and users."""
         from scipy import sparse
 
         dense = zip(self._dense(samples), self._moments, strict=True)
@@ -163,7 +163,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Predictor:
-    """A fitted model of P(the user goes on): its features, the C that was chosen, the share of positives in training."""
+    """A fitted model of P(the user continues): its features, the chosen C, and the share of positives in training."""
 
     features: Features
     coefficients: Floats
@@ -172,17 +172,17 @@ class Predictor:
     rate: float
 
     def logits(self, samples: Sequence[Sample]) -> Floats:
-        """Return the log-odds of going on, at the rate of the training samples."""
+        """Return the log-odds of continuing, at the rate of the training samples."""
         return np.asarray(self.features(samples) @ self.coefficients + self.intercept, dtype=np.float64)
 
     def probabilities(self, samples: Sequence[Sample], rate: float | None = None) -> Floats:
-        """Return the probabilities of going on, at another rate than that of training if one is given."""
+        """Return the probabilities of continuing, at the training rate or a given one."""
         shift = 0.0 if rate is None else logit(rate) - logit(self.rate)
         return 1 / (1 + np.exp(-np.clip(self.logits(samples) + shift, -700, 700)))
 
 
 def logit(rate: float) -> float:
-    """Return the log-odds of a rate; one of 0 or 1 is taken as a millionth away from it."""
+    """Return the log-odds of a rate, clipped to a millionth from 0 and 1."""
     kept = min(max(rate, 1e-6), 1 - 1e-6)
     return math.log(kept / (1 - kept))
 
@@ -190,9 +190,9 @@ def logit(rate: float) -> float:
 def fit(
     features: Features, train: Sequence[Sample], validation: Sequence[Sample], penalties: Sequence[float] = PENALTIES
 ) -> Predictor:
-    """Fit a logistic regression for each penalty and return the one with the lowest log loss on validation samples.
+    """Fit a logistic regression per penalty and return the one with the lowest log loss on validation samples.
 
-    Raises ConfigError if the training samples are all of one class, or there are none to validate with.
+    Raises ConfigError if the training samples are all of one class, or there are no validation samples.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -201,7 +201,7 @@ def fit(
         problem = f"{len(train)} training samples of {classes} class, {len(validation)} validation samples"
         raise ConfigError(problem, expected="samples of both classes, and some to validate with")
     known, held_out = features(train), features(validation)
-    # A nearly full matrix is faster as a dense array.
+    # Dense is faster for a nearly full matrix.
     rows: Any = known.toarray() if known.nnz > 0.3 * known.shape[0] * known.shape[1] else known
     signs = np.where([sample.continued for sample in validation], -1.0, 1.0)
     fitted = [LogisticRegression(C=penalty, max_iter=500).fit(rows, truth) for penalty in penalties]
@@ -212,7 +212,7 @@ def fit(
 
 
 def majority(train: Sequence[Sample], asked: Sequence[Sample], *, private: bool) -> npt.NDArray[np.int64]:
-    """Return the majority class of training samples for each one asked, of all or of its user; a tie is positive."""
+    """Return the majority class of the training samples, of all or of the same user, for each sample; ties are positive."""
     lead: Counter[str | None] = Counter({None: 0})
     for sample in train:
         lead.update(dict.fromkeys((None, sample.user_id), 1 if sample.continued else -1))
@@ -220,5 +220,5 @@ def majority(train: Sequence[Sample], asked: Sequence[Sample], *, private: bool)
 
 
 def natural_rate(samples: Sequence[Sample]) -> float:
-    """Return the share of samples whose user went on."""
+    """Return the share of samples whose user continued."""
     return float(np.mean([sample.continued for sample in samples])) if samples else math.nan

@@ -1,6 +1,6 @@
-"""What continuity prediction is trained and tested on, and what its encoders read (docs/continuity.md).
+"""Training and test samples of continuity prediction, and the texts to encode (docs/continuity.md).
 
-Apart from the models, so that a change of these does not make vectors stale, which take minutes.
+Separate from the models, so that changing these does not make the vectors stale, which take minutes.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ SEED = 2024
 SPLITS = {"chitchat": ("time", "waves"), "convai2": ("time",)}
 ENCODERS = {"minilm": "all-MiniLM-L6-v2", "smollm2": "smollm2-135m-instruct"}
 MOST_TOKENS = {"minilm": 64, "smollm2": 48}
-# Rated replies of Topical-Chat that are read; replies of the test split that are evaluated at their natural rate.
+# Maximum rated replies of Topical-Chat, and maximum test replies evaluated at their natural rate.
 _MOST_RATED, _MOST_NATURAL = 3_000, 4_000
-# Samples that SmolLM2 reads, drawn from the balanced ones.
+# Samples for SmolLM2, drawn from the balanced ones.
 _FEW = {"train": 2_000, "validation": 400, "test": 1_000}
-# Utterances of a user whose vectors are averaged.
+# Utterances averaged per user.
 _PER_USER = 10
 
 
 class Task(NamedTuple):
     """The samples of one way to split a data set, ``time`` or ``waves``.
 
-    ``train``, ``validation`` and ``test`` are balanced, ``known`` are all of the training split, ``natural`` those of the
-    test split as they come.
+    ``train``, ``validation`` and ``test`` are balanced, ``known`` is the whole training split, ``natural`` the unbalanced test
+    split.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Task(NamedTuple):
         return cls(name, train, validation, test, parts["train"][1], some(parts["test"][1], _MOST_NATURAL))
 
     def few(self, part: str) -> list[Sample]:
-        """Return the samples of a part that SmolLM2 reads."""
+        """Return the samples of a part for SmolLM2."""
         return some(getattr(self, part), _FEW[part])
 
 
@@ -69,15 +69,15 @@ def tasks(conversations: Sequence[Conversation], names: Sequence[str]) -> list[T
 
 
 def some(samples: Sequence[Sample], most: int) -> list[Sample]:
-    """Return at most so many samples, drawn at random, in their order."""
+    """Return at most ``most`` random samples, in order."""
     places = np.random.default_rng(SEED).permutation(len(samples))[:most]
     return [samples[place] for place in sorted(places.tolist())]
 
 
 def balanced(samples: Sequence[Sample], split: Mapping[str, str], seed: int) -> list[Sample]:
-    """Return all negatives and, in each split, as many positives, drawn at random; in the order given.
+    """Return all negatives and, in each split, the same number of random positives, in the given order.
 
-    One draw orders all positives, so that two ways to split share most of them.
+    One shuffle orders all positives, so that two ways to split share most of them.
     """
     room = Counter(split[sample.conversation.id] for sample in samples if not sample.continued)
     chosen = {place for place, sample in enumerate(samples) if not sample.continued}
@@ -90,7 +90,7 @@ def balanced(samples: Sequence[Sample], split: Mapping[str, str], seed: int) -> 
 
 
 def rated_replies(conversations: Sequence[Conversation]) -> list[Sample]:
-    """Return some of the replies that were rated, drawn at random."""
+    """Return random rated replies."""
     return some([sample for sample in samples(conversations) if sample.reply.rating is not None], _MOST_RATED)
 
 
@@ -108,20 +108,20 @@ def before(sample: Sample) -> str:
 
 
 def talk(sample: Sample) -> str:
-    """Return the last two utterances and the reply, the reply's speaker being B: what the language model reads."""
+    """Return the language model's input: the last two utterances and the reply, with B as the reply's speaker."""
     turns = sample.conversation.utterances[max(0, sample.turn - 2) : sample.turn + 1]
     return "\n".join(f"{'B' if one.speaker == sample.reply.speaker else 'A'}: {one.text}" for one in turns)
 
 
 def profile(sample: Sample) -> str:
-    """Return the profile text of the user; empty if there is none."""
+    """Return the user's profile text; empty if there is none."""
     conversation = sample.conversation
     user = next(name for name, number in conversation.users.items() if number == sample.user_id)
     return " ".join(conversation.profiles.get(user, ()))
 
 
 def of_users(samples: Sequence[Sample], seed: int = SEED) -> list[tuple[str, str]]:
-    """Return the utterances whose vectors users' histories hold: (user, text), a few of each user drawn at random."""
+    """Return (user, text) of the utterances behind users' history vectors: a few random ones per user."""
     texts: dict[str, dict[str, None]] = defaultdict(dict)
     for conversation in {sample.conversation.id: sample.conversation for sample in samples}.values():
         for utterance in conversation.utterances:
@@ -136,13 +136,13 @@ def of_users(samples: Sequence[Sample], seed: int = SEED) -> list[tuple[str, str
 
 
 def texts(dataset: str, conversations: Sequence[Conversation], encoder: str) -> Iterator[str]:
-    """Yield the texts of a data set that an encoder reads; some of them more than once, some empty."""
+    """Yield the texts of a data set for an encoder; may repeat, or be empty."""
     if dataset != RATED and encoder == "smollm2":
-        # It is slow, and reads the first split only.
+        # Slow, so only for the first split.
         task = Task.of(conversations, SPLITS[dataset][0])
         yield from (talk(sample) for part in _FEW for sample in task.few(part))
         return
-    # Samples that are read, and those whose users' histories are.
+    # Samples to encode, and samples whose users' histories are encoded.
     parts: list[tuple[list[Sample], list[Sample]]] = [
         ([*task.train, *task.validation, *task.test, *task.natural], task.known)
         for task in tasks(conversations, SPLITS.get(dataset, ()))
@@ -161,7 +161,7 @@ def texts(dataset: str, conversations: Sequence[Conversation], encoder: str) -> 
 
 
 class Vectors(dict[str, Vector]):
-    """Vectors by text, read from a file that holds hashes of texts and no text."""
+    """Vectors by text, read from a file that contains only hashes of texts."""
 
     def __init__(self, path: Path) -> None:
         from safetensors.numpy import load_file
@@ -177,7 +177,7 @@ class Vectors(dict[str, Vector]):
 
 
 def read_vectors(paths: Sequence[Path]) -> dict[str, dict[str, Vectors]]:
-    """Return the vectors of files DATASET_ENCODER.safetensors by data set and encoder."""
+    """Read files DATASET_ENCODER.safetensors; return vectors by data set and encoder."""
     read: dict[str, dict[str, Vectors]] = defaultdict(dict)
     for path in paths:
         dataset, _, encoder = path.stem.rpartition("_")
@@ -186,7 +186,7 @@ def read_vectors(paths: Sequence[Path]) -> dict[str, dict[str, Vectors]]:
 
 
 def write_vectors(path: Path, vectors: Mapping[str, Vector]) -> None:
-    """Write vectors by text as :class:`Vectors` reads them."""
+    """Write vectors by text for :class:`Vectors`."""
     from safetensors.numpy import save_file
 
     keys = np.frombuffer(b"".join(map(text_hash, vectors)), dtype=np.uint8).reshape(-1, 16)
@@ -195,10 +195,10 @@ def write_vectors(path: Path, vectors: Mapping[str, Vector]) -> None:
 
 
 def embed(encoder: str, texts: Iterable[str], most: int, *, end: bool = False) -> dict[str, Vector]:
-    """Return, for each text that is not empty, the mean of a model's last hidden states over its tokens, in bfloat16.
+    """Return the mean of a model's last hidden states over the tokens of each non-empty text, in bfloat16.
 
-    Of a text, ``most`` tokens are read; with ``end`` its last ones, without special tokens, as suits a language model.
-    Raises MissingResourceError if the ``encoder``, a model of ``comperdial.models``, is not on this machine.
+    At most ``most`` tokens are read; with ``end`` the last ones, without special tokens, for language models. Raises
+    MissingResourceError if ``encoder``, a model of ``comperdial.models``, is not on this machine.
     """
     import torch
     from torch.nn.utils.rnn import pad_sequence

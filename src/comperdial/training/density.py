@@ -1,7 +1,7 @@
-"""Train DEnsity (Park et al. 2023): from dialogues to a selection model, the Gaussians of its features, and a card.
+"""Train DEnsity (Park et al. 2023): from dialogues to a selection model, the Gaussians of its features, and a model card.
 
-What a step does depends only on the settings, the seed and the number of the step, so a run that is resumed from a
-checkpoint ends with the weights of an uninterrupted run.
+A step depends only on the settings, the seed and its number, so that a run resumed from a checkpoint gives the same weights as
+an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from comperdial.training.trained import Gaussian, save
 
 log = logging.getLogger(__name__)
 
-# Pairs that a Gaussian is fitted to: far more than a feature has dimensions.
+# Pairs for fitting a Gaussian: far more than a feature has dimensions.
 _MOST_PAIRS = 4_000
-# Wrong responses beside the right one when recall@1 is measured.
+# Wrong responses per right one in recall@1.
 _WRONG = 9
-# Batches that are drawn at once and sorted by length, so that little of a batch is padding.
+# Batches drawn together and sorted by length, to reduce padding.
 _BLOCK = 16
-# Streams of random numbers.
+# Random streams.
 _ORDER, _BATCH, _HEAD, _HELD_OUT, _CHOICES, _FITTED = range(6)
 
 
@@ -61,16 +61,16 @@ def train(
     Parameters
     ----------
     name, settings, dialogues
-        What the model is called; how to train: an entry of ``training`` in ``params.yaml``; what to train on.
+        The model's name; its entry of ``training`` in ``params.yaml``; the training dialogues.
     evaluated
-        The texts of all data that metrics are evaluated on: dialogues that share an n-gram with them are left out.
+        The texts of all evaluation data: dialogues that share an n-gram with them are left out.
     folder
-        Keeps a checkpoint of each phase, from which an interrupted training is resumed. Models that begin with the same
-        settings share their first phases.
+        Holds a checkpoint per phase, from which an interrupted run resumes. Models with the same initial settings share their
+        first phases.
     target
         The trained model's folder.
     origin, unknown
-        For the card: each corpus's licence and checksum; data sets whose texts are not among ``evaluated``.
+        For the card: each corpus's licence and checksum; data sets missing from ``evaluated``.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def train(
 
     model = SelectionModel(encoder, settings.attention_bias, settings.dropout)
     model.start(int(_random(settings.seed, _HEAD).integers(2**62)))
-    # A checkpoint of another encoder, other dialogues or settings is not used.
+    # Checkpoints with another encoder, other dialogues or other settings are not reused.
     as_json = settings.model_dump(mode="json", exclude={"corpora"})
     decisive = {key: value for key, value in as_json.items() if key not in ("encoder", "overlap", "phases")}
     texts = [[one.corpus, one.id, one.speakers, one.texts, dict(one.facts)] for one in kept]
@@ -107,7 +107,7 @@ def train(
         measured = _run_phase(model, pairs, [group for _, group in choices], settings, number, path)
         phases.append(phase.model_dump() | measured)
 
-    # The Gaussian is fitted with the weights as they are shipped.
+    # Fit the Gaussian with the weights as published.
     weights = {weight: value.detach().half() for weight, value in model.trained().items()}
     model.load_state_dict(weights, strict=False)
     gaussians = fit(model, pairs, settings.seed)
@@ -146,16 +146,16 @@ def _hash(value: object) -> str:
 
 
 def without_overlap(dialogues: Sequence[Dialogue], evaluated: Iterable[Sequence[str]], size: int) -> list[Dialogue]:
-    """Return the dialogues that share no n-gram of ``size`` words with evaluation data, a list of utterances each.
+    """Return the dialogues that share no n-gram of ``size`` words with the evaluation data, lists of utterances.
 
-    N-grams may span utterances, as data sets cut dialogues differently.
+    N-grams may span utterances, since data sets cut dialogues differently.
     """
     known = {ngram for texts in evaluated for ngram in _ngrams(texts, size)}
     return [dialogue for dialogue in dialogues if known.isdisjoint(_ngrams(dialogue.texts, size))]
 
 
 def _ngrams(texts: Iterable[str], size: int) -> set[tuple[str, ...]]:
-    """Return n-grams of words as all data sets spell them: lower case, no punctuation, contractions in one piece."""
+    """Return n-grams of normalized words: lower case, no punctuation, contractions in one piece."""
     words = []
     for text in texts:
         joined = re.sub(r"\s+n\s*['\u2019]\s*t\b", "nt", text.lower())
@@ -164,7 +164,7 @@ def _ngrams(texts: Iterable[str], size: int) -> set[tuple[str, ...]]:
 
 
 def _choices(pairs: Pairs, seed: int) -> list[tuple[str, Group]]:
-    """Return one context of each dialogue, with its response first and nine of other dialogues after it; and its corpus."""
+    """Return one context per dialogue, with its response first and nine from other dialogues; and its corpus."""
     random = _random(seed, _CHOICES)
     own: dict[int, list[Pair]] = defaultdict(list)
     for pair in pairs:
@@ -174,7 +174,7 @@ def _choices(pairs: Pairs, seed: int) -> list[tuple[str, Group]]:
 
 
 def _batch(pairs: Pairs, phase: TrainingPhase, seed: int, number: int, step: int) -> list[Pair]:
-    """Return the pairs of a step: of about one length, from a block of batches that is cut from shuffled epochs."""
+    """Return the pairs of a step, of similar length, from a block of batches of shuffled epochs."""
     block, place = divmod(step, _BLOCK)
     start, end = block * _BLOCK * phase.batch, (block + 1) * _BLOCK * phase.batch
     chosen: list[int] = []
@@ -194,9 +194,9 @@ def _batch(pairs: Pairs, phase: TrainingPhase, seed: int, number: int, step: int
 def _run_phase(
     model: SelectionModel, pairs: Pairs, held_out: Sequence[Group], settings: Training, number: int, path: Path
 ) -> dict[str, Any]:
-    """Train through a phase, which ends with the weights of its best check; return its seconds and a log of its checks."""
+    """Run a phase and restore the weights of its best check; return its duration in seconds and a log of its checks."""
     phase = settings.phases[number]
-    # With bf16 the encoder computes in bfloat16, on roundings of the float32 weights that the optimiser changes.
+    # With bf16, the encoder uses rounded copies of the float32 weights that the optimizer updates.
     exact, network = model.trained(), copy.deepcopy(model)
     if settings.dtype == "bf16":
         network.encoder.to(torch.bfloat16)
@@ -228,7 +228,7 @@ def _run_phase(
         share = (step + 1) / phase.warmup if step < phase.warmup else left
         for group, rate in zip(optimizer.param_groups, np.repeat([*rates.values()], 2).tolist(), strict=True):
             group["lr"] = rate * share
-        # Dropout too depends only on the number of the step.
+        # Dropout also depends only on the step number.
         torch.manual_seed(int(_random(settings.seed, _BATCH, number, step).integers(2**62)))
         network.train()
         loss = _loss(network, pairs, settings, number, step)
@@ -288,9 +288,9 @@ def _loss(model: SelectionModel, pairs: Pairs, settings: Training, number: int, 
 
 
 def in_batch_loss(u: Tensor, v: Tensor, responses: Sequence[Sequence[int]], temperature: float) -> Tensor:
-    """Return the loss of finding each context's response among those of the batch, and the other way round."""
+    """Return the symmetric in-batch loss of matching contexts and responses."""
     cosines = functional.normalize(u, dim=1) @ functional.normalize(v, dim=1).T / temperature
-    # The same words twice in a batch: neither is a wrong answer.
+    # The same text twice in a batch is not a wrong answer.
     same = torch.tensor([[a == b for b in responses] for a in responses], device=u.device)
     cosines = cosines.masked_fill(same.fill_diagonal_(fill_value=False), -torch.inf)
     right = torch.arange(len(u), device=u.device)
@@ -298,15 +298,15 @@ def in_batch_loss(u: Tensor, v: Tensor, responses: Sequence[Sequence[int]], temp
 
 
 def selection_loss(scores: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return DEnsity's equation 1, the mean over contexts; each one's first candidate is the right one."""
+    """Return DEnsity's equation 1, averaged over contexts, whose first candidate is the right one."""
     return torch.stack([group.logsumexp(dim=0) - group[0] for group in scores.split(list(sizes))]).mean()
 
 
 def contrastive_loss(features: Tensor, right: Tensor, temperature: float) -> Tensor:
-    """Return DEnsity's equation 4, the mean over right pairs: all of them are one class.
+    """Return DEnsity's equation 4, averaged over right pairs, which all form one class.
 
-    ``features`` (n x size) are those of all pairs of a context and a candidate in the batch; ``right`` says which of them
-    are a context with its own response; cosines are divided by the ``temperature``.
+    ``features`` (n x size) are those of all (context, candidate) pairs in the batch; ``right`` marks pairs of a context and its
+    own response; cosines are divided by ``temperature``.
     """
     z = functional.normalize(features, dim=1)
     own = torch.nonzero(right)[:, 0]
@@ -318,7 +318,7 @@ def contrastive_loss(features: Tensor, right: Tensor, temperature: float) -> Ten
 
 
 def _read(groups: Sequence[Group], what: str | None = None) -> Iterator[tuple[list[int], list[Group]]]:
-    """Yield groups of similar length together, with their places, as many as suit the device."""
+    """Yield batches of groups of similar length with their indices, sized for the device."""
     batches = runtime.batches([group.tokens for group in groups], runtime.batch_tokens(cpu=4096))
     for items in tqdm(list(batches), what, disable=None if what else True):
         yield list(items), [groups[item] for item in items]
@@ -326,9 +326,9 @@ def _read(groups: Sequence[Group], what: str | None = None) -> Iterator[tuple[li
 
 @torch.inference_mode()
 def recall(model: SelectionModel, groups: Sequence[Group], *, cosine: bool = False) -> dict[str, float]:
-    """Return recall@1 and mean reciprocal rank of each group's first candidate; equal scores count against it.
+    """Return recall@1 and mean reciprocal rank of each group's first candidate; ties count against it.
 
-    ``cosine``: by the cosine of the vectors of context and response, read alone.
+    ``cosine``: rank by the cosine of separately encoded context and response vectors.
     """
     ranks = np.empty(len(groups))
     model.eval()
@@ -349,7 +349,7 @@ def recall(model: SelectionModel, groups: Sequence[Group], *, cosine: bool = Fal
 def fit(model: SelectionModel, pairs: Pairs, seed: int) -> dict[str, tuple[Gaussian, int]]:
     """Fit Gaussians (equation 2) to features of training pairs.
 
-    Returns under ``plain`` and, if pairs have facts, ``facts``: the Gaussian, and the number of pairs it is fitted to.
+    Returns ``plain`` and, if pairs have facts, ``facts``: the Gaussian, and its number of pairs.
     """
     order = [pairs[place] for place in _random(seed, _FITTED).permutation(len(pairs)).tolist()]
     fitted = {}

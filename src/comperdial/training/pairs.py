@@ -1,4 +1,4 @@
-"""Pairs of a context and a response from dialogues, as an encoder's tokens, with random negative responses."""
+"""Tokenized pairs of a context and a response from dialogues, with random negative responses."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SPLIT_CONTRACTION = re.compile(r"\s+(?=n?\s?['\u2019]\s?(?:t|s|re|ve|ll|d|m)\b)
 
 
 class Reader:
-    """Turns a context and a response into tokens: ``[CLS] facts [SEP] turn [SEP] … [SEP]`` and ``text [SEP]``.
+    """Converts a context and a response to tokens: ``[CLS] facts [SEP] turn [SEP] … [SEP]`` and ``text [SEP]``.
 
-    What is too long is cut: facts and a response at their end, the history at its beginning.
+    Long inputs are cut: facts and responses at the end, histories at the beginning.
     """
 
     def __init__(self, tokenizer: Any, lengths: TrainingLengths) -> None:  # noqa: ANN401 - transformers'
@@ -31,13 +31,13 @@ class Reader:
             raise ConfigError("the encoder's tokenizer has no [CLS] or no [SEP]", expected="an encoder such as BERT")
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of texts, without special ones; white space and split contractions are normalised."""
+        """Return the tokens of texts, without special ones; normalizes white space and split contractions."""
         plain = [_SPLIT_CONTRACTION.sub("", " ".join(text.split())) for text in texts]
         tokens: list[list[int]] = self.tokenizer(plain, add_special_tokens=False)["input_ids"] if plain else []
         return tokens
 
     def context(self, history: Sequence[Tokens], facts: Sequence[Tokens] = ()) -> tuple[list[int], int]:
-        """Return the tokens of a context, made of those of its utterances and facts, and how many were cut."""
+        """Return the tokens of a context from those of its utterances and facts, and the number cut."""
         turns = [token for utterance in history for token in (*utterance, self._end)]
         known = [token for fact in facts for token in fact]
         too_many = max(0, len(turns) - self.lengths.history)
@@ -45,13 +45,13 @@ class Reader:
         return [self._first, *before, *turns[too_many:]], too_many + max(0, len(known) - self.lengths.facts)
 
     def response(self, tokens: Tokens) -> tuple[list[int], int]:
-        """Return the tokens of a response, and how many were cut."""
+        """Return the tokens of a response, and the number cut."""
         kept = tokens[: self.lengths.response - 1]
         return [*kept, self._end], len(tokens) - len(kept)
 
 
 class Pair(NamedTuple):
-    """An utterance, those before it in its dialogue, and its speaker's facts, as tokens without special ones."""
+    """An utterance, the preceding ones, and its speaker's facts, as tokens without special ones."""
 
     dialogue: int
     corpus: str
@@ -61,12 +61,12 @@ class Pair(NamedTuple):
 
 
 class Pairs(list[Pair]):
-    """All pairs of a context and the response that followed it: each utterance but a dialogue's first answers all before."""
+    """All pairs of a context and its response: every utterance except a dialogue's first."""
 
     def __init__(self, dialogues: Sequence[Dialogue], reader: Reader) -> None:
         super().__init__()
         self.reader = reader
-        # Of each corpus, the utterances that negatives are drawn from, with the numbers of their dialogues.
+        # By corpus, the utterances to draw negatives from, with their dialogue numbers.
         self._peers: dict[str, list[tuple[int, Tokens]]] = defaultdict(list)
         tokens = iter(reader.encode([text for dialogue in dialogues for text in dialogue.texts]))
         for number, dialogue in enumerate(dialogues):
@@ -87,7 +87,7 @@ class Pairs(list[Pair]):
         return self.reader.response(pair.answer)[0]
 
     def group(self, pair: Pair, negatives: int, random: np.random.Generator, *, facts: bool) -> Group:
-        """Return a context with its response first, and after it utterances of other dialogues of the same corpus."""
+        """Return a context with its response first, followed by utterances of other dialogues of the same corpus."""
         candidates, peers = [pair.answer], self._peers[pair.corpus]
         for _ in range(100 * negatives):
             if len(candidates) > negatives:

@@ -1,7 +1,7 @@
-"""Predicting the score that an interlocutor gives a response: from its text, from who they are, or from both.
+"""Predict the score that an interlocutor gives a response, from its text, from the person, or from both.
 
-Source: Tsuta et al. 2023, "Rethinking Response Evaluation from Interlocutor's Eye", section 3; ``docs/continuity.md`` lists
-the differences.
+Source: Tsuta et al. 2023, "Rethinking Response Evaluation from Interlocutor's Eye", section 3; ``docs/continuity.md`` lists the
+differences.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ INTERLOCUTOR, OUTSIDERS = "interlocutor", "outsiders"
 TRAIN, VALIDATION, TEST = SPLITS
 PENALTIES = (0.1, 0.3, 1, 3, 10, 30, 100)
 TEXTS = ("response", "last", "earlier")
-# Characters that are read of the utterances before the last one.
+# Characters read from the utterances before the last one.
 _CHARACTERS = 512
-# The shares of a dialogue at whose ends the training and the validation part end.
+# Ends of the training and validation parts, as shares of a dialogue.
 _ENDS = (0.8, 0.9)
 
 
 def rated_exchanges(
     contexts: pd.DataFrame, responses: pd.DataFrame, ratings: pd.DataFrame, annotators: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return the responses that the interlocutor and all outsiders rated, in order, with their scores.
+    """Return the responses rated by the interlocutor and all outsiders, in order, with their scores.
 
-    Given are tables of a data set whose ratings are of turns, in one dimension, each dialogue with one interlocutor. Returned
-    are ``dataset``, ``dialogue_id``, ``turn``, ``person`` (the interlocutor), ``response``, ``last`` (the utterance before),
-    ``earlier`` (the end of the utterances before that), ``interlocutor``, ``outsiders`` (their mean), ``split``. Raises
-    SchemaError if an annotator who rated has no role, a response has two interlocutors, or nothing is left.
+    The tables have turn ratings in one dimension and one interlocutor per dialogue. Returned columns are ``dataset``,
+    ``dialogue_id``, ``turn``, ``person`` (the interlocutor), ``response``, ``last`` (the utterance before), ``earlier`` (the
+    end of the utterances before that), ``interlocutor``, ``outsiders`` (their mean), ``split``. Raises SchemaError if an
+    annotator who rated has no role, a response has two interlocutors, or nothing is left.
     """
     where, key = "table 'ratings'", ["context_id", "system_id"]
     roles = annotators.set_index("annotator_id")["role"]
@@ -65,9 +65,9 @@ def rated_exchanges(
 
 
 def split_in_time(dialogues: pd.Series) -> pd.Series:
-    """Split each dialogue along its course: the first 80 % train, the next 10 % validation, the last 10 % test.
+    """Split each dialogue in time: the first 80 % for training, the next 10 % for validation, the last 10 % for testing.
 
-    ``dialogues`` names the dialogue of each item, the items of a dialogue in their order.
+    ``dialogues`` gives the dialogue of each item, in order.
     """
     items = dialogues.groupby(dialogues)
     place, size = items.cumcount(), items.transform("size")
@@ -76,16 +76,16 @@ def split_in_time(dialogues: pd.Series) -> pd.Series:
 
 
 def personal_means(frame: pd.DataFrame) -> Floats:
-    """Return each person's mean score in the training part, for each exchange: a prediction that reads no text."""
+    """Return each person's mean training score for each exchange: a prediction without text."""
     means = frame[frame["split"] == TRAIN].groupby("person")[INTERLOCUTOR].mean()
     return frame["person"].map(means).to_numpy(np.float64)
 
 
 def text_features(frame: pd.DataFrame) -> Any:  # noqa: ANN401 - a sparse matrix
-    """Return features of each exchange's text, shape (exchanges, features), fitted to the training part.
+    """Return text features of each exchange, shape (exchanges, features), fitted to the training part.
 
-    There is a block of length 1 for each of response, last utterance and earlier ones: TF-IDF of character 1- to 3-grams.
-    Raises SchemaError if the training part's texts have nothing in common.
+    There is a block of norm 1 for each of response, last utterance and earlier ones: TF-IDF of character 1- to 3-grams. Raises
+    SchemaError if the training texts share no n-gram.
     """
     from scipy import sparse
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -94,7 +94,7 @@ def text_features(frame: pd.DataFrame) -> Any:  # noqa: ANN401 - a sparse matrix
     counts: list[Any] = []
     for name in TEXTS:
         counted = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), min_df=2, sublinear_tf=True)
-        # scikit-learn's error if no n-gram is in two texts, as in dialogues of one exchange.
+        # scikit-learn raises it if no n-gram occurs in two texts, as in dialogues of one exchange.
         with suppress(ValueError):
             counts.append(counted.fit(frame.loc[train, name]).transform(frame[name]))
     if not counts:
@@ -103,7 +103,7 @@ def text_features(frame: pd.DataFrame) -> Any:  # noqa: ANN401 - a sparse matrix
 
 
 class Prediction(NamedTuple):
-    """A model's prediction for each exchange, and the penalty that was chosen on the validation part."""
+    """A prediction for each exchange, and the penalty chosen on the validation part."""
 
     values: Floats
     penalty: float
@@ -117,11 +117,11 @@ def predict(
     identity: bool,
     penalties: Sequence[float] = PENALTIES,
 ) -> Prediction:
-    """Fit ridge regressions on the training part and keep the one with the lowest squared error on the validation part.
+    """Fit ridge regressions on the training part and return the one with the lowest squared error on the validation part.
 
-    ``frame`` and ``features`` are as :func:`rated_exchanges` and :func:`text_features` return them; ``target`` is
-    :data:`INTERLOCUTOR` or :data:`OUTSIDERS`. With ``identity`` the interlocutor is a feature, as a one-hot vector. Of
-    equally good ``penalties`` the first is taken.
+    ``frame`` and ``features`` come from :func:`rated_exchanges` and :func:`text_features`; ``target`` is :data:`INTERLOCUTOR`
+    or :data:`OUTSIDERS`. With ``identity``, the interlocutor is a one-hot feature. Of equally good ``penalties`` the first is
+    used.
     """
     from scipy import sparse
     from sklearn.linear_model import Ridge
@@ -134,7 +134,7 @@ def predict(
     centre = scores[train].mean()
     candidates = []
     for penalty in penalties:
-        # The scores are centred instead of an intercept, whose column of ones would make sparse features dense.
+        # Centre the scores: an intercept's column of ones would make sparse features dense.
         model = Ridge(alpha=penalty, fit_intercept=False, tol=1e-6).fit(features[train], scores[train] - centre)
         candidates.append(Prediction(model.predict(features) + centre, float(penalty)))
     return min(candidates, key=lambda one: float(np.mean((one.values[validation] - scores[validation]) ** 2)))

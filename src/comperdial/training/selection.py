@@ -1,7 +1,7 @@
 """The selection model: an encoder that reads a context with its candidate responses, and a head that scores them.
 
-The candidates of a context follow it in one sequence. The context sees itself, and each candidate sees the context and
-itself, at the positions right after the context: the context, which is the long part, goes through the encoder once.
+The candidates follow the context in one sequence. The context attends to itself; each candidate attends to the context and
+itself, at the positions right after the context. So the context, the longest part, is encoded once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from comperdial.models import Model, runtime
 
 Tokens = Sequence[int]
-# Tables of vectors that training leaves as they are (half of a small encoder's weights), and a pooler that is not used.
+# Embedding tables that are not trained (half of a small encoder's weights), and the unused pooler.
 _FROZEN = ("word_embeddings", "position_embeddings", "pooler.")
 
 
@@ -29,31 +29,31 @@ class Group:
 
     @property
     def tokens(self) -> int:
-        """Return how many tokens the group has."""
+        """Return the group's number of tokens."""
         return len(self.context) + sum(map(len, self.candidates))
 
 
 class SelectionModel(nn.Module):
     """An encoder with a head.
 
-    The feature of a context and a response is u, v, |u - v| and u * v of the mean vectors u of the context and v of the
-    response, normalised, which a dense layer and tanh turn into a vector of the encoder's size.
+    The feature of a context and a response is u, v, |u - v| and u * v of the normalized mean vectors u of the context and v of
+    the response, mapped to the encoder's size by a dense layer and tanh.
 
     Parameters
     ----------
     encoder
-        What :func:`comperdial.models.verified` returns.
+        The result of :func:`comperdial.models.verified`.
     attention_bias
-        Added to the attention scores of a candidate's tokens for the context's: the context
-        is longer, and would drown the candidate before training has taught it what to look at.
+        Added to the attention scores of a candidate's tokens for the context, which is longer and would otherwise drown the
+        candidate early in training.
     dropout
-        Of the encoder while it is trained.
+        Dropout of the encoder during training.
     """
 
     def __init__(self, encoder: Model, attention_bias: float = -6.0, dropout: float = 0.0) -> None:
         super().__init__()
         self.attention_bias = attention_bias
-        # On a CPU the plain form of attention is faster: heads are small, and masks differ from row to row.
+        # On a CPU, plain attention is faster: heads are small, and masks differ between rows.
         self.encoder = runtime.load(encoder, attn_implementation="eager")
         self.encoder.config.attention_probs_dropout_prob = dropout
         for part in self.encoder.modules():
@@ -68,10 +68,10 @@ class SelectionModel(nn.Module):
         self.head.to(self.encoder.device)
 
     def start(self, seed: int) -> None:
-        """Draw the head's first weights.
+        """Initialize the head.
 
-        The score starts as 20 times the cosine of u and v, plus noise: an encoder that was trained in batch selects the
-        right response by it.
+        The initial score is 20 times the cosine of u and v, plus noise, by which an encoder trained in-batch selects the right
+        response.
         """
         generator = torch.Generator().manual_seed(seed)
         weights = dict(sorted(self.head.named_parameters()))
@@ -80,12 +80,12 @@ class SelectionModel(nn.Module):
                 drawn = torch.randn(weight.shape, generator=generator) if name.endswith("weight") else torch.zeros(1)
                 weight.copy_(drawn * 0.02)
             signs = torch.randn(self.size, generator=generator).sign().to(self.encoder.device)
-            # u * v sums to `size` times the cosine; each of the features has tanh of twice the cosine.
+            # u * v sums to `size` times the cosine; each feature is tanh of twice the cosine.
             weights["dense.weight"][:, 3 * self.size :] += signs[:, None] * 2 / self.size
             weights["score.weight"].copy_(signs[None] * 10 / self.size)
 
     def trained(self) -> dict[str, nn.Parameter]:
-        """Return the weights that training changes, by name."""
+        """Return the trainable weights by name."""
         return {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
 
     def forward(self, groups: Sequence[Group]) -> tuple[Tensor, Tensor]:
@@ -108,7 +108,7 @@ class SelectionModel(nn.Module):
         return features, self.head["score"](features)[:, 0]
 
     def vectors(self, rows: Sequence[Tokens], starts: Sequence[int] | None = None) -> Tensor:
-        """Return the mean vector of each row, read alone: of contexts, or of responses that begin at ``starts``."""
+        """Return the mean vector of each separately encoded row: contexts, or responses that begin at ``starts``."""
         owner = int(starts is not None)
         placed = zip(rows, starts or [0] * len(rows), strict=True)
         hidden, owners = self._encode([[(token, k, owner) for k, token in enumerate(row, at)] for row, at in placed])
@@ -116,9 +116,9 @@ class SelectionModel(nn.Module):
         return (hidden * weights).sum(dim=1) / weights.sum(dim=1)
 
     def _encode(self, rows: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Tensor, Tensor]:
-        """Run the encoder on rows of (token, position, owner): 0 the context, k the k-th candidate.
+        """Run the encoder on rows of (token, position, owner): 0 for the context, k for candidate k.
 
-        Returns hidden states (float32) and owners, in which padding is -1.
+        Returns hidden states (float32) and owners, with -1 for padding.
         """
         packed = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=-1)
         tokens, positions, owners = packed.to(self.encoder.device).unbind(dim=2)
@@ -128,7 +128,7 @@ class SelectionModel(nn.Module):
         across = (owners[:, None, :] == 0) & (owners[:, :, None] > 0)
         mask = mask.masked_fill_(across, self.attention_bias)
         positions = positions.clamp(min=0)
-        # RoBERTa counts positions from the one after its padding's.
+        # RoBERTa counts positions from the one after its padding index.
         table = getattr(getattr(self.encoder, "embeddings", None), "position_embeddings", None)
         if (padding := getattr(table, "padding_idx", None)) is not None:
             positions = positions + padding + 1

@@ -1,9 +1,8 @@
-"""Trained models: write them, find them, name them by their bytes, load them.
+"""Trained models: write, find, identify and load them.
 
-A trained model is a folder: ``weights.safetensors``, the weights that training changed, in half precision;
-``gaussians.safetensors``, mean and covariance (its lower triangle, row by row) in double precision; ``card.json``, how it
-was made and how well it selects; and ``README.md``, the same for readers. The rest of the encoder is the model that the
-card names.
+A trained model is a folder: ``weights.safetensors``, the trained weights in half precision; ``gaussians.safetensors``, mean and
+covariance (its lower triangle, row by row) in double precision; ``card.json``, training settings and selection accuracy; and
+``README.md``, the same for readers. The rest of the encoder comes from the model named in the card.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 WEIGHTS, GAUSSIANS, CARD = "weights.safetensors", "gaussians.safetensors", "card.json"
 TRAINED = Path("data/models")
-# The format of a trained model's folder.
+# Format version of a trained model's folder.
 _FORM = 1
-# What older cards say of models that were trained in the one way that is left; part of the names of those published.
+# Settings in older cards that now have a single value; part of the names of published models.
 _ARCHITECTURE = {"attention": "shared", "feature": "pair"}
-# The share of the largest eigenvalue below which a direction counts as empty: features are float32, and what varies less
-# than by a hundred-thousandth of their spread is rounding.
+# Directions with a smaller share of the largest eigenvalue count as empty: features are float32, so variation below a
+# hundred-thousandth of their spread is rounding.
 _RCOND = 1e-10
 
 
@@ -53,7 +52,7 @@ class Gaussian:
 
     @cached_property
     def inverse(self) -> Floats:
-        """Return the pseudo-inverse of the covariance, which has one even where features do not fill their space."""
+        """Return the pseudo-inverse of the covariance, defined even if features do not span their space."""
         return np.asarray(np.linalg.pinv(self.covariance, rcond=_RCOND, hermitian=True), dtype=np.float64)
 
     def mahalanobis(self, features: npt.ArrayLike) -> Floats:
@@ -72,7 +71,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model, ready to read contexts and responses; Gaussians of pairs without (``plain``) and with ``facts``."""
+    """A trained model for contexts and responses, with Gaussians of pairs without (``plain``) and with ``facts``."""
 
     network: SelectionModel
     reader: Reader
@@ -82,7 +81,7 @@ class Trained:
 def save(
     folder: Path, weights: Mapping[str, torch.Tensor], gaussians: Mapping[str, Gaussian], card: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write a trained model and return its card, to which the checksums of its files are added."""
+    """Write a trained model and return its card with the checksums of its files."""
     import jinja2
     from safetensors.numpy import save_file
 
@@ -103,7 +102,7 @@ def save(
 
 
 def _folder(trained: str) -> Path:
-    """Return the folder of a trained model: itself, or of that name in ``data/models`` here or of this repository."""
+    """Return the given folder, or the one of that name in ``data/models`` here or of this repository."""
     if "/" in trained or trained.startswith((".", "~")):
         return Path(trained).expanduser()
     here = TRAINED / trained
@@ -148,7 +147,7 @@ def missing(trained: str, *, facts: bool = False) -> str | None:
 
 
 def label(trained: str) -> str:
-    """Return how a signature names a trained model: by its bytes and its encoder; ``…@absent`` if it is missing."""
+    """Return a trained model's name in signatures, by its checksum and encoder; ``…@absent`` if missing."""
     try:
         card = _read_card(trained)
     except MissingResourceError:
@@ -160,9 +159,9 @@ def label(trained: str) -> str:
 
 
 def load(trained: str, dtype: str = "fp32") -> Trained:
-    """Load a trained model, with every byte of it checked.
+    """Load a trained model after verifying its checksums.
 
-    Raises MissingResourceError if it, or its encoder, is missing or altered, or only older versions run it.
+    Raises MissingResourceError if it or its encoder is missing or altered, or requires an older version.
     """
     import torch
     from safetensors.torch import load_file

@@ -1,6 +1,6 @@
-"""Readers of the catalogue's formats: module ``usr`` reads the format ``usr`` with its function ``read``.
+"""Readers of the catalogue's formats: format ``usr`` is read by function ``read`` of module ``usr``.
 
-A new format is a file here whose ``read(dataset, files)`` returns the tables; :mod:`comperdial.data.readers.base` makes their
+To add a format, add a module with ``read(dataset, files)``; :mod:`comperdial.data.readers.base` has helpers that make table
 rows.
 """
 
@@ -26,30 +26,29 @@ def readers() -> tuple[str, ...]:
 
 
 def find(name: str) -> Any:  # noqa: ANN401
-    """Return a reader's module, or raise :class:`UnknownNameError`."""
+    """Return a reader's module; raise :class:`UnknownNameError` if it does not exist."""
     if name not in readers():
         raise UnknownNameError("reader", name, readers())
     return import_module(f"{__name__}.{name}")
 
 
 def read(reader: str, dataset: str, files: Mapping[str, Path], options: Mapping[str, Any] | None = None) -> Tables:
-    """Read a data set's files into checked tables.
+    """Read a data set's files into validated tables.
 
-    ``files`` are under the reader's names for them (``data/sources.yaml``); ``options`` are the reader's settings of
-    ``params.yaml``, if it has any.
+    ``files`` are keyed by the reader's names (``data/sources.yaml``); ``options`` are its settings in ``params.yaml``.
 
     Raises
     ------
     UnknownNameError
-        When there is no such reader.
+        If the reader does not exist.
     FileError, SchemaError
-        When a file does not have the reader's format, or what it holds breaks a table's rules.
+        If a file does not have the reader's format, or its content violates a table's schema.
     """
     where = ", ".join(map(str, files.values()))
     try:
         tables: Tables = find(reader).read(dataset, files, *([options] if options else []))
     except (AttributeError, BadZipFile, LookupError, StopIteration, SyntaxError, TypeError, ValueError) as error:
-        # The catalogue's files are checksummed, so that readers do not check their content: this is another file.
+        # Readers do not validate the catalogue's checksummed files, so this must be a different file.
         raise SchemaError(
             f"{type(error).__name__} ({error}) while reading",
             where=where,

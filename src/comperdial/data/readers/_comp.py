@@ -1,4 +1,4 @@
-"""What the three readers of Zhang et al. 2024 share: lines of utterances, the chatbot's turns, GPT-4's rounds."""
+"""Shared by the three readers of Zhang et al. 2024: lines of utterances, the chatbot's turns, GPT-4's rounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from comperdial.data.readers import base
 GPT4 = "gpt-4"
 GPT4_SCALE = (1.0, 5.0)
 ROUNDS = 5
-# The meaning of the short names in the files of rounds is inferred.
+# The meaning of these short names is inferred.
 SHORT = {"coherence": "coh", "diversity": "div", "engagingness": "eng", "informativeness": "inf", "overall": "ovr"}
 LABELS = {
     **dict.fromkeys(("A", "human_evaluator", "User", "human"), base.PERSON),
@@ -25,34 +25,34 @@ Turns = list[tuple[int, base.History, str]]
 
 
 class Line(NamedTuple):
-    """One line of a text file: its id, and the utterances after it."""
+    """A line of a text file: its id and utterances."""
 
     name: str
     fields: tuple[str, ...]
 
 
 def read_lines(path: Path) -> list[Line]:
-    """Read lines ``ID<TAB>utterance<TAB>…<TAB>utterance``; fields lose their outer white space."""
-    # Not splitlines(): some utterances hold other characters that end a line.
+    """Read lines ``ID<TAB>utterance<TAB>…<TAB>utterance``, stripping each field."""
+    # Not splitlines(): some utterances contain other line-ending characters.
     rows = [row.split("\t") for row in read_text(path).split("\n") if row.strip()]
     return [Line(name.strip(), tuple(field.strip() for field in fields)) for name, *fields in rows]
 
 
 def set_of(lines: Sequence[Line]) -> str:
-    """Return what the ids of a file begin with: this says which set it is."""
+    """Return the id prefix of a file, which identifies the set."""
     return lines[0].name.split("-")[0]
 
 
 def labelled(line: Line) -> list[tuple[str, str]]:
-    """Return speaker and text of each field ``label: text``."""
+    """Split each field ``label: text`` into speaker and text."""
     parts = [field.partition(":") for field in line.fields]
     return [(LABELS[label.strip()], text.strip()) for label, _, text in parts]
 
 
 def chatbot_turns(dialogue: Sequence[tuple[str, str]]) -> Turns:
-    """Return the chatbot's turns that are not empty: the turn counted from 0, the history, the response.
+    """Return the chatbot's non-empty turns: turn number from 0, history, response.
 
-    An empty turn is counted, so that turns keep their numbers, and is neither response nor history.
+    Empty turns are counted, so that turns keep their numbers, but are neither responses nor history.
     """
     places = [place for place, (speaker, _) in enumerate(dialogue) if speaker == base.CHATBOT]
     turns = [(turn, base.as_history(dialogue[:place]), dialogue[place][1]) for turn, place in enumerate(places)]
@@ -60,7 +60,7 @@ def chatbot_turns(dialogue: Sequence[tuple[str, str]]) -> Turns:
 
 
 def answers(turns: Turns, dialogue_id: str, system: str, prefix: str | None = None) -> list[base.Row]:
-    """Return rows of table ``responses`` with their contexts, which are called ``<prefix or dialogue>-<turn>``."""
+    """Return rows of table ``responses`` with their contexts, named ``<prefix or dialogue>-<turn>``."""
     return [
         base.answer(f"{prefix or dialogue_id}-{turn}", dialogue_id, turn, history, system, text)
         for turn, history, text in turns
@@ -70,8 +70,8 @@ def answers(turns: Turns, dialogue_id: str, system: str, prefix: str | None = No
 class Rounds(NamedTuple):
     """GPT-4's ratings of whole dialogues in five rounds.
 
-    ``lines`` are those of the dialogues in the set's text file, counted from 0; ``numbers`` are by dimension and round,
-    counted from 0: one a dialogue, in the order of ``lines``.
+    ``lines`` are the dialogues' line numbers in the set's text file, from 0; ``numbers`` holds by dimension and round, from 0,
+    one rating per dialogue in the order of ``lines``.
     """
 
     lines: list[int]
@@ -79,7 +79,7 @@ class Rounds(NamedTuple):
 
 
 def read_rounds(path: Path) -> Rounds:
-    """Read a JSON object of ``coh_1`` … ``coh_5``, ``div_1`` … ``ovr_5``, and ``indices`` where only some were rated."""
+    """Read a JSON object of ``coh_1`` … ``coh_5``, ``div_1`` … ``ovr_5``, and ``indices`` if only some were rated."""
     content = read_json(path)
     numbers = {(name, n): content[f"{short}_{n + 1}"] for name, short in SHORT.items() for n in range(ROUNDS)}
     return Rounds(content.get("indices", list(range(len(numbers["coherence", 0])))), numbers)

@@ -1,4 +1,4 @@
-"""The alternative annotator test's data (Calderon, Reichart and Dror 2025): people's and six judges' labels, no texts."""
+"""Data of the alternative annotator test (Calderon, Reichart and Dror 2025): labels by people and six judges, no texts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from comperdial.data.readers.base import Files, Tables, get
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read ``people`` and ``judges`` (each rater -> item -> label) into table ``labels``; people are numbers.
+    """Read ``people`` and ``judges`` (each rater -> item -> label) into table ``labels``; people are numbered.
 
-    Items about one text share a ``cluster``: an item's name ends with its question, if other items have the same one.
+    Items on one text share a ``cluster``: an item's name ends with its question, if other items have the same one.
     """
     people, judges = (_labels(files[role]) for role in ("people", "judges"))
     items = list(dict.fromkeys(item for given in people.values() for item in given))

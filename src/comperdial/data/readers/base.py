@@ -1,4 +1,4 @@
-"""What readers share: rows of the tables, who speaks, and ids."""
+"""Helpers for readers: table rows, speakers and ids."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ History = list[dict[str, str]]
 Item = tuple[str, str, str]
 """Level, item (a context or a dialogue) and system."""
 
-# As everywhere in this repository: B's turns are evaluated, A is the other speaker.
+# As everywhere in this repository, B's turns are evaluated.
 PERSON, CHATBOT = "AB"
-# Replaces an empty utterance, which raters saw and judged. ConTurE's files use it too.
+# Stands for an empty utterance that raters saw and rated; also used in ConTurE's files.
 EMPTY = "<EMPTY>"
 
 
 def make_tables(dataset: str, files: Files, **rows: Iterable[Row]) -> Tables:
-    """Make checked tables of their rows, which lack the column ``dataset``; messages name the first file."""
+    """Make validated tables from rows without the column ``dataset``; messages name the first file."""
     where = next(iter(files.values()), dataset)
     made = {}
     for name, content in rows.items():
-        # Of a row, what the table has no column for is left out.
+        # Drop entries that are not columns of the table.
         frame = pd.DataFrame([{"dataset": dataset, **row} for row in content], columns=schema.table(name).columns)
         made[name] = schema.validate(frame, name, where=f"{where}, as table {name!r}")
     return made
@@ -45,7 +45,7 @@ def tables(
     personas: Iterable[Row] = (),
     **others: Iterable[Row],
 ) -> Tables:
-    """Make the five tables of a data set of responses, and others; :func:`answer` makes responses with their contexts."""
+    """Make the five tables of a data set of responses, and others; use :func:`answer` for responses and contexts."""
     contexts = {row["context_id"]: row for row in answers}.values()
     rows = {"systems": systems, "contexts": contexts, "personas": personas, "responses": answers, "ratings": ratings}
     return make_tables(dataset, files, **rows, **others)
@@ -60,7 +60,7 @@ def answer(
     context_id: str, dialogue_id: str, turn: int, history: History, system: str, response: str,
     references: Sequence[str] = (), facts: Sequence[str] = (),
 ) -> Row:  # fmt: skip
-    """Return a row of table ``responses`` with what table ``contexts`` has of its context."""
+    """Return a row of table ``responses`` together with its context's columns."""
     return {
         "context_id": context_id,
         "dialogue_id": dialogue_id,
@@ -74,7 +74,7 @@ def answer(
 
 
 def persona(dialogue_id: str, speaker: str, sentences: Sequence[str]) -> Row:
-    """Return a row of table ``personas`` whose sentences are all of kind ``profile``."""
+    """Return a row of table ``personas`` with sentences of kind ``profile``."""
     kinds = ["profile"] * len(sentences)
     return {"dialogue_id": dialogue_id, "speaker": speaker, "sentences": list(sentences), "kinds": kinds}
 
@@ -83,7 +83,7 @@ def rating(
     item: Item, annotator: str, dimension: str, rating: float, scale: Scale,
     *, position: int | None = None, source: str = "human",
 ) -> Row:  # fmt: skip
-    """Return a row of table ``ratings``; ``position`` is the annotator's place where annotators have no names."""
+    """Return a row of table ``ratings``; ``position`` is the annotator's index if annotators have no names."""
     return {
         **dict(zip(("level", "item_id", "system_id"), item, strict=True)),
         "annotator_id": annotator,
@@ -100,9 +100,9 @@ def vote(
     pair: str, dialogue: str, systems: Sequence[str], annotator: str, question: str, preference: float,
     **others: Any,  # noqa: ANN401
 ) -> Row:  # fmt: skip
-    """Return a row of table ``preferences`` of two systems in one dialogue, by people unless ``others`` has a source.
+    """Return a row of table ``preferences`` on two systems in one dialogue, by people unless ``others`` has a source.
 
-    ``preference`` is above 0 for the first of the two, 0 for a tie.
+    ``preference`` is above 0 for the first system, 0 for a tie.
     """
     return {
         "pair_id": pair,
@@ -119,38 +119,38 @@ def vote(
 
 
 def numbered(dataset: str, number: int) -> str:
-    """Return the id of a data set's dialogue, by its number in four digits."""
+    """Return a dialogue id with a four-digit number."""
     return f"{dataset}-{number:04d}"
 
 
 def worker_numbers(names: Iterable[str]) -> dict[str, str]:
-    """Return a number for each name, from 1 in the order of first appearance: names of crowd workers reach no table."""
+    """Number names from 1 by first appearance, so that crowd workers' names reach no table."""
     return {name: str(number) for number, name in enumerate(dict.fromkeys(names), start=1)}
 
 
 def alternating(texts: Sequence[str], last: str = PERSON) -> list[tuple[str, str]]:
-    """Give texts their speakers: the last one is by ``last``, and the two take turns."""
+    """Assign alternating speakers to texts; the last text is by ``last``."""
     other = PERSON if last == CHATBOT else CHATBOT
     return [((last, other)[(len(texts) - 1 - place) % 2], text) for place, text in enumerate(texts)]
 
 
 def is_said(text: str) -> bool:
-    """Return whether a text is neither empty nor the mark of an empty one."""
+    """Return whether a text is neither empty nor marked as empty."""
     return bool(text) and text != EMPTY
 
 
 def as_history(utterances: Iterable[tuple[str, str]]) -> History:
-    """Return speakers and texts as table ``contexts`` has them, without the empty ones."""
+    """Return non-empty utterances in the format of table ``contexts``."""
     return [{"speaker": speaker, "text": text} for speaker, text in utterances if is_said(text)]
 
 
 def get(record: Any, field: str, kind: type, where: str) -> Any:  # noqa: ANN401
-    """Return a field of a JSON record that a user brings.
+    """Return a field of a user's JSON record.
 
     Raises
     ------
     SchemaError
-        When the record is no object, lacks the field or holds another kind of value there.
+        If the record is not an object, lacks the field, or the value has another type.
     """
     if not isinstance(record, dict):
         raise SchemaError(f"holds {type(record).__name__}", where=where, expected="a JSON object")

@@ -1,7 +1,7 @@
-"""The Chit-Chat challenge's conversations between people, from the package ``chitchat-dataset``.
+"""The Chit-Chat challenge's human conversations, from the package ``chitchat-dataset``.
 
-The package is located and never imported. Its content is pinned here by its checksum: the catalogue has no files that are
-fetched by pip. Conversations of exactly two speakers count; people are numbered as they first appear.
+The package is located but not imported. Its content is pinned here by checksum, because the catalogue has no files installed by
+pip. Only conversations of exactly two speakers count; people are numbered by first appearance.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from comperdial.data.readers.base import Files, Tables
 PACKAGE = "chitchat-dataset"
 VERSION = "0.9.0"
 SHA256 = "d2a5d0bf6acf354fef51f3af39cbece2220d3b8f6086b658c3d335105798312a"
-# Whole histories of conversations of up to 564 utterances would be most of the table.
+# Conversations have up to 564 utterances; full histories would dominate the table.
 _HISTORY = 20
 
 
@@ -31,21 +31,21 @@ def located() -> Path | None:
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read the file ``conversations``, or without it what the package holds."""
+    """Read the file ``conversations``, or the installed package's if it is not given."""
     return conversation_tables(dataset, files, conversations(dataset, files), {}, history=_HISTORY)
 
 
 def conversations(dataset: str, files: Files) -> list[Conversation]:
-    """Return the conversations of two speakers in the order of their beginning.
+    """Return the conversations of two speakers by start time.
 
     Raises
     ------
     MissingResourceError
-        When there is no file, and the package is not installed or of another version.
+        If there is no file and the package is not installed or has another version.
     """
     chats = []
     for record in read_json(files.get("conversations") or _packaged()).values():
-        # Some messages are in groups.
+        # Some messages are grouped.
         groups = (group if isinstance(group, list) else [group] for group in record["messages"])
         messages = [
             Message(one["sender"], one["text"], datetime.fromisoformat(one["timestamp"]).timestamp())

@@ -1,6 +1,6 @@
-"""Whole dialogues rated by GPT-4 in five rounds, FED's also by people: six sets of Zhang et al. 2024 (AAAI).
+"""Dialogues rated by GPT-4 in five rounds, FED's also by people: six sets of Zhang et al. 2024 (AAAI).
 
-What the files do not say is taken as ``docs/llm-evaluators.md`` explains.
+``docs/llm-evaluators.md`` documents assumptions about what the files do not state.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from comperdial.data.readers.base import Files, Tables
 
 log = logging.getLogger(__name__)
 
-# FED's names of the dimensions that people rated, ours, and the scale.
+# FED's names of the rated dimensions, ours, and the scale.
 FED_DIMENSIONS = {
     "Coherent": ("coherence", (0.0, 2.0)),
     "Likeable": ("engagingness", (0.0, 2.0)),
@@ -23,15 +23,15 @@ FED_DIMENSIONS = {
     "Overall": ("overall", (0.0, 4.0)),
 }
 UNNAMED = "chatbot"
-# Line 8t + i of iEval is of task t; four lines with a positive emotion, then four with a negative one, in this order.
+# Line 8t + i of iEval is task t: four lines with a positive emotion, then four with a negative one, in this order.
 COLOURS = ("Pink", "Purple", "Green", "Yellow")
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read one of the six sets; the ids in its text file say which.
+    """Read one of the six sets, identified by the ids in its text file.
 
-    Files: ``texts`` (a dialogue a line, utterances after their speakers' labels), ``rounds`` (GPT-4's ratings), and for
-    FED ``ratings`` (people's ratings, with the names of the models). Only dialogues that GPT-4 rated are taken.
+    Files: ``texts`` (one dialogue per line, utterances with speaker labels), ``rounds`` (GPT-4's ratings), and for FED
+    ``ratings`` (human ratings with model names). Only dialogues rated by GPT-4 are read.
     """
     lines, rounds = _comp.read_lines(files["texts"]), _comp.read_rounds(files["rounds"])
     people: Any = read_json(files["ratings"]) if "ratings" in files else None
@@ -41,7 +41,7 @@ def read(dataset: str, files: Files) -> Tables:
         system = people[number]["model"] if people else UNNAMED
         if _comp.set_of(lines) == "IEVAL":
             system = COLOURS[number % len(COLOURS)]
-        # FED has dialogues between two people, one of them in the chatbot's place.
+        # Some FED dialogues are between two people, one in the chatbot's role.
         kind = "human" if system == "Human" else "agent"
         unnamed = "whichever chatbot: the files do not say which" if system == UNNAMED else ""
         systems[system] = base.system(system, kind, unnamed)

@@ -1,6 +1,6 @@
-"""The recorded perturbations of Zhang et al. 2024 (AAAI): pairs of an original and a version made worse.
+"""The recorded perturbations of Zhang et al. 2024 (AAAI): pairs of an original and a degraded version.
 
-What the files do not say is taken as ``docs/llm-evaluators.md`` explains.
+``docs/llm-evaluators.md`` documents assumptions about what the files do not state.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from comperdial.data.readers._comp import Turns, answers, chatbot_turns, labelle
 from comperdial.data.readers.base import Files, Tables
 from comperdial.schema.evaluated import ORIGINAL, PERTURBED
 
-# Each has two files of the same lines, NAME_original and NAME: context and response.
+# Each has two files with matching lines, NAME_original and NAME: context and response.
 TURN = (
     "random_response", "pronouns", "entities", "contradiction", "repetition", "paraphrase", "dullness", "speaker",
     "entrainment",
 )  # fmt: skip
-# The same, but whole dialogues of which the perturbed one goes on.
+# The same for whole dialogues, of which the perturbed one is longer.
 PAIRED = ("self_contradiction",)
-# Made of the list of dialogues ``originals``: some lines of each after another; ``ROUNDS``: each once, several times over.
+# Derived from the list of dialogues ``originals``: several consecutive lines per dialogue; for ``ROUNDS`` the whole list
+# repeatedly.
 MADE = (
     "order_shuffle", "utterance_replacement", "two_utterances", "three_utterances", "duplication", "repeating_others",
     "generic_utterances", "content_reduction",
@@ -31,8 +32,8 @@ ROUNDS = ("duplication",)
 def read(dataset: str, files: Files) -> Tables:
     """Read recorded pairs as one data set without ratings.
 
-    Files: for each perturbation of :data:`TURN` and :data:`PAIRED` ``NAME`` and ``NAME_original``, line by line; for
-    each of :data:`MADE` ``NAME``, and for all of them ``originals``.
+    Files: ``NAME`` and ``NAME_original`` with matching lines for each of :data:`TURN` and :data:`PAIRED`; ``NAME`` for each of
+    :data:`MADE`, and ``originals`` for all of these.
     """
     rows = [
         row
@@ -62,10 +63,10 @@ def _pairs(name: str, files: Files) -> Iterator[tuple[Turns, Turns]]:
         if name in TURN:
             *context, response = original.fields
             turn, history = len(context) // 2, base.as_history(base.alternating(context))
-            # Some inserted entities hold a tab, so that the response is in two fields.
+            # Some inserted entities contain a tab, which splits the response into two fields.
             yield [(turn, history, response)], [(turn, history, " ".join(perturbed.fields[len(context) :]))]
         else:
-            # Who speaks last in the longer one contradicts themselves, so is B.
+            # The last speaker of the longer version contradicts themselves, so is B.
             last = labelled(perturbed)[-1][0]
             pair = (
                 [(base.CHATBOT if who == last else base.PERSON, text) for who, text in labelled(line)]

@@ -1,6 +1,6 @@
-"""Single responses with a mean rating a dimension, people's or GPT-4's: six sets of Zhang et al. 2024 (AAAI).
+"""Responses with a mean rating per dimension, by people or GPT-4: six sets of Zhang et al. 2024 (AAAI).
 
-What the files do not say is taken as ``docs/llm-evaluators.md`` explains.
+``docs/llm-evaluators.md`` documents assumptions about what the files do not state.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from comperdial.data.readers._comp import GPT4, GPT4_SCALE, LABELS, Line, read_l
 from comperdial.data.readers.base import Files, Row, Tables
 from comperdial.schema.evaluated import DIMENSIONS
 
-# The scales of what people rated; GPT-4 rated the other dimensions.
+# Scales of the human ratings; GPT-4 rated the other dimensions.
 _USR = {"understandability": (0.0, 1.0), "relevance": (1.0, 3.0), "interestingness": (1.0, 3.0), "overall": (1.0, 5.0)}
 _FED = {**dict.fromkeys(DIMENSIONS["turn"], (0.0, 2.0)), "understandability": (0.0, 1.0), "overall": (0.0, 4.0)}
-# What the ids begin with -> the set's name in the files of ratings, what people rated.
+# Id prefix -> the set's name in the rating files, and the dimensions rated by people.
 _SETS: Mapping[str, tuple[str, Mapping[str, base.Scale]]] = {
     "PERSONAUSR": ("persona-usr", _USR),
     "TOPICALUSR": ("topical-usr", _USR),
@@ -27,7 +27,7 @@ _SETS: Mapping[str, tuple[str, Mapping[str, base.Scale]]] = {
     "FEDTURN": ("fed-turn", _FED),
     "CONTURE": ("conture-turn", {"overall": (0.0, 2.0)}),
 }
-# Responses a context.
+# Responses per context.
 _SLOTS = {"PERSONAZHAO": 6, "DAILYDZHAO": 9}
 _FED_TURNS = 3
 NEGATIVE = "taken for the negative sample: an utterance from elsewhere"
@@ -37,11 +37,11 @@ _Answers = Iterator[tuple[Row, Row]]
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read one of the six sets; the ids in its text file say which.
+    """Read one of the six sets, identified by the ids in its text file.
 
-    Files: ``texts`` (an item a line: the utterances of the context, then the response), one file of mean ratings a
-    dimension (``relevance`` … ``overall``); for USR's sets ``original``, USR's own file, and for FED's ``dialogues``,
-    the rated dialogues with the names of their models.
+    Files: ``texts`` (one item per line: the context's utterances, then the response), one file of mean ratings per dimension
+    (``relevance`` … ``overall``); for USR's sets ``original``, USR's own file, and for FED's ``dialogues``, the rated dialogues
+    with model names.
     """
     lines = read_lines(files["texts"])
     name = set_of(lines)
@@ -68,12 +68,12 @@ def read(dataset: str, files: Files) -> Tables:
 
 
 def _truth(context_id: str) -> str:
-    """Return the ground truth's own context: there it is no reference, least of all its own."""
+    """Return the ground truth's own context, which has no reference, so that it is not its own reference."""
     return f"{context_id}-truth"
 
 
 def _of_usr(original: Tables) -> _Answers:
-    """Yield USR's items in its order, but the first response of a context, the ground truth, after the others."""
+    """Yield USR's items in order, but with each context's first response, the ground truth, last."""
     kinds = dict(zip(original["systems"]["system_id"], original["systems"]["kind"], strict=True))
     texts = original["responses"].groupby("context_id", sort=False)
     for row in original["contexts"].to_dict("records"):
@@ -87,7 +87,7 @@ def _of_usr(original: Tables) -> _Answers:
 
 
 def _of_zhao(dataset: str, lines: list[Line], slots: int) -> _Answers:
-    """Take lines in groups of one context; the first response is the ground truth, the others' reference."""
+    """Group lines by context; the first response is the ground truth and the others' reference."""
     for place, line in enumerate(lines):
         number, slot = divmod(place, slots)
         dialogue, system = base.numbered(dataset, number), base.system(f"slot-{slot}")
@@ -102,7 +102,7 @@ def _of_zhao(dataset: str, lines: list[Line], slots: int) -> _Answers:
 
 
 def _of_fed(dataset: str, lines: list[Line], path: Path) -> _Answers:
-    """Take three lines a rated dialogue, in its order."""
+    """Take three lines per rated dialogue, in order."""
     dialogues = read_json(path)
     for place, line in enumerate(lines):
         number = place // _FED_TURNS
@@ -110,13 +110,13 @@ def _of_fed(dataset: str, lines: list[Line], path: Path) -> _Answers:
         speakers = [LABELS[utterance["speaker"]] for utterance in dialogues[number]["dialog"][: len(before)]]
         turn, dialogue = speakers.count(base.CHATBOT), base.numbered(dataset, number)
         history = base.as_history(zip(speakers, before, strict=True))
-        # FED has dialogues between two people, one of them in the chatbot's place.
+        # Some FED dialogues are between two people, one in the chatbot's role.
         system = base.system(model, "human" if model == "Human" else "agent")
         yield base.answer(f"{dialogue}-{turn}", dialogue, turn, history, model, response), system
 
 
 def _of_conture(dataset: str, lines: list[Line]) -> _Answers:
-    """Take dialogue and utterance from the ids; user and chatbot take turns, the user first."""
+    """Parse dialogue and utterance from the ids; user and chatbot alternate, the user first."""
     for line in lines:
         number, utterance = map(int, re.findall(r"\d+", line.name))
         dialogue, turn = base.numbered(dataset, number), utterance // 2

@@ -1,7 +1,7 @@
-"""ComperDial's own form: dialogues with personas, and two files of rated records whose fields a column map names.
+"""ComperDial's own format: dialogues with personas, and two files of rated records whose fields a column map names.
 
-The published files' field names are not known to us (docs/comperdial-format.md), so nothing is guessed: a map that does
-not fit is one message that shows the fields there are and a map to paste.
+The published files' field names are unknown to us (docs/comperdial-format.md), so nothing is guessed: a map that does not fit
+gives one error with the existing fields and a map to paste.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCAL
 
 log = logging.getLogger(__name__)
 
-# In a record of ours: whose ratings it holds, if they are not people's. So simulated ratings are known as such without the
-# file of systems too.
+# Field in our own records for the source of non-human ratings, so that simulated ratings are recognized even without the file
+# of systems.
 SOURCE_FIELD = "ratings_source"
-# What a mark of an axis is written as (A.7.2 has "n"), in lower case; and what says that there is none.
+# Lower-case values that mark an axis (A.7.2 has "n"), and those that do not.
 _MARKED, _UNMARKED = {"n", "no", "x", "true", "1"}, {"", "y", "yes", "false", "0"}
-# How many fields a message shows, from how many records a map is proposed, and how deep fields are looked for.
+# Fields shown in a message, records sampled to propose a map, and maximum depth of fields.
 _SHOWN, _SAMPLE, _DEEP = 40, 500, 8
 _GAP = "???"
 
@@ -61,7 +61,7 @@ class _Columns(Strict):
     ratings: Annotated[_Name | _Names, Expected("a field, or a list of fields")]
 
     def fields(self) -> dict[str, list[str]]:
-        """Return the fields that the map names for each of our names."""
+        """Return the file's fields for each of our names."""
         fields = {}
         for name, value in _ordered(self.model_dump(exclude={"records", "first_turn"})).items():
             values = value.values() if isinstance(value, dict) else [value]
@@ -109,18 +109,18 @@ class _System(BaseModel):
 
 
 class _About(BaseModel):
-    """The file of systems: whose ratings they are, how the rated files call things, and the systems."""
+    """The file of systems: source of the ratings, column maps, and the systems."""
 
     source: str | None
     columns: dict[str, Any] | None = None
     systems: list[_System]
 
 
-# What the fields hold: None for what is none of the kind
+# Values of fields; None if the type does not match
 
 
 def _is_missing(value: object) -> bool:
-    # Not a number: what pandas writes for a missing one.
+    # NaN: how pandas writes a missing value.
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
@@ -134,13 +134,13 @@ def _text(value: object) -> str | None:
 
 
 def _whole(value: object) -> int | None:
-    """Return a whole number, which may be written as text or as 3.0."""
+    """Return an integer, also from text or 3.0."""
     is_one = not isinstance(value, bool) and re.fullmatch(r"-?[0-9]{1,9}(\.0)?", str(value))
     return int(float(str(value))) if is_one else None
 
 
 def _rating(value: Any) -> float | None:  # noqa: ANN401
-    """Return a rating; a text that spells a number is one."""
+    """Return a rating, also from text."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -149,7 +149,7 @@ def _rating(value: Any) -> float | None:  # noqa: ANN401
 
 
 class _Field(NamedTuple):
-    """How a field is read, what is expected there, and what others call it, the likeliest first."""
+    """How to read a field, what is expected, and common names for it, most likely first."""
 
     parse: Callable[[Any], Any]
     expected: str
@@ -179,7 +179,7 @@ def _is_mark(value: object) -> bool:
 
 
 def _take(record: Record, columns: _Columns, name: str, where: str) -> Any:  # noqa: ANN401
-    """Return what a record has as one of our names, or raise a :class:`SchemaError`."""
+    """Return a record's value for one of our names; raise a :class:`SchemaError` if it is missing or invalid."""
     field: str = getattr(columns, name)
     value = _FIELDS[name].parse(record.get(field))
     if value is None:
@@ -189,12 +189,11 @@ def _take(record: Record, columns: _Columns, name: str, where: str) -> Any:  # n
 
 
 def read(dataset: str, files: Files, options: Mapping[str, Any] = MappingProxyType({})) -> Tables:
-    """Read the published four files, or anybody's own set written by ``comperdial export``.
+    """Read the four published files, or a data set written by ``comperdial export``.
 
-    Files: ``data`` and ``dialogue_data`` (dialogues), ``turn_level`` and ``dialogue_level`` (rated records);
-    ``systems`` (ours) if there is one. Options: ``columns`` with a map for ``turn`` and one for ``dialogue``, unless
-    ``systems`` has them; ``counts``, what the paper counts. Contexts and personas are those of the dialogues that were
-    answered.
+    Files: ``data`` and ``dialogue_data`` (dialogues), ``turn_level`` and ``dialogue_level`` (rated records); optionally
+    ``systems`` (ours). Options: ``columns`` with a map for ``turn`` and one for ``dialogue``, unless ``systems`` has them;
+    ``counts``, those of the paper. Contexts and personas of unanswered dialogues are left out.
     """
     about = _About(source=None, systems=[])
     if "systems" in files:
@@ -255,7 +254,7 @@ def _dialogues(files: Files) -> dict[str, Dialogue]:
 
 
 def _turn(record: Record, columns: _TurnColumns, dialogue: str, known: Mapping[str, Dialogue], where: str) -> int:
-    """Return the turn, counted from 0."""
+    """Return the turn, from 0."""
     written = _take(record, columns, "turn", where)
     turn, turns = written - columns.first_turn, known[dialogue].turns if dialogue in known else 0
     if not 0 <= turn < turns:
@@ -270,8 +269,8 @@ def _turn(record: Record, columns: _TurnColumns, dialogue: str, known: Mapping[s
 
 
 def _ratings(record: Record, columns: _Columns, item: base.Item, source: str | None, where: str) -> Iterator[Row]:
-    """Yield the overall ratings of a record, and a dialogue's marks on axes."""
-    # Simulated ratings must never be read as people's.
+    """Yield a record's overall ratings, and a dialogue's marks on axes."""
+    # Never read simulated ratings as human.
     whose = record.get(SOURCE_FIELD) or source or "human"
     if not isinstance(whose, str) or source not in (None, whose):
         expected = f"{source!r}, as in the file of systems"
@@ -279,7 +278,7 @@ def _ratings(record: Record, columns: _Columns, item: base.Item, source: str | N
     given = (
         record.get(columns.ratings) if isinstance(columns.ratings, str) else {f: record.get(f) for f in columns.ratings}
     )
-    # Annotators without names are numbered.
+    # Number annotators without names.
     places: dict[str, int | None] = dict.fromkeys(given) if isinstance(given, dict) else {}
     if not isinstance(given, dict):
         given = {str(place + 1): value for place, value in enumerate(given if isinstance(given, list) else [given])}
@@ -300,7 +299,7 @@ def _ratings(record: Record, columns: _Columns, item: base.Item, source: str | N
 
 
 def _listed(value: Any, where: str) -> Iterator[tuple[str, str, bool]]:  # noqa: ANN401
-    """Yield annotator, axis and whether it is marked, of ``{annotator: [axis, …]}``."""
+    """Yield annotator, axis and whether it is marked, from ``{annotator: [axis, …]}``."""
     if not _is_missing(value) and not isinstance(value, dict):
         raise SchemaError(f"marks are {_held(value)}", where=where, expected='{"annotator": ["Fluency", …], …}')
     for name, marks in (value or {}).items():
@@ -321,7 +320,7 @@ def _is_axis(mark: object) -> bool:
 def _marked(
     record: Record, marks: Mapping[str, str | list[str]], names: list[str], rated: list[str], where: str
 ) -> Iterator[tuple[str, str, bool]]:
-    """Yield the same of fields for each axis, which hold a mark, or one for each of ``names``; of those who rated."""
+    """Yield the same from one field per axis, holding a mark or one for each of ``names``, for those who rated."""
     for axis, fields in marks.items():
         at, problem = f"{where}, {axis}", ""
         value = record.get(fields) if isinstance(fields, str) else [record.get(field) for field in fields]
@@ -340,14 +339,14 @@ def _marked(
             yield name, axis, str(value.get(name)).strip().lower() in _MARKED
 
 
-# Files of records, and a map to paste if theirs does not fit
+# Files of records, and the map to paste if theirs does not fit
 
 C = TypeVar("C", bound=_Columns)
 
 
 @dataclass
 class _File(Generic[C]):
-    """A file of rated records, the field that lists them, what is wrong with its map, and which names of it are."""
+    """A file of rated records, the field that lists them, the errors in its map, and the affected names."""
 
     path: Path
     columns: C
@@ -357,11 +356,11 @@ class _File(Generic[C]):
     missing: set[str]
 
     def __iter__(self) -> Iterator[tuple[str, Record]]:
-        """Yield where each record is, and the record."""
+        """Yield each record with its location."""
         return ((f"{self.path}, record {number}", record) for number, record in enumerate(self.records, start=1))
 
     def examples(self) -> dict[str, Any]:
-        """Return each field with its first value that is not missing."""
+        """Return each field with its first non-missing value."""
         examples: dict[str, Any] = {}
         for record in self.records:
             examples |= {name: value for name, value in record.items() if _is_missing(examples.get(name))}
@@ -371,12 +370,12 @@ class _File(Generic[C]):
 def _rated(
     files: Files, about: _About, options: Mapping[str, Any], turns: Mapping[str, int]
 ) -> tuple[_File[_TurnColumns], _File[_DialogueColumns]]:
-    """Read both files of records; ``turns`` says how many each dialogue has.
+    """Read both files of records; ``turns`` gives the number of turns per dialogue.
 
     Raises
     ------
     SchemaError
-        One for both, when a field that a map names is in no record: what is missing, the fields there are, a map to paste.
+        One error for both files if a mapped field is in no record: the missing fields, the existing ones, a map to paste.
     """
     maps = checked(_Maps, about.columns or options.get("columns", {}), "params.yaml, comperdial.columns")
     loaded = _load(files["turn_level"], maps.turn), _load(files["dialogue_level"], maps.dialogue)
@@ -405,7 +404,7 @@ def _rated(
 
 
 def _load(path: Path, columns: C) -> _File[C]:
-    """Return the records of a file; without a list where the map has it, those of the longest list."""
+    """Return the records of a file; if the map's list is missing, those of the longest list."""
     content, place = read_json(path), columns.records
     inside = _flat(content) if isinstance(content, dict) else {}
     listed, problems = content if place is None else inside.get(place), []
@@ -439,7 +438,7 @@ def _are_records(value: object) -> bool:
 
 
 def _flat(record: Mapping[str, Any], deep: int = _DEEP) -> Record:
-    """Return all fields of a record; one whose own name has dots goes before one inside another."""
+    """Return all fields of a record; a field whose own name has dots takes precedence over a nested one."""
     result: Record = {}
     for key, value in record.items():
         result[key] = value
@@ -450,7 +449,7 @@ def _flat(record: Mapping[str, Any], deep: int = _DEEP) -> Record:
 
 
 def _proposal(file: _File[Any], turns: Mapping[str, int]) -> dict[str, Any]:
-    """Return what fits of a file's map, and for the rest the fields whose names are nearest and whose values fit."""
+    """Propose a map: keep what fits, and replace the rest by fields with the closest names and fitting values."""
     proposal: dict[str, Any] = file.columns.model_dump() | {"records": file.place}
     if not file.missing:
         return _ordered(proposal)
@@ -468,13 +467,13 @@ def _proposal(file: _File[Any], turns: Mapping[str, int]) -> dict[str, Any]:
         if _fits(name, cells, turns)
     ]
     for rank, _, name, field in sorted(near):
-        # What is inside a field that is taken is taken too.
+        # Fields nested in a used field are used too.
         inside = any(f"{field}.".startswith(f"{other}.") or other.startswith(f"{field}.") for other in taken)
         if rank < math.inf and proposal[name] == _GAP and not inside:
             proposal[name] = field
             taken.add(field)
     if "ratings" in file.missing:
-        # The fields of all annotators, such as score_1 and score_2.
+        # One field per annotator, such as score_1 and score_2.
         chosen = proposal["ratings"]
         alike = [
             f for f in values if re.sub(r"\d+", "0", f) == re.sub(r"\d+", "0", chosen) and f not in taken - {chosen}
@@ -482,7 +481,7 @@ def _proposal(file: _File[Any], turns: Mapping[str, int]) -> dict[str, Any]:
         alike = [field for field in alike if _fits("ratings", values[field], turns)]
         proposal["ratings"] = alike if len(alike) > 1 else chosen
     if proposal.get("marks") == _GAP:
-        # A field for each axis, which is called after it and holds nothing but marks.
+        # One field per axis, named after it and containing only marks.
         axes = {
             axis: field
             for axis in AXES
@@ -498,15 +497,15 @@ def _proposal(file: _File[Any], turns: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _words(field: str) -> list[str]:
-    """Return the words of a field's own name, without the names of what it is inside."""
+    """Return the words of a field's own name, without its parents'."""
     return re.findall("[a-z]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", field.rsplit(".", 1)[-1]).lower())
 
 
 def _rank(name: str, field: str, turns: Mapping[str, int]) -> float:
-    """Return how well a field's name fits one of ours, 0 being best; infinite if it does not."""
+    """Return how well a field's name matches one of ours, 0 being best; infinite if it does not."""
     words, hints = _words(field), _FIELDS[name].hints
     rank = min((hints.index(word) for word in words if word in hints), default=math.inf)
-    # A field that holds the names of dialogues and nothing else names dialogues, whatever it is called.
+    # A field that contains only dialogue ids is the dialogue id, whatever its name.
     return min(rank, 100) if name == "dialogue_id" and turns else rank
 
 
@@ -515,7 +514,7 @@ def _inside(value: Any) -> list[Any]:  # noqa: ANN401
 
 
 def _fits(name: str, values: list[Any], turns: Mapping[str, int]) -> bool:
-    """Return whether all values of a field can be what one of our names is."""
+    """Return whether all values of a field are valid for one of our names."""
     if name == "marks":
         given = [marks for value in values for marks in (_inside(value) if isinstance(value, dict) else [value])]
         return all(marks is None or (isinstance(marks, list) and all(map(_is_axis, marks))) for marks in given)

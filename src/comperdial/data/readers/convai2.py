@@ -1,7 +1,7 @@
-"""ConvAI2's conversations between volunteers and bots (DeepPavlov/convai): the user's marks and thumbs beside them.
+"""ConvAI2's conversations between volunteers and bots (DeepPavlov/convai), with the user's ratings and thumbs.
 
-``eval_score`` is the user's mark of the whole conversation, 1 to 5, ``evaluation_score`` a thumb up (1) or down (0) for one
-message of the bot's. Times are those of the conversation, not of messages. Users are numbered as they first appear.
+``eval_score`` is the user's rating of the conversation, 1 to 5, ``evaluation_score`` a thumb up (1) or down (0) for one of the
+bot's messages. Times are per conversation, not per message. Users are numbered by first appearance.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _SENDERS = ("participant1", "participant2")
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read files of conversations, whatever their roles."""
+    """Read conversation files, whatever their roles."""
     scales = {"turn": (0, 1), "dialogue": (1, 5)}
     return conversation_tables(dataset, files, conversations(dataset, files), scales)
 
 
 def conversations(dataset: str, files: Files) -> list[Conversation]:
-    """Return the conversations in which both sides wrote something, in the order of their beginning."""
+    """Return the conversations in which both sides wrote something, by start time."""
     records = [
         (datetime.fromisoformat(record["start_time"]).replace(tzinfo=UTC).timestamp(), record)
         for path in files.values()
@@ -50,5 +50,5 @@ def conversations(dataset: str, files: Files) -> list[Conversation]:
 
 
 def _mark(value: str | float | None) -> float | None:
-    """Return a mark as a number; None where the user gave none."""
+    """Return a rating as a number; None if the user gave none."""
     return None if value in (None, "") else float(value)

@@ -1,7 +1,7 @@
 """Dialogue Breakdown Detection Challenge 3 (Higashinaka et al. 2017): 30 people labelled whether a turn breaks the dialogue.
 
-Labels are O (not a breakdown), T (possible) and X (a breakdown). Table ``ratings`` has them as 2, 1 and 0, so that higher is
-better; :func:`shares` returns them as shares.
+Labels are O (not a breakdown), T (possible) and X (a breakdown). Table ``ratings`` encodes them as 2, 1 and 0, so that higher
+is better; :func:`shares` returns their shares.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SPEAKERS = {"U": base.PERSON, "S": base.CHATBOT}
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read one part of the archive: the file's name here is its folder, such as ``dbdc3_revised/en/dev``.
+    """Read one part of the archive; the file's role is its folder, such as ``dbdc3_revised/en/dev``.
 
-    A system's turns without labels are part of the history alone. A set is a system, without the number in its name:
-    ``CIC_115`` is CIC, several bots of one name. Annotators are numbers.
+    Unlabelled system turns appear only in the history. Each set is one system, named without its number: ``CIC_115`` is CIC,
+    which stands for several bots. Annotators are numbers.
     """
     ((part, path),) = files.items()
     answers, ratings, workers = [], [], dict[str, str]()
@@ -60,7 +60,7 @@ def read(dataset: str, files: Files) -> Tables:
 
 
 def shares(ratings: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of people who gave each label, from table ``ratings``: a row an item, the columns O, T and X."""
+    """Return the share of each label from table ``ratings``: one row per item, columns O, T and X."""
     names = {float(rating): label for label, rating in LABELS.items()}
     counts = pd.crosstab(ratings["item_id"], ratings["rating"].map(names)).reindex(columns=list(LABELS), fill_value=0)
     return counts.div(counts.sum(axis=1), axis=0)

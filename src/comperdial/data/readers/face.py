@@ -1,7 +1,7 @@
-"""CRSArena-Eval (FACE; Joko and Hasibi 2026): dialogues with nine recommender systems, rated by turn and as a whole.
+"""CRSArena-Eval (FACE; Joko and Hasibi 2026): dialogues with nine recommender systems, rated per turn and as a whole.
 
-The ratings are aggregates of several people; single raters are not public. A session of the arena is often two dialogues,
-with two systems: its id is replaced by a number, which ends the dialogue's name.
+The ratings are aggregated over several people; individual ratings are not public. A session of the arena often has two
+dialogues, with two systems: its id is replaced by a number at the end of the dialogue's name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SPEAKERS = {"USER": base.PERSON, "ASST": base.CHATBOT}
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read ``dialogues``; a few turns have no relevance."""
+    """Read ``dialogues``; a few turns have no relevance rating."""
     path = files["dialogues"]
     answers, ratings, records = [], [], read_json(path)
     names = dialogue_names(dataset, records, path)
@@ -61,12 +61,12 @@ def read(dataset: str, files: Files) -> Tables:
 
 
 def dialogue_names(dataset: str, records: Sequence[Any], path: Path) -> list[tuple[str, str]]:
-    """Return dialogue and system of each record; sessions are numbered as they first appear in the whole file.
+    """Return dialogue and system of each record; sessions are numbered by first appearance in the whole file.
 
     Raises
     ------
     SchemaError
-        When a record has no ``conv_id``, or two have the same.
+        If a record has no ``conv_id``, or two have the same one.
     """
     ids = [get(record, "conv_id", str, f"{path}, item {number}") for number, record in enumerate(records)]
     parts = [tuple(name.rsplit("_", 1)) for name in ids]
@@ -79,5 +79,5 @@ def dialogue_names(dataset: str, records: Sequence[Any], path: Path) -> list[tup
 
 
 def context_id(dialogue_id: str, turn: int) -> str:
-    """Return the name of a turn by its ``turn_ind``, which counts those of the user, too."""
+    """Return the context id of a turn from its ``turn_ind``, which also counts the user's turns."""
     return f"{dialogue_id}-{turn:02d}"

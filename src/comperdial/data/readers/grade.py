@@ -1,7 +1,7 @@
-"""GRADE's three sets (Huang et al. 2020): responses to two utterances, each rated by some ten people for coherence.
+"""GRADE's three sets (Huang et al. 2020): responses to two utterances, each rated for coherence by about ten people.
 
-The ratings of all three sets are in one file; contexts, responses and references in three files a model, line by
-line. What the files do not say is taken as ``docs/reproduction-notes.md`` explains.
+One file has the ratings of all three sets; each model has three matching files of contexts, responses and references.
+``docs/reproduction-notes.md`` documents assumptions about what the files do not state.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def read(dataset: str, files: Files) -> Tables:
     dialogues: dict[tuple[str, str], str] = {}
     answers, ratings = [], []
     for model in models:
-        # Not splitlines(): a text may hold other characters that end a line.
+        # Not splitlines(): a text may contain other line-ending characters.
         columns = [read_text(files[f"{model}_{part}"]).removesuffix("\n").split("\n") for part in _PARTS]
         rows = list(zip(*columns, strict=True))
-        # No other file says how the set is called: it is the one that begins with the same texts.
+        # The set's name is given nowhere else: find the set that starts with the same texts.
         records = next(
             result
             for (_, name), result in sets.items()
@@ -39,13 +39,13 @@ def read(dataset: str, files: Files) -> Tables:
         )
         seen: Counter[str] = Counter()
         for record, (context, response, reference) in zip(records, rows, strict=True):
-            # A context is in the files of several models, and sometimes twice in those of one, rated anew.
+            # A context appears in several models' files, and sometimes twice in one, with new ratings.
             dialogue_id = dialogues.setdefault((context, reference), base.numbered(dataset, len(dialogues)))
             seen[dialogue_id] += 1
             context_id = dialogue_id if seen[dialogue_id] == 1 else f"{dialogue_id}-{seen[dialogue_id]}"
             history = base.as_history(base.alternating(context.split(_SEPARATOR)))
             answers.append(base.answer(context_id, dialogue_id, 0, history, model, response, [reference]))
-            # A list within a string.
+            # A list written as a string.
             ratings += [
                 base.rating(("turn", context_id, model), f"annotator-{n + 1}", DIMENSION, value, SCALE, position=n)
                 for n, value in enumerate(json.loads(record["HumanScores"]))

@@ -1,7 +1,7 @@
-"""Hazumi (Komatani and Okada 2021): a person spoke for a system, and its interlocutor and five outsiders scored it.
+"""Hazumi (Komatani and Okada 2021): Wizard-of-Oz dialogues scored by the interlocutor and five outsiders.
 
-One ELAN file a dialogue: tiers of annotations that share their times, one annotation an exchange. An exchange is the
-wizard's utterance and the participant's answer; its scores say how the participant felt, from 1 to 7.
+One ELAN file per dialogue: tiers with shared time stamps and one annotation per exchange, i.e. the wizard's utterance and the
+participant's answer. Scores say how the participant felt, from 1 to 7.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ WIZARD = "wizard"
 INTERLOCUTOR, OUTSIDER = "interlocutor", "outsider"
 
 _OUTSIDER_TIER = re.compile(r"UI_[FM]\d")
-# (F filler), (D what was broken off), (? what was hard to hear); a bar is a pause.
+# (F filler), (D fragment), (? unclear); a bar is a pause.
 _MARK = re.compile(r"\(\s*[FD?]\s*([^()]*)\)")
 
 
 class Exchange(NamedTuple):
-    """The wizard's utterance, the participant's answer, and the scores by rater; None if a score is missing."""
+    """The wizard's utterance, the participant's answer, and the scores by rater, None if missing."""
 
     dialogue_id: str
     turn: int
@@ -38,26 +38,26 @@ class Exchange(NamedTuple):
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """Return whose score is missing: nothing, :data:`INTERLOCUTOR`, :data:`OUTSIDER` or both."""
+        """Return whose scores are missing: any of :data:`INTERLOCUTOR` and :data:`OUTSIDER`."""
         missing = {INTERLOCUTOR: self.own is None, OUTSIDER: None in self.outsiders}
         return tuple(name for name, is_missing in missing.items() if is_missing)
 
     @property
     def scores(self) -> list[tuple[str, int | None, int | None]]:
-        """Return annotator, an outsider's place among the outsiders, and score."""
+        """Return annotator, index among the outsiders, and score."""
         others = [(f"{OUTSIDER}-{place + 1}", place, score) for place, score in enumerate(self.outsiders)]
         return [(f"{INTERLOCUTOR}-{self.dialogue_id.rpartition('-')[2]}", None, self.own), *others]
 
 
 def exchanges(dataset: str, files: Files) -> list[Exchange]:
-    """Return all exchanges of a subset, in order; dialogues are numbered in the order of the files."""
+    """Return all exchanges of a subset, in order; dialogues are numbered in file order."""
     width = len(str(len(files)))
     numbered = enumerate(files.values(), start=1)
     return [one for number, path in numbered for one in _dialogue(f"{dataset}-{number:0{width}d}", path)]
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read one subset: an ELAN file a dialogue; a score that is missing is no rating."""
+    """Read one subset: one ELAN file per dialogue; missing scores are skipped."""
     answers, ratings = [], []
     history: list[tuple[str, str]] = []
     for one in exchanges(dataset, files):
@@ -74,7 +74,7 @@ def read(dataset: str, files: Files) -> Tables:
 
 
 def annotators(dataset: str, result: Iterable[Exchange]) -> pd.DataFrame:
-    """Return table ``annotators``: the participant of each dialogue, and the outsiders, who scored all of them."""
+    """Return table ``annotators``: the participant of each dialogue, and the outsiders, who scored all dialogues."""
     roles = {name: INTERLOCUTOR if place is None else OUTSIDER for one in result for name, place, _ in one.scores}
     rows = [{"annotator_id": name, "role": role} for name, role in roles.items()]
     return base.make_tables(dataset, {}, annotators=rows)["annotators"]
@@ -86,14 +86,14 @@ def _dialogue(dialogue_id: str, path: Path) -> list[Exchange]:
     result = []
     for turn, span in enumerate(sorted(tiers["sys_utterance"])):
         own, *others = (_score(tiers[name][span]) for name in scored)
-        # Without the transcript's marks.
+        # Remove transcription marks.
         answer = _MARK.sub(r"\1", tiers["user_utterance"][span]).replace("|", "").strip()
         result.append(Exchange(dialogue_id, turn, tiers["sys_utterance"][span].strip(), answer, own, tuple(others)))
     return result
 
 
 def _tiers(path: Path) -> dict[str, dict[tuple[int, int], str]]:
-    """Return the text of each annotation by tier, then by its beginning and end in milliseconds."""
+    """Return the text of each annotation by tier, then by start and end in milliseconds."""
     from defusedxml.ElementTree import parse
 
     root = parse(path, forbid_dtd=True).getroot()
@@ -108,6 +108,6 @@ def _tiers(path: Path) -> dict[str, dict[tuple[int, int], str]]:
 
 
 def _score(text: str) -> int | None:
-    """Return a score; None for the marks of exchanges that somebody could not score, and of a score taken back."""
+    """Return a score; None for marks of exchanges that could not be scored, or whose score was withdrawn."""
     mark = text.strip()
     return None if mark in ("", "E", "e", "(e)", "6 delete") else int(mark)

@@ -1,7 +1,7 @@
-"""iEval (Svikhnushina et al. 2022): people talked to four bots about the same thing and ranked them.
+"""iEval (Svikhnushina et al. 2022): people discussed the same topic with four bots and ranked them.
 
-Each of 240 workers did so twice, about something positive and something negative. ``Rating`` is an inverse rank, 1 to
-3 with ties: higher is better. The six pairs of a ranking are pairs of whole dialogues, judged by their interlocutor.
+Each of 240 workers did this twice, with a positive and a negative topic. ``Rating`` is an inverse rank, 1 to 3 with ties:
+higher is better. The six pairs of a ranking are pairs of dialogues judged by their interlocutor.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from comperdial.data.readers.base import Files, Tables
 
 BOTS = ("Green", "Pink", "Purple", "Yellow")
 MOODS = ("positive", "negative")
-# Statements rated from 1 to 5; those of ``REVERSED`` say something bad of the bot.
+# Statements rated from 1 to 5; those in ``REVERSED`` are negative.
 STATEMENTS = ("P", "^P", "A", "^A", "EU", "ER", "L", "R", "S")
 REVERSED = ("^P", "^A", "R")
 PERSON, BOT = "person", "bot"
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read ``ratings``: a vote for each two bots of a ranking; which of them a worker met first is not known."""
+    """Read ``ratings``: a vote for each pair of bots in a ranking; the order of the conversations is unknown."""
     votes = [
         base.vote(
             f"{name}-{one}-{two}", name, (one, two), worker, "overall", entry[one]["Rating"] - entry[two]["Rating"]
@@ -38,7 +38,7 @@ def read(dataset: str, files: Files) -> Tables:
 
 
 def dialogues(files: Files) -> list[Dialogue]:
-    """Return the dialogues, four of each conversation id: the same person with each of the bots."""
+    """Return the dialogues, four per conversation id: the same person with each bot."""
     return [
         Dialogue(dialogue_id, bot, BOT, _utterances(entry[bot]["chat_log"]))
         for _, dialogue_id, _, entry in _rankings(files)
@@ -47,14 +47,13 @@ def dialogues(files: Files) -> list[Dialogue]:
 
 
 def ratings(files: Files) -> pd.DataFrame:
-    """Return the Likert ratings beside the rankings.
+    """Return the Likert ratings that accompany the rankings.
 
     Returns
     -------
     DataFrame
-        A row for each dialogue: ``annotator_id``, ``dialogue_id``, ``system_id``, ``likert`` (the mean of
-        ``STATEMENTS``, reversed where a statement says something bad) and ``seconds``, what the worker took for all
-        eight dialogues with their ratings and rankings.
+        One row per dialogue: ``annotator_id``, ``dialogue_id``, ``system_id``, ``likert`` (the mean of ``STATEMENTS``, with
+        negative ones reversed) and ``seconds``, the worker's total time for all eight dialogues, ratings and rankings.
     """
     rows = []
     for worker, dialogue_id, seconds, entry in _rankings(files):
@@ -73,6 +72,6 @@ def _rankings(files: Files) -> Iterator[tuple[str, str, int, Any]]:
 
 
 def _utterances(log: str) -> tuple[tuple[str, str], ...]:
-    """Split a log: each line that begins with a hyphen is an utterance, the worker's first; others continue one."""
+    """Split a log: each line that starts with a hyphen is an utterance, the worker's first; other lines continue it."""
     texts = [" ".join(part.strip() for part in text.split("\n")).strip() for text in f"\n{log}".split("\n- ")[1:]]
     return tuple((PERSON if at % 2 == 0 else BOT, text or base.EMPTY) for at, text in enumerate(texts))

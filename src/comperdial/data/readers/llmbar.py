@@ -1,4 +1,4 @@
-"""LLMBar (Zeng et al. 2024): two outputs for an instruction, and which of them follows it better (gold label)."""
+"""LLMBar (Zeng et al. 2024): two outputs per instruction, with a gold label for the better one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ USER, MODEL = "user", "model"
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read ``pairs``: items are numbered from 0, as in the file; outputs have no names of systems."""
+    """Read ``pairs``: items are numbered from 0 in file order; outputs have no system names."""
     votes = [
         base.vote(str(number), str(number), SYSTEMS, "gold", "instruction following", {1: 1, 2: -1}[entry["label"]])
         for number, entry in enumerate(read_json(files["pairs"]))

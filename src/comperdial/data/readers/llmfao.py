@@ -1,4 +1,4 @@
-"""LLMFAO (Ustalov 2023): crowd workers, GPT-3 and GPT-4 compared answers of 59 models to 13 prompts."""
+"""LLMFAO (Ustalov 2023): answers of 59 models to 13 prompts, compared by crowd workers, GPT-3 and GPT-4."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Tables
 
 USER, MODEL = "user", "model"
-# The files of votes, and whose they are.
+# The vote files and their sources.
 SOURCES = {"crowd": "human", "gpt3": "gpt-3", "gpt4": "gpt-4"}
 _PREFERENCES = {"left": 1, "right": -1, "tie": 0}
 

@@ -1,7 +1,7 @@
 """PandaLM's test set (Wang et al. 2024): two models' answers to an instruction, compared by three people and two judges.
 
-Pairs of one instruction and input are a group. A group's pairs share answers, so they are dialogues of one name; a model's
-second answer in a group, which is rare, has a name of its own.
+Pairs with the same instruction and input form a group. They share answers and therefore a dialogue name; a model's second
+answer in a group, which is rare, has its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from comperdial.data.readers.base import Files, Tables, get
 
 USER, MODEL = "user", "model"
 GARBAGE = "garbage"
-# The files of judges, and their fields.
+# The files of the judges, and their fields.
 JUDGES = {"gpt-3.5-turbo": "gpt_result", "pandalm-7b": "pandalm_result"}
 _CHOICES = {"0": "tie", "Tie": "tie", "1": "first", "2": "second", GARBAGE: GARBAGE}
 
@@ -35,7 +35,7 @@ class _Pair(NamedTuple):
 def read(dataset: str, files: Files) -> Tables:
     """Read ``pairs`` and the files of :data:`JUDGES` into tables ``preferences`` and ``labels``.
 
-    What a judge answered is ``garbage`` where it could not be read: a label, and no preference.
+    An unreadable judge's answer becomes the label ``garbage`` and no preference.
     """
     votes, labels = [], []
     for pair in _pairs(files):
@@ -71,7 +71,7 @@ def _pairs(files: Files) -> Iterator[_Pair]:
         for system, field in zip(
             get(record, "cmp_key", str, where).split("_"), ("response1", "response2"), strict=True
         ):
-            # A few are `true` instead of a text.
+            # A few values are `true` instead of a text.
             text, known = str(get(record, field, object, where)), answers.setdefault((group, system), [])
             known += [text] if text not in known else []
             place = known.index(text)

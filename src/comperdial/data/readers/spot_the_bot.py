@@ -1,8 +1,8 @@
-"""Spot the Bot (Deriu et al. 2020): two bots chat with each other, and a crowd worker judges both.
+"""Spot the Bot (Deriu et al. 2020): crowd workers judge both sides of chats between two bots.
 
-Workers saw a chat up to some utterance, and judged of each side whether it is a person, whether they are unsure, or
-whether it is a bot; and whether it is fluent, sensible and specific. A side that is judged better is preferred; person
-is better than unsure, and that is better than bot. Each worker's judgement of a chat is a vote on four questions.
+Workers saw a chat up to some utterance and judged each side as a person, unsure or a bot, and as fluent, sensible and specific.
+The side judged better is preferred, where person beats unsure and unsure beats bot. Each worker's judgement of a chat is a vote
+on four questions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from comperdial.data.readers.base import Files, Row, Tables
 
 log = logging.getLogger(__name__)
 
-# What the file calls a question; "sensitiveness" is the paper's sensibleness.
+# The file's names of the questions; its "sensitiveness" is the paper's sensibleness.
 QUESTIONS = {
     "humanness": "is_human",
     "fluency": "fluencyValue",
@@ -30,7 +30,7 @@ QUESTIONS = {
 
 
 class Chat(NamedTuple):
-    """Who talked to whom, and whether both are people: such chats are controls and no pairs of systems."""
+    """The two speakers, and whether both are people: such chats are controls, not pairs of systems."""
 
     systems: tuple[str, str]
     human: bool
@@ -38,12 +38,11 @@ class Chat(NamedTuple):
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read the votes on chats of two bots of one domain: the archive's role says which.
+    """Read the votes on chats between two bots of one domain, given by the archive's role.
 
-    A pair is a chat and how many of its utterances were shown, which its name ends with: the same worker may have
-    judged a longer part of it too. Where workers judged the same part again, that is another pair, ``-2``. The
-    seconds are those of a judgement, hence the same for its four questions. The side that spoke first is the first;
-    none was shown on the left.
+    A pair is a chat up to some utterance, whose number ends its name: the same worker may have judged a longer part too.
+    Repeated judgements of the same part form another pair, ``-2``. The seconds are per judgement, hence equal for its four
+    questions. The side that spoke first is the first; neither was shown on the left.
     """
     chats, judgements = _chats(files), _records(files, "annotated")
     workers = base.worker_numbers(record["user_name"] for record in judgements)
@@ -60,7 +59,7 @@ def read(dataset: str, files: Files) -> Tables:
         seen[pair, worker] += 1
         if seen[pair, worker] > 1:
             pair = f"{pair}-{seen[pair, worker]}"
-        # An object instead of a number: the start was not recorded, and it holds the time since 1970.
+        # If the start was not recorded, this is an object with the time since 1970.
         seconds = None if isinstance(record["elapsed_time"], dict) else record["elapsed_time"] / 1000
         for question, field in QUESTIONS.items():
             preference = _judged(first[field]) - _judged(second[field])
@@ -70,7 +69,7 @@ def read(dataset: str, files: Files) -> Tables:
 
 
 def dialogues(files: Files) -> list[Dialogue]:
-    """Return the whole chats of two bots, once for each; the judged speaker has the bot's name."""
+    """Return each full chat between two bots once; the judged speaker has the bot's name."""
     return [
         Dialogue(chat_id, system, system, chat.utterances)
         for chat_id, chat in _chats(files).items()
@@ -90,7 +89,7 @@ def _chats(files: Files) -> dict[str, Chat]:
 
 
 def _records(files: Files, kind: str) -> list[Any]:
-    """Return the objects of a member of the archive."""
+    """Return the objects in a member of the archive."""
     ((domain, path),) = files.items()
     with zipfile.ZipFile(path) as archive:
         lines = archive.read(f"{kind}-dialogues-full-{domain}.json").decode("utf-8").split("\n")
@@ -98,7 +97,7 @@ def _records(files: Files, kind: str) -> list[Any]:
 
 
 def _system(record: Mapping[str, str], at: int) -> str:
-    """Return what a system is called: its type, but for Blender, whose type is ``model``."""
+    """Return a system's name: its type, except for Blender, whose type is ``model``."""
     return "blender" if "blender" in record[f"system_name{at}"] else record[f"system_type{at}"]
 
 

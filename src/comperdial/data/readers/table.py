@@ -1,4 +1,4 @@
-"""A researcher's own rated file: one CSV, JSONL or Parquet file, one row a rating or one row a response."""
+"""A researcher's own rated file: CSV, JSONL or Parquet, one row per rating or per response."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COLUMNS: Mapping[str, str] = {
     "source": "whose ratings: human, or the name of a judge",
     "kind": f"what the system is: {', '.join(SYSTEM_KINDS)}",
 }
-# What such columns are often called, where it may be something else: only a hint.
+# Names often used for our columns but ambiguous: only used as a hint.
 _OTHERS = {
     "context": "history, or context_id",
     "score": "rating",
@@ -56,11 +56,11 @@ _SAME_TEXT = "Where two responses with the same text are meant, give each a cont
 
 @dataclass(frozen=True)
 class Content:
-    """What a file of ratings holds.
+    """The content of a rating file.
 
-    ``units`` says what each record is of: level, item_id, system_id; the first two are None for a record of neither a
-    response nor a dialogue. ``named`` are our columns that the file has, ``ignored`` its others; ``scales`` says where the
-    scale of each dimension is from: ``option``, ``columns`` or ``data``.
+    ``units`` gives each record's level, item_id and system_id; the first two are None for a record of neither a response nor a
+    dialogue. ``named`` lists our columns in the file, ``ignored`` the others; ``scales`` gives the origin of each dimension's
+    scale: ``option``, ``columns`` or ``data``.
     """
 
     tables: Tables
@@ -72,21 +72,21 @@ class Content:
 
 
 def read(dataset: str, files: Files, options: Mapping[str, Any] | None = None) -> Tables:
-    """Read the file ``table``: :func:`read_content`, then :func:`report`."""
+    """Read the file ``table`` with :func:`read_content` and :func:`report`."""
     return report(dataset, read_content(dataset, files["table"], options)).tables
 
 
 def report(dataset: str, content: Content) -> Content:
-    """Log the notes on a file's content, and return it."""
+    """Log the notes on a file's content and return the content."""
     for note in notes(content):
         log.warning("%s: %s", dataset, note)
     return content
 
 
 def notes(content: Content, used: Collection[str] = ()) -> list[str]:
-    """Say which columns of a file are not used, which scales are not given, and which dialogues have no response.
+    """Report unused columns, unknown scales, and dialogues without a response.
 
-    ``used`` are columns without a meaning of ours that the caller uses.
+    ``used`` lists further columns that the caller uses.
     """
     made = []
     if ignored := [name for name in content.ignored if name not in used]:
@@ -106,7 +106,7 @@ def notes(content: Content, used: Collection[str] = ()) -> list[str]:
 
 
 class Rated(NamedTuple):
-    """What a file rates: at which levels, which dimensions, and who did."""
+    """The rated levels and dimensions, and the raters."""
 
     levels: tuple[str, ...]
     dimensions: frozenset[str]
@@ -114,9 +114,9 @@ class Rated(NamedTuple):
 
 
 def rated(path: str | Path, options: Mapping[str, Any] | None = None) -> Rated:
-    """Return what a file rates, without checking its records: the workflow asks at each start.
+    """Return what a file rates without validating its records, since the workflow calls this at every start.
 
-    Parameters and errors of columns and options are those of :func:`read_content`.
+    Column and option arguments and errors are those of :func:`read_content`.
     """
     layout = _read_once(Path(path), options)
     frame = layout.frame
@@ -134,7 +134,7 @@ def rated(path: str | Path, options: Mapping[str, Any] | None = None) -> Rated:
 
 
 def texts(path: str | Path, options: Mapping[str, Any] | None = None) -> tuple[list[str], list[str]]:
-    """Return the responses of a file, and their references, as :func:`rated`."""
+    """Return a file's responses and references; arguments as for :func:`rated`."""
     frame = _read_once(Path(path), options).frame
     cells = enumerate(frame.get("references", ()), start=1)
     references = [str(text) for row, cell in cells for text in entries(cell, f"{path}, record {row}")]
@@ -142,7 +142,7 @@ def texts(path: str | Path, options: Mapping[str, Any] | None = None) -> tuple[l
 
 
 def with_hint(column: str) -> str:
-    """Return the name of a column that is not used, with the name of ours that may be meant by it."""
+    """Return the name of an unused column, with our column that it may correspond to."""
     meant = _OTHERS.get(plain(column)) or next(
         iter(get_close_matches(plain(column), [*COLUMNS, *NAMES["references"]], 1, 0.8)), None
     )
@@ -152,25 +152,25 @@ def with_hint(column: str) -> str:
 def read_content(
     dataset: str, path: str | Path, options: Mapping[str, Any] | None = None, file: File | None = None
 ) -> Content:
-    """Read one CSV, JSONL or Parquet file of rated responses, whose columns are :data:`COLUMNS`.
+    """Read a CSV, JSONL or Parquet file of rated responses with the columns :data:`COLUMNS`.
 
-    ``docs/adding-a-dataset.md`` says what is taken for what a file leaves out. Options: ``columns``, our name -> the file's
-    (for ``rating`` it may be a list of columns, one a dimension), and ``scale``, ``[low, high]`` or dimension ->
-    ``[low, high]``. ``file`` is what the file holds, if it has been read; ``path`` is then what messages call it.
+    ``docs/adding-a-dataset.md`` lists the defaults for missing columns. Options: ``columns``, our name -> the file's
+    (``rating`` may be a list of columns, one per dimension), and ``scale``, ``[low, high]`` or dimension -> ``[low, high]``.
+    ``file`` is the content if it has been read; ``path`` then only names it in messages.
 
     Raises
     ------
     SchemaError
-        When a column is missing, or a record breaks a rule: names the file, the record and what was expected.
+        If a column is missing or a record is invalid; gives the file, the record and what was expected.
     ConfigError
-        When an option is wrong.
+        If an option is wrong.
     """
     path, options = Path(path), options or {}
     layout = _read(path, options, file)
     frame, dimensions = layout.frame, layout.dimensions
     if frame.empty:
         raise SchemaError("no records", where=str(path), expected="one record a rating, or one a response")
-    # A column of ratings may have one of our names, such as "kind" for how kind a response is.
+    # A rating column may have one of our names, such as "kind" for how kind a response is.
     ours = [name for name in COLUMNS if name in frame and name not in dimensions]
     rows = zip(
         frame[ours].itertuples(index=False, name=None),
@@ -210,7 +210,7 @@ def read_content(
 
 
 def _read(path: Path, options: Mapping[str, Any], file: File | None = None) -> Layout:
-    """Return a file's records under our names, and its columns of ratings with the dimension of each."""
+    """Return a file's records under our column names, and its rating columns with their dimensions."""
     for name in options:
         if name not in _OPTIONS:
             raise UnknownNameError("option", str(name), _OPTIONS, where=f"options of {path}")
@@ -225,7 +225,7 @@ def _read(path: Path, options: Mapping[str, Any], file: File | None = None) -> L
 
 
 def _read_once(path: Path, options: Mapping[str, Any] | None) -> Layout:
-    """Return what :func:`_read` does; the file is read again when it or the options are others."""
+    """Cached :func:`_read`; the file is read again if it or the options change."""
     state = path.stat() if path.is_file() else None
     key = (state.st_mtime_ns, state.st_size) if state else None
     return _cached(path.absolute(), path, key, json.dumps(options or {}, sort_keys=True, default=str))
@@ -244,7 +244,7 @@ _TURN = ("response", "system_id", "dialogue_id", "turn", "history", "references"
 
 
 class _Record:
-    """What a record says; ``key`` tells its context from others, ``about`` is what it says of it."""
+    """A parsed record; ``key`` identifies its context, ``about`` describes the context."""
 
     def __init__(
         self, number: int, where: str, cells: Mapping[str, Any], rated: Mapping[str, Any],
@@ -273,7 +273,7 @@ class _Record:
         of_turn = any(self.get(column) is not None for column in ("context_id", "turn", "history"))
         if self.response is not None:
             self.level = "turn"
-            # Each rating of a response repeats it, and reading a history takes long.
+            # Each rating of a response repeats it, and parsing a history is slow.
             same = tuple(str(cells.get(name)) for name in _TURN)
             if same not in turns:
                 turns[same] = self._turn_of(dialogue)
@@ -295,7 +295,7 @@ class _Record:
         lists = {"history": self._history(), "references": self.texts("references"), "facts": self.texts("facts")}
         name = self.name("context_id")
         about = {"dialogue_id": dialogue, "turn": turn, **lists}
-        # What tells the context from others: its name, what it holds, or else the response.
+        # A context is identified by its name, its content, or else its response.
         if name is not None:
             return ("name", name), about
         if any(lists.values()) or (dialogue is not None and turn is not None):
@@ -359,7 +359,7 @@ class _Record:
 
 
 def _kinds(records: Iterable[_Record]) -> dict[str, str | None]:
-    """Return the kind of each system, None where no record says it."""
+    """Return the kind of each system; None if no record gives it."""
     kinds: dict[str, str | None] = {}
     for record in records:
         known = kinds.setdefault(record.system, record.kind)
@@ -374,9 +374,9 @@ def _kinds(records: Iterable[_Record]) -> dict[str, str | None]:
 
 
 def _answers(records: Iterable[_Record], kinds: Mapping[str, str | None]) -> list[Row]:
-    """Return the responses with their contexts, and give each record of one its context's name.
+    """Return responses with their contexts, and set the context name of each record.
 
-    A context that a system answered several times becomes as many contexts.
+    A context that a system answered several times is split into several.
     """
     by_key: dict[tuple[str, str], list[_Record]] = {}
     for record in records:
@@ -384,7 +384,7 @@ def _answers(records: Iterable[_Record], kinds: Mapping[str, str | None]) -> lis
             by_key.setdefault(record.key, []).append(record)
     taken = {name for by, name in by_key if by == "name"}
     width = len(str(len(by_key)))
-    # Without a column, a turn is how many of the dialogue's contexts the same system answered before.
+    # Without a turn column, count the dialogue's contexts that the same system has answered.
     turns: Counter[tuple[str, str]] = Counter()
     rows = []
     for place, (key, group) in enumerate(by_key.items(), start=1):
@@ -414,7 +414,7 @@ def _answers(records: Iterable[_Record], kinds: Mapping[str, str | None]) -> lis
 
 
 def _about(group: Iterable[_Record]) -> dict[str, Any]:
-    """Return what the records of one context say of it."""
+    """Return the combined description of one context."""
     first: dict[str, _Record] = {}
     for record in group:
         for column, value in record.about.items():
@@ -434,7 +434,7 @@ def _about(group: Iterable[_Record]) -> dict[str, Any]:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Return a name that no context has, and take it."""
+    """Return an unused context name and mark it as used."""
     while name in taken:
         name += "'"
     taken.add(name)
@@ -444,7 +444,7 @@ def _free(name: str, taken: set[str]) -> str:
 def _ratings(
     records: Iterable[_Record], options: Mapping[str, Any], layout: Layout
 ) -> tuple[list[Row], dict[str, str]]:
-    """Return the rows of ``ratings``, and where the scale of each dimension is from."""
+    """Return the rows of ``ratings``, and the origin of each dimension's scale."""
     rated = [(record, dimension, value) for record in records for dimension, value in record.ratings]
     values: dict[str, list[float]] = {}
     stated: dict[str, set[Scale]] = {}
@@ -472,7 +472,7 @@ def _ratings(
             problem = f"rating {value:g} of {dimension!r} is outside its scale"
             raise SchemaError(problem, where=record.where, expected=f"{low:g} to {high:g}")
         item = (str(record.level), str(record.item), record.system)
-        # One who is not named rates once, as does each judge.
+        # Unnamed annotators, and judges, rate once.
         annotator = record.annotator or ("1" if record.source == "human" else record.source)
         key = (*item, annotator, dimension)
         if key in before:
@@ -494,7 +494,7 @@ def _ratings(
 
 
 def _option_scales(option: Any, dimensions: Collection[str]) -> dict[str, Scale]:  # noqa: ANN401
-    """Return the scale of each dimension that the option ``scale`` gives."""
+    """Return the scales given by the option ``scale``, by dimension."""
     scales = {}
     given = option if isinstance(option, Mapping) else dict.fromkeys(dimensions if option is not None else (), option)
     for name, ends in given.items():

@@ -1,7 +1,7 @@
-"""Topical-Chat (Gopalakrishnan et al. 2019): conversations between people whose partner rated each message.
+"""Topical-Chat (Gopalakrishnan et al. 2019): human conversations in which the partner rated each message.
 
-``turn_rating`` is the partner's (upstream's README), from Poor (1) to Excellent (5). The files do not say who an agent is, so
-that each conversation has users of its own; people had to write a number of turns, and whether they went on says nothing.
+``turn_rating`` is by the partner (upstream's README), from Poor (1) to Excellent (5). The files do not identify agents, so each
+conversation has its own users. A number of turns was required, so continuing carries no information.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ RATINGS = {"Poor": 1.0, "Not Good": 2.0, "Passable": 3.0, "Good": 4.0, "Excellen
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read files of conversations, whatever their roles."""
+    """Read conversation files, whatever their roles."""
     return conversation_tables(dataset, files, conversations(dataset, files), {"turn": (1, 5)})
 
 
 def conversations(dataset: str, files: Files) -> list[Conversation]:
-    """Return the conversations of two agents, in the files' order, taken for their order in time."""
+    """Return the conversations of two agents in file order, assumed to be the order in time."""
     result: list[Conversation] = []
     for record in (record for path in files.values() for record in read_json(path).values()):
         messages = [Message(m["agent"], m["message"], rating=RATINGS[m["turn_rating"]]) for m in record["content"]]

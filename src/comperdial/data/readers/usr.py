@@ -1,7 +1,7 @@
-"""USR-Persona and USR-Topical (Mehri and Eskenazi 2020): responses to one context each, rated by three people.
+"""USR-Persona and USR-Topical (Mehri and Eskenazi 2020): several responses per context, each rated by three people.
 
-What the files do not say is taken as ``docs/reproduction-notes.md`` explains: ``annotators[i]`` is the rater of score
-``i``; the speakers alternate and the response is by B.
+``docs/reproduction-notes.md`` documents assumptions about what the files do not state: ``annotators[i]`` gave score ``i``; the
+speakers alternate and the response is by B.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PERSONA = "your persona:"
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read the file ``ratings``; the facts of a context are B's persona if all are ``your persona:`` lines."""
+    """Read the file ``ratings``; a context's facts are B's persona if all are ``your persona:`` lines."""
     systems, answers, personas, ratings = {}, [], [], []
     for number, entry in enumerate(read_json(files["ratings"])):
         context_id = f"{dataset}-{number:03d}"

@@ -1,4 +1,4 @@
-"""Answers of judges that others recorded and published, as scores, judgements and counts. A format is one :class:`Format`."""
+"""Published answers of judges as scores, judgements and counts; one :class:`Format` per format."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ Paths = Mapping[str, Path]
 
 @dataclass(frozen=True)
 class Format:
-    """How the answers of one judge to one prompt are laid out."""
+    """The layout of one judge's answers to one prompt."""
 
-    forms: Mapping[str, Form]  # what an answer must hold, by the quality that is rated
-    files: tuple[str, ...]  # the files' names in an entry; some formats can do with some of them
-    samples: int  # answers an item and dimension
-    rows: Callable[[Paths, Rated], Iterator[Row]]  # reads files about the tables of what they rate
+    forms: Mapping[str, Form]  # the expected content of an answer, by rated quality
+    files: tuple[str, ...]  # names of the files in an entry; some formats do not need all of them
+    samples: int  # answers per item and dimension
+    rows: Callable[[Paths, Rated], Iterator[Row]]  # reads the files, given the tables of the rated data set
     level: str = "turn"
-    version: int = 1  # raised when a change of the code changes what is read
-    targets: Mapping[str, str] | None = None  # the rated dimension that each is compared with, if its name differs
-    owners_reading: Callable[[str], float | None] = lambda answer: None  # what those who published an answer read in it
+    version: int = 1  # raised when a code change affects what is read
+    targets: Mapping[str, str] | None = None  # the rated dimension to compare each with, if its name differs
+    owners_reading: Callable[[str], float | None] = lambda answer: None  # how the publishers parsed an answer
 
     def read(self, paths: Paths, rated: Rated) -> pd.DataFrame:
         """Return the answers, with :data:`COLUMNS`.
@@ -53,7 +53,7 @@ class Format:
         Raises
         ------
         FileError, SchemaError, UnknownNameError
-            When a file is not what the format says, is about something that is in no table, or is none of the format's.
+            If a file does not have the format, rates an unknown item, or is not one of the format's files.
         """
         for name in paths:
             if name not in self.files:
@@ -64,9 +64,9 @@ class Format:
 def _chiang2023(paths: Paths, rated: Rated) -> Iterator[Row]:
     """Yield gpt-3.5-turbo's answers on USR-TopicalChat (Chiang and Lee 2023, A Closer Look into Automatic Evaluation).
 
-    An item of ``gpt3.5_<quality>_<prompt>.json`` has UniEval's form, the ``prompt`` that was sent and ``all_responses``, the
-    20 answers to it. It is of the response that has the same dialogue, system and text; a file may lack items. If two
-    systems gave the same response in a context, the answers for the second are the samples after those for the first.
+    An item of ``gpt3.5_<quality>_<prompt>.json`` has UniEval's format, the ``prompt`` sent and ``all_responses``, its 20
+    answers. It matches the response with the same dialogue, system and text; a file may lack items. If two systems gave the
+    same response in a context, the answers for the second follow those for the first as further samples.
     """
     for dimension, path in paths.items():
         asked = Counter[str]()
@@ -79,15 +79,15 @@ def _chiang2023(paths: Paths, rated: Rated) -> Iterator[Row]:
 
 
 def _first_digit(answer: str) -> float | None:
-    """Return the first digit after the last "rating:": this gives the published correlations to 0.001.
+    """Return the first digit after the last "rating:", which reproduces the published correlations to 0.001.
 
-    It takes 0 of 0.5, 2 of 2.5 and the number of a list's item for a rating: see docs/judges.md.
+    It reads 0.5 as 0, 2.5 as 2, and the number of a list item as a rating: see docs/judges.md.
     """
     digit = re.search(r"\d", answer.lower().replace("1-3", " ").rpartition("rating:")[2])
     return float(digit[0]) if digit else None
 
 
-# The scale is the prompts': 1 to 3, and 0 to 1 for groundedness.
+# The prompts' scale: 1 to 3, and 0 to 1 for groundedness.
 _STEPS = {
     "naturalness": {"bad": 1, "ok": 2, "good": 3},
     "coherence": {"no": 1, "somewhat": 2, "yes": 3},
@@ -99,12 +99,12 @@ _STEPS = {
 def _gpt4_rounds(paths: Paths, rated: Rated) -> Iterator[Row]:
     """Yield GPT-4's ratings of whole dialogues in five rounds (Zhang et al. 2024, A Comprehensive Analysis, AAAI).
 
-    The numbers were published, neither the texts of the answers nor the prompts: an answer here is a number's text.
-    What the five short names mean is inferred, and so is the scale, 1 to 5. In two files (ConTurE, HEval) some
-    numbers are not whole; they look imputed, and are taken as they are.
+    Only the numbers were published, not the answers or prompts: an answer here is a number as text. The meaning of the five
+    short names is inferred, and so is the scale, 1 to 5. In two files (ConTurE, HEval) some numbers are not integers; they look
+    imputed, and are used unchanged.
 
-    The file names a dialogue by its line in the data set's text file, counted from 0, and the tables (reader
-    ``comp_dialogues``) likewise; the system is the one whose responses the dialogue holds.
+    Files and tables (reader ``comp_dialogues``) identify a dialogue by its line in the data set's text file, from 0; the system
+    is the one whose responses the dialogue contains.
     """
     rounds = read_rounds(paths["rounds"])
     joined = rated.responses.merge(rated.contexts[["context_id", "dialogue_id"]], on="context_id")
@@ -138,20 +138,20 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class Recorded:
-    """The answers of a recorded judge, read.
+    """The parsed answers of a recorded judge.
 
-    ``answers`` has one row an answer: :data:`COLUMNS`, ``value`` and ``owners`` (what was read in it, and what those who
-    published it read; NaN if nothing was), and ``failure``: why nothing was.
+    ``answers`` has one row per answer: :data:`COLUMNS`, ``value`` and ``owners`` (our parsed value and the publishers', or
+    NaN), and ``failure``, the reason if there is no value.
     """
 
-    name: str  # the judge's, and the metric's
+    name: str  # of the judge and metric
     format: Format
     rated: Rated
     answers: pd.DataFrame
 
     @classmethod
     def read(cls, name: str, format_name: str, paths: Paths, rated: Rated) -> Recorded:
-        """Read a judge's answers, file by file; raises as :meth:`Format.read`."""
+        """Read a judge's answers; raises as :meth:`Format.read`."""
         form = FORMATS[format_name]
         rows = form.read(paths, rated)
 
@@ -166,21 +166,21 @@ class Recorded:
 
     @property
     def means(self) -> pd.DataFrame:
-        """Return one row an item and dimension: the means of ``value`` and ``owners``, ``answers`` and those ``parsed``."""
+        """Return the means of ``value`` and ``owners`` and the numbers of ``answers`` and ``parsed`` per item and dimension."""
         means = self.answers.groupby(_ITEM, sort=False).agg(
             value=("value", "mean"), answers=("value", "size"), parsed=("value", "count"), owners=("owners", "mean")
         )
         return means.reset_index()
 
     def scores(self, signature: str) -> pd.DataFrame:
-        """Return table ``scores``, one output a dimension: means of the answers that can be read.
+        """Return table ``scores`` with one output per dimension: means of the readable answers.
 
-        An item without any has no score. References are left out, which the others are compared with.
+        Items without any have no score. References are left out.
         """
         return self._table("scores", self.means.dropna(subset="value"), cut=0, signature=signature)
 
     def judgements(self) -> pd.DataFrame:
-        """Return single answers as table ``judgements``, those about references left out."""
+        """Return single answers as table ``judgements``, without those about references."""
         return self._table("judgements", self.answers, tries=1)
 
     def _table(self, name: str, rows: pd.DataFrame, **columns: Any) -> pd.DataFrame:  # noqa: ANN401
@@ -190,17 +190,17 @@ class Recorded:
         return schema.validate(table.reindex(columns=schema.table(name).columns), name, where=self.name)
 
     def coverage(self) -> pd.DataFrame:
-        """Count the answers, and correlate their means with the mean human ratings: a row a dimension.
+        """Count the answers, and correlate their means with the mean human ratings: one row per dimension.
 
-        References are included, as the studies that publish such answers have them. ``why`` counts the reasons of
-        answers that cannot be read. ``pearson`` pools all items; ``kendall`` is tau-b within each context, averaged over
-        the contexts where it is defined, as Chiang and Lee 2023 have it; ``owners_…`` are the same of the answers as
-        those who published them read them. If people rated nothing, ``n`` is 0.
+        References are included, as in the studies that published the answers. ``why`` counts the reasons for unreadable
+        answers. ``pearson`` pools all items; ``kendall`` is tau-b within each context, averaged over the contexts where it is
+        defined, as in Chiang and Lee 2023; ``owners_…`` are the same for the publishers' parsed values. If people rated
+        nothing, ``n`` is 0.
 
         Raises
         ------
         UnknownNameError
-            When people rated, but not what a dimension is compared with.
+            If there are human ratings, but not of a dimension's counterpart.
         """
         ratings = self.rated.ratings
         people = ratings[(ratings["source"] == "human") & (ratings["level"] == self.format.level)]  # type: ignore[index]
@@ -241,9 +241,9 @@ def _agreement(pairs: pd.DataFrame, column: str, prefix: str) -> dict[str, float
 
 
 def signature(entry: Mapping[str, str], paths: Paths, origins: Mapping[str, str]) -> str:
-    """Return what the scores of a recorded judge depend on.
+    """Return the signature of a recorded judge's scores.
 
-    Of several files, it has what their origins (``owner/name@commit7/file``) share up to a slash, and a sha256 over theirs.
+    For several files it has the common prefix of their origins (``owner/name@commit7/file``) up to a slash, and a joint sha256.
     """
     form = FORMATS[entry["format"]]
     digests = {name: sha256(path) for name, path in sorted(paths.items())}
@@ -268,7 +268,7 @@ def take_answers(
     judgements_to: Path,
     coverage_to: Path,
 ) -> None:
-    """Make tables ``scores`` and ``judgements`` and a CSV of :meth:`Recorded.coverage` of an entry of ``recorded_judges``."""
+    """Write tables ``scores`` and ``judgements`` and a CSV of :meth:`Recorded.coverage` for an entry of ``recorded_judges``."""
     known = load_catalogue(catalogue)
     files = {file: known.file(source) for file, source in entry["sources"].items()}
     paths = {file: sources.require(files[file]) for file in FORMATS[entry["format"]].files if file in files}

@@ -1,4 +1,4 @@
-"""What answers a judge's prompts. A service is a class with the members of :class:`Service`, in one file."""
+"""The services that answer prompts, one file each, with a class derived from :class:`Service`."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ NAMES = {"openai": "OpenAI", "rules": "Rules", "transformers": "Transformers"}
 class Service(ABC):
     """Answers chats."""
 
-    deterministic = False  # the same prompt always has the same answer: there is one sample only
+    deterministic = False  # always gives the same answer to a prompt, so one sample is enough
     paid = False  # answers cost money
-    remote = False  # it is behind a network: what it answers may be an error page
-    concurrency = 16  # calls under way at a time, unless the judge's entry has a number
+    remote = False  # behind a network, so an answer may be an error page
+    concurrency = 16  # concurrent calls, unless the judge's entry sets a number
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
 
     def identity(self) -> dict[str, Any]:
-        """Return what answers depend on beside the judge's parameters; it is not sent."""
+        """Return what answers depend on besides the judge's parameters; not sent."""
         return {}
 
     def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
-        """Return the parameters that ask for the probabilities of labels instead of a text; ConfigError if it has none."""
+        """Return the parameters that request label probabilities instead of text; raise a ConfigError if unsupported."""
         raise ConfigError(f"service {self.judge.service!r} gives no probabilities", expected="`mode: generate`")
 
     def unavailable(self) -> str | None:
-        """Return why the service cannot answer here, or None. Starts nothing and asks nobody."""
+        """Return why the service cannot answer here, or None. Starts nothing and sends nothing."""
         return None
 
     @abstractmethod
@@ -49,11 +49,11 @@ class Service(ABC):
         Raises
         ------
         TransientError, RefusedError, ComperdialError
-            When another attempt may succeed; when this request is refused; when no request can be answered.
+            If a retry may succeed; if this request is refused; if no request can be answered.
         """
 
     async def close(self) -> None:  # noqa: B027 - most services hold nothing
-        """Release what the service holds."""
+        """Release the service's resources."""
 
 
 def find(name: str) -> type[Service]:
@@ -63,7 +63,7 @@ def find(name: str) -> type[Service]:
 
 
 def address(url: str, *, where: str | None = None) -> str:
-    """Return a URL without user, password and query; ConfigError, which does not show it, if it is no server's."""
+    """Return a URL without user, password and query; raise a ConfigError, without showing it, if it is invalid."""
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not re.search(r"\s", url)

@@ -1,6 +1,6 @@
-"""OpenAI, and every server that speaks its protocol: Azure, vLLM, Ollama, llama.cpp, ….
+"""OpenAI, and every server with the same protocol: Azure, vLLM, Ollama, llama.cpp, ….
 
-One call, one raw answer. Nothing is retried here, and nothing that leaves here holds the key.
+One call gives one raw answer. This module does not retry, and never passes on the API key.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from comperdial.core.errors import ConfigError, shown
 from comperdial.judges.requests import DECLINED, Answer, JudgeError, Message, RefusedError, TransientError
 from comperdial.judges.services import Service, address
 
-# The client is imported when something is asked: it takes a second, and Snakemake looks at services when it plans.
+# Imported only when asking: the client takes a second to import, and Snakemake uses services when it plans.
 if TYPE_CHECKING:
     import openai
 
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 
 OPENAI_URL, OPENAI_KEY = "https://api.openai.com/v1", "OPENAI_API_KEY"
 _HERE = ("localhost", "127.0.0.1", "::1")
-# No request is to blame for these, whatever their status.
+# Account problems, not the fault of a request, whatever their status.
 _ACCOUNT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TRY_AGAIN = {408, 409, 425, 429}
 _REFUSED = {400, 413, 422}
-# From a gateway, which does not know what the service behind it has done: it may have answered, and charge.
+# From a gateway, which does not know whether the service behind it has answered and charges.
 _GATEWAY = {408, 502, 504, 520, 522, 524}
-# What we set ourselves, and what would give answers that are not read.
+# Parameters that we set, or that would give answers we do not read.
 _OURS = ("model", "messages", "stream", "n")
 _SECRET = re.compile(r"\bsk-[\w*.…-]+|(?<=bearer )\S+", re.IGNORECASE)
 
 
 class Server(NamedTuple):
-    """A server that is known by its name: where it listens by default, and how it is asked."""
+    """A known server: its default address, and how to talk to it."""
 
-    url: str  # may begin with the name of an environment variable that holds it
-    key: str  # the environment variable with the key
-    paid: bool = False  # it needs the key, and costs money
-    limit: str = "max_tokens"  # the parameter that limits an answer's length
+    url: str  # may begin with the name of an environment variable
+    key: str  # environment variable with the key
+    paid: bool = False  # requires the key, and costs money
+    limit: str = "max_tokens"  # parameter that limits an answer's length
 
 
 SERVERS = {
-    # Their models that think take `max_completion_tokens` alone; all others take both.
+    # OpenAI's reasoning models accept only `max_completion_tokens`; all others accept both.
     "openai": Server(OPENAI_URL, OPENAI_KEY, paid=True, limit="max_completion_tokens"),
     "azure": Server(
         "$AZURE_OPENAI_ENDPOINT/openai/v1", "AZURE_OPENAI_API_KEY", paid=True, limit="max_completion_tokens"
@@ -64,8 +64,8 @@ SERVERS = {
 class OpenAI(Service):
     """Chat completions over HTTP.
 
-    Without an address it is OpenAI, whose key is in ``OPENAI_API_KEY`` unless the judge names another variable. To
-    another address no key is sent but one from the variable that the judge names.
+    Without an address this is OpenAI, with the key in ``OPENAI_API_KEY`` unless the judge names another variable. Other
+    addresses get a key only if the judge names its variable.
     """
 
     remote = True
@@ -75,7 +75,7 @@ class OpenAI(Service):
         if taken := [name for name in _OURS if name in judge.parameters]:
             raise ConfigError(f"parameter {taken[0]!r} of a judge cannot be set", expected="one answer a request")
         self.url = judge.base_url or OPENAI_URL
-        # Whatever answers on this machine charges nothing, unless the entry says so.
+        # Servers on this machine are free unless the entry says otherwise.
         self.paid = urlsplit(self.url).hostname not in _HERE if judge.free is None else not judge.free
         self._timeout: float = judge.timeout or 60.0
         self._variable = judge.key or (None if judge.base_url else OPENAI_KEY)
@@ -86,16 +86,16 @@ class OpenAI(Service):
         return os.environ.get(self._variable, "").strip() if self._variable else ""
 
     def identity(self) -> dict[str, Any]:
-        """Return what else answers depend on: the URL of a judge without an entry; that each sample has its own seed."""
+        """Return further dependencies of answers: the URL of a judge without an entry; that each sample has its own seed."""
         own = {"base_url": self.url} if self.judge.own_server else {}
         return own | ({"seeds": "seed + sample"} if "seed" in self.judge.parameters else {})
 
     def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
-        """Return what asks for the 20 most probable first tokens, the most that OpenAI gives."""
+        """Return the parameters that request the 20 most probable first tokens, OpenAI's maximum."""
         return {"logprobs": True, "top_logprobs": 20}
 
     def unavailable(self) -> str | None:
-        """Return that the model or the key is missing."""
+        """Return whether the model or the key is missing, as a message."""
         if not self.judge.model:
             return "no model is named"
         if self._variable and not self._key:
@@ -105,7 +105,7 @@ class OpenAI(Service):
         return None
 
     def _connected(self) -> openai.AsyncOpenAI:
-        """Return the client, made late: only asking needs a key."""
+        """Return the client, created late because only asking needs a key."""
         if self._client is None:
             if why := self.unavailable():
                 raise JudgeError(f"{self.judge.name} cannot be asked: {why}")
@@ -114,7 +114,7 @@ class OpenAI(Service):
             key = self._key or "none"
             if not re.fullmatch(r"[!-~]*", key):
                 raise JudgeError(f"what {self._variable} holds cannot be a key", expected="ASCII letters and marks")
-            # Read from the environment otherwise, and of no concern to another service.
+            # Otherwise read from the environment, and not meant for another service.
             names = ("OpenAI-Organization", "OpenAI-Project") if self.judge.base_url else ()
             headers: dict[str, Any] = {"Authorization": f"Bearer {key}", **dict.fromkeys(names, openai.omit)}
             self._client = openai.AsyncOpenAI(
@@ -130,9 +130,9 @@ class OpenAI(Service):
 
         body = {"model": self.judge.model, "messages": list(chat), **parameters}
         try:
-            # The client's timeout is one of silence; a server that drips would never meet it.
+            # The client's timeout applies to silence only: a server that sends slowly would never hit it.
             async with asyncio.timeout(self._timeout):
-                # The response as it is: building the client's models costs more than the rest of a call.
+                # The raw response: building the client's models costs more than the rest of a call.
                 response = await client.post("/chat/completions", body=body, cast_to=httpx2.Response)
         except (TimeoutError, openai.APITimeoutError):
             raise TransientError(f"no answer within {self._timeout:g} s", charged=True) from None
@@ -146,7 +146,7 @@ class OpenAI(Service):
             raise RefusedError("the prompt holds half of a character") from None
         content = response.content
         if len(self._key) > 7:
-            # Answers are kept, and shared.
+            # Answers are stored and shared.
             content = content.replace(self._key.encode(), b"[key]")
         return self._read(content)
 
@@ -157,7 +157,7 @@ class OpenAI(Service):
         self._client = None
 
     def _failure(self, error: openai.APIStatusError) -> Exception:
-        """Return what an answer with an error status means."""
+        """Convert an error status to an exception."""
         status, where = error.status_code, address(self.url)
         text = self._clean(_message_of(error.body) or error.response.text)
         problem = f"status {status}: {text}" if text else f"status {status}"
@@ -175,13 +175,13 @@ class OpenAI(Service):
         return JudgeError(problem, where=where, hint=hint)
 
     def _clean(self, text: str) -> str:
-        """Return a text on one line, not too long, and without anything that is or looks like a key."""
+        """Return a text on one line, truncated, without anything that is or looks like a key."""
         key = self._key
         text = _SECRET.sub("[key]", text.replace(key, "[key]") if len(key) > 7 else text)
         return shown(" ".join(text.split()), at_most=300)
 
     def _read(self, content: bytes) -> Answer:
-        """Return the answer that a response holds; servers differ in all that is not read here."""
+        """Parse a response; servers differ in everything that is not read here."""
         completion: Any = None
         try:
             completion = json.loads(content)
@@ -189,7 +189,7 @@ class OpenAI(Service):
             text, refusal = choice["message"].get("content"), choice["message"].get("refusal")
             finish, model = choice.get("finish_reason"), completion.get("model")
             if isinstance(text, list):
-                # In parts, of which thoughts are some.
+                # A list of parts, some of which are reasoning.
                 text = "".join(str(part["text"]) for part in text if part.get("type") in ("text", "output_text"))
             finish = DECLINED if refusal and not text else finish
             counts = usage if isinstance(usage, dict) else {}
@@ -207,7 +207,7 @@ class OpenAI(Service):
 
 
 def _message_of(body: object) -> str | None:
-    """Return the text of an error body: the protocol's, or one of the shapes that other servers have."""
+    """Return the message of an error body, in the protocol's or another common format."""
     while isinstance(body, dict):
         values = [body.get(name) for name in ("message", "error", "detail")]
         body = next((value for value in values if value and isinstance(value, str | dict)), None)
@@ -215,7 +215,7 @@ def _message_of(body: object) -> str | None:
 
 
 def _wait(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds a service asks to wait: ``retry-after-ms``, or ``retry-after`` in either form."""
+    """Return the requested delay in seconds: ``retry-after-ms``, or ``retry-after`` in either form."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit
@@ -234,12 +234,12 @@ def _count(value: object) -> int | None:
 
 
 def _whole(text: str) -> str:
-    """Return a text with halves of characters, which JSON can hold and no file can, as U+FFFD."""
+    """Replace lone surrogates, valid in JSON but not in files, with U+FFFD."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _first_token(logprobs: Any) -> dict[str, float] | None:  # noqa: ANN401 - whatever a server sends
-    """Return the most probable first tokens with their log probabilities; of tokens with the same text, the sum."""
+    """Return the most probable first tokens with their log probabilities, summing tokens with the same text."""
     logs: dict[str, float] = {}
     try:
         for top in logprobs["content"][0]["top_logprobs"]:

@@ -1,7 +1,7 @@
-"""Rates by rules, without a model: the same answer to the same prompt, on any machine.
+"""A rule-based judge: the same answer to the same prompt, on any machine.
 
-It reads the same prompt as any model would. Its ratings are no language model's: they count features of words, not of
-meaning. The words and what each feature counts for are in ``rules.yaml``.
+It reads the same prompts as a model. Its ratings come from features of words, not of meaning, and say nothing about language
+models. ``rules.yaml`` has the word lists and the weights of the features.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class UnreadableError(Exception):
 
 
 class Rules(Service):
-    """The rule-based judge; of pairs, if the parameter ``rules_pairs`` says so."""
+    """The rule-based judge, for pairs if the parameter ``rules_pairs`` is set."""
 
     deterministic = True
     concurrency = 512
@@ -43,7 +43,7 @@ class Rules(Service):
         return {"rules": VERSION}
 
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
-        """Answer as a chat model would, or say in a sentence without a number why not; words and marks are the tokens."""
+        """Answer like a chat model, or give the problem in a sentence without numbers; tokens are words and punctuation."""
         prompt = "\n".join([message["content"] for message in chat])
         pairs = "rules_pairs" in parameters
         try:
@@ -55,7 +55,7 @@ class Rules(Service):
 
 
 def respond(prompt: str) -> str:
-    """Return the form of a prompt filled in."""
+    """Return the completed form of a prompt."""
     request = read(prompt)
     ratings, why = rate(request)
     form = request.instructions.form
@@ -67,21 +67,21 @@ def respond(prompt: str) -> str:
 
 
 def choose(prompt: str) -> str:
-    """Return the number of the conversation that is rated higher all in all; of equal ones, the first."""
+    """Return the number of the conversation with the higher overall rating; the first if equal."""
     conversations = dict(_PAIR.findall(prompt))
     first, second = (_overall(conversations.get(number, ""), f"Speaker {number}") for number in "12")
     return "2" if second > first else "1"
 
 
-# A text under judgement is one line that begins with its speaker, so that it cannot be taken for a header.
+# A judged text is one line that begins with its speaker, so that it cannot be mistaken for a header.
 _PAIR = re.compile(r"^### Conversation ([12]):\n(.*?)(?=^### )", re.MULTILINE | re.DOTALL)
 _FORM = "### Output Format:\noverall - x\n### Instruction:\nRate it from 1 (worst) to 5 (best).\n"
 
 
 def _overall(conversation: str, judged: str) -> float:
-    """Return how the rules rate whoever is judged, from 1 to 5."""
+    """Return the overall rating of the judged speaker, from 1 to 5."""
     lines = conversation.rstrip("\n").split("\n")
-    # The rules rate the last speaker: what follows the judged one's last line is no part of that.
+    # The rules rate the last speaker, so drop what follows the judged speaker's last line.
     while lines and not lines[-1].startswith(f"{judged}: "):
         lines.pop()
     if not lines:
@@ -89,9 +89,9 @@ def _overall(conversation: str, judged: str) -> float:
     return rate(read("\n".join(["### Conversation:", *lines, _FORM])))[0]["overall"]
 
 
-# What a prompt says. A section starts with its header alone on a line; texts under judgement cannot start one, since each is
-# one line that does not look like a header. The first line that is not blank after the header of a response or reference is
-# that text; every line under the header of a section with a prefix is data. The rest says what is asked for, on which scale.
+# Prompt structure. A section starts with its header alone on a line; judged texts are single lines that do not look like
+# headers. The first non-blank line after the header of a response or reference is that text; in a section with a prefix, every
+# line is data. The rest gives the requested ratings and the scale.
 
 _HEADERS = {
     "history": ("Context:", "Conversation History:"),
@@ -105,10 +105,10 @@ _HEADERS = {
 }
 _MARKS = ("# ", "## ", "### ")
 _SECTIONS = {mark + header: name for name, headers in _HEADERS.items() for header in headers for mark in ("", *_MARKS)}
-# With a mark only: nothing keeps a text under judgement from being that word and a colon.
+# Only with a mark: otherwise a judged text could be this word and a colon.
 _SECTIONS |= {f"{mark}Conversation:": "conversation" for mark in _MARKS}
 _ONE_LINE = frozenset({"response", "reference"})
-# What precedes the text in a line of data.
+# Prefix of a line of data.
 _PREFIXES = {
     "history": re.compile(r"^[^:]*: ?"),
     "facts": re.compile(r"^- ?"),
@@ -122,10 +122,10 @@ _TOKENS = re.compile(r"\w+|[^\w\s]")
 
 
 class Instructions(NamedTuple):
-    """A prompt without the texts under judgement, and what it asks for."""
+    """A prompt without the judged texts, and what it requests."""
 
     text: str
-    form: tuple[str, ...]  # the dimensions, as the form writes them
+    form: tuple[str, ...]  # the dimensions, as written in the form
     low: int
     high: int
     rationale: bool
@@ -137,14 +137,14 @@ class Instructions(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a prompt says."""
+    """A parsed prompt."""
 
     instructions: Instructions
-    sections: dict[str, tuple[str, ...]]  # the texts under judgement, by section
+    sections: dict[str, tuple[str, ...]]  # the judged texts, by section
 
 
 def read(prompt: str) -> Request:
-    """Find the sections of a prompt; raise UnreadableError if the form, its scale or what is to be judged is missing."""
+    """Parse the sections of a prompt; raise UnreadableError if the form, its scale or the judged text is missing."""
     frame: list[str] = []
     lines: dict[str, list[str]] = {}
     name, part = "", frame
@@ -158,7 +158,7 @@ def read(prompt: str) -> Request:
         elif line:
             (frame if part else part).append(line)
     instructions = _instructions("\n".join(frame))
-    # A response may be the empty text.
+    # A response may be empty.
     sections = {
         name: ("\n".join(part),)
         if name in _ONE_LINE
@@ -171,7 +171,7 @@ def read(prompt: str) -> Request:
 
 
 def form_of(text: str) -> list[str]:
-    """Return the names of the ratings in the form of a prompt or template, as it writes them."""
+    """Return the names of the ratings in the form of a prompt or template, as written there."""
     form: list[str] = []
     inside = False
     for line in text.split("\n"):
@@ -194,12 +194,12 @@ def _instructions(text: str) -> Instructions:
 
 
 def rate(request: Request) -> Rated:
-    """Return ratings on the scale asked for, and a rationale. A dimension that the rules do not know is left out.
+    """Return ratings on the requested scale, and a rationale. Unknown dimensions are left out.
 
     Raises
     ------
     UnreadableError
-        When the rules know none of the dimensions, or a dialogue's turn scores are missing or invalid.
+        If all dimensions are unknown, or a dialogue's turn scores are missing or invalid.
     """
     sections, asked = request.sections, request.instructions
     if sections.get("responses"):
@@ -207,7 +207,7 @@ def rate(request: Request) -> Rated:
     else:
         whole = bool(sections.get("conversation")) and "response" not in sections
         rated, why = _rate_conversation(request) if whole else _rate_response(request)
-        # From a scale of 1 to 5 on the one asked for.
+        # Convert from a scale of 1 to 5 to the requested one.
         size, steps = asked.high - asked.low, 10 if whole else 2
         rated = {name: _round(asked.low + (value - 1) / 4 * size, steps) for name, value in rated.items()}
     ratings = {name: rated[name] for name in asked.names if name in rated}
@@ -217,7 +217,7 @@ def rate(request: Request) -> Rated:
 
 
 class _Table(NamedTuple):
-    """What features count for; a part of ``rules.yaml``."""
+    """Weights of features; a part of ``rules.yaml``."""
 
     base: dict[str, float]
     weights: dict[str, dict[str, float]]
@@ -228,7 +228,7 @@ class _Table(NamedTuple):
         return _clip(start + math.fsum([weight * features[key] for key, weight in self.weights[name].items()]))
 
     def rationale(self, effects: Mapping[str, float], subject: str) -> str:
-        """Say in a sentence which features moved the ratings most."""
+        """Describe in a sentence which features affected the ratings most."""
         ranked = sorted((name for name in effects if abs(effects[name]) >= 0.25), key=lambda name: -abs(effects[name]))
         good = [self.phrases[name] for name in ranked if effects[name] > 0][:2]
         bad = [self.phrases[name] for name in ranked if effects[name] <= 0][:2]
@@ -243,16 +243,16 @@ _IMPERSONAL = [f" {phrase} " for phrase in _RULES["impersonal"]]
 _LAST = frozenset(phrase.split()[-1] for phrase in _IMPERSONAL)
 _WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _MARK = re.compile(r"[^\w\s]|_")
-_STEM = 5  # letters that the forms of a word are assumed to share; plural, -ed and -ing usually follow them
-_LONG = 20  # words over which a response is too long (the criterion of CPDScore-Dialogue)
-_FIT = (8, 25)  # words of a turn that is as long as people's are
-_SPECIFIC = 8  # different words of content that make a text fully specific
+_STEM = 5  # shared letters of the forms of a word, usually followed by plural, -ed or -ing
+_LONG = 20  # words above which a response is too long (the criterion of CPDScore-Dialogue)
+_FIT = (8, 25)  # words of a turn with human-like length
+_SPECIFIC = 8  # distinct content words of a fully specific text
 
 _Run = tuple[str, ...]
 
 
 class Text:
-    """A text, its words in lower case, and the stems of those that are about something."""
+    """A text, its words in lower case, and the stems of its content words."""
 
     __slots__ = ("asks", "content", "text", "trigrams", "words")
 
@@ -264,7 +264,7 @@ class Text:
         self.asks = "?" in text or "？" in text or "؟" in text
 
     def features(self) -> dict[str, float]:
-        """Return the features of a text by itself, whatever it follows on."""
+        """Return the context-independent features of a text."""
         count = len(self.words)
         return {
             "asks": float(self.asks),
@@ -283,7 +283,7 @@ def _clip(value: float, low: float = 1.0, high: float = 5.0) -> float:
 
 
 def _round(value: float, steps: int) -> float:
-    """Round to a half (2 steps) or a tenth (10), upwards between two."""
+    """Round to halves (2 steps) or tenths (10); ties go up."""
     return math.floor(round(value * steps, 6) + 0.5) / steps
 
 
@@ -296,19 +296,19 @@ def _share(runs: Collection[_Run], known: Collection[_Run]) -> float:
 
 
 def _variation(counts: Sequence[int]) -> float:
-    """Return from 0 to 1 how much lengths vary."""
+    """Return how much lengths vary, from 0 to 1."""
     mean = _mean(counts)
     return min(1.0, 2 * math.sqrt(_mean([(count - mean) ** 2 for count in counts])) / mean) if mean else 0.0
 
 
 # One response
 
-# The dimensions of the original prompts that are others of ours by another name.
+# Dimensions of the original prompts that correspond to ours under another name.
 _ORIGINAL = {"relevance": "coherency", "interestingness": "engagingness", "understandability": "fluency"}
 _PARTS = ("fluency", "coherency", "consistency", "engagingness")
-# What the overall rating is the mean of; True where specificity is asked for, which the original prompt does.
+# Components of the overall rating; True if specificity is requested, as in the original prompt.
 _OVERALL = {False: ("humanness", *_PARTS), True: ("coherency", "specificity", "engagingness", "fluency")}
-# Points that a reference moves overall and humanness by: no word in common, and a word F1 of `_SAME` or more.
+# Points by which a reference changes the overall rating and humanness: no common word, and a word F1 of `_SAME` or more.
 _UNLIKE, _ALIKE, _SAME = -0.5, 1.0, 0.5
 
 
@@ -334,7 +334,7 @@ def _rate_response(request: Request) -> Rated:
     if not asked.rationale:
         return ratings, ""
     names = {_ORIGINAL.get(name, name) for name in asked.names}
-    # In this order, as floating sums and ties depend on it.
+    # In this order, since floating-point sums and ties depend on it.
     for name in sorted(_RESPONSE.weights):
         if name in names or "overall" in names or "humanness" in names:
             for feature, weight in _RESPONSE.weights[name].items():
@@ -346,11 +346,11 @@ def _features(response: Text, history: Sequence[Text], facts: Sequence[Text]) ->
     words, content, trigrams = response.words, response.content, response.trigrams
     asked = bool(history) and history[-1].asks
     last, before = (history[-place].content if len(history) >= place else frozenset[str]() for place in (1, 2))
-    # What is known of the speaker: facts, and the speaker's own utterances, every other one before the last.
+    # Facts about the speaker: given facts, and the speaker's own earlier utterances.
     known = frozenset[str]().union(*(text.content for text in (*facts, *history[-2::-2])))
     answers = len(content) >= 2 or words[0] in _ANSWERS
     doubled = sum(one == other for one, other in pairwise(words)) / len(words)
-    # Most texts have none of the last words, and need not be searched for the phrases.
+    # Most texts contain no last word of a phrase, so skip the search for phrases.
     impersonal = not _LAST.isdisjoint(words) and any(phrase in f" {' '.join(words)} " for phrase in _IMPERSONAL)
     return response.features() | {
         "brief": float(len(words) < 3),
@@ -367,14 +367,14 @@ def _features(response: Text, history: Sequence[Text], facts: Sequence[Text]) ->
 
 
 def _noise(text: str) -> float:
-    """Return 1 for shouting, else how much of the text is marks, from a tenth (0) to a half (1)."""
+    """Return 1 for shouting, else the share of punctuation, scaled from a tenth (0) to a half (1)."""
     letters = [*filter(str.isalpha, text)]
     if len(letters) > 10 and sum(map(str.isupper, letters)) > len(letters) / 2:
         return 1.0
     return _clip((len(_MARK.findall(text)) / len(text) - 0.1) / 0.4, 0.0, 1.0)
 
 
-# A dialogue, by its turn scores and responses: the second step of CPDScore-Dialogue, its branches included
+# A dialogue, from its turn scores and responses: the second step of CPDScore-Dialogue, including its branches
 
 
 def _rate_dialogue(sections: Mapping[str, Sequence[str]]) -> Rated:
@@ -389,7 +389,7 @@ def _rate_dialogue(sections: Mapping[str, Sequence[str]]) -> Rated:
     final = _round((overall + interaction) / 2, 10)
     if overall < 4:
         reason = "the turn scores are below four, so both scores count"
-    elif interaction < 3 <= without_length:  # low, and not without the length of responses
+    elif interaction < 3 <= without_length:  # low, but not because of the length of responses
         reason = "responses are so long that the interaction score counts too"
     else:
         final, reason = overall, "the turn scores are four or higher, so they alone count"
@@ -414,22 +414,22 @@ def _of_responses(responses: Sequence[Text]) -> dict[str, float]:
     excess = [max(0, count - _LONG) for count in counts]
     stems = [stem for response in responses for stem in response.content]
     sets = [(response.words[:3], frozenset(response.words)) for response in responses]
-    # Likeness of two: 1 for the same first three words, else the share of words in common.
+    # Similarity of two: 1 for the same first three words, else the share of common words.
     alike = [1.0 if a == b else len(one & other) / len(one | other) for (a, one), (b, other) in combinations(sets, 2)]
     return {
         "patterned": _mean(alike) if alike else 0.0,
-        # One is enough to be noticed; from twenty words over in the mean it cannot get worse.
+        # One is noticeable; at a mean of twenty words over, the maximum is reached.
         "long": 0.4 + 0.6 * min(1.0, _mean(excess) / _LONG) if any(excess) else 0.0,
         "varied_length": _variation(counts),
         "vocabulary": len(set(stems)) / len(stems) if stems else 0.0,
     }
 
 
-# A whole conversation, by what the last speaker says in it: features are means over that speaker's utterances, and those of
-# diversity are counted over all of them together
+# A whole conversation, from the last speaker's utterances: features are means over them; diversity is computed over all of them
+# together
 
-_VOCABULARY = 40  # different words of content in a whole conversation that make a vocabulary full
-_WINDOW = 50  # words among which different ones are counted, so that a long conversation is not poor for its length
+_VOCABULARY = 40  # distinct content words of a full vocabulary in a whole conversation
+_WINDOW = 50  # window for counting distinct words, so that long conversations are not penalized
 
 
 def _rate_conversation(request: Request) -> Rated:
@@ -443,7 +443,7 @@ def _rate_conversation(request: Request) -> Rated:
     words = [word for text in own for word in text.words]
     pairs = [pair for text in own for pair in pairwise(text.words)]
     features = {name: _mean([one[name] for one in each]) for name in each[0]} | {
-        # Shares of different ones at which they count for nothing and fully: nobody repeats none.
+        # Shares of distinct ones that give 0 and 1: everybody repeats some.
         "words": _different(words, 0.4, 0.9),
         "pairs": _different(pairs, 0.7, 1.0) if pairs else 0.0,
         "vocabulary": min(1.0, len({stem for text in own for stem in text.content}) / _VOCABULARY),
@@ -457,7 +457,7 @@ def _rate_conversation(request: Request) -> Rated:
 
 
 def _of_utterances(spoken: Sequence[tuple[bool, Text]]) -> list[dict[str, float]]:
-    """Return the features of each of the last speaker's utterances, given what came before it."""
+    """Return the features of each of the last speaker's utterances, given the preceding text."""
     features: list[dict[str, float]] = []
     known: dict[bool, set[_Run]] = {True: set(), False: set()}
     used: set[str] = set()
@@ -465,7 +465,9 @@ def _of_utterances(spoken: Sequence[tuple[bool, Text]]) -> list[dict[str, float]
     asked = False
     for ours, text in spoken:
         content = text.content
-        runs = text.trigrams or ([text.words] if text.words else [])  # of an utterance of one or two words, the whole
+        runs = text.trigrams or (
+            [text.words] if text.words else []
+        )  # the whole text for utterances of one or two words
         if ours:
             follows_on = {
                 "on_topic": min(1.0, len(content & frozenset[str]().union(*theirs[-2:])) / 2),
@@ -484,7 +486,7 @@ def _of_utterances(spoken: Sequence[tuple[bool, Text]]) -> list[dict[str, float]
 
 
 def _different(units: Sequence[object], low: float, high: float) -> float:
-    """Return from 0 (low) to 1 (high) the mean share of different ones in each window; the last is as long."""
+    """Return the mean share of distinct units per window, scaled from 0 (low) to 1 (high); the last window is full too."""
     end = max(0, len(units) - _WINDOW)
     windows = [units[start : start + _WINDOW] for start in dict.fromkeys([*range(0, max(1, end), _WINDOW), end])]
     share = _mean([len(set(window)) / len(window) for window in windows])

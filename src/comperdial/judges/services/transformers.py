@@ -1,7 +1,7 @@
-"""A causal language model on this machine, by how probable it finds each label of a scale.
+"""A local causal language model as judge, from the probability of each label of a scale.
 
-The parameters are ``prefix`` (how the answer begins), ``chat_template_kwargs`` and ``dtype``; docs/judges.md describes them.
-A label of several tokens has the product of their probabilities, and its spellings are summed.
+The parameters are ``prefix`` (the beginning of the answer), ``chat_template_kwargs`` and ``dtype``; see docs/judges.md. The
+probability of a label is the product over its tokens, summed over its spellings.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Goes up with every change that can change an answer."""
-# Stands for a probability of 0, whose logarithm JSON cannot hold; OpenAI uses the same number.
+# Stands for the log of probability 0, which JSON cannot represent; OpenAI uses the same number.
 _LEAST = -9999.0
 _KNOWN = ("chat_template_kwargs", "dtype", "prefix")
-# Tokens depend on what precedes them, and on no more than this many characters of it.
+# Tokenization depends on at most this many preceding characters.
 _TAIL = 200
 
 Tokens = tuple[int, ...]
 
 
 class Choice(NamedTuple):
-    """A prompt, and for each label the runs of tokens that may come next and mean it."""
+    """A prompt, and for each label the token sequences that express it."""
 
     tokens: Tokens
     labels: Mapping[str, frozenset[Tokens]]
 
     @property
     def paths(self) -> list[Tokens]:
-        """Return what has to follow the prompt in the model's input, so that all labels' tokens are predicted."""
+        """Return the sequences to append to the prompt, so that all tokens of labels are predicted."""
         starts = {way[:-1] for ways in self.labels.values() for way in ways}
         return sorted(start for start in starts if not any(_begins(start, other) for other in starts))
 
 
 class Transformers(Service):
-    """A model of the registry or of a folder."""
+    """A model from the registry or a folder."""
 
     def __init__(self, judge: Judge) -> None:
         super().__init__(judge)
@@ -71,8 +71,7 @@ class Transformers(Service):
     def identity(self) -> dict[str, Any]:
         """Return the model's checksum, the mode and the precision.
 
-        Of a model that is not here and whose checksum the registry knows, these are known all the same: answers that
-        were published can be used without the model.
+        The registry knows the checksums of some missing models, so that published answers can be used without the model.
         """
         pinned = models.pinned(self.model) if models.missing(self.model) else None
         model = None if pinned else models.find(self.model)
@@ -82,17 +81,17 @@ class Transformers(Service):
             "dtype": self.dtype,
             "transformers": VERSION,
         }
-        # Not part of a model's checksum, since most of what runs a model does not read it.
+        # Not in a model's checksum, since most uses of a model ignore it.
         if model and (template := model.path / "chat_template.jinja").is_file():
             identity["template"] = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
         return identity
 
     def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
-        """Return what asks for the probabilities of these labels."""
+        """Return the parameters that request the probabilities of these labels."""
         return {"labels": list(labels)}
 
     def unavailable(self) -> str | None:
-        """Return that a package or the model is not on this machine."""
+        """Return the missing package or model, as a message."""
         return runtime.missing_packages() or models.missing(self.model)
 
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
@@ -115,7 +114,7 @@ class Transformers(Service):
         return Answer(next(iter(ranked)), "stop", len(tokens), 1, version, ranked)
 
     async def close(self) -> None:
-        """Forget the event loop."""
+        """Drop the reference to the event loop."""
         self._busy = asyncio.Lock()
 
     @cached_property
@@ -130,7 +129,7 @@ class Transformers(Service):
 
 @lru_cache(maxsize=1)
 def _load(model: models.Model, dtype: str) -> tuple[Any, Any]:
-    """Load a model once for all variants that are asked of it in one run."""
+    """Load a model once for all variants of a run."""
     return runtime.load_tokenizer(model), runtime.load(model, "AutoModelForCausalLM", dtype)
 
 
@@ -138,9 +137,9 @@ def _load(model: models.Model, dtype: str) -> tuple[Any, Any]:
 
 
 def _prompt_text(tokenizer: Any, messages: Sequence[Message], parameters: Mapping[str, Any]) -> str:  # noqa: ANN401
-    """Return the text that a model continues: by its chat template, or plain with a blank line between messages."""
+    """Return the model's input text: by its chat template, or plain with blank lines between messages."""
     harmless = [{**message, "content": _defused(tokenizer, message["content"])} for message in messages]
-    # A space before the answer would be a token of its own, where models expect one that starts with a space.
+    # A trailing space would be its own token, whereas models expect an answer token that begins with a space.
     prefix = parameters.get("prefix", "").rstrip(" ")
     if not tokenizer.chat_template:
         text = "\n\n".join(message["content"] for message in harmless)
@@ -157,7 +156,7 @@ def _prompt_text(tokenizer: Any, messages: Sequence[Message], parameters: Mappin
 
 
 def _defused(tokenizer: Any, text: str) -> str:  # noqa: ANN401
-    """Return a text in which nothing is read as one of the tokenizer's special tokens, such as the end of a turn."""
+    """Return a text without special tokens of the tokenizer, such as an end of turn."""
     added = tokenizer.added_tokens_decoder.values()
     special = {token.content for token in added if token.special or re.fullmatch(r"<.+>|\[.+\]", token.content)}
     special = {token.strip() for token in {*special, *tokenizer.all_special_tokens}}
@@ -167,14 +166,14 @@ def _defused(tokenizer: Any, text: str) -> str:  # noqa: ANN401
 
 
 def _encode(tokenizer: Any, text: str, *, whole: bool = False) -> Tokens:  # noqa: ANN401
-    # A chat template writes the special token at the start itself.
+    # A chat template adds the start token itself.
     marks = whole and not tokenizer.chat_template
     tokens = tokenizer(text, add_special_tokens=marks)["input_ids"]
     return tuple(tokens[:-1] if marks and tokens and tokens[-1] == tokenizer.eos_token_id else tokens)
 
 
 def _ways(tokenizer: Any, model: str, text: str, labels: Sequence[str]) -> dict[str, frozenset[Tokens]]:  # noqa: ANN401
-    """Return the tokens that may follow the prompt and mean a label: with and without a space before, in the usual cases."""
+    """Return the tokens that express each label after the prompt: with and without a leading space, in common cases."""
     tail = text[-_TAIL:]
     before = _encode(tokenizer, tail)
     ways: dict[str, frozenset[Tokens]] = {}
@@ -182,7 +181,7 @@ def _ways(tokenizer: Any, model: str, text: str, labels: Sequence[str]) -> dict[
         cases = {label, label.lower(), label.upper(), label.capitalize()}
         wholes = {_encode(tokenizer, tail + space + case) for case in cases for space in ("", " ")}
         after = {whole[len(before) :] for whole in wholes if whole[: len(before)] == before}
-        # If the prompt's last token would swallow the label, the label is encoded alone.
+        # If the prompt's last token would merge with the label, encode the label alone.
         ways[label] = frozenset(filter(None, after)) or frozenset(filter(None, [_encode(tokenizer, label)]))
         taken = next((other for other in ways if other != label and ways[other] & ways[label]), None)
         if taken or not ways[label]:
@@ -214,18 +213,18 @@ def _probabilities(network: Any, choice: Choice) -> dict[str, float]:  # noqa: A
 
 
 def _begins(start: Tokens, other: Tokens) -> bool:
-    """Return whether a run of tokens begins another, longer one."""
+    """Return whether a token sequence is a proper prefix of another."""
     return len(start) < len(other) and other[: len(start)] == start
 
 
 def _label_logs(labels: Mapping[str, frozenset[Tokens]], every: Mapping[Tokens, float]) -> dict[str, float]:
-    """Return the log probability that an answer begins with a label, and with no longer one.
+    """Return the log probability that an answer begins with a label, and not with a longer one.
 
     If ``1`` and ``10`` are labels, and ``10`` is two tokens, an answer that begins with ``10`` is not a ``1``.
     """
     own: dict[Tokens, float] = {}
     for way in sorted(every, key=len, reverse=True):
-        # Relative to the way itself; a probability too small for a float is left at the smallest log there is.
+        # Relative to this sequence; probabilities too small for a float get the smallest log.
         rest = 1 - sum(float(np.exp(own[other] - every[way])) for other in own if _begins(way, other))
         own[way] = every[way] + float(np.log(rest)) if rest > 0 else -np.inf
     logs = {label: float(np.logaddexp.reduce([own[way] for way in ways])) for label, ways in labels.items()}

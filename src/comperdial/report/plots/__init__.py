@@ -1,1 +1,1 @@
-"""The figures of any data set (``report/dataset.yaml`` declares them), one module and function each: files to a figure."""
+"""The figures of every data set (declared in ``report/dataset.yaml``); each function turns files into a figure."""

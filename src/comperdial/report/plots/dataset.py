@@ -1,4 +1,4 @@
-"""The figures of any data set: each is made of the files that ``dataset.yaml`` lists, and returned with its numbers."""
+"""The figures of every data set, made from the files listed in ``dataset.yaml`` and returned with their numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAME = ["metric", "output"]
 
 
 class Shown:
-    """One data set, and the outputs that ``params.yaml`` names for a figure."""
+    """A data set, and the outputs that ``params.yaml`` names for a figure."""
 
     def __init__(self, inputs: Inputs, study: Study) -> None:
         self.inputs, self.entry, self._all = inputs, study["entry"], About.read(inputs["about"])
@@ -44,36 +44,36 @@ class Shown:
         self.outputs = [*map(output_name, self.about["figure_outputs"].get(self.entry["name"], []))]
 
     def label(self, output: Output) -> str:
-        """Return what an output is called."""
+        """Return the label of an output."""
         return label(output, self.about["labels"])
 
     def dimension(self, rated: Iterable[str]) -> str:
-        """Return the dimension that is drawn, of those that were rated."""
+        """Return the rated dimension to draw."""
         return self._all.dimension(self.about["dataset"], rated)
 
     def read(self, name: str) -> pd.DataFrame:
-        """Return a result table of the dimension that is drawn."""
+        """Return a result table in the dimension to draw."""
         result = schema.read(self.inputs[name][0], name)
         return result[result["target"] == self.dimension(result["target"])] if len(result) else result
 
     def chosen(self, known: Iterable[Output]) -> list[Output]:
-        """Return those of the figure's outputs that are known; all that are known if none of them is."""
+        """Return the figure's outputs that are known; all known ones if none is."""
         there = sorted(set(known))
         if not there:
             raise NothingToShowError("no output has numbers")
         return [name for name in self.outputs if name in there] or there
 
     def tables(self, outputs: Iterable[Output]) -> Tables:
-        """Return the tables, with the scores of the metrics of some outputs; all scores if none of them has a file."""
+        """Return the tables, with scores of the given outputs' metrics; all scores if none has a file."""
         metrics = {metric for metric, _ in outputs}
         paths = [path for path in self.inputs["scores"] if path.stem in metrics] or self.inputs["scores"]
         return Tables.read(self.inputs["ratings"][0].parent, paths, self.source)
 
     def sample(self, level: str, coefficient: str) -> tuple[Sample, dict[Output, pd.DataFrame], pd.DataFrame]:
-        """Return scores beside ratings at a level (systems: by their dialogues if these were rated).
+        """Return scores and ratings at a level (for systems: from dialogues if these were rated).
 
-        With them the figure's outputs, each with the units that it has scores of (system_id, score, rating), and its value, low,
-        high and n in table ``correlations``, by metric and output.
+        Also return the figure's outputs, each with its scored units (system_id, score, rating), and value, low, high and n in
+        table ``correlations``, by metric and output.
         """
         tables = self.tables(self.outputs)
         rated = tables.ratings[tables.ratings["source"] == self.source]
@@ -97,12 +97,12 @@ class Shown:
         return sample, units, values
 
     def human(self) -> list[str]:
-        """Return the systems that are people."""
+        """Return the human systems."""
         systems = schema.read(self.inputs["systems"][0], "systems")
         return list(systems.loc[systems["kind"] == "human", "system_id"])
 
     def titled(self, figure: Figure, handles: Sequence[Any] = (), **values: Any) -> None:  # noqa: ANN401
-        """Put the heading and notes of the figure's entry around it."""
+        """Add the heading and notes of the figure's entry."""
         notes, simulated = self.entry["notes"].format(**values).strip(), self.source == "simulated"
         style.titled(figure, self.entry["heading"], self.about["title"], notes, simulated=simulated, handles=handles)
 
@@ -114,14 +114,14 @@ def _names(frame: pd.DataFrame) -> list[Output]:
 # Correlations of every metric at every level
 
 _COLUMN = ["level", "against", "coefficient"]
-# The column that orders the rows: the first of these that there is.
+# The first available of these columns sorts the rows.
 _MAIN = (("dialogue", "dialogue", "spearman"), ("turn", "turn", "spearman"))
-# More columns cannot be read at the width of a page; then Spearman's stand for all three coefficients.
+# Maximum columns at the width of a page; beyond it, only Spearman's are shown.
 _MOST_COLUMNS = 9
 
 
 def heatmap(inputs: Inputs, study: Study) -> Drawn:
-    """Draw how well each metric agrees with the ratings, at each level, best first after the mean human ceiling."""
+    """Draw the agreement of each metric with the ratings, at each level, best first after the mean human ceiling."""
     shown = Shown(inputs, study)
     result = pooled(shown.read("correlations")).dropna(subset="value")
     if result.empty:
@@ -156,7 +156,7 @@ def _draw_heatmap(frame: pd.DataFrame, shown: Shown) -> Figure:
     if len(_columns(frame)) > _MOST_COLUMNS:
         frame = frame[frame["coefficient"] == "spearman"]
     columns, names = _columns(frame), _names(frame)
-    # The ceiling and the groups of columns are set apart.
+    # Separate the ceiling and the groups of columns.
     starts = [False, *(one[:2] != other[:2] for one, other in pairwise(columns))]
     x = dict(zip(columns, np.arange(len(columns)) + 0.25 * np.cumsum(starts), strict=True))
     y = {name: row + 0.35 * (row > 0 and CEILING in names) for row, name in enumerate(names)}
@@ -195,10 +195,10 @@ _MARKS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 def scatter(inputs: Inputs, study: Study) -> Drawn:
-    """Draw scores against ratings, a panel for each output.
+    """Draw scores against ratings, one panel per output.
 
-    The frame has, for each output, a row of kind ``all`` with Spearman's correlation as the tables have it, then a row of
-    means for each system.
+    The frame has, for each output, a row of kind ``all`` with Spearman's correlation from the tables, then a row of means per
+    system.
     """
     shown = Shown(inputs, study)
     sample, units, values = shown.sample("turn", "spearman")
@@ -213,7 +213,7 @@ def scatter(inputs: Inputs, study: Study) -> Drawn:
         parts[name] = pd.concat([whole, means]).rename_axis("system_id").reset_index()
     frame = pd.concat(parts, names=_NAME).reset_index(_NAME).reset_index(drop=True)
     frame = frame[[*_NAME, "system_id", "kind", "score", "rating", "n", "value", "low", "high"]]
-    # As many rows as four columns need, and no more columns than fill them.
+    # As many rows as four columns require, then the fewest columns.
     across = -(-len(units) // -(-len(units) // 4))
     titles = []
     for name, part in parts.items():
@@ -246,10 +246,10 @@ def scatter(inputs: Inputs, study: Study) -> Drawn:
 def _draw_responses(ax: Any, units: pd.DataFrame) -> None:  # noqa: ANN401
     from matplotlib.colors import LogNorm
 
-    # A row of cells for each rating if there are few, as of means of a few annotators.
+    # One row of cells per rating if there are few, as for means of a few annotators.
     several = units["rating"].round(9).nunique()
     counts, y, x = np.histogram2d(units["rating"], units["score"], bins=(several if several <= 30 else 20, 28))
-    # An image of one pixel a cell, which the vector forms keep as small as it is.
+    # An image with one pixel per cell keeps vector files small.
     ax.imshow(
         np.ma.masked_equal(counts, 0), extent=(x[0], x[-1], y[0], y[-1]), origin="lower", aspect="auto", cmap="Greys",
         norm=LogNorm(0.3, max(4.0, counts.max() * 8)), interpolation="none", zorder=1,
@@ -260,7 +260,7 @@ def _draw_responses(ax: Any, units: pd.DataFrame) -> None:  # noqa: ANN401
 # Systems ranked by people and by a metric
 
 _MOST_SLOPES = 3
-# How many of the systems that rating and metric put furthest apart are named.
+# Number of labelled systems among those that rating and metric rank most differently.
 MARKED = 6
 _LINES: dict[str, tuple[dict[str, Any], str]] = {
     "human": ({"color": "#000000", "ls": "-", "marker": "D"}, "Human system"),
@@ -271,16 +271,16 @@ _LINES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def slope(inputs: Inputs, study: Study) -> Drawn:
-    """Draw each system's rank by mean rating and by mean score, a panel for each output.
+    """Draw each system's rank by mean rating and by mean score, one panel per output.
 
-    The frame's ranks are 1 for the best, ties share the mean rank; ``tau`` is Kendall's tau-b of both, of table ``correlations``.
+    In the frame, rank 1 is best and ties share the mean rank; ``tau`` is Kendall's tau-b of both, from table ``correlations``.
     """
     shown = Shown(inputs, study)
     sample, units, values = shown.sample("system", "kendall")
     human, parts = shown.human(), {}
     for name in [*units][:_MOST_SLOPES]:
         means = units[name].groupby("system_id")[["rating", "score"]].mean()
-        # Sums in another order differ in the last digits, and would part ties.
+        # Sums in another order differ in the last digits, which would break ties.
         ranks = means.round(12).rank(ascending=False).add_suffix("_rank")
         part = means.join(ranks).assign(marked=marked(ranks, human), tau=values["value"].get(name, np.nan))
         parts[name] = part.reset_index().sort_values(["rating_rank", "system_id"])
@@ -303,7 +303,7 @@ def slope(inputs: Inputs, study: Study) -> Drawn:
 
 
 def marked(ranks: pd.DataFrame, human: Iterable[str], count: int = MARKED) -> list[str]:
-    """Return how each system is marked: ``human``, or ``higher`` or ``lower`` if it moves furthest, else nothing."""
+    """Return the mark of each system: ``human``, or ``higher`` or ``lower`` if its rank changes most, otherwise empty."""
     moved = (ranks["rating_rank"] - ranks["score_rank"]).where(~ranks.index.isin([*human]), 0.0)
     far = moved[moved != 0].abs().sort_values(ascending=False, kind="stable").index[:count]
     kinds = {name: "higher" if moved[name] > 0 else "lower" for name in far} | dict.fromkeys(human, "human")
@@ -311,10 +311,10 @@ def marked(ranks: pd.DataFrame, human: Iterable[str], count: int = MARKED) -> li
 
 
 def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Move labels apart so that neighbours are ``gap`` or more from each other, within low and high, order kept."""
+    """Move labels apart by at least ``gap``, within low and high, keeping their order."""
     order = np.argsort(np.asarray(places), kind="stable")
     steps = min(gap, (high - low) / max(1, len(order) - 1)) * np.arange(len(order))
-    # Up from below, then down from the top as far as needed.
+    # Move up from the bottom, then down from the top as far as needed.
     moved = np.maximum.accumulate(np.asarray(places, dtype=np.float64)[order] - steps) + steps
     moved = np.minimum(moved, high - steps[::-1])
     return [float(place) for place in moved[np.argsort(order)]]
@@ -341,7 +341,7 @@ def _draw_slopes(ax: Any, rows: pd.DataFrame, systems: int, height: float) -> No
 
 # Length bias
 
-# What is shown of each measure: the panel, the mark in SERIES, how far it is from the middle of its line, and its text.
+# For each measure the panel, the mark in SERIES, its offset from the middle of the line, and its text.
 _MEASURES = {
     "length": (0, 0, 0.0, "Score and length"),
     "ratings": (1, 1, 0.17, "Score and rating"),
@@ -351,10 +351,10 @@ _MEASURES = {
 
 
 def length_bias(inputs: Inputs, study: Study) -> Drawn:
-    """Draw how scores depend on the words of a response, and how they agree with ratings with that held fixed.
+    """Draw how scores depend on the words of a response, and their agreement with ratings for fixed length.
 
-    The frame has Spearman's correlations over responses: first that of people's mean ratings and the length, then those of
-    the output that depends most on length. Those with ratings are of table ``correlations``.
+    The frame has Spearman's correlations over responses: first of mean human ratings and length, then of the outputs, most
+    length-dependent first. Those with ratings are from table ``correlations``.
     """
     shown = Shown(inputs, study)
     sample, units, values = shown.sample("turn", "spearman")
@@ -393,10 +393,10 @@ def length_bias(inputs: Inputs, study: Study) -> Drawn:
 def _length_correlations(
     sample: Sample, length: Floats, names: Sequence[Output], resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Correlate ratings and scores with the length, and scores with ratings given the length: in no results table.
+    """Correlate ratings and scores with length, and scores with ratings given length; not in any results table.
 
-    The partial correlation is that of what a straight line through the ranks of the lengths leaves of the ranks of scores and
-    ratings; its interval takes these lines as fixed.
+    The partial correlation is that of the residuals of ranks of scores and ratings after a linear regression on ranks of
+    length; its interval treats the regression as fixed.
     """
     rows = []
     values = {(PEOPLE, "ratings"): sample.ratings} | {name: sample.scores[sample.names.index(name)] for name in names}
@@ -418,22 +418,22 @@ def _length_correlations(
 
 
 def _given(values: Floats, other: Floats) -> Floats:
-    """Return what a straight line through the ranks of other values leaves of the ranks of values."""
+    """Return the residuals of ranks after a linear regression on the ranks of other values."""
     ranks, given = (rank - rank.mean() for rank in map(stats.rankdata, (values, other)))
     rest = ranks - given * (float(given @ ranks) / float(given @ given) if given.any() else 0.0)
-    # Rounding must not pass for variation.
+    # Rounding must not count as variation.
     return np.asarray(rest if np.abs(rest).max() > 1e-9 * len(rest) else np.zeros(len(rest)))
 
 
 # Agreement between judges, metrics and people
 
-# The cells of a larger matrix are too small for numbers; its CSV has them.
+# Maximum size of a matrix with numbers in its cells; the CSV has all.
 MOST_WRITTEN = 14
 _GROUPED = [*_NAME, "group"]
 
 
 def judge_agreement(inputs: Inputs, study: Study) -> Drawn:
-    """Draw Spearman's correlation over responses of each pair of people, judges and metrics."""
+    """Draw Spearman's correlation over responses for each pair of people, judges and metrics."""
     shown = Shown(inputs, study)
     judges = list(dict.fromkeys(map(output_name, shown.about["judge_outputs"])))
     asked = {metric for metric, _ in judges} | {*shown.about["judged"]}
@@ -444,7 +444,7 @@ def judge_agreement(inputs: Inputs, study: Study) -> Drawn:
     frame = pd.DataFrame(pairs, columns=[f"{name}_{side}" for side in "ab" for name in _GROUPED])
     frame["value"] = values.corr("spearman").to_numpy()[first, second]
     frame["n"] = (counts.T @ counts)[first, second]
-    # A gap between people, judges and metrics.
+    # Separate people, judges and metrics.
     gaps = 0.12 * np.cumsum([n > 0 and key[2] != keys[n - 1][2] for n, key in enumerate(keys)])
     at, written = np.arange(len(keys)) + gaps, len(keys) <= MOST_WRITTEN
     texts = [style.short(value) if written or np.isnan(value) else "" for value in frame["value"]]
@@ -466,7 +466,7 @@ def judge_agreement(inputs: Inputs, study: Study) -> Drawn:
 
 
 def _rated_columns(shown: Shown, judges: Sequence[Output], metrics: Sequence[Output]) -> pd.DataFrame:
-    """Return a column for each rated dimension's mean rating, judge and metric, a row for each rated response."""
+    """Return a column for each rated dimension's mean rating, judge and metric, one row per rated response."""
     named = dict.fromkeys(judges, "judge") | dict.fromkeys(metrics, "metric")
     tables = shown.tables(named)
     single, scores = tables.single("turn"), tables.scores
@@ -485,17 +485,17 @@ def _rated_columns(shown: Shown, judges: Sequence[Output], metrics: Sequence[Out
 # Learning curves
 
 MOST_LINES = 5
-# Pairs of metrics by how far apart their correlations are.
+# Ranges of the difference of two correlations.
 _APART = (0.0, 0.025, 0.05, 0.1, 2.01)
 _CURVES = ["part", "varied", "size", "series", "value", "low", "high", "n"]
 
 
 def curves(inputs: Inputs, study: Study) -> Drawn:
-    """Draw correlations and the agreement of rankings on part of the data, and the power of tests, by size.
+    """Draw correlations and agreement of rankings on part of the data, and the power of tests, by size.
 
-    The frame has, by ``part``: ``value``, an output's correlation, the mean over n subsamples and the middle 95 % of them;
-    ``agreement``, Kendall's tau of the metrics' ranking with that of the whole data; ``power``, the median and quartiles over
-    n pairs of metrics of the share of tests at 5 % that find the difference, a series for each range of the difference.
+    The frame has, by ``part``: ``value``, an output's correlation, the mean over n subsamples and their central 95 %;
+    ``agreement``, Kendall's tau of the metrics' ranking with that on all data; ``power``, the median and quartiles over n pairs
+    of metrics of the share of significant tests at 5 %, one series per range of the difference.
     """
     shown = Shown(inputs, study)
     coefficient, kept, power = shown.about["coefficient"], shown.read("curves"), shown.read("power")
@@ -518,7 +518,7 @@ def curves(inputs: Inputs, study: Study) -> Drawn:
 
 
 def _best(of_level: pd.DataFrame, shown: Shown) -> pd.DataFrame:
-    """Return the curves of the outputs with the highest values on all data, the highest first."""
+    """Return the curves of the outputs with the highest values on all data, highest first."""
     whole = of_level[of_level.groupby("varied")["size"].transform("max") == of_level["size"]]
     mean = whole.groupby(_NAME)["value"].mean()
     names = shown.chosen(_names(of_level.dropna(subset="value")))
@@ -530,7 +530,7 @@ def _best(of_level: pd.DataFrame, shown: Shown) -> pd.DataFrame:
 
 
 def _power(power: pd.DataFrame) -> pd.DataFrame:
-    """Return median and quartiles of the power over pairs, a series for each range of the difference."""
+    """Return median and quartiles of the power over pairs, one series per range of the difference."""
     names = [f"{low:g} to {high:g}" for low, high in pairwise(_APART[:-1])] + [f"above {_APART[-2]:g}"]
     series = pd.cut(power["difference"].abs(), list(_APART), labels=names, include_lowest=True).astype(str)
     result = power.assign(series=series).groupby(["series", "varied", "size"])["power"]
@@ -545,7 +545,7 @@ def _draw_curves(frame: pd.DataFrame, shown: Shown, of: dict[str, str]) -> Figur
     names = {part: list(dict.fromkeys(frame.loc[frame["part"] == part, "series"])) for part in parts}
     texts = {"value": lambda name: shown.label(output_name(name)), "power": "Differences {}".format}
     looks = [{**one, "lw": 1.2, "mec": "black", "mew": 0.4, "ms": 3.8} for one in style.SERIES]
-    # Each row of panels below its legend of two columns.
+    # Each row of panels is below its legend of two columns.
     sizes = [size for part in parts for size in (0.17 * -(-len(names[part]) // 2) + 0.02, 1.8)]
     size = (1.75 * max(len(columns), 3) + 0.7, sum(sizes) + 0.9)
     with style.drawing():
@@ -578,7 +578,7 @@ def _draw_lines(ax: Any, result: pd.DataFrame, looks: dict[str, dict[str, Any]],
         ax.text(0.5, 0.5, "not computed", ha="center", va="center", transform=ax.transAxes, color="#777777")
     for n, (name, look) in enumerate(looks.items()):
         rows = result[result["series"] == name]
-        # So that intervals do not cover each other.
+        # Keep intervals from overlapping.
         x = rows["size"] * (1.035 ** (n - (len(looks) - 1) / 2) if apart else 1.0)
         if rows["low"].notna().any():
             ax.vlines(x, rows["low"], rows["high"], color=look["color"], lw=0.9, alpha=0.9)

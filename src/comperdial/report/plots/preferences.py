@@ -1,4 +1,4 @@
-"""Figures of preferences: who is preferred to whom, how strong each system is, and how likely a study is to find a difference."""
+"""Figures of preferences: win matrices, strengths of systems, and the probability that a study finds a difference."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def matrix_figure(matrices: Mapping[str, pd.DataFrame], orders: Mapping[str, Sequence[str]]) -> Figure:
-    """Draw win matrices (:func:`comperdial.evaluation.preferences.win_matrix`), a panel for each title.
+    """Draw win matrices (:func:`comperdial.evaluation.preferences.win_matrix`), one panel per title.
 
-    ``orders`` has the systems of each, the strongest first.
+    ``orders`` gives the systems of each, strongest first.
     """
     size = max(len(order) for order in orders.values())
     with style.drawing():
@@ -39,7 +39,7 @@ def matrix_figure(matrices: Mapping[str, pd.DataFrame], orders: Mapping[str, Seq
 
 
 def strengths_figure(strengths: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw Bradley-Terry strengths with their intervals, a panel for each title."""
+    """Draw Bradley-Terry strengths with their intervals, one panel per title."""
     size = max(len(table) for table in strengths.values())
     with style.drawing():
         figure, axes = style.panels(strengths, 2, 3.7, 0.17 * size + 0.8)
@@ -61,7 +61,7 @@ def strengths_figure(strengths: Mapping[str, pd.DataFrame]) -> Figure:
 def significance_figure(curves: pd.DataFrame, heading: str, notes: str) -> Figure:
     """Draw the probability of significance against person-hours.
 
-    ``curves`` has columns ``panel``, ``line``, ``hours`` and ``probability``; ``notes`` say how to read the figure.
+    ``curves`` has columns ``panel``, ``line``, ``hours`` and ``probability``; ``notes`` explain the figure.
     """
     names, lines = curves["panel"].unique(), dict(zip(curves["line"].unique(), style.SERIES, strict=False))
     columns = min(3, len(names))

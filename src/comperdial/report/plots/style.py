@@ -1,4 +1,4 @@
-"""What all figures share: colours that differ in lightness, marks that differ in shape, titles, and saving."""
+"""Shared by all figures: colours that differ in lightness, markers that differ in shape, titles, and saving."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pandas as pd
 from comperdial.core.files import form_path, replacing, write_text
 from comperdial.report.render import SIMULATED
 
-# matplotlib takes half a second to import, and the modules of the studies import this one for their tables too.
+# matplotlib takes half a second to import, and studies import this module for tables too.
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, each with a mark and a line of its own: shapes differ where grey paper makes colours alike.
+# Okabe and Ito's colours, each with its own marker and line style, which remain distinct in greyscale.
 SERIES: Sequence[dict[str, Any]] = [
     {"color": "#0072b2", "marker": "o", "ls": "-"},
     {"color": "#d55e00", "marker": "s", "ls": "--"},
@@ -33,7 +33,7 @@ SERIES: Sequence[dict[str, Any]] = [
 INK, QUIET = "#1a1a1a", "#b4b4b4"
 # A palette makes a PNG a third as large.
 PALETTE = 64
-# Neither the date nor the program: the same bytes on every run.
+# Omit date and program, for reproducible bytes.
 _METADATA: dict[str, dict[str, Any]] = {
     ".pdf": dict.fromkeys(("CreationDate", "Producer", "Creator")),
     ".svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
@@ -42,7 +42,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Draw in the style of ``comperdial.mplstyle``, whatever the user's own settings are."""
+    """Draw in the style of ``comperdial.mplstyle``, ignoring the user's settings."""
     import matplotlib as mpl
 
     with mpl.rc_context(fname=Path(__file__).with_name("comperdial.mplstyle")):
@@ -50,7 +50,7 @@ def drawing() -> Iterator[None]:
 
 
 def figure_and_axes(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Any]:  # noqa: ANN401
-    """Return a figure of a size in inches with a grid of axes, always two-dimensional."""
+    """Return a figure of a size in inches with a two-dimensional grid of axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
@@ -64,7 +64,7 @@ def panels(
     height: float,
     **options: Any,  # noqa: ANN401
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with an axes for each title, at most so many in a row, each of a size in inches."""
+    """Return a figure with axes for each title, at most ``most`` per row, each of a size in inches."""
     names = list(titles)
     columns = min(most, len(names))
     rows = -(-len(names) // columns)
@@ -74,7 +74,7 @@ def panels(
     for ax in axes.flat[len(names) :]:
         ax.set_axis_off()
     for ax in axes.flat[max(0, len(names) - columns) : len(names)]:
-        # The lowest of its column, though there may be an empty place below.
+        # The lowest in its column, even above an empty position.
         ax.tick_params(labelbottom=True)
     return figure, list(axes.flat[: len(names)])
 
@@ -83,7 +83,7 @@ def panels(
 
 
 def short(value: float) -> str:
-    """Write a coefficient with two digits and without the zero before the point; a dash if it is missing."""
+    """Format a coefficient with two digits and no leading zero; a dash if missing."""
     if np.isnan(value):
         return "–"
     text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
@@ -91,18 +91,18 @@ def short(value: float) -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """Write an interval as :func:`short` writes its ends; nothing if it is missing."""
+    """Format an interval with :func:`short`; empty if missing."""
     return "" if np.isnan(low) or np.isnan(high) else f"{short(low)}, {short(high)}"
 
 
 def colours_of(values: Any, *, most: float = 1.0) -> Any:  # noqa: ANN401
-    """Return a scale of colours from the lowest coefficient or 0 to ``most``: the lighter, the higher."""
+    """Return a colour scale from the lowest coefficient or 0 to ``most``: lighter means higher."""
     import matplotlib as mpl
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 
     lowest = float(np.floor(np.nanmin(values) * 10) / 10)
-    # Perceptually uniform; its darkest part would leave no room for text.
+    # Perceptually uniform; its darkest part would make text unreadable.
     colours = ListedColormap(mpl.colormaps["cividis"](np.arange(30, 256)))
     return ScalarMappable(Normalize(min(0.0, lowest), max(most, float(np.nanmax(values)))), colours)
 
@@ -116,7 +116,7 @@ def ink_on(colour: Sequence[float]) -> str:
 
 
 def colour_bar(figure: Figure, scale: Any, label: str, **options: Any) -> None:  # noqa: ANN401
-    """Draw the bar of a scale of colours."""
+    """Draw the bar of a colour scale."""
     bar = figure.colorbar(scale, **options)
     bar.set_label(label)
     bar.outline.set_visible(False)
@@ -126,14 +126,14 @@ def colour_bar(figure: Figure, scale: Any, label: str, **options: Any) -> None: 
 
 
 def handle(label: str, **style: Any) -> Any:  # noqa: ANN401
-    """Return a line or mark for a legend."""
+    """Return a line or marker for a legend."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], label=label, **{"ms": 4.5, **style})
 
 
 def columns_of_marks(ax: Axes, x: Any, rows: pd.DataFrame, **style: Any) -> None:  # noqa: ANN401
-    """Draw ``value`` of each row at a place ``x`` with its interval, ``low`` to ``high``."""
+    """Draw ``value`` of each row at position ``x`` with its interval, ``low`` to ``high``."""
     ax.vlines(x, rows["low"], rows["high"], color=style["color"], lw=1.1, zorder=2)
     ax.plot(x, rows["value"], **{"ms": 4.0, "ls": "", "zorder": 3, **style})
 
@@ -152,9 +152,9 @@ def rows_of(ax: Axes, names: pd.Series, labels: Sequence[str]) -> pd.Series:
 
 
 def forest(ax: Axes, rows: pd.DataFrame, order: Sequence[str], *, chance: float = 0.0) -> pd.Series:
-    """Draw values with their intervals, a line for each ``label``; return the heights of the lines.
+    """Draw values with intervals, one line per ``label``; return the heights of the lines.
 
-    ``style`` is the place of a row's mark in SERIES; ``shift``, if there is such a column, moves a mark up from its line.
+    ``style`` is the index of a row's marker in SERIES; an optional column ``shift`` moves a marker up from its line.
     """
     ax.axvline(chance, color=QUIET, lw=0.8, zorder=1)
     ax.grid()
@@ -181,9 +181,9 @@ def tiles(
     *,
     size: float = 7.0,
 ) -> None:
-    """Draw a matrix without frame: cells of x, y, value, text and a small second line of text, coloured by ``scale``.
+    """Draw a frameless matrix: cells of x, y, value, text and a small second line of text, coloured by ``scale``.
 
-    A cell without a value is white.
+    Cells without a value are white.
     """
     from matplotlib.patches import Rectangle
 
@@ -213,15 +213,15 @@ def titled(
     handles: Sequence[Any] = (),
     columns: int = 4,
 ) -> None:
-    """Put what is shown and of which data set above a figure; the legend and how to read it below.
+    """Put the content and the data set above a figure; the legend and notes below it.
 
-    If the data are SIMULATED, both texts say so. They are the figure's label too, for those who cannot see it.
+    For SIMULATED data, both texts say so. They are also the figure's alternative text.
     """
     name = f"{title} (SIMULATED)" if simulated and "SIMULATED" not in title else title
     text = f"{notes} {SIMULATED}".strip() if simulated else notes
     width, height = figure.get_size_inches() * 72
-    # A heading or note wider than the figure would make the picture wider, and all that is in it smaller. A character is a
-    # bit more than half as wide as high.
+    # Text wider than the figure would enlarge the picture and shrink its content. A character is slightly more than half as
+    # wide as high.
     heading = f"{heading}: {name}"
     figure.suptitle(textwrap.fill(heading, max(30, int(width / 6.2))), x=0.0, ha="left", fontsize=10, fontweight="bold")
     below = 6.0
@@ -238,14 +238,14 @@ def titled(
 
 
 def save(figure: Figure, frame: pd.DataFrame, stem: str | Path, *, simulated: bool = False) -> None:
-    """Write a figure as PDF, PNG (200 dots an inch) and SVG, and the numbers that it shows as CSV (4 significant digits).
+    """Write a figure as PDF, PNG (200 dpi) and SVG, and its numbers as CSV (4 significant digits).
 
-    The SVG has the figure's label as its title.
+    The SVG has the figure's alternative text as its title.
     """
     from PIL import Image
 
     with drawing():
-        # The solver of layouts differs in the last digits from run to run.
+        # The layout solver differs in the last digits from run to run.
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         for ax in figure.axes:
@@ -258,23 +258,23 @@ def save(figure: Figure, frame: pd.DataFrame, stem: str | Path, *, simulated: bo
         with io.BytesIO() as file, replacing(form_path(stem, ".png")) as temporary:
             figure.savefig(file, format="png")
             with Image.open(file) as picture:
-                # One round of k-means: without it, edges of letters get colours that are off.
+                # One round of k-means; without it, edges of letters get wrong colours.
                 reduced = picture.convert("RGB").quantize(PALETTE, kmeans=1, dither=Image.Dither.NONE)
                 reduced.save(temporary, "PNG", optimize=True, dpi=picture.info["dpi"])
     tidy = frame.assign(simulated=True) if simulated else frame.copy(deep=False)
     for name in tidy.select_dtypes("float").columns:
-        # Counts stay as they are.
+        # Counts are not rounded.
         tidy[name] = tidy[name].map(lambda value: float(f"{value:.4g}") if value % 1 else value, na_action="ignore")
     write_text(form_path(stem, ".csv"), tidy.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 def svg_text(figure: Figure) -> str:
-    """Return a figure, of this module or of pyplot, as an SVG element for a page, and close it."""
+    """Convert a figure, of this module or pyplot, to an SVG element for a page, and close it."""
     import matplotlib.pyplot as plt
 
     with drawing(), io.StringIO() as file:
         figure.savefig(file, format="svg", metadata=_METADATA[".svg"])
         text = file.getvalue()
-    # A notebook shows what pyplot holds open once more.
+    # A notebook would show figures that pyplot holds open again.
     plt.close(figure)
     return text[text.index("<svg") :]
