@@ -575,6 +575,8 @@ def _judged(
     changed: dict[str, Any] = {} if has_texts else {"texts": None, "lengths": None, "noun": "items"}
     if nominal:
         changed["names"] = names
+        listed = ", ".join(f"{number:g} {label}" for number, label in names.items())
+        rated = replace(rated, notes=(*rated.notes, f"labels without an order, numbered by name: {listed}"))
     return [replace(one, judge_name=named or one.judge_name, **changed) for one in of_judges], rated.notes
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import comperdial
-from comperdial.report.audit import audits_of_judges
+from comperdial.auditing.dataset import audits
 
 ABOUT = {"judged": ["llm", "few"], "recorded_judges": ["recorded"], "source": "human", "labels": {"llm": "An LLM"}} | {
     "judges": {
@@ -32,7 +32,8 @@ def test_each_judge_is_audited_on_its_own_scale(data):
     others = own.assign(metric="llm", output="fluency")
     scores = pd.concat([own, others, own.head(5).assign(metric="few")], ignore_index=True)
     tables = {"responses": read.responses, "contexts": read.contexts, "ratings": read.ratings}
-    made = audits_of_judges(tables, scores, ABOUT, read.ratings["dimension"].iloc[0])
+    about = ABOUT | {"target": read.ratings["dimension"].iloc[0], "main_target": None}
+    made = list(audits(tables, scores, about))
     assert [(one["judge"], one["level"]) for one in made] == [("An LLM", "turn"), ("few", "turn")]
     assert made[0]["short"].startswith("yes: wins against 3")
     assert [title for title, _, _ in made[0]["sections"]][:2] == ["Verdict", "Agreement"]

@@ -114,7 +114,6 @@ def toy(tmp_path, monkeypatch):
     about = {"dataset": "toy", "title": "Toy <set>", "source": "human", "target": None, "main_target": "Overall"}
     about |= {"levels": ["turn"], "scorers": ["m", "n"], "apart": [], "judged": ["n"], "systems_outputs": ["m:one"]}
     about |= {"outputs": ["m:one", "m:two", "n:big"], "not_run": {"z": "no <model>"}, "labels": {"m:two": "Two"}}
-    about |= {"judges": {"n": {"output": "big"}}, "recorded_judges": []}
     write_json(Path("results/toy/about.json"), about)
     return {**{name: pd.DataFrame(rows) for name, rows in tables.items()}, "scores": every, "about": about}
 

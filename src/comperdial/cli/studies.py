@@ -93,10 +93,12 @@ def notebook(
 @command()
 def page(dataset: _Dataset, output: _Page) -> None:
     """Make the page of a data set from existing results."""
+    from comperdial.auditing.dataset import section
     from comperdial.core.files import write_text
     from comperdial.report.page import page
 
-    write_text(output, page(dataset, output))
+    # Audits are plain HTML below the views, which are a program.
+    write_text(output, page(dataset, output).replace("<footer>", f"{section(dataset)}\n<footer>", 1))
 
 
 @command()

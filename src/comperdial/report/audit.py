@@ -6,14 +6,11 @@ import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from comperdial.auditing.audit import Result, audit
-from comperdial.auditing.recorded import judged_scores, target_and_scale
-from comperdial.core.errors import ComperdialError
+from comperdial.auditing.audit import Result
 from comperdial.report import render
 from comperdial.report.render import Section, Table
 
@@ -125,39 +122,5 @@ def document(audit: Audit) -> Table:
         else "Intervals are 95 %"
     )
     first, *more = audit.sections[0].sentences
-    scale = f"people's scale is {judged.scale[0]:g} to {judged.scale[1]:g}"
-    if judged.names is not None:
-        scale = f"labels without an order: {', '.join(judged.names.values())}"
-    caption = f"{' '.join(more)} {counts}; {scale}. {how}."
+    caption = f"{' '.join(more)} {counts}; people's scale is {judged.scale[0]:g} to {judged.scale[1]:g}. {how}."
     return Table(f"Audit: {audit.title}", caption, audit.table, sections, list(audit.notes), headline=first)
-
-
-def audits_of_judges(
-    tables: Mapping[str, pd.DataFrame], scores: pd.DataFrame, about: Mapping[str, Any], target: str
-) -> list[dict[str, Any]]:
-    """Return each judge's short verdict and the sentences of each section, for a data set's page.
-
-    A judge of another dimension than ``target`` is compared with its own ratings; if no audit is possible, the reason is given.
-    """
-    made = []
-    for name in [*about["judged"], *about.get("recorded_judges", [])]:
-        entry, own = about["judges"][name], scores[scores["metric"] == name]
-        for (level, given), rows in own.groupby(["level", "output"], sort=False):
-            output = str(given)
-            dimension, scale = target, entry.get("scale")
-            if "format" in entry:
-                dimension, scale = target_and_scale(entry["format"], output)
-            elif output != entry["output"]:
-                continue
-            known = about["labels"].get(f"{name}:{output}") or about["labels"].get(name, name)
-            of: dict[str, Any] = {"judge": known.replace("{output}", output), "dimension": dimension, "level": level}
-            try:
-                (judged,) = judged_scores(
-                    rows, tables, target=dimension, level=str(level), source=about["source"], judge=name, scale=scale
-                )
-                result = audit(judged)
-                parts = [[one.title, [*one.sentences, *one.lines], one.reason] for one in result.sections]
-                made.append(of | {"short": result.in_short, "sections": parts})
-            except ComperdialError as error:
-                made.append(of | {"short": f"no audit: {error.problem}", "sections": []})
-    return made

@@ -20,7 +20,6 @@ import pandas as pd
 from comperdial import schema
 from comperdial.core.files import read_table
 from comperdial.report.about import HUMAN, About, label
-from comperdial.report.audit import audits_of_judges
 from comperdial.report.correlations import halved, why_no_scores
 from comperdial.report.dataset import main_results
 from comperdial.report.headline import headline
@@ -30,7 +29,7 @@ from comperdial.schema.dimensions import OVERALL
 from comperdial.stats.correlation import ALPHA, is_starred
 
 # In execution order: each uses earlier ones.
-SCRIPTS = ("core.js", "grid.js", "overview.js", "judges.js", "lists.js", "dialogues.js", "main.js")
+SCRIPTS = ("core.js", "grid.js", "overview.js", "lists.js", "dialogues.js", "main.js")
 # Maximum characters of a judge's rationale on a page.
 MOST_CHARACTERS = 1000
 # Samples of a judgement with rationales.
@@ -101,7 +100,6 @@ def contents(dataset: str, output: str | Path) -> Data:
         "systems": {"scores": [name for name in outputs if name in frame], "rows": records(frame, ends)},
         "browser": _browser(tables, scores, judged, one["outputs"], target),
         "alpha": [],
-        "audits": [],
     }
     lost = dict(one["not_run"])
     if one["levels"]:
@@ -114,7 +112,6 @@ def contents(dataset: str, output: str | Path) -> Data:
             "headline": headline(main, tests, one["labels"], source=one["source"]),
             "alpha": alphas(results / "tables" / "alpha.csv"),
             "correlations": _correlations(correlations[correlations["coverage"] > 0]),
-            "audits": audits_of_judges(tables, scores, one, target),
             "ceilings": records(means.reset_index()),
             "comparisons": _comparisons(pairs),
             "signatures": dict(sorted(zip(correlations["metric"], correlations["signature"], strict=True))),

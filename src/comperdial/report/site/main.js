@@ -1,6 +1,6 @@
 // Which part of the page is shown.
 
-const VIEWS = { overview: ["Overview", overview], systems: ["Systems", systemsView], judges: ["Judges", judgesView], pairs: ["Pairs", pairsView], figures: ["Figures", figuresView], dialogues: ["Dialogues", dialoguesView] };
+const VIEWS = { overview: ["Overview", overview], systems: ["Systems", systemsView], pairs: ["Pairs", pairsView], figures: ["Figures", figuresView], dialogues: ["Dialogues", dialoguesView] };
 
 // The controls are made anew with each view: whoever was typing goes on typing, and what was open or scrolled stays so.
 function keepPlace(render) {
@@ -19,11 +19,10 @@ function keepPlace(render) {
 
 let shownView = "";
 function show() {
-  const views = Object.entries(VIEWS).filter(([name]) => name !== "judges" || D.audits.length > 0);
-  const view = state.pick("view", views.map(([name]) => name), state.get("dialogue") === "" ? "overview" : "dialogues");
+  const view = state.pick("view", Object.keys(VIEWS), state.get("dialogue") === "" ? "overview" : "dialogues");
   const main = document.getElementById("main");
   keepPlace(() => {
-    document.getElementById("nav").replaceChildren(...views.map(([name, [label]]) =>
+    document.getElementById("nav").replaceChildren(...Object.entries(VIEWS).map(([name, [label]]) =>
       h("a", { href: state.link({ view: name, filter: "" }), id: `nav-${name}`, "aria-current": name === view ? "page" : null }, label)));
     main.replaceChildren(...[VIEWS[view][1]()].flat(Infinity).filter(Boolean));
   });
