@@ -77,11 +77,18 @@ def test_whom_faces_judge_favours(real_file):
 
 
 @pytest.mark.parametrize(
-    ("judge", "wins", "advantage"), [("gpt-4o", 9, 0.89859), ("gemini_flash", 6, 0.82147), ("mistral-v03", 5, 0.82907)]
-)
-def test_the_authors_two_files_are_read_as_they_come(real_file, judge, wins, advantage):
-    people, judges = (real_file(f"alt_test_cebab_stars_{who}") for who in ("people", "judges"))
-    audit = comperdial.audit(judges, judge, ratings=people)
+    ("name", "judge", "raters", "wins", "advantage"),
+    [
+        ("cebab_stars", "gpt-4o", "crowd", 9, 0.89859), ("cebab_stars", "gemini_flash", "crowd", 6, 0.82147),
+        ("cebab_stars", "mistral-v03", "crowd", 5, 0.82907),
+        # Labels without an order
+        ("wax", "gemini_pro", "crowd", 4, 0.73715), ("wax", "mistral-v03", "crowd", 0, 0.49771),
+        ("framing", "gpt-4o", "trained", 4, 0.91787), ("framing", "llama-31", "trained", 2, 0.80148),
+    ],
+)  # fmt: skip
+def test_the_authors_two_files_are_read_as_they_come(real_file, name, judge, raters, wins, advantage):
+    people, judges = (real_file(f"alt_test_{name}_{who}") for who in ("people", "judges"))
+    audit = comperdial.audit(judges, judge, ratings=people, raters=raters, nominal=name != "cebab_stars")
     assert audit.alternative.rejected.sum() == wins
     assert audit.alternative.average_advantage == pytest.approx(advantage, abs=5e-6)
 
