@@ -214,9 +214,7 @@ def test_the_commands_run_and_self_chat(here, capsys):
     capsys.readouterr()
     assert call(*run_it, "--output", "mine.json") == call(*chat, "--dialogues", 4, "--output", "c.jsonl") == 1
     error = capsys.readouterr().err
-    assert (
-        "letters, digits, dots, - and _, and .jsonl at the end" in error and "at most 3, one for each opening" in error
-    )
+    assert "letters, digits, dots, - and _ that ends in .jsonl" in error and "at most 3, one per opening" in error
 
 
 # Personas

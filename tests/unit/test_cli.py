@@ -133,7 +133,7 @@ def test_several_metrics_and_their_options(here, capsys, caplog, monkeypatch):
     ("name", "content", "options", "message"),
     [
         ("m.jsonl", '{"response": "x"}\n', "", "f1: no response has references"),
-        ("m.jsonl", '{"text": 1}\n', "", "no column is surely the response"),
+        ("m.jsonl", '{"text": 1}\n', "", "no column is clearly the response"),
         ("m.jsonl", '{"response": "", "reference": "x"}\n', "", "record 1 (context_id=1, system_id=m): column 'response'"),
         ("m.jsonl", '{"response": "x", "reference": "y"}\n{"response": "x", "reference": [" "]}\n', "",
          "m.jsonl, record 2: one of its references is ' '"),
@@ -172,7 +172,7 @@ def test_bad_input_to_score(here, capsys, name, content, options, message):
         ("fetch usr_person", "data/sources.yaml: "),
         (
             "preferences missing.csv --output mine.jsonl",
-            "mine.jsonl: is no folder; expected a folder to write to, new or",
+            "mine.jsonl: is not a folder; expected a new or existing output folder",
         ),
         ("table nowhere systems --output x", "unknown study 'nowhere'"),
         ("table dataset system --dataset mine --output x", "Did you mean 'systems'?"),
@@ -224,7 +224,7 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 @pytest.mark.parametrize("names", [names for names, options in COMMANDS.items() if "--output" in options], ids=" ".join)
 def test_an_output_that_cannot_be_written_is_refused_before_any_work(here, capsys, names):
     message = fails(capsys, *names, "--output", here / "mine.jsonl/below.jsonl")
-    assert f"{here / 'mine.jsonl'}: is no folder; expected a folder to write to" in message
+    assert f"{here / 'mine.jsonl'}: is not a folder; expected" in message
 
 
 def test_a_full_disk_leaves_nothing_behind(here, capsys):
@@ -244,8 +244,8 @@ def test_a_full_disk_leaves_nothing_behind(here, capsys):
         (["correlate", "x", "--level", "dialog"], "'--level': unknown choice 'dialog'; .*Did you mean 'dialogue'"),
         (["correlate", "x", "--lvel", "turn"], "comperdial correlate .*No such option: --lvel .*--level"),
         (["personas", "x", "--count", "0"], "'--count': Input should be greater than or equal to 1"),
-        (["read", "x", "--columns", '{"a": 1, "a": 2}'], "'--columns': .*the key 'a' is given twice"),
-        (["validate", "x", "--sheet", "Ann", "--sheet", "Bob"], "--sheet is given twice"),
+        (["read", "x", "--columns", '{"a": 1, "a": 2}'], "'--columns': .*the key 'a' was given twice"),
+        (["validate", "x", "--sheet", "Ann", "--sheet", "Bob"], "--sheet was given twice"),
         (["score", "\udcff.csv"], r"\\udcff\.csv: not UTF-8; rename the file"),
         (["correlate", "x", "--no\x1b[31m" + "y" * 5000], r"No such option: --no\\x1b\[31my{500,2000} … "),
         # As a shell's variable that is not set makes it; as a path "" would be the folder in which the command runs.
@@ -351,7 +351,7 @@ def test_fetch_read_and_score_a_data_set(here, mirror, capsys):
     assert capsys.readouterr().out.startswith("altered")
     (here / "params.yaml").write_text("challenges: {mine: {dialogues: dialogues.json}}\n")
     (here / "mine.csv").write_text("context_id,system_id,response,rating\n1,a,hi,3\n1,b,yes,4\n")
-    assert "there is a data set 'mine'" in fails(capsys, "read", "mine.csv")
+    assert "the data set 'mine' exists" in fails(capsys, "read", "mine.csv")
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_small_and_odd_data_have_a_true_headline(frame, answer):
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (mine().drop(columns="rating"), "no column holds ratings by people"),
+        (mine().drop(columns="rating"), "no column contains human ratings"),
         (mine().drop(columns="reference"), "no metric could be run: f1: no response has references"),
         (mine(source=["crowd", "experts"] * 9), "ratings by crowd, experts"),
     ],
@@ -353,7 +353,7 @@ def test_against_one_metric_corrects_over_the_comparisons_with_it_alone(four, ca
     some = compared(capsys, *four, "--metrics", "y", "z", "--against", "x:o")
     assert set(some.loc[some["minus"] != "", "metric"]) == {"x:o"}, "it is added to the others"
     assert "unknown metric 'v'" in fails(capsys, *four, "--against", "v")
-    assert "no other metric than x has scores" in fails(capsys, *four, "--metrics", "x", "--against", "x")
+    assert "only x has scores" in fails(capsys, *four, "--metrics", "x", "--against", "x")
 
 
 def test_systems_are_fixed_if_asked_for_or_if_there_are_few():
@@ -493,5 +493,5 @@ def test_judges_columns_are_no_ratings(capsys):
     frame = mine(gpt4_score=RATINGS, Claude=1, llm_judge=2, bertscore=0.1).drop(columns="rating")
     frame.to_csv("others.csv", index=False)
     shown = " ".join(run(capsys, "validate", "others.csv").split())
-    assert "no column holds ratings by people; scores by judges or metrics: gpt4_score" in shown
+    assert "no column contains human ratings; scores by judges or metrics: gpt4_score" in shown
     assert main(["validate", "others.csv", "--columns", json.dumps({"rating": "llm_judge"}), "--scale", "1", "5"]) == 0

@@ -32,7 +32,7 @@ from comperdial.selection import Selection, check_targets, describe
 def test_a_key_that_is_given_twice_is_refused_by_name_and_line(tmp_path, read):
     path = tmp_path / "file.yaml"
     path.write_text("gpt-4:\n- {from: 2024-01-01, input: 10,\n   output: 30, source: s, input: 0}\n")
-    with pytest.raises(FileError, match=r"file\.yaml, line 3: .*the key 'input' is given twice"):
+    with pytest.raises(FileError, match=r"file\.yaml, line 3: .*the key 'input' was given twice"):
         read(path)
 
 
@@ -104,7 +104,7 @@ MISTAKES = [
     ("judging.bugdet", 5, "judging.bugdet: unknown key 'bugdet'; .*Did you mean 'budget'"),
     ("dataset", [], "dataset: unknown key 'dataset'; .*Did you mean 'datasets'"),
     ("datasets", [], "datasets: got an empty list"),
-    ("datasets", ["demo", "demo"], "datasets: 'demo' is given twice"),
+    ("datasets", ["demo", "demo"], "datasets: 'demo' was given twice"),
     ("datasets", ["$(touch x)"], r"datasets\[0\]: got"),
     ("catalogue", "{x}.yaml", "catalogue: got"),
     ("personas.graph", "-graph.json", "personas.graph: got"),
@@ -225,7 +225,7 @@ def test_a_metric_of_a_study_scores_its_data_sets_alone(config, tmp_path):
     assert {"f1", "f1_mine"} <= {*selected.scorers("usr_persona")} and "f1_mine" not in selected.scorers("demo")
     for text, message in (
         ("metrics: {f2: null}", "study mine, metrics: unknown metric 'f2'"),
-        ("metrics: {f1: {kind: f1, text: raw}}", "'f1' is the name of another one"),
+        ("metrics: {f1: {kind: f1, text: raw}}", "the name 'f1' is already used"),
         ("dataset: []", "Did you mean 'datasets'?"),
     ):
         file.write_text(f"title: Mine\n{text}")

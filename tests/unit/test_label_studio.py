@@ -228,7 +228,7 @@ def test_a_dialogue_with_a_missing_response_is_left_out_and_a_used_folder_never_
     assert exported(tmp_path, tables | {"responses": tables["responses"].iloc[1:]}) == {"turn": 7, "dialogue": 3}
     assert "1 dialogues left out" in caplog.text and "dlg-0 by Zebra-9B" in caplog.text
     before = files(tmp_path / "out")
-    with pytest.raises(FileError, match=r"turn: holds files already; .* Export into another folder"):
+    with pytest.raises(FileError, match=r"turn: holds files already; .* Export to another folder"):
         exported(tmp_path)
     assert files(tmp_path / "out") == before
 
@@ -279,14 +279,14 @@ def test_what_is_no_rating_is_left_out_and_an_annotator_may_be_an_object(tmp_pat
         ([3], "export0.json, record 1: it is 3"),
         ([{"id": 5, "data": {"item": "i1"}}], "record 1: annotations is missing"),
         ([task(annotation(), data={})], "record 1: data.item is missing"),
-        ([task(annotation(), item="i9")], r"item 'i9' is not in .*key.csv; .*Give the key.csv"),
+        ([task(annotation(), item="i9")], r"item 'i9' is not in .*key.csv; .*Use the key.csv"),
         ([task(annotation(score="6"))], "annotation 7 by annotator '1': overall score '6'; expected a score from 1 to 5"),
         ([task(annotation(score=4))], "tag 'overall': choices.0 is 4"),
-        ([task(annotation(result=[]))], "annotation 7 by annotator '1': overall score missing; .*answered or skipped"),
+        ([task(annotation(result=[]))], "annotation 7 by annotator '1': overall score missing; .*Answer or skip"),
         ([task(annotation(reasons=["Fluent"]))], "reason 'Fluent'; expected some of Fluency, Coherence"),
         ([task(annotation(who=None))], "record 1: completed_by.int is None"),
         ([task(annotation(result=2 * annotation()["result"]))], "overall score '4' and '4'; expected a score"),
-        ([task(annotation(7), annotation(9))], "annotation 9 by annotator '1': a second annotation of item 'i1'"),
+        ([task(annotation(7), annotation(9))], "annotation 9 by annotator '1': duplicate annotation of item 'i1'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_imported(tmp_path, content, message):
@@ -332,11 +332,11 @@ LINE = {"dialogue_id": "d1", "system_id": "zebra", "judged": "B", "utterances": 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"judged": "C"}, "line 1: the judged speaker 'C' says nothing; expected one of B"),
+        ({"judged": "C"}, "line 1: the judged speaker 'C' has no utterances; expected one of B"),
         ({"utterances": []}, "line 1: utterances is"),
         ({"utterances": [{"speaker": "B", "text": " "}]}, "line 1: utterances.0.text is ' '"),
         ({"system_id": 3}, "line 1: system_id is 3"),
-        ({}, "'d1' of 'zebra' a second time, with other words"),
+        ({}, "'d1' of 'zebra' appears twice with different texts"),
     ],
 )
 def test_files_of_dialogues(tmp_path, change, message):
@@ -417,7 +417,7 @@ def test_questions_limits_and_chosen_comparisons_of_a_design():
         design_of(few, annotators=4, pairs_each=3).notes[1]
         == "6 of 6 dialogues are shown more than once, at most 4 times"
     )
-    with pytest.raises(ConfigError, match="after 3 pairs, an annotator has seen a dialogue of every pair that is left"):
+    with pytest.raises(ConfigError, match="after 3 pairs, an annotator has seen a dialogue of every remaining pair"):
         design_of(few, annotators=4, pairs_each=4)
     # Both speakers of one chat between two bots are judged: it is one dialogue to its readers.
     chats = [Dialogue("chat", name, name, (("p", "hi"), ("q", "ho"))) for name in "pq"]
@@ -497,7 +497,7 @@ def test_who_is_removed(study):
         (lambda tasks: tasks[0]["annotations"][0]["result"][0]["value"].update(choices=["both"]),
          "the choice is 'both'; expected left, right or tie"),
         (lambda tasks: tasks[3]["annotations"][0].update(completed_by=8), "the tasks of 'a01' were done by '1' and '8'"),
-        (lambda tasks: tasks.append(tasks[1]), "a second annotation of item"),
+        (lambda tasks: tasks.append(tasks[1]), "duplicate annotation of item"),
     ],
 )  # fmt: skip
 def test_bad_exports_of_votes(study, change, message):

@@ -79,8 +79,8 @@ def test_windows_letters_and_short_rows_are_noted(tmp_path):
         ("mine.csv", "", "the file is empty"),
         ("mine.csv", "a,a\n1,2\n", "two columns are called 'a'"),
         ("mine.csv", "Our ratings, 2026\n" + ROWS, "line 2: 3 cells; expected 2, as in the header. If line 2 is the he"),
-        ("mine.csv", "Item,,Ann\n" + ROWS, "rows 1 and 2: two rows of column names.*'Ann rating'"),
-        ("mine.csv", "Item,Item,Ann\n" + ROWS, "rows 1 and 2: two rows of column names"),
+        ("mine.csv", "Item,,Ann\n" + ROWS, "rows 1 and 2: two header rows.*'Ann rating'"),
+        ("mine.csv", "Item,Item,Ann\n" + ROWS, "rows 1 and 2: two header rows"),
         ("mine.csv", b"\x00\xff\xfe\xff", "not UTF-8"),
         ("mine.doc", "x", "unknown kind of file"),
         ("mine.xlsx", "x", "not a readable Excel|no workbook|not valid"),
@@ -139,7 +139,7 @@ def test_titles_remarks_and_several_sheets_of_a_workbook(book):
     ("sheets", "message"),
     [
         ({"one": [["one"], [1]], "two": [["two"], [1]]}, "2 sheets with different columns: one, two.*--sheet 'one'"),
-        ({"Ratings": [["Item", "Item", "Ann"], *TABLE]}, "rows 1 and 2: two rows of column names"),
+        ({"Ratings": [["Item", "Item", "Ann"], *TABLE]}, "rows 1 and 2: two header rows"),
         ({"Guide": [["note", "x"], ["1", "2"]], "Ann": TABLE, "Bob": [[*row, "x"] for row in TABLE]},
          "3 sheets with different columns.*--sheet 'Bob'"),
         ({"Texts": TEXTS, "Ann": [["item", "rating"], [1, 2], [3, 4]], "Bob": [["item", "rating"], [1, 2], [2, 4]]},
@@ -409,7 +409,7 @@ QUIET = [
 @pytest.mark.parametrize(
     ("name", "content", "message", "columns"),
     [
-        ("m.csv", SURE, "not sure",
+        ("m.csv", SURE, "no column is clearly the response",
          {"response": "Text", "system_id": "Architecture", "rating": ["a_joy", "a_fear"], "annotator_id": "Rater"}),
         ("m.csv", "system,response,attention_score,Mistake_Identification,age\nx,a b,1,2,30\ny,c d,2,1,40\n", "",
          {"rating": ["attention_score", "Mistake_Identification"]}),
@@ -465,7 +465,7 @@ TWO_ANSWERS = {
     ("name", "content", "message"),
     [
         ("mine.csv", "system,response,quality\na,one text,\nb,two texts,\n",
-         "no column holds ratings by people; empty, so not rated yet: quality"),
+         "no column contains human ratings; empty, so not rated yet: quality"),
         ("log.json", LOG, r"a log of promptfoo.*--scores"),
         ("mine.jsonl", [TWO_ANSWERS] * 3, "two answers and two scores"),
     ],
@@ -544,8 +544,8 @@ WITHOUT_TURN = "0,user,hi you,,\n0,bot,hello,ann,4\n0,bot,hello,bob,2\n0,user,by
         ("a.jsonl", [{"conv_id": 1, "dialogue": RATED_TURNS, "overall": 3}],
          {("turn", "1-2"): [1, 2], ("turn", "1-4"): [3, 4], ("dialogue", "1"): [3]}),
         # What may mean two things.
-        ("a.csv", utterances(talk("", "", "", 4), talk("", "", "", 2)), "of the utterances beside them, or of whole"),
-        ("a.csv", utterances(talk("", 4, "", 4), talk("", 2, "", 2)), "of the utterances beside them, or of whole"),
+        ("a.csv", utterances(talk("", "", "", 4), talk("", "", "", 2)), "ratings of utterances or of whole"),
+        ("a.csv", utterances(talk("", 4, "", 4), talk("", 2, "", 2)), "ratings of utterances or of whole"),
         ("a.csv", utterances(talk(1, "", 2, "")), "ratings of utterances by users"),
         ("a.csv", utterances(talk(1, 2, 3, 4)), "ratings of utterances by users"),
         ("a.csv", utterances(talk(1, 2, 3, 4, speakers="AB")), "which speaker in 'speaker' is the system"),
@@ -781,10 +781,10 @@ HEAD = "response,system,rating"
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ("response,system\nx,a\n", {}, "mine.csv: no column holds ratings by people.*the file has: response, system"),
+        ("response,system\nx,a\n", {}, "mine.csv: no column contains human ratings.*the file has: response, system"),
         (f"{HEAD}\nx,a,1\n", {"columns": {"rating": "warmth"}}, "no column 'warmth', which `columns`"),
         (f"{HEAD}\nx,a,1\n", {"columns": {"rated": "rating"}}, "Did you mean 'rating'"),
-        ("x,y,rating\nx,a,1\n", {"columns": {"response": "x", "system_id": "x"}}, "`columns` names 'x' twice"),
+        ("x,y,rating\nx,a,1\n", {"columns": {"response": "x", "system_id": "x"}}, "`columns` contains 'x' twice"),
         (f"{HEAD}\nx,a,1\n", {"column": {}}, "unknown option 'column'"),
         (f"{HEAD}\nx,a,1\n", {"columns": {"response": 1}}, "expected our name -> the file's"),
         (f"{HEAD}\nx,a,1\n,b,2\n", {}, "record 2: a rating, and no response"),

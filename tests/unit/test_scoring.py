@@ -360,7 +360,7 @@ def test_a_log_of_likelihoods_holds_scores_and_no_responses(tmp_path):
         ("mine.csv", "id,model,bleu\n1,a,0.1\n1,b,high\n", "record 2, column 'bleu': holds 'high'; expected a number"),
         ("mine.csv", "model,bleu\na,0.1\n", "no column 'value'; expected at least system_id, value"),
         ("mine.csv", "id,bleu\n1,0.1\n", "no column 'system_id', 'value'"),
-        ("log.json", '{"evalId": "e", "results": {"table": {}}}', "promptfoo that is not in its documented form"),
+        ("log.json", '{"evalId": "e", "results": {"table": {}}}', "promptfoo that does not have its documented format"),
         ("log.json", '{"eval": {}, "samples": []}', "a log of Inspect without samples"),
         ("log.eval", "{}", r"binary form.*inspect log dump .*log\.eval > log\.json"),
     ],

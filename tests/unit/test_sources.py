@@ -184,7 +184,7 @@ def test_https_never_leads_to_http(catalogue, server, tmp_path, monkeypatch, nam
         return answer
 
     monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", send)
-    with pytest.raises(SourceError, match=rf"source '{name}': the server redirects .*; expected HTTPS"):
+    with pytest.raises(SourceError, match=rf"source '{name}': the server redirects .*; expected only HTTPS"):
         sources.fetch(load_catalogue(catalogue).files[name], tmp_path / "x", lock_file=lock_path(catalogue))
     assert server.asked == [] and made_in(tmp_path) == []
 

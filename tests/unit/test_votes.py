@@ -92,7 +92,7 @@ def test_columns_of_people_and_of_a_judge(tmp_path, people, judge):
 
 def test_labels_and_columns_as_the_user_gives_them(tmp_path):
     path = write(tmp_path, "votes.csv", "model_a,model_b,label,judge\nx,y,0,gpt-4\nx,y,1,gpt-4\n")
-    with pytest.raises(SchemaError, match=r"not clear: 0, 1.*--labels"):
+    with pytest.raises(SchemaError, match=r"unclear votes: 0, 1.*--labels"):
         votes(path)
     frame, notes = votes(path, {"0": "first", "1": "second"})
     assert rows(frame, "source", "choice") == [("gpt-4", "first"), ("gpt-4", "second")]
@@ -112,11 +112,11 @@ NOBODY = [{"input": f"p {n}", "output_1": f"a {n}", "output_2": f"b {n}", "label
     ("content", "columns", "message"),
     [
         ("chosen,rejected\nsome text,other text\n", {}, "chosen and rejected, without their systems"),
-        ("model_a,model_b,label\nx,y,1\nx,y,-2\n", {}, "record 2: .*not clear: -2, 1;"),
+        ("model_a,model_b,label\nx,y,1\nx,y,-2\n", {}, "record 2: .*unclear votes: -2, 1;"),
         ("one,two,best of both\nx,y,1\n", {}, r"no votes between two.*one, two, best of both.*--columns"),
         ("one,two,vote\nx,y,1\n", {"winner": "vote"}, "unknown column 'winner'"),
         ("one,two,vote\nx,y,1\n", {"choice": "votes"}, "no column 'votes'"),
-        (json.dumps(NOBODY), {}, "several columns hold votes, and it is not sure whose: label, winner"),
+        (json.dumps(NOBODY), {}, "several columns contain votes by unknown raters: label, winner"),
     ],
 )
 def test_mistakes_are_named(tmp_path, content, columns, message):
