@@ -227,6 +227,7 @@ def test_a_metric_of_a_study_scores_its_data_sets_alone(config, tmp_path):
         ("metrics: {f2: null}", "study mine, metrics: unknown metric 'f2'"),
         ("metrics: {f1: {kind: f1, text: raw}}", "the name 'f1' is already used"),
         ("dataset: []", "Did you mean 'datasets'?"),
+        ("tables: {mine: {title: Mine, coeficients: [pearson]}}", "Did you mean 'coefficients'?"),
     ):
         file.write_text(f"title: Mine\n{text}")
         with pytest.raises(ComperdialError, match=re.escape(message)):

@@ -715,8 +715,20 @@ class Contrast(Strict):
     note: Maybe[Text] = None
 
 
+# What the table of correlations takes (comperdial.report.correlations).
+_OF_CORRELATIONS = (
+    "rows", "levels", "coefficients", "source", "sources", "reported_of", "section_by", "sort", "notes"
+)  # fmt: skip
+
+
 class Shown(BaseModel):
-    """A table or figure of a study; any other key is a setting of its function.
+    """A table or figure of a study.
+
+    With a ``function``, any other key is a setting of it. Without one, the table of correlations takes ``rows`` (each with
+    ``label`` and ``metric`` and ``output``, or ``not_run``; optionally ``section``, ``reported``, ``source``, ``note``),
+    ``levels`` (each with the level of its ratings), ``coefficients`` (default: pearson, spearman), ``source`` and ``sources``
+    (of reported values, and their labels), ``reported_of``, ``section_by`` (level or dataset), ``sort`` (a coefficient) and
+    ``notes``.
 
     Attributes
     ----------
@@ -740,6 +752,13 @@ class Shown(BaseModel):
     function: Maybe[Text] = None
     datasets: Maybe[Distinct[Text]] = None
     inputs: dict[str, str | list[str]] = {}
+
+    @model_validator(mode="after")
+    def _known_settings(self) -> Self:
+        for name in (self.model_extra or {}) if self.function is None else ():
+            if name not in _OF_CORRELATIONS:
+                raise unknown("setting of a table of correlations", name, _OF_CORRELATIONS, name)
+        return self
 
 
 class Study(Strict):
