@@ -21,6 +21,7 @@ from comperdial.auditing.judged import (
     from_ratings,
     from_votes,
     has_labels,
+    human_labels,
     numbered,
     one_file,
     with_names_for_texts,
@@ -530,7 +531,7 @@ def _judged(
     nominal: bool = False,
 ) -> tuple[list[Judged], Sequence[str]]:
     """Return the judges of the data, each with the human labels, and how the data were read."""
-    named, has_texts, names = choice["judge"], True, dict[float, str]()
+    named, has_texts, names, dimension = choice["judge"], True, dict[float, str](), ""
     path = Path(data) if isinstance(data, str | Path) else Path("judge")
     file = None if isinstance(data, Data) else _own(data, options.get("sheet"))
     only = ratings if isinstance(ratings, pd.DataFrame | None) else [*_paths(ratings), None][0]
@@ -545,11 +546,16 @@ def _judged(
             "labels without an order", where="--nominal", expected="one file, or two with the same layout"
         )
     if nominal and file:
+        human = human or (None if options.get("columns") else human_labels(file, choice["judge"]))
         file, names = numbered(file, choice["judge"])
     if file and ratings is None and not isinstance(data, Data):
         columns, judge = dict(options.get("columns", {})), choice["judge"]
-        if human and human in file.frame:
-            columns, human = {**columns, "rating": human}, None
+        if human and {*human.split(",")} <= {*file.frame}:
+            file, columns = _with_humans(file, columns, human)
+            if "," not in human:
+                dimension = human
+                choice = {**choice, "target": None} if choice["target"] == human else choice
+            human = None
         elif "rating" not in columns and are_votes(file.frame):
             votes, notes = read_votes(file, path, options.get("labels"), columns or None)
             return from_votes(votes, judge=judge, question=choice["target"], by=choice["by"]), notes
@@ -571,13 +577,28 @@ def _judged(
             raise
         has_texts = named_items is None
     rated = _rated(data, ratings, None, schema.empty("scores"))
+    if human and human not in rated.sources:
+        raise UnknownNameError("column or source of ratings", human, rated.sources, where="--human")
     of_judges = from_ratings(rated, _source(rated, human), **choice, **of_ratings)
     changed: dict[str, Any] = {} if has_texts else {"texts": None, "lengths": None, "noun": "items"}
+    if dimension:
+        changed["dimension"] = dimension
     if nominal:
+        rated = replace(rated, notes=tuple(note for note in rated.notes if "no scale is given" not in note))
         changed["names"] = names
         listed = ", ".join(f"{number:g} {label}" for number, label in names.items())
         rated = replace(rated, notes=(*rated.notes, f"labels without an order, numbered by name: {listed}"))
     return [replace(one, judge_name=named or one.judge_name, **changed) for one in of_judges], rated.notes
+
+
+def _with_humans(file: File, columns: Mapping[str, Any], human: str) -> tuple[File, dict[str, Any]]:
+    """Return a file and a column map by which the named columns hold human ratings: one column, or one per rater."""
+    names = human.split(",")
+    if len(names) > 1:
+        return file, {**columns, "annotator_id": names}
+    # By our own name: a column such as rater1 or fluency would be read as one rater or dimension of several.
+    frame = file.frame if human == "rating" else file.frame.rename(columns={"rating": "rating (not used)"})
+    return replace(file, frame=frame.rename(columns={human: "rating"})), {**columns, "rating": "rating"}
 
 
 def _with_texts(source: str | Path | pd.DataFrame, file: File, options: Mapping[str, Any]) -> Data | None:

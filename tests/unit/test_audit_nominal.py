@@ -56,3 +56,33 @@ def test_no_labels_are_an_error():
     frame = pd.DataFrame({"post_id": [f"p{n}" for n in range(40)]})
     with pytest.raises(ComperdialError, match="no column of labels"):
         comperdial.audit(frame, nominal=True)
+
+
+@pytest.mark.parametrize("names", [("rater_1", "rater_2"), ("ann_label", "ben_label"), ("ann", "ben")])
+def test_columns_of_the_same_labels_are_raters(frame, names):
+    named = frame.rename(columns=dict(zip(("rater_1", "rater_2"), names, strict=True)))
+    made, known = (comperdial.audit(labels, nominal=True).table["value"].dropna() for labels in (named, frame))
+    np.testing.assert_allclose(made, known)
+
+
+@pytest.mark.parametrize(
+    ("human", "columns", "raters"),
+    [
+        ("rater_1", ("rater_1", "rater_2"), 1), ("rater_1,rater_2", ("rater_1", "rater_2"), 2),
+        ("rater_2,rater_1", ("fluency", "rating"), 0), ("fluency", ("rating", "fluency"), 1),
+        ("rating", ("rating", "fluency"), 1), ("ann", ("ann", "ben"), 1),
+    ],
+)  # fmt: skip
+def test_human_names_a_column_or_the_columns_of_raters(human, columns, raters):
+    rng = np.random.default_rng(2)
+    values = {name: rng.integers(1, 6, 40) for name in (*columns, "gpt4_score")}
+    data = pd.DataFrame({"response": [f"text {n}" for n in range(40)], "system": ["a", "b"] * 20} | values)
+    if not raters:
+        with pytest.raises(ComperdialError, match="--human"):
+            comperdial.audit(data, human=human, scale=[1, 5])
+        return
+    audit = comperdial.audit(data, human=human, scale=[1, 5])
+    assert audit.judged.people.shape[1] == raters
+    people = data[human.split(",")].mean(axis=1)
+    found = audit.section("Agreement").numbers.set_index("what")["value"]["Pearson with people's mean"]
+    assert found == pytest.approx(np.corrcoef(people, data["gpt4_score"])[0, 1])

@@ -244,7 +244,7 @@ def test_a_full_disk_leaves_nothing_behind(here, capsys):
         (["correlate", "x", "--level", "dialog"], "'--level': unknown choice 'dialog'; .*Did you mean 'dialogue'"),
         (["correlate", "x", "--lvel", "turn"], "comperdial correlate .*No such option: --lvel .*--level"),
         (["personas", "x", "--count", "0"], "'--count': Input should be greater than or equal to 1"),
-        (["read", "x", "--columns", '{"a": 1, "a": 2}'], "'--columns': .*the key 'a' was given twice"),
+        (["read", "x", "--columns", '{"a": 1, "a": 2}'], "'--columns': .*the key 'a' is given twice"),
         (["validate", "x", "--sheet", "Ann", "--sheet", "Bob"], "--sheet was given twice"),
         (["score", "\udcff.csv"], r"\\udcff\.csv: not UTF-8; rename the file"),
         (["correlate", "x", "--no\x1b[31m" + "y" * 5000], r"No such option: --no\\x1b\[31my{500,2000} … "),

@@ -32,7 +32,7 @@ from comperdial.selection import Selection, check_targets, describe
 def test_a_key_that_is_given_twice_is_refused_by_name_and_line(tmp_path, read):
     path = tmp_path / "file.yaml"
     path.write_text("gpt-4:\n- {from: 2024-01-01, input: 10,\n   output: 30, source: s, input: 0}\n")
-    with pytest.raises(FileError, match=r"file\.yaml, line 3: .*the key 'input' was given twice"):
+    with pytest.raises(FileError, match=r"file\.yaml, line 3: .*the key 'input' is given twice"):
         read(path)
 
 
@@ -104,7 +104,7 @@ MISTAKES = [
     ("judging.bugdet", 5, "judging.bugdet: unknown key 'bugdet'; .*Did you mean 'budget'"),
     ("dataset", [], "dataset: unknown key 'dataset'; .*Did you mean 'datasets'"),
     ("datasets", [], "datasets: got an empty list"),
-    ("datasets", ["demo", "demo"], "datasets: 'demo' was given twice"),
+    ("datasets", ["demo", "demo"], "datasets: 'demo' is given twice"),
     ("datasets", ["$(touch x)"], r"datasets\[0\]: got"),
     ("catalogue", "{x}.yaml", "catalogue: got"),
     ("personas.graph", "-graph.json", "personas.graph: got"),

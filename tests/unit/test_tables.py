@@ -59,11 +59,11 @@ def all_of(read):
         *[(read_json, "a.json", '[{"a": 1},\n ' + end, r"a\.json, line 2.*truncated")
           for end in ('{"b": ', '{"b": "te', "tr", "nul", "-", "[", "1,", '{"b"')],
         (read_json, "a.json", "[1,\n 2 3]", "line 2, column 4"),
-        (read_json, "a.json", '[{"a": {"a": 1}},\n {"a": 1,\n  "\\u0061": 2}]', r"a\.json: the key 'a' was given twice"),
+        (read_json, "a.json", '[{"a": {"a": 1}},\n {"a": 1,\n  "\\u0061": 2}]', r"a\.json: the key 'a' is given twice"),
         (read_json, "a.json", "[" * 100_000, r"cannot be read \("),
         (read_json, "a.json", "1" * 5000, r"cannot be read \("),
         (read_json, "a.json", '"\\ud800"', "lone surrogate"),
-        (all_of(read_jsonl), "a.jsonl", '{"a": 1}\n{"b": 1, "b": 5}\n', r"a\.jsonl, line 2: the key 'b' was given twice"),
+        (all_of(read_jsonl), "a.jsonl", '{"a": 1}\n{"b": 1, "b": 5}\n', r"a\.jsonl, line 2: the key 'b' is given twice"),
         (all_of(read_jsonl), "a.jsonl", b'{"a": 1}\n{"a": "\xff"}\n', r"a\.jsonl, line 2: byte 16 \(0xff\) is not UTF-8"),
         (read_table, "a.jsonl", '{"a": 1}\nnot json\n', "line 2, column 1: not valid JSON"),
         (read_table, "a.jsonl", '{"a": 1}\n[1]\n', "line 2: a JSON list; expected one JSON object per line"),

@@ -245,7 +245,10 @@ def _verdict(
     what = "correlation with people's mean" if judged.names is None else "kappa with a rater"
     shown = f"its {what} is {written(pearson)}"
     if test is None:
-        sentences = [f"Whether {name} may stand in for a rater cannot be tested: {reason}.", f"What there is: {shown}."]
+        sentences = [
+            f"Whether {name} may stand in for a rater cannot be tested: {reason}.",
+            f"What can be computed: {shown}.",
+        ]
         if not judged.of_pairs and judged.names is None:
             known = pd.read_csv(KNOWN).sort_values("pearson")
             low, high = (f"{known.iloc[place]['pearson']:.2f} ({known.iloc[place]['dataset']})" for place in (0, -1))
@@ -278,11 +281,12 @@ def _verdict(
     advice = {"crowd": "crowd workers", "trained": "trained raters", "experts": "experts"}
     sentences = [
         answer,
-        f"To win is to be at most epsilon = {test.epsilon:g} worse than a rater, the authors' value beside {advice[raters]} "
-        f"(--raters {' | '.join(EPSILONS)}); half of the raters are needed.",
+        f"It wins against a rater if it is significantly less than epsilon = {test.epsilon:g} worse, corrected for the number of "
+        f"raters; epsilon is the authors' value for {advice[raters]} (--raters {' | '.join(EPSILONS)}). Half of the raters are "
+        "needed. Advantage probability: how often it agrees with the other raters at least as well as the rater does.",
     ]
     if (few := min(test.n.tolist())) < 50 or len(test.annotators) < 3:
-        counts = f"{len(test.annotators)} raters, {few} {judged.noun} of the one with fewest"
+        counts = f"{len(test.annotators)} raters, the one with fewest has {few} {judged.noun}"
         sentences.append(f"The authors ask for three raters and 50 to 100 items; here: {counts}.")
     return Section(VERDICT, sentences, tidy(rows))
 
@@ -301,7 +305,7 @@ def _constant(judged: Judged, label: float, constant: AlternativeTest | None, te
     rows: list[Row] = [("Exact agreement of a constant judge with a rater", exact, np.nan, np.nan, count)]
     common = _label(judged, float(values[counts.argmax()]))
     zero = "correlation is not defined and its kappa 0" if judged.names is None else "kappa is 0"
-    sentences = [f"Always saying {common} equals a rater's label in {exact:.2f}; its {zero}."]
+    sentences = [f"Always saying {common} matches a rater's label in {exact:.2f}; its {zero}."]
     if constant is not None and test is not None:
         rows.append(
             ("average advantage probability of a constant judge", constant.average_advantage, np.nan, np.nan, np.nan)

@@ -206,6 +206,17 @@ def has_labels(file: File) -> bool:
     return any(not re.fullmatch(r"[\d.,+-]+", label) for labels in columns.values() for label in labels)
 
 
+def human_labels(file: File, judge: str | None) -> str | None:
+    """Return the columns of human labels without an order, separated by commas; None if there is a column of raters' names.
+
+    Columns that share labels answer the same question: several are raters.
+    """
+    if any(_RATERS.fullmatch(plain(str(name))) for name in file.frame):
+        return None
+    names = [name for name in _label_columns(file.frame, judge) if name != judge and not JUDGES.search(plain(name))]
+    return ",".join(names) or None
+
+
 def numbered(file: File, judge: str | None) -> tuple[File, dict[float, str]]:
     """Replace unordered labels by numbers; return the file and the label of each number.
 

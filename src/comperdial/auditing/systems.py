@@ -86,7 +86,7 @@ def systems(judged: Judged) -> Section:
             sentences.append(f"{words} {listed(names)} ({measure}).")
     if not any(favoured.values()):
         sentences.append(
-            f"It favours no system, and is hard on none, significantly ({measure}, corrected for {len(groups)} systems)."
+            f"It neither favours nor penalises any system significantly ({measure}, corrected for {len(groups)} systems)."
         )
     pairs = list(combinations(lines, 2))
     swapped = [f"{a[0]} and {b[0]}" for a, b in pairs if (a[1] - b[1]) * (a[2] - b[2]) < 0]
@@ -149,7 +149,7 @@ def bias(judged: Judged) -> Section:
         else:
             rows += made[1]
             sentences.append(made[0])
-    return Section(BIAS, [*sentences, *([f"Not seen here: {'; '.join(lacking)}."] if lacking else [])], tidy(rows))
+    return Section(BIAS, [*sentences, *([f"Not checked: {'; '.join(lacking)}."] if lacking else [])], tidy(rows))
 
 
 def _shares_of_labels(judged: Judged, names: Mapping[float, str]) -> Section:

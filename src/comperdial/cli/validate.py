@@ -117,7 +117,7 @@ def _print(path: Path, what: str, about: Lines, first: Lines, missing: Iterable[
             )
     missing = list(missing)
     if missing:
-        print("What there will not be:")
+        print("Not available:")
     for line in missing:
         print(fill(line, _WIDTH, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False))
     print("Next: " + "\n      ".join(following))
@@ -208,6 +208,7 @@ def _show_log(path: Path, file: File) -> None:
 
 def _show_responses(path: Path, file: File, options: Mapping[str, Any], error: Exception) -> None:
     """Show a file without ratings as responses to score; re-raise the error about ratings if it has no responses either."""
+    from comperdial.auditing.judged import has_labels
     from comperdial.core.errors import SchemaError
     from comperdial.data.columns import lay_out, markup
     from comperdial.data.own_files import is_missing
@@ -232,7 +233,10 @@ def _show_responses(path: Path, file: File, options: Mapping[str, Any], error: E
         if ours in frame
     ]
     missing = [str(getattr(error, "problem", error)), "no correlations; responses can be scored, judged and annotated"]
-    _print(path, "responses without ratings", about, first, missing, [f"comperdial score {path} --metrics NAME"])
+    following = [f"comperdial score {path} --metrics NAME"]
+    if has_labels(file):
+        following.append(f"comperdial audit {path} --nominal   # if it has a judge's labels and people's, without an order")
+    _print(path, "responses without ratings", about, first, missing, following)
 
 
 class _Rated:
