@@ -235,7 +235,9 @@ def _show_responses(path: Path, file: File, options: Mapping[str, Any], error: E
     missing = [str(getattr(error, "problem", error)), "no correlations; responses can be scored, judged and annotated"]
     following = [f"comperdial score {path} --metrics NAME"]
     if has_labels(file):
-        following.append(f"comperdial audit {path} --nominal   # if it has a judge's labels and people's, without an order")
+        following.append(
+            f"comperdial audit {path} --nominal   # if it has a judge's labels and people's, without an order"
+        )
     _print(path, "responses without ratings", about, first, missing, following)
 
 
