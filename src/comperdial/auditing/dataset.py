@@ -20,7 +20,7 @@ Audit = dict[str, Any]
 
 
 def audits(tables: Mapping[str, pd.DataFrame], scores: pd.DataFrame, about: Mapping[str, Any]) -> Iterator[Audit]:
-    """Yield the audit of each judge: the verdict in short, and title, sentences and missing reason of each section.
+    """Yield the audit of each judge: a short verdict, and the title, sentences and reason for omission of each section.
 
     A recorded judge of another dimension than the main one is compared with ratings of its own. If a judge cannot be audited,
     the verdict says why.

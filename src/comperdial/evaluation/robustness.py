@@ -105,7 +105,7 @@ def _judged(sample: Sample, judgements: pd.DataFrame) -> tuple[list[tuple[str, s
 
 
 def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling) -> pd.DataFrame:
-    """Return the power to separate metrics with other numbers of systems or dialogues, changing one number at a time.
+    """Return the power to separate metrics with different numbers of systems or dialogues, changing one number at a time.
 
     The pairs are neighbours in the ranking, and each metric with the best one, which readers are most interested in. The sizes
     of table ``power`` are ``POWER_SIZES`` and the data's own.

@@ -95,7 +95,7 @@ def ask(
     InterruptedRunError
         After Ctrl-C or SIGTERM.
     JudgeError
-        If requests finally have no answer; the answers received are kept.
+        If requests still have no answer after all retries; the answers received are kept.
     """
     if task.service.paid and most_output(task.judge.parameters) is None:
         raise ConfigError(

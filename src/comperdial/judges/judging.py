@@ -146,7 +146,7 @@ def judge_items(task: Task, items: Sequence[Item], *, dataset: str, ask_again: b
     MissingAnswersError
         If answers are missing and the judge cannot be asked.
     ComperdialError
-        If requests finally fail, or no answer has a rating; the answers received are kept.
+        If requests still fail after all retries, or no answer has a rating; the answers received are kept.
     """
     with AnswerFile(task.judging.ledger, dataset) as answers:
         judgements, report = Judgements(task, answers), None

@@ -72,7 +72,7 @@ def judge(
         A rubric (listed by ``comperdial prompts``), or the path of your own template with placeholders such as ``{{ history
         }}`` and ``{{ response }}``.
     model
-        The server's name of the model.
+        The model's name on the server.
     server
         ``openai``, ``azure``, ``ollama``, ``vllm``, ``llama.cpp``, a URL, or ``rules``: a program that counts words, for trial
         runs.

@@ -33,7 +33,7 @@ class EmbeddingMetric(NeedsModel):
 
     @property
     def keeps_vectors(self) -> bool:
-        """Say yes."""
+        """Return True."""
         return True
 
     def unavailable(self) -> str | None:

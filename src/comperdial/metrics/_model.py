@@ -29,7 +29,7 @@ class NeedsModel(Metric):
 
     @property
     def runs_model(self) -> bool:
-        """Say yes."""
+        """Return True."""
         return True
 
     def unavailable(self) -> str | None:

@@ -25,7 +25,7 @@ _PAIRS = 16_384
 
 
 class Scores(dict[str, npt.NDArray[np.float64]]):
-    """What a metric gives: for each output, one float64 value a response, NaN where it could not be scored.
+    """What a metric gives: for each output, one float64 value per response, NaN where it could not be scored.
 
     ``cut`` counts, for each response, the tokens of its input that did not fit the model and were left out; None
     means no cuts. It travels with the scores into the tables: nothing is cut silently.
@@ -38,7 +38,7 @@ class Scores(dict[str, npt.NDArray[np.float64]]):
 
 @dataclass(frozen=True)
 class Batch:
-    """The responses to score and what they answer to; all lists have one entry a response.
+    """The responses to score and what they answer to; all lists have one entry per response.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ class Metric(ABC):
         given = {"references": references, "histories": histories, "facts": facts}
         for need in self.needs:
             if given[need] is None and len(batch):
-                raise SchemaError(f"metric {self.kind!r} needs {need}", expected=f"{need}, one entry a response")
+                raise SchemaError(f"metric {self.kind!r} needs {need}", expected=f"{need}, one entry per response")
             lacking = np.flatnonzero(~batch.has(need))
             if len(lacking):
                 problem = f"metric {self.kind!r} needs {need}"
@@ -213,7 +213,7 @@ def _column(name: str, values: Sequence[Sequence[Any]] | None, count: int) -> Se
     if values is None:
         return [()] * count
     if len(values) != count:
-        raise SchemaError(f"{len(values)} {name} for {count} responses", expected="one entry a response")
+        raise SchemaError(f"{len(values)} {name} for {count} responses", expected="one entry per response")
     for index, value in enumerate(values):
         if not isinstance(value, list | tuple):
             raise ItemError(index, f"{name} is {value!r}", expected="a list")
@@ -297,7 +297,7 @@ class OverlapMetric(Metric):
 
 
 def check_choice(metric: Metric, option: str, choices: tuple[object, ...]) -> None:
-    """Raise :class:`ConfigError` when an option is none of its choices."""
+    """Raise :class:`ConfigError` if an option's value is not one of its choices."""
     value = getattr(metric, option)
     if value not in choices:
         raise ConfigError(

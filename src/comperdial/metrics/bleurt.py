@@ -47,7 +47,7 @@ class Bleurt(ModelMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the one score."""
+        """Return the name of the only output."""
         return ("bleurt",)
 
     def unavailable(self) -> str | None:

@@ -40,7 +40,7 @@ class Chrf(ReferenceMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the one score."""
+        """Return the name of the only output."""
         return ("chrf",)
 
     def prepare(self, text: str) -> Ngrams:

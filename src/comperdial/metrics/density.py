@@ -61,7 +61,7 @@ class Density(Metric):
 
     @property
     def runs_model(self) -> bool:
-        """Say yes."""
+        """Return True."""
         return True
 
     def unavailable(self) -> str | None:

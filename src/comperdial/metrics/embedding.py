@@ -44,6 +44,6 @@ class Embedding(PairMetric):
 
 
 def extrema(vectors: Vector) -> Vector:
-    """Return, for each dimension, the value farthest from zero; the positive one of two that are as far."""
+    """Return, for each dimension, the value farthest from zero; the positive one in a tie."""
     high, low = vectors.max(axis=0), vectors.min(axis=0)
     return np.where(high >= -low, high, low)

@@ -191,7 +191,7 @@ class Local(Metric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the one score."""
+        """Return the name of the only output."""
         return ("local",)
 
     @property

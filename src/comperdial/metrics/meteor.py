@@ -44,7 +44,7 @@ class Meteor(ReferenceMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the one score."""
+        """Return the name of the only output."""
         return ("meteor",)
 
     def unavailable(self) -> str | None:

@@ -53,7 +53,7 @@ def score_tables(metric: Metric, name: str, folder: str | Path, part: schema.Par
 def write_scores(
     metric: Metric, name: str, folder: str | Path, output: str | Path, part: schema.Part = schema.WHOLE
 ) -> None:
-    """Score a dataset's tables as :func:`score_tables` does, into a Parquet file, in memory that does not grow.
+    """Score a dataset's tables as :func:`score_tables` does, into a Parquet file, using constant memory.
 
     :func:`comperdial.schema.merge` makes of all parts' files the one that is written without parts.
     """

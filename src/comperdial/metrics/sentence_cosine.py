@@ -41,7 +41,7 @@ class SentenceCosine(PairMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the one score."""
+        """Return the name of the only output."""
         return ("cosine",)
 
     def pair(self, hypothesis: Encoded, reference: Encoded) -> tuple[float, ...]:

@@ -61,7 +61,7 @@ class UsrMlm(ModelMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the one score."""
+        """Return the name of the only output."""
         return ("usr-mlm",)
 
     def compute(self, batch: Batch) -> Scores:

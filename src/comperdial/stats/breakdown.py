@@ -35,7 +35,7 @@ class Breakdown(NamedTuple):
 
 
 def gold_labels(shares: npt.ArrayLike, threshold: float = 0.0) -> npt.NDArray[np.str_]:
-    """Return each turn's label from shares of shape (n, 3): the largest share, preferring O to T to X if equal.
+    """Return each turn's label from shares of shape (n, 3): the largest share, ties go to O, then T.
 
     T or X becomes O if its share is below ``threshold``.
     """

@@ -81,7 +81,7 @@ def compare(
 
     Over units, and for Pearson over system means: Student's t with a variance from leaving out systems and dialogues
     (:mod:`comperdial.stats.jackknife`). For ranks (Spearman, Kendall) of system means: swaps of whole systems
-    (:func:`comperdial.stats.swaps.swap_systems`). Ranks of about a hundred means move in steps too coarse for a jackknife,
+    (:func:`comperdial.stats.swaps.swap_systems`). Ranks of about a hundred means change in steps too coarse for a jackknife,
     which then rejects too rarely; Pearson's scale depends on a few means if tails are long, and swapping those rejects too
     often.
 

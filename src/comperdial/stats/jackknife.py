@@ -84,7 +84,7 @@ def over_units(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, na
 def weighted(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
     """Return a weighted sum of statistics of the same metrics, units and clusters.
 
-    A statistic that treats a kind of cluster as fixed does not change without one of them. ``n`` is that of the first.
+    A statistic that treats a kind of cluster as fixed does not change when one is left out. ``n`` is that of the first.
     """
 
     def summed(name: str) -> Floats:

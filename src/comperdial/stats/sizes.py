@@ -90,7 +90,7 @@ def sample_curve(
 ) -> Curve:
     """Correlate ratings, (n,), with the mean of k of a judge's samples per unit; ``sizes`` are numbers k.
 
-    ``samples`` have shape (metrics, most samples, n), NaN if missing. A sample without any score does not exist; in the others
+    ``samples`` have shape (metrics, most samples, n), NaN if missing. A sample without any score is ignored; in the others
     a missing score is ignored in the mean. A metric with fewer than k samples has no value. ``others`` are values of metrics
     without samples, which take part in the ranking behind ``agreement``.
     """
