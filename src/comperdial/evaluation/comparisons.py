@@ -66,8 +66,8 @@ def pairs(samples: Iterable[Sample], *, detail: Detail) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Table ``pairs``: each pair once, with the better metric first; p is missing if there is no test, and the interval for ranks of
-        system means. Pairs that share too few units are left out.
+        Table ``pairs``: each pair once, with the better metric first; p is missing if there is no test, and the interval for
+        ranks of system means. Pairs that share too few units are left out.
     """
     rows = [row for sample in samples for row in _test_rows(sample, detail, grouped_statistics(sample, detail))]
     return schema.validate(pd.DataFrame(rows, columns=schema.table("pairs").columns), "pairs")

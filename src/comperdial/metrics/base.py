@@ -190,7 +190,7 @@ class Metric(ABC):
         given = {"references": references, "histories": histories, "facts": facts}
         for need in self.needs:
             if given[need] is None and len(batch):
-                raise SchemaError(f"metric {self.kind!r} needs {need}", expected=f"{need}, one entry per response")
+                raise SchemaError(f"metric {self.kind!r} needs {need}", expected=f"{need}, one entry a response")
             lacking = np.flatnonzero(~batch.has(need))
             if len(lacking):
                 problem = f"metric {self.kind!r} needs {need}"
@@ -213,7 +213,7 @@ def _column(name: str, values: Sequence[Sequence[Any]] | None, count: int) -> Se
     if values is None:
         return [()] * count
     if len(values) != count:
-        raise SchemaError(f"{len(values)} {name} for {count} responses", expected="one entry per response")
+        raise SchemaError(f"{len(values)} {name} for {count} responses", expected="one entry a response")
     for index, value in enumerate(values):
         if not isinstance(value, list | tuple):
             raise ItemError(index, f"{name} is {value!r}", expected="a list")

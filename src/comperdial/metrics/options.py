@@ -19,7 +19,7 @@ _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 def read_options(metric: type[Metric], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with the types that the metric's fields have.
 
-    A text may spell a number or yes and no, as on a command line. Nothing else is converted: 3.0 is not accepted as text, nor 1 as yes.
+    A text may spell a number or yes and no, as on a command line. Nothing else is converted: 3.0 is not text, 1 is not yes.
 
     Raises
     ------
