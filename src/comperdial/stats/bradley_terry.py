@@ -36,7 +36,7 @@ def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
     wins
         Shape (n, n): how often row was preferred to column; a tie is half a win for both.
     prior
-        Ties added to each pair of competitors that met, which makes strengths finite if all competitors are connected by comparisons. 0 gives the plain
+        Ties added to each pair of competitors that met, which makes strengths finite if comparisons connect all competitors. 0 gives the plain
         estimate.
 
     Returns
