@@ -36,8 +36,8 @@ def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
     wins
         Shape (n, n): how often row was preferred to column; a tie is half a win for both.
     prior
-        Ties added to each pair of competitors that met, which makes strengths finite if comparisons connect all competitors. 0 gives the plain
-        estimate.
+        Ties added to each pair of competitors that met, which makes strengths finite if comparisons connect all competitors.
+        0 gives the plain estimate.
 
     Returns
     -------
