@@ -1,4 +1,4 @@
-"""Supports docs/scale.md: processor time and memory of the demo at 1, 4, 16 and 64 times its size, and of 7 million responses.
+"""Supports docs/cluster.md: processor time and memory of the demo at 1, 4, 16 and 64 times its size, and of 7 million responses.
 
 python benchmarks/scale.py                            half an hour on two cores; resumes where it was stopped
 python benchmarks/scale.py --sizes 1 4 --only bleu    a part of it; --print: only the tables of what was measured
