@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -21,8 +20,8 @@ pytestmark = pytest.mark.ci
 # What this Slurm lacks, which a cluster has: a database of jobs to ask, and somebody to bill.
 HERE = ("--cores", "2", "--slurm-status-command", "squeue", "--slurm-no-account")
 QUICK = ("--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "5")
-# A folder with the results of `make reproduce DATASETS="usr_persona usr_topical"`; .ci/run names it.
-LOCAL_RUN = "COMPERDIAL_LOCAL_RUN"
+# Three jobs: the plugin asks Slurm after 3, 13, 23, … seconds whether a job has ended.
+TARGET = "results/usr_persona/scores/f1.parquet"
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +76,9 @@ def content(workdir: Workdir) -> dict[str, bytes]:
 
 @pytest.fixture
 def sharded(fresh: Workdir) -> Workdir:
-    """Return the mini data set, scored in two parts."""
+    """Return the mini data set with its tables, to be scored in two parts."""
     (fresh.path / "params.yaml").write_text((fresh.path / "params.yaml").read_text() + "shards: {default: 2}\n")
+    fresh.snakemake("data/tables/usr_persona/responses.parquet")
     without_gpu(fresh, mem_mb=700)
     return fresh
 
@@ -92,10 +92,9 @@ def without_gpu(workdir: Workdir, mem_mb: int) -> None:
 
 def test_killed_jobs_and_a_killed_node_lose_nothing(sharded, cluster, tmp_path):
     local = copied(sharded, tmp_path / "local")
-    local.targets = ("tables",)
-    local.snakemake()
+    local.snakemake(TARGET)
 
-    first = submitted(sharded, cluster, "tables", COMPERDIAL_MODELS=str(tmp_path / "models"))
+    first = submitted(sharded, cluster, TARGET, COMPERDIAL_MODELS=str(tmp_path / "models"))
     try:
         killed = until(cluster.running, first, sharded)[0]
         cluster.ask("scancel", killed)
@@ -107,39 +106,12 @@ def test_killed_jobs_and_a_killed_node_lose_nothing(sharded, cluster, tmp_path):
         assert first.wait(300) != 0
     finally:
         first.kill()
-    assert not (sharded.path / "results/usr_persona/tables/correlations.csv").exists()
+    assert not (sharded.path / TARGET).exists()
 
     cluster.start_slurmd()
     made = set(content(sharded))
-    second = submitted(sharded, cluster, "tables", COMPERDIAL_MODELS=str(tmp_path / "models"))
+    second = submitted(sharded, cluster, TARGET, COMPERDIAL_MODELS=str(tmp_path / "models"))
     assert second.wait(900) == 0, said(sharded)[-4000:]
     # What lay there whole was kept, and all of it is what one machine makes.
     assert made <= set(content(local)) | {name for name in made if "/parts/" in name}
     assert content(sharded) == content(local)
-
-
-def test_a_data_set_s_results_are_the_local_run_s(root, cluster, tmp_path):
-    if not (local := os.environ.get(LOCAL_RUN)):
-        pytest.skip(f"{LOCAL_RUN} names no folder with the USR main job's results")
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        check=True,
-    )
-    workdir = Workdir(tmp_path / "main")
-    for name in filter(None, listed.stdout.decode().split("\0")):
-        if not name.startswith(("results/", "data/store/", "tests/")) and (root / name).is_file():
-            (workdir.path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(root / name, workdir.path / name)
-    # Trained models come with `dvc pull`.
-    shutil.copytree(root / "data/models", workdir.path / "data/models", dirs_exist_ok=True)
-    without_gpu(workdir, mem_mb=6000)
-    # One of the two sets: each job of Slurm starts Snakemake anew, which takes longer than most jobs.
-    run = submitted(workdir, cluster, "--config", "datasets=[usr_persona]")
-    assert run.wait(2400) == 0, said(workdir)[-4000:]
-    made = {name: found for name, found in content(workdir).items() if name.startswith("results/")}
-    assert {"results/usr_persona/tables/correlations.csv", "results/usr_persona/correlations.parquet"} <= set(made)
-    there = {name for name in made if (Path(local) / name).is_file()}
-    assert set(made) == there
-    assert [name for name in sorted(made) if (Path(local) / name).read_bytes() != made[name]] == []
