@@ -4,8 +4,8 @@ python benchmarks/scale.py                            half an hour on two cores;
 python benchmarks/scale.py --sizes 1 4 --only bleu    a part of it; --print: only the tables of what was measured
 
 SIMULATED: k times the systems and dialogues. Each copy has its own texts, so that caches have no advantage: each word becomes
-another that is as long and about as frequent, rare ones new words. A dialogue's copy follows one map; a system's copy changes a
-quarter of its words again. Each measurement is a rule's command, in its own process. Size 0 is the cost of starting.
+another that is as long and about as frequent. Each measurement is a rule's command, in its own process. Size 0 is the cost of
+starting.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
@@ -48,74 +49,38 @@ Map = dict[str, str]
 Sizes = dict[int, dict[str, float]]
 
 
-class Texts:
-    """The demo's words, and what copies make of them."""
+class Words:
+    """The demo's words by length and frequency, and what copies make of them."""
 
-    def __init__(self, counts: Counter[str], copies: int, seed: int) -> None:
-        self.counts, self.copies, self.seed = counts, copies, seed
+    def __init__(self, texts: Iterable[str]) -> None:
+        counts = Counter(word.lower() for text in texts for word in _WORD.findall(text))
         by_length = sorted(counts, key=lambda word: (len(word), -counts[word], word))
-        self.groups = {length: list(group) for length, group in groupby(by_length, len)}
-        self.rarest = sorted(counts, key=lambda word: (counts[word], word))
+        alike = (list(group) for _, group in groupby(by_length, len))
+        self.runs = [group[first : first + 32] for group in alike for first in range(0, len(group), 32)]
 
-    def dialogue_map(self, dialogue: int) -> Map:
-        """Return what the words of a dialogue's copy become; copy 0 is the demo itself."""
-        rng = np.random.default_rng([self.seed, 1, dialogue])
-        return self._permuted(rng) | self._invented(rng, dialogue * self.copies) if dialogue else {}
-
-    def system_map(self, dialogue: int, system: int) -> Map:
-        """Return what a system's copy makes of the words of a dialogue's copy."""
-        rng = np.random.default_rng([self.seed, 2, dialogue, system])
-        chosen = {word: other for word, other in self._permuted(rng).items() if rng.random() < 0.25}
-        return chosen | self._invented(rng, dialogue * self.copies + system)
-
-    def any_map(self, dialogue: int, system: int) -> Map:
-        """Return a map for texts that the system's map leaves as they are."""
-        return self._permuted(np.random.default_rng([self.seed, 3, dialogue, system]))
-
-    def _permuted(self, rng: np.random.Generator) -> Map:
-        result: Map = {}
-        for group in self.groups.values():
-            for run in (group[first : first + 32] for first in range(0, len(group), 32)):
-                # Around a random ring: no word stays what it is.
-                order = rng.permutation(len(run))
-                result |= {run[a]: run[b] for a, b in zip(order, np.roll(order, 1), strict=True)}
-        return result
-
-    def _invented(self, rng: np.random.Generator, copy: int) -> Map:
-        """Return new words in place of the rarest: by Heaps' law, sqrt(copies) times the words in all."""
-        result = {}
-        for word in self.rarest[: round(len(self.rarest) * (math.sqrt(copy + 1) - math.sqrt(copy)))]:
-            others = self.groups[len(word)]
-            front, back = (others[int(rng.integers(len(others)))] for _ in range(2))
-            result[word] = front[: len(word) // 2] + back[len(word) // 2 :]
+    def map(self, *copy: int) -> Map:
+        """Return the word that each word becomes in a copy, numbered by its dialogue and system; 0, 0 is the demo itself."""
+        if not any(copy):
+            return {}
+        rng, result = np.random.default_rng([2024, *copy]), {}
+        for run in self.runs:
+            # Around a random ring: no word stays what it is.
+            order = rng.permutation(len(run))
+            result |= {run[a]: run[b] for a, b in zip(order, np.roll(order, 1), strict=True)}
         return result
 
 
 def mapped(text: str, words: Map) -> str:
-    """Return a text with its words replaced, capitals kept."""
-
-    def other(match: re.Match[str]) -> str:
-        result = words.get(match[0].lower(), match[0].lower())
-        return result.capitalize() if match[0][0].isupper() else result
-
-    return _WORD.sub(other, text) if words else text
-
-
-def changed(text: str, words: Map, otherwise: Map) -> str:
-    """Return a text with its words replaced, never the same: if need be, the other map replaces its longest word."""
-    result = mapped(text, words)
-    if result != text:
-        return result
-    longest = max(_WORD.findall(text), key=len, default="").lower()
-    return mapped(text, {longest: otherwise.get(longest, longest)})
+    """Return a text with its words replaced."""
+    return _WORD.sub(lambda match: words.get(match[0].lower(), match[0]), text) if words else text
 
 
 def name_of(name: str, copy: int) -> str:
     return f"{name}-x{copy}" if copy else name
 
 
-def grow(folder: Path, times: int, *, seed: int = 2024) -> dict[str, float]:
-    """Write dialogues, submissions and raters of the demo at so many times its size (a square, or 0); describe the texts."""
+def grow(folder: Path, times: int) -> int:
+    """Write dialogues, submissions and raters of the demo at so many times its size (a square, or 0); return the responses."""
     copies = math.isqrt(times) or 1
     if times and copies**2 != times:
         raise SystemExit(f"{times} times: not a square")
@@ -127,50 +92,34 @@ def grow(folder: Path, times: int, *, seed: int = 2024) -> dict[str, float]:
     responses = responses.merge(contexts[["context_id", "dialogue_id", "turn"]], on="context_id")
     kept = responses["dialogue_id"].isin([d.dialogue_id for d in dialogues])
     responses = responses[kept & responses["system_id"].isin(systems["system_id"])]
-    written = [text for d in dialogues for text in (*d.texts, *(s for persona in d.personas.values() for s in persona))]
-    counts = Counter(word.lower() for text in [*responses["response"], *written] for word in _WORD.findall(text))
-    texts = Texts(counts, copies, seed)
-    maps = [texts.dialogue_map(copy) for copy in range(copies)]
+    sentences = [s for d in dialogues for persona in d.personas.values() for s in persona]
+    words = Words([*responses["response"], *sentences, *(text for d in dialogues for text in d.texts)])
     (folder / "submissions").mkdir(parents=True, exist_ok=True)
     grown = []
-    for copy, words in enumerate(maps):
+    for copy in range(copies):
+        own = words.map(copy, 0)
         for d in dialogues:
-            own = {who: [mapped(s, words) for s in sentences] for who, sentences in d.personas.items()}
-            said = tuple(mapped(text, words) for text in d.texts)
-            grown.append(to_data(Dialogue(name_of(d.dialogue_id, copy), own, said)))
+            persona_texts = {who: [mapped(s, own) for s in sentences] for who, sentences in d.personas.items()}
+            texts = tuple(mapped(text, own) for text in d.texts)
+            grown.append(to_data(Dialogue(name_of(d.dialogue_id, copy), persona_texts, texts)))
     (folder / "dialogues.json").write_text(json.dumps(grown, ensure_ascii=False), encoding="utf-8")
-    write_systems(folder, systems, copies, seed)
-    return write_submissions(folder / "submissions", responses, texts, maps) | {"dialogues": len(grown)}
-
-
-def write_submissions(folder: Path, responses: pd.DataFrame, texts: Texts, maps: list[Map]) -> dict[str, float]:
-    own, distinct, vocabulary, totals = list(dict.fromkeys(responses["response"])), set(), set(), Counter[str]()
-    for system in range(texts.copies):
-        copies: list[dict[str, str]] = []
-        for dialogue, words in enumerate(maps):
-            copy = {text: mapped(text, words) for text in own}
-            if system:
-                pair = texts.system_map(dialogue, system), texts.any_map(dialogue, system)
-                copy = {text: changed(result, *pair) for text, result in copy.items()}
-            copies.append(copy)
-            distinct |= {*copy.values()}
-            vocabulary |= {word.lower() for text in copy.values() for word in _WORD.findall(text)}
+    write_systems(folder, systems, copies)
+    for system in range(copies):
+        maps = [words.map(copy, system) for copy in range(copies)]
         for name, rows in responses.groupby("system_id"):
-            lines = []
-            for dialogue, copy in enumerate(copies):
-                for of, turn, text in zip(rows["dialogue_id"], rows["turn"], rows["response"], strict=True):
-                    record = {"dialogue_id": name_of(of, dialogue), "turn": int(turn), "response": copy[text]}
-                    lines.append(json.dumps(record, ensure_ascii=False) + "\n")
-                    totals.update(responses=1, words=len(copy[text].split()), letters=len(copy[text]))
-            (folder / f"{name_of(str(name), system)}.jsonl").write_text("".join(lines), encoding="utf-8")
-    count = totals["responses"]
-    means = {"distinct": len(distinct) / count, "words": totals["words"] / count, "letters": totals["letters"] / count}
-    return {"responses": count, **means, "vocabulary": len(vocabulary)}
+            lines = [
+                {"dialogue_id": name_of(of, copy), "turn": int(turn), "response": mapped(text, own)}
+                for copy, own in enumerate(maps)
+                for of, turn, text in zip(rows["dialogue_id"], rows["turn"], rows["response"], strict=True)
+            ]
+            path = folder / f"submissions/{name_of(str(name), system)}.jsonl"
+            path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+    return len(responses) * copies**2
 
 
-def write_systems(folder: Path, systems: pd.DataFrame, copies: int, seed: int) -> None:
+def write_systems(folder: Path, systems: pd.DataFrame, copies: int) -> None:
     """Write the systems and the raters, for whom a copy is about as good as its system."""
-    model, rng = read_raters(ROOT / "data/demo/raters.yaml").model_dump(), np.random.default_rng([seed, 4])
+    model, rng = read_raters(ROOT / "data/demo/raters.yaml").model_dump(), np.random.default_rng(2024)
     copied = pd.concat([systems.assign(copy=copy) for copy in range(copies)])
     noise = rng.normal(0, 0.05, len(copied)) * (copied["copy"] > 0)
     skills = (copied["system_id"].map(model["skill"]) + noise).clip(0, 1).tolist()
@@ -203,7 +152,7 @@ class Work:
             # Elsewhere: memory that this process once took would count for the commands it starts.
             command = [sys.executable, __file__, "--make", str(folder), str(times)]
             made = subprocess.run(command, check=True, capture_output=True, text=True)
-            self.keep("texts", times, **json.loads(made.stdout))
+            self.keep("texts", times, responses=int(made.stdout))
         if (stage, times) not in self.measured:
             cost = run(commands(folder, stage), folder / f"{stage}.log", threads=2 if stage in MODEL else 1)
             size = sum(path.stat().st_size for path in made_by(folder, stage))
@@ -329,7 +278,7 @@ def main() -> None:
     parser.add_argument("--make", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.make:
-        print(json.dumps(grow(Path(options.make[0]), int(options.make[1]))))
+        print(grow(Path(options.make[0]), int(options.make[1])))
         return
     work = Work(options.work)
     for times in [] if options.print else [0, *options.sizes]:

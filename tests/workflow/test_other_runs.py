@@ -101,6 +101,7 @@ def write_challenge(run, root):
     shutil.copy(root / "tests/configs/challenge.yaml", run.path / "params.yaml")
 
 
+@pytest.mark.ci
 def test_a_challenge_becomes_rated_tables_and_a_new_submission_is_scored_or_named(root, tmp_path):
     run = copy_repository(root, tmp_path / "repository")
     write_challenge(run, root)
