@@ -1,4 +1,4 @@
-"""Metrics by name. The files of this package are the registry: module ``bleu`` holds the metric ``bleu``."""
+"""Registry of metrics by name: each public module of this package defines the metric of the same name."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def kinds() -> tuple[str, ...]:
 
 
 def create(kind: str, /, **options: object) -> Metric:
-    """Make a metric from its name and options.
+    """Create a metric from its name and options.
 
     Raises
     ------
     UnknownNameError
-        When there is no such metric or option; names the nearest ones.
+        If the metric or option does not exist; the message suggests the nearest names.
     ConfigError
-        When an option has a value that it cannot have.
+        If an option has an invalid value.
     """
-    # The base class is abstract, which a checker holds against type[Metric]; the ones found are concrete.
+    # The base class is abstract, so type checkers reject it as type[Metric]; the classes loaded here are concrete.
     found = load_class(__name__, kind, Metric, kind="metric", helpers=_HELPERS)  # type: ignore[type-abstract]
     return found(**read_options(found, options))

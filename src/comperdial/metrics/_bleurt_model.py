@@ -1,9 +1,9 @@
-"""BLEURT's PyTorch weights and tokenizer, loaded from a folder with the layout of ``lucadiliello/BLEURT-20``.
+"""Load BLEURT's PyTorch weights and tokenizer from a folder with the layout of ``lucadiliello/BLEURT-20``.
 
-Layout: ``config.json`` (``model_type`` ``bleurt``), ``model.safetensors`` (names that start with ``bleurt.``, and
-``classifier``) and ``spm.model``, or ``tokenizer.json`` for the WordPiece models of 2020. The network is that of
-RemBERT: BERT with embeddings narrower than its layers, and a projection in between; models without one are BERT's.
-So the classes of transformers run it, and only names change here.
+The folder contains ``config.json`` (``model_type`` ``bleurt``), ``model.safetensors`` (names that start with
+``bleurt.``, and ``classifier``) and ``spm.model``, or ``tokenizer.json`` for the WordPiece models of 2020. The network
+is RemBERT: BERT whose embeddings are narrower than its layers, with a projection in between. Models without the
+projection are plain BERT. So transformers' own classes run it, and only the weights are renamed here.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _FIELDS = (
     "type_vocab_size",
     "layer_norm_eps",
 )
-# The numbers 0, 1, 2 …, which older versions of transformers saved beside the weights.
+# The indices 0, 1, 2 …, which older versions of transformers saved with the weights.
 _NO_WEIGHTS = "embeddings.position_ids"
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """BLEURT's tokenizer: from a text to numbers, and the numbers of [CLS] and [SEP]."""
+    """BLEURT's tokenizer: a function from text to token ids, and the ids of [CLS] and [SEP]."""
 
     encode: Callable[[str], list[int]]
     start: int
@@ -47,20 +47,20 @@ class Pieces:
 
 
 def missing_package(folder: Path) -> str | None:
-    """Say so when the folder's tokenizer needs a package that is not installed."""
+    """Return a message if the folder's tokenizer needs a package that is not installed, else None."""
     if (folder / SENTENCEPIECE).is_file() and find_spec("sentencepiece") is None:
         return "not installed: sentencepiece; expected pip install sentencepiece"
     return None
 
 
 def load_pieces(model: Model) -> Pieces:
-    """Load ``spm.model`` with sentencepiece, as BLEURT's own code does, or ``tokenizer.json`` where there is none."""
+    """Load ``spm.model`` with sentencepiece, as BLEURT's own code does, or ``tokenizer.json`` if it is missing."""
     place = model.path / SENTENCEPIECE
     encode: Callable[[str], list[int]]
     if place.is_file():
         if problem := missing_package(model.path):
             raise MissingResourceError(problem, where=str(place))
-        # By name: the package has no types, and need not be there.
+        # Imported by name: the package is optional and has no type hints.
         processor = import_module("sentencepiece").SentencePieceProcessor(model_file=str(place))
         encode, number, piece = processor.encode, processor.piece_to_id, processor.id_to_piece
     else:
@@ -83,7 +83,7 @@ def load_pieces(model: Model) -> Pieces:
     special = []
     for token in ("[CLS]", "[SEP]"):
         found = number(token)
-        # sentencepiece answers with the number of the unknown piece.
+        # sentencepiece returns the id of the unknown token instead of raising an error.
         if found is None or piece(found) != token:
             raise FileError(f"no token {token}", where=str(place), expected="the tokenizer of a BLEURT model")
         special.append(found)
@@ -91,15 +91,14 @@ def load_pieces(model: Model) -> Pieces:
 
 
 def load_network(model: Model, dtype: str) -> Any:  # noqa: ANN401
-    """Load the weights into transformers' RemBERT (or BERT) with a linear head of one number.
+    """Load the weights into transformers' RemBERT (or BERT) with a linear head of one output.
 
     Raises
     ------
     ConfigError
-        When ``config.json`` is not that of a BLEURT model.
+        If ``config.json`` does not describe a BLEURT model.
     FileError
-        When the weights lack a name that the network has, have one that it has not, or differ in shape: nothing is
-        left to chance.
+        If weights are missing, unexpected or of the wrong shape, so that no weight is left randomly initialised.
     """
     import torch
     import transformers
@@ -108,7 +107,7 @@ def load_network(model: Model, dtype: str) -> Any:  # noqa: ANN401
     fields, width = _read_config(model.path / "config.json")
     name = "RemBert" if width else "Bert"
     extra = {"input_embedding_size": width, "output_embedding_size": width} if width else {}
-    # RemBERT's default numbers for these two lie outside smaller vocabularies; BLEURT uses neither.
+    # RemBERT's default ids for these two exceed smaller vocabularies; BLEURT uses neither.
     config = getattr(transformers, f"{name}Config")(
         **fields, **extra, num_labels=1, bos_token_id=None, eos_token_id=None
     )
@@ -149,7 +148,7 @@ def load_network(model: Model, dtype: str) -> Any:  # noqa: ANN401
 
 
 def _read_config(path: Path) -> tuple[dict[str, Any], int | None]:
-    """Return the fields that determine the network, and the width of its embeddings where that is not its own."""
+    """Return the fields that define the network, and the width of its embeddings if it differs from the layers'."""
     config = read_json(path)
     if not isinstance(config, dict) or config.get("model_type") != "bleurt":
         kind = config.get("model_type") if isinstance(config, dict) else config

@@ -1,4 +1,4 @@
-"""What metrics that compare embeddings have in common: an encoder, whose work they share, and cosines."""
+"""Base class of metrics that compare embeddings, and cosine similarity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Vector = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingMetric(NeedsModel):
-    """A metric of token vectors; all with the same encoder share one store, where each text is encoded once."""
+    """A metric of token vectors; metrics with the same encoder share a cache, so each text is encoded once."""
 
     layer: int = -1
     """Which hidden states: 1 is the first layer's, -1 the last one's."""
@@ -37,7 +37,7 @@ class EmbeddingMetric(NeedsModel):
         return True
 
     def unavailable(self) -> str | None:
-        """Say so when a package or the model is not on this machine; a layer that the model lacks is an error."""
+        """Return why the package or model is unavailable, or None; a layer that the model lacks raises an error."""
         reason = super().unavailable()
         if not reason:
             self.encoder.namespace()
@@ -45,43 +45,43 @@ class EmbeddingMetric(NeedsModel):
 
     @property
     def encoder(self) -> Encoder:
-        """Return what makes the vectors."""
+        """Return the encoder of the texts."""
         return Encoder(self.model, self.layer, self.dtype, self.max_length)
 
     @abstractmethod
     def texts(self, batch: Batch) -> Iterable[str]:
-        """Yield every text of a batch that the metric looks at, as it is to be encoded."""
+        """Yield every text of a batch that the metric needs encoded."""
 
     @abstractmethod
     def compare(self, batch: Batch, vectors: Vectors) -> Scores:
-        """Score a batch whose texts are encoded."""
+        """Score a batch from the vectors of its texts."""
 
     def compute(self, batch: Batch) -> Scores:
-        """Encode what is not in the store yet, and compare."""
+        """Encode the texts that are not cached, and compare."""
         vectors = self.encoder.vectors()
         vectors.add(self.texts(batch))
         return self.compare(batch, vectors)
 
     def signature(self) -> str:
-        """Add the version of the encoder's code."""
+        """Append the version of the encoder's code."""
         return f"{super().signature()}|encoder:{encoder.VERSION}"
 
 
 def own(encoded: Encoded) -> Vector:
-    """Return the vectors of a text's own tokens, without the ones that the model adds."""
+    """Return the vectors of a text's tokens, without special tokens."""
     return encoded.vectors[~encoded.special]
 
 
 def unit(vectors: Vector) -> Vector:
-    """Scale vectors (the last axis) to length 1; a zero vector stays."""
+    """Scale vectors (along the last axis) to length 1; zero vectors are unchanged."""
     norm = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.where(norm == 0, 1, norm), dtype=np.float32)
 
 
 def cosines(one: Vector, other: Vector) -> Vector:
-    """Return the cosine of each vector of one text with each of another, -1 to 1: n x m.
+    """Return the cosines between the vectors of two texts, -1 to 1, as an n x m array.
 
-    By numpy alone: BLAS shares larger products among threads, and their number moves the last digits.
+    It avoids BLAS, which splits large products over threads: the last digits would depend on the number of threads.
     """
     return np.clip(np.einsum("ik,jk->ij", unit(one), unit(other)), -1, 1)
 
@@ -95,7 +95,7 @@ POOLING = ("mean", "cls", "pooler")
 
 
 def sentence(encoded: Encoded, pooling: str) -> Vector:
-    """Make one vector of a text: the mean of all tokens (also the model's own), the first, or the pooled."""
+    """Return one vector for a text: the mean of all tokens (special ones included), the first, or the pooled output."""
     if pooling == "mean":
         return encoded.vectors.mean(axis=0)
     return encoded.vectors[0 if pooling == "cls" else -1]

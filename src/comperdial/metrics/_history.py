@@ -1,4 +1,4 @@
-"""What a metric reads of the utterances before a response."""
+"""Texts of a history, and truncation of a context and response to a model's limit."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ SCOPES = ("all", "last")
 
 
 def utterances(history: Sequence[Utterance], scope: str) -> list[str]:
-    """Return the texts of a history, oldest first, without white space at their ends; only the last one on request."""
+    """Return the stripped texts of a history, oldest first, or only the last one, depending on ``scope``."""
     kept = history if scope == "all" else history[-1:]
     return [entry["text"].strip() for entry in kept]
 
 
 def fit(context: Sequence[int], response: Sequence[int], room: int, least: int = 0) -> tuple[list[int], list[int], int]:
-    """Make a context and a response fit a model.
+    """Truncate a context and a response to fit a model.
 
-    The context loses tokens from its left. Only when the response does not fit alone does it lose some, from its end.
+    The context is cut from the left. The response is cut from the right, only if it does not fit by itself.
 
     Parameters
     ----------
     context, response
         Tokens.
     room
-        The most tokens that both may have together.
+        Maximum number of tokens of both together.
     least
-        How many tokens of the context (if it has as many) stay whatever the response's length.
+        Number of context tokens to keep (if it has as many) however long the response is.
 
     Returns
     -------
     tuple
-        The context, the response, and how many tokens were cut.
+        The context, the response, and the number of tokens removed.
     """
     least = min(least, len(context))
     kept = list(response[: room - least])

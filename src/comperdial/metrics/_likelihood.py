@@ -1,4 +1,4 @@
-"""Likelihoods of tokens under a language model: what the metrics built on them have in common."""
+"""Log-likelihoods of tokens under a language model, for the metrics built on them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from comperdial.models import trees
 if TYPE_CHECKING:
     import torch
 
-# Rows whose probabilities over the whole vocabulary are in memory at once: 100 MB for GPT-2's 50,257 words.
+# Rows whose vocabulary-wide probabilities are in memory at once: 100 MB for GPT-2's 50,257 tokens.
 _ROWS = 512
 
 
 def unique(keys: Iterable[Hashable]) -> tuple[list[int], npt.NDArray[np.intp]]:
-    """Find what occurs more than once, so that it is computed once.
+    """Find duplicates, so that each value is computed once.
 
     Returns
     -------
     tuple
-        The positions of first occurrences, and for each key the place of its first occurrence among them.
+        The positions of first occurrences, and for each key the index of its first occurrence in that list.
     """
     places: dict[Hashable, int] = {}
     firsts: list[int] = []
@@ -38,7 +38,7 @@ def unique(keys: Iterable[Hashable]) -> tuple[list[int], npt.NDArray[np.intp]]:
 
 
 def special_token(tokenizer: Any, name: str) -> int:  # noqa: ANN401
-    """Return the id of a special token (``eos``, ``mask`` …), or raise ConfigError when the tokenizer has none."""
+    """Return the id of a special token (``eos``, ``mask`` …); raise ConfigError if the tokenizer has none."""
     found: int | None = getattr(tokenizer, f"{name}_token_id", None)
     if found is None:
         raise ConfigError(f"the model's tokenizer has no {name} token", expected="a model of the kind the metric names")
@@ -46,7 +46,7 @@ def special_token(tokenizer: Any, name: str) -> int:  # noqa: ANN401
 
 
 def encode(tokenizer: Any, texts: Iterable[str]) -> dict[str, list[int]]:  # noqa: ANN401
-    """Tokenise each distinct text once, without the special tokens that a tokenizer would add at its ends."""
+    """Tokenise each distinct text once, without special tokens at its ends."""
     distinct = list(dict.fromkeys(texts))
     if not distinct:
         return {}
@@ -54,7 +54,7 @@ def encode(tokenizer: Any, texts: Iterable[str]) -> dict[str, list[int]]:  # noq
 
 
 def pad(rows: Sequence[Sequence[int]], fill: int, device: Any) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: ANN401
-    """Return rows of tokens as one tensor, filled up on the right, and the mask that is 1 where there is a token."""
+    """Return rows of tokens as one tensor, padded on the right, and the attention mask."""
     import torch
 
     width = max(map(len, rows))
@@ -64,11 +64,11 @@ def pad(rows: Sequence[Sequence[int]], fill: int, device: Any) -> tuple[torch.Te
 
 
 def most_tokens(network: Any) -> int:  # noqa: ANN401
-    """Return the length of the longest input that a model has positions for."""
+    """Return the length of the longest input that a model has position embeddings for."""
     most: int = getattr(network.config, "max_position_embeddings", 1_000_000)
     embedding = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
     padding = getattr(embedding, "padding_idx", None)
-    # RoBERTa counts positions from the one after its padding's.
+    # RoBERTa's positions start after the padding index.
     return most if padding is None else most - padding - 1
 
 
@@ -78,11 +78,11 @@ def log_likelihoods(head: Any, hidden: torch.Tensor, targets: torch.Tensor) -> n
     Parameters
     ----------
     head
-        What makes logits of hidden states.
+        Layer that maps hidden states to logits.
     hidden
-        n x size: the hidden states that predict.
+        n x size: the hidden state that predicts each target.
     targets
-        The n tokens predicted.
+        The n target tokens.
     """
     import torch
 
@@ -99,21 +99,21 @@ def tails(
     inputs: Sequence[tuple[Sequence[int], int]],
     batched: Callable[[Sequence[int]], Iterable[list[int]]],
 ) -> list[npt.NDArray[np.float64]]:
-    """Return the log-likelihood of each of an input's last tokens, given all before it.
+    """Return the log-likelihood of each of the last tokens of an input, given all tokens before it.
 
     Parameters
     ----------
     network
-        A causal language model. What inputs have in common at their beginning goes through it once.
+        A causal language model. Prefixes that inputs share go through it once.
     inputs
-        Tokens, and how many of the last ones are asked for; the first token has nothing before it.
+        Tokens, and the number of last tokens to score; the first token cannot be scored.
     batched
-        Makes batches of lengths: positions of what goes through the model together.
+        Groups lengths into batches: yields the positions of the items that are run together.
 
     Returns
     -------
     list
-        For each input as many values as it asks for, in nats.
+        For each input, the log-likelihoods of its scored tokens, in nats.
     """
     import torch
 
@@ -123,7 +123,7 @@ def tails(
     for group in batched([len(tree) for tree in made]):
         chosen = [made[place] for place in group]
         width = max(map(len, chosen))
-        # Each token once, however many inputs have it: the one before it, or -1 where it is not asked for.
+        # Score each token once, however many inputs share it: index of the token before it, or -1 if not scored.
         before = np.full((len(chosen), width), -1)
         for row, tree in enumerate(chosen):
             for place, path in tree.paths.items():

@@ -1,4 +1,4 @@
-"""What metrics that run a model have in common: options, availability, signature, and the loaded model."""
+"""Base classes of metrics that need a model: options, availability, signature, and the loaded model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class NeedsModel(Metric):
-    """A metric that cannot do without a model, whether it runs it itself or takes what an encoder made with it."""
+    """A metric that needs a model, which it runs itself or whose vectors it uses."""
 
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers")
 
@@ -33,15 +33,15 @@ class NeedsModel(Metric):
         return True
 
     def unavailable(self) -> str | None:
-        """Say so when a package or the model is not on this machine."""
+        """Return why the package or model is unavailable, or None."""
         return runtime.missing_packages() or models.missing(self.model)
 
     def signed(self, option: str) -> object:
-        """Name the model with its checksum."""
+        """Return the model's name with its checksum."""
         return models.label(self.model) if option == "model" else super().signed(option)
 
     def _progress(self, items: Iterable[T], total: int) -> Iterable[T]:
-        """Show a bar on a terminal if it takes longer than two seconds."""
+        """Show a progress bar on a terminal if it takes longer than two seconds."""
         from tqdm import tqdm
 
         return tqdm(items, self.kind, total=total, delay=2, disable=None)
@@ -49,10 +49,10 @@ class NeedsModel(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelMetric(NeedsModel):
-    """A metric that runs a model of transformers; subclasses give ``model`` a default.
+    """A metric that runs a transformers model; subclasses set the default of ``model``.
 
-    The device and the size of batches are the machine's affair (``COMPERDIAL_DEVICE``, ``COMPERDIAL_BATCH_TOKENS``):
-    they move a score by rounding only, and are no part of the signature.
+    The device and batch size are configured per machine (``COMPERDIAL_DEVICE``, ``COMPERDIAL_BATCH_TOKENS``): they
+    change scores only by rounding and are not part of the signature.
     """
 
     architecture: ClassVar[str] = "AutoModel"

@@ -1,4 +1,4 @@
-"""N-grams of texts, counted once a text, and how many of them two texts share."""
+"""N-grams of texts, counted once per text, and the number that two texts share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 
 class Ngrams:
-    """A text's tokens (the characters of a str, or a tuple of words) with its n-grams, counted when first asked for."""
+    """A text's tokens (the characters of a str, or a tuple of words) and its n-grams, which are counted lazily."""
 
     __slots__ = ("_counts", "_masks", "tokens")
 
@@ -21,11 +21,11 @@ class Ngrams:
         return len(self.tokens)
 
     def total(self, order: int) -> int:
-        """Return the number of n-grams of an order."""
+        """Return the number of n-grams of the given order."""
         return max(0, len(self.tokens) - order + 1)
 
     def counts(self, order: int) -> Mapping[Sequence[str], int]:
-        """Return how often each n-gram of an order occurs; those of order 1 are the tokens themselves."""
+        """Return the count of each n-gram of the given order; n-grams of order 1 are the tokens themselves."""
         if order not in self._counts:
             tokens = self.tokens
             grams = tokens if order == 1 else (tokens[i : i + order] for i in range(self.total(order)))
@@ -33,7 +33,7 @@ class Ngrams:
         return self._counts[order]
 
     def masks(self) -> dict[str, int]:
-        """Return for each token an integer whose bits are the positions of the token."""
+        """Return for each token an integer whose set bits are the token's positions."""
         if self._masks is None:
             self._masks = {}
             for place, token in enumerate(self.tokens):
@@ -42,7 +42,7 @@ class Ngrams:
 
 
 class _Union:
-    """Several texts at once: each n-gram counts as often as in the text that has most of it."""
+    """Several texts as one: the count of an n-gram is its maximum over the texts."""
 
     def __init__(self, texts: Sequence[Ngrams]) -> None:
         self._texts = texts
@@ -58,17 +58,17 @@ class _Union:
         return self._counts[order]
 
 
-# By identity: the references of a context come again with each of its responses.
+# Keyed by identity: all responses to a context share its references.
 @lru_cache(maxsize=256)
 def _union(texts: tuple[Ngrams, ...]) -> _Union:
     return _Union(texts)
 
 
 def matches(hypothesis: Ngrams, references: Sequence[Ngrams], highest: int) -> list[int]:
-    """Return for the orders 1 to ``highest`` how many n-grams of the hypothesis are in the references.
+    """Return, for each order from 1 to ``highest``, the number of the hypothesis's n-grams found in the references.
 
-    Each n-gram counts at most as often as in the reference that has most of it (BLEU's clipping; with one reference,
-    the overlap of two multisets).
+    The count of each n-gram is clipped to its maximum over the references, as in BLEU; with one reference this is the
+    overlap of two multisets.
     """
     limits = references[0] if len(references) == 1 else _union(tuple(references))
     tokens = hypothesis.tokens
@@ -78,7 +78,7 @@ def matches(hypothesis: Ngrams, references: Sequence[Ngrams], highest: int) -> l
     for order in range(2, highest + 1):
         if found:
             limit = limits.counts(order)
-            # An n-gram can only match where its first n - 1 tokens do.
+            # An n-gram can match only if its first n - 1 tokens match.
             found = {i: gram for i in found if (gram := tokens[i : i + order]) in limit}
         shared.append(_clipped(found, limit))
     return shared
@@ -94,8 +94,8 @@ def _clipped(found: Mapping[int, Sequence[str]], limit: Mapping[Sequence[str], i
 def longest_common_subsequence(hypothesis: Ngrams, reference: Ngrams) -> int:
     """Return the length of the longest common subsequence of two texts' tokens.
 
-    Source: Hyyrö 2004, "Bit-parallel LCS-length computation revisited": one row of the table of dynamic programming is
-    one whole number, whose zeros are the places where the length grows.
+    Source: Hyyrö 2004, "Bit-parallel LCS-length computation revisited": each row of the dynamic-programming table is
+    an integer, whose zero bits mark where the length grows.
     """
     masks = reference.masks()
     row = full = (1 << len(reference)) - 1

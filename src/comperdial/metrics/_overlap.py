@@ -1,4 +1,4 @@
-"""What metrics that compare a response with references on words or characters have in common."""
+"""Base classes of metrics that compare the words or characters of a response with those of references."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from comperdial.metrics.text import clean
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceMetric(OverlapMetric):
-    """An overlap metric that ignores references of which normalisation leaves nothing, such as ``!!!``.
+    """An overlap metric that ignores references that are empty after normalisation, such as ``!!!``.
 
-    A response all of whose references are such has no score. Of several references, the one with the best main output
-    counts; among equals, the one with the better next output, so that their order does not matter.
+    A response without any other reference has no score. With several references, the best main output counts; ties are
+    broken by the next output, so the order of references does not matter.
     """
 
     def best(self, hypothesis: Any, references: Sequence[Any]) -> Sequence[float]:  # noqa: ANN401
-        """Return the outputs for one response against all its references."""
+        """Return the outputs of the best of all references for one response."""
         return max(tuple(self.pair(hypothesis, reference)) for reference in references)
 
     def compute(self, batch: Batch) -> Scores:
-        """Score every response in turn, NaN where no reference is left."""
+        """Score each response; NaN if no reference is left."""
 
         @lru_cache(maxsize=1024)
         def is_filled(text: str) -> bool:
@@ -45,24 +45,24 @@ class ReferenceMetric(OverlapMetric):
         return Scores(values)
 
     def compare_all(self, batch: Batch) -> Scores:
-        """Score every response against all its references, those included of which nothing is left."""
+        """Score each response against all its references, including those that are empty after normalisation."""
         return super().compute(batch)
 
 
 class SplitsWords:
-    """A metric of words: texts in scripts without spaces are split into characters (:func:`comperdial.core.scripts.words`).
+    """A word metric that splits texts in scripts without spaces into characters (:func:`comperdial.core.scripts.words`).
 
-    They always are. ``split`` makes the signature say so, on data that have such texts.
+    The split does not depend on ``split``, which only adds it to the signature for data with such texts.
     """
 
     split: Literal["words", "characters"] = "words"
 
     def suited_to(self, writing: Writing) -> Self:
-        """Return the metric with a signature that says how texts of this writing are split."""
+        """Return the metric with a signature that states how texts in this writing system are split."""
         return replace(self, split="characters") if writing.without_spaces else self  # type: ignore[type-var]
 
     def signature(self) -> str:
-        """Name the split where it is into characters."""
+        """Add the split to the signature only if it is ``characters``."""
         return super().signature().replace("|split:words", "")  # type: ignore[misc]
 
 

@@ -1,4 +1,4 @@
-"""What metrics that compare an encoded response with encoded references have in common."""
+"""Base class of metrics that compare an encoded response with encoded references."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from comperdial.models.vectors import Encoded
 
 @dataclass(frozen=True, kw_only=True)
 class PairMetric(EmbeddingMetric):
-    """A metric of a response and a reference; of several references, the one with the best main output counts."""
+    """A metric of a response and a reference; with several references, the best main output counts."""
 
     text: Literal["normalised", "raw"] = "normalised"
     """``normalised`` as in ComperDial's Table 14, or ``raw``: the text as it is."""
@@ -29,7 +29,7 @@ class PairMetric(EmbeddingMetric):
 
     @abstractmethod
     def pair(self, hypothesis: Encoded, reference: Encoded) -> tuple[float, ...]:
-        """Return the outputs of one response and one reference, NaN where there are none."""
+        """Return the outputs of one response and one reference, NaN for missing values."""
 
     def texts(self, batch: Batch) -> Iterable[str]:
         """Yield the responses and the references."""
@@ -37,7 +37,7 @@ class PairMetric(EmbeddingMetric):
             yield from (clean(text, self.text) for text in (response, *references))
 
     def compare(self, batch: Batch, vectors: Vectors) -> Scores:
-        """Compare every response with its references; equal pairs once."""
+        """Compare every response with its references; identical pairs are compared once."""
         known: dict[tuple[str, str], tuple[float, ...]] = {}
         rows, cut = [], []
         items = zip(batch.responses, batch.references, strict=True)

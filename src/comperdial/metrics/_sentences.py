@@ -1,4 +1,4 @@
-"""nltk's English sentence splitter: whether its data are on this machine, and which bytes they are."""
+"""nltk's English sentence splitter, with the availability and checksum of its data."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _FILES = ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_sta
 
 
 def checksum() -> str:
-    """Return 12 hex digits of a SHA-256 over the files of ``punkt_tab`` for English; ``absent`` where there are none.
+    """Return 12 hex digits of the SHA-256 of the English ``punkt_tab`` files, or ``absent`` if they are missing.
 
-    Files are looked for as nltk does: unpacked in any of its roots, then in an archive.
+    As in nltk, unpacked files in any of its roots come before archives.
     """
     for root in wordnet.roots():
         folder = root / _PLACE / "english"
         if folder.is_dir():
-            # nltk looks no further, whatever is in it.
+            # nltk stops at the first folder, even if it is incomplete.
             whole = all((folder / name).is_file() for name in _FILES)
             return _combine([(folder / name).read_bytes() for name in _FILES]) if whole else "absent"
     for root in wordnet.roots():
@@ -40,22 +40,22 @@ def _combine(contents: Sequence[bytes]) -> str:
 
 
 def missing() -> str | None:
-    """Say so when the data are not on this machine."""
+    """Return a message if the data are missing, else None."""
     return "nltk's punkt_tab, which splits sentences, is not on this machine" if checksum() == "absent" else None
 
 
 def splitter(kind: str) -> Callable[[str], Sequence[str]]:
-    """Return what makes sentences of a text.
+    """Return a function that splits a text into sentences.
 
     Parameters
     ----------
     kind
-        ``punkt``: with the data; ``untrained``: without.
+        ``punkt``: with nltk's data; ``untrained``: without.
 
     Raises
     ------
     MissingResourceError
-        When the data are wanted and not there.
+        If ``punkt`` is requested and its data are missing.
     """
     if kind == "punkt" and (problem := missing()):
         raise MissingResourceError(

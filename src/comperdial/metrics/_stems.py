@@ -1,4 +1,4 @@
-"""Words' stems by nltk's Porter stemmer, each computed once while it is remembered."""
+"""Cached word stems by nltk's Porter stemmer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _stemmer() -> Any:  # noqa: ANN401
     return PorterStemmer()
 
 
-# More words than people use, so that few are stemmed twice; about ten megabytes when full.
+# Larger than a typical vocabulary, so that few words are stemmed twice; about ten megabytes when full.
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Return a word's stem by the Porter stemmer in nltk's default variant."""

@@ -1,6 +1,6 @@
-"""What UniEval is asked about a response: the questions and the form of the input, and how an input is cut to length.
+"""UniEval's questions about a response, the form of its inputs, and how they are truncated.
 
-The questions and the field names are part of the metric's definition and carried over as data: Zhong et al. 2022,
+The questions and field names are part of the metric's definition and are copied as data from Zhong et al. 2022,
 *Towards a Unified Multi-Dimensional Evaluator for Text Generation*, and its published code (maszhongming/UniEval,
 ``utils.py``; the form of history and fact: its README and ``reproduce/data/dialogue/topical_chat.json``).
 """
@@ -21,7 +21,7 @@ _CHUNK = 512
 
 @dataclass(frozen=True)
 class Dimension:
-    """A question about a response, and what it is asked with."""
+    """A question about a response, and the fields of its input."""
 
     question: str
     history: bool = False
@@ -45,7 +45,7 @@ DIMENSIONS = {
 
 
 class Input(NamedTuple):
-    """A text for the model; its characters ``start`` to ``stop`` are the history."""
+    """A text for the model; the history is its characters ``start`` to ``stop``."""
 
     text: str
     start: int = 0
@@ -53,17 +53,17 @@ class Input(NamedTuple):
 
 
 def history_text(history: Sequence[Utterance]) -> str:
-    r"""Return the utterances as UniEval's data have them: joined by ``" \n "``, closed by ``" \n\n"``; no speakers."""
+    r"""Return the utterances as in UniEval's data: joined by ``" \n "``, ended by ``" \n\n"``, without speakers."""
     return " \n ".join(utterance["text"].strip() for utterance in history) + " \n\n" if history else ""
 
 
 def fact_text(facts: Sequence[str]) -> str:
-    r"""Return the facts, one a line, each closed by ``"\n"`` as UniEval's data have it."""
+    r"""Return the facts, one per line, each ended by ``"\n"`` as in UniEval's data."""
     return "".join(f"{fact.strip()}\n" for fact in facts)
 
 
 def ask(dimension: Dimension, response: str, history: str, fact: str) -> Input | None:
-    """Return the input for one question, or None when the history or the fact that it needs is empty."""
+    """Return the input for one question, or None if the history or fact that it needs is empty."""
     if (dimension.history and not history) or (dimension.fact and not fact):
         return None
     text = f"question: {dimension.question} </s> response: {response}"
@@ -83,10 +83,10 @@ def encode(
     limit: int,
     progress: Callable[[Sequence[int], int], Iterable[int]] = lambda items, total: items,
 ) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.int32]]:
-    """Return the tokens of each input, at most ``limit``, and how many of each were left out."""
+    """Return the tokens of each input, at most ``limit``, and the number removed from each."""
     tokens: list[npt.NDArray[np.int64]] = []
     cut = np.zeros(len(inputs), dtype=np.int32)
-    # In chunks and as arrays: lists of all the tokens of a dataset would take gigabytes.
+    # In chunks and as arrays: lists of all tokens of a dataset would take gigabytes.
     starts = range(0, len(inputs), _CHUNK)
     for first in progress(starts, len(starts)):
         texts = [entry.text for entry in inputs[first : first + _CHUNK]]
@@ -100,9 +100,9 @@ def encode(
 
 
 def _kept(offsets: Sequence[tuple[int, int]], entry: Input, limit: int) -> list[int]:
-    """Return the positions of the tokens that stay: the oldest of the history go first, then the end of the input."""
+    """Return the positions of the tokens to keep: the oldest of the history go first, then the end of the input."""
     history = [k for k, (begin, end) in enumerate(offsets) if begin < end and end > entry.start and begin < entry.stop]
     dropped = set(history[: len(offsets) - limit])
     kept = [position for position in range(len(offsets)) if position not in dropped]
-    # The last one closes the input (</s>), and the published code's tokenizer keeps it too.
+    # The last token ends the input (</s>); the published code's tokenizer keeps it too.
     return kept if len(kept) <= limit else [*kept[: limit - 1], kept[-1]]

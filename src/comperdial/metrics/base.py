@@ -1,4 +1,4 @@
-"""What a metric is. A new one is a file beside this one with one subclass (docs/adding-a-metric.md)."""
+"""Base classes of metrics. To add a metric, add a module with one subclass to this package (docs/adding-a-metric.md)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from comperdial.metrics.text import clean
 Utterance = Mapping[str, str]
 Bounds = tuple[float, float]
 
-# How many prepared texts, and scored pairs of a response and its references, an overlap metric remembers.
+# Number of prepared texts, and of scored responses with their references, that an overlap metric caches.
 _TEXTS = 1024
 _PAIRS = 16_384
 
 
 class Scores(dict[str, npt.NDArray[np.float64]]):
-    """What a metric gives: for each output, one float64 value per response, NaN where it could not be scored.
+    """The result of a metric: for each output, one float64 value per response, NaN if it could not be scored.
 
-    ``cut`` counts, for each response, the tokens of its input that did not fit the model and were left out; None
-    means no cuts. It travels with the scores into the tables: nothing is cut silently.
+    ``cut`` counts, for each response, the tokens removed because its input did not fit the model; None means that
+    nothing was cut. It is written to the tables with the scores, so that no truncation goes unreported.
     """
 
     def __init__(self, values: Mapping[str, npt.NDArray[np.float64]], cut: npt.NDArray[np.int32] | None = None) -> None:
@@ -38,18 +38,18 @@ class Scores(dict[str, npt.NDArray[np.float64]]):
 
 @dataclass(frozen=True)
 class Batch:
-    """The responses to score and what they answer to; all lists have one entry per response.
+    """Responses to score, with their contexts; all lists have one entry per response.
 
     Attributes
     ----------
     responses
         The texts to score.
     references
-        For each response, the texts it is held against; empty where there is none.
+        For each response, the texts to compare it with; may be empty.
     histories
         For each response, the utterances before it, oldest first, as ``{"speaker": …, "text": …}``.
     facts
-        For each response, the facts or persona sentences that it may draw on.
+        For each response, the facts or persona sentences that it can use.
     """
 
     responses: Sequence[str]
@@ -68,7 +68,7 @@ class Batch:
         histories: Sequence[Sequence[Utterance | str]] | None = None,
         facts: Sequence[Sequence[str]] | None = None,
     ) -> Batch:
-        """Return a batch of lists as :meth:`Metric.score` takes them; raises SchemaError as it does."""
+        """Return a batch from the arguments of :meth:`Metric.score`; raises the same SchemaError."""
         if isinstance(responses, str) or isinstance(references, str):
             raise SchemaError("a single text", expected="a list of responses and a list of as many references")
         several = None if references is None else [[r] if isinstance(r, str) else r for r in references]
@@ -85,11 +85,11 @@ class Batch:
         return batch
 
     def has(self, need: str) -> npt.NDArray[np.bool_]:
-        """Say of each response whether there is any of ``references``, ``histories`` or ``facts``."""
+        """Return for each response whether it has any ``references``, ``histories`` or ``facts``."""
         return np.array([len(entry) > 0 for entry in getattr(self, need)], dtype=np.bool_)
 
     def only(self, chosen: npt.NDArray[np.bool_]) -> Batch:
-        """Return the batch with some of its responses."""
+        """Return the batch with the chosen responses only."""
         return Batch(
             list(compress(self.responses, chosen)),
             list(compress(self.references, chosen)),
@@ -100,10 +100,10 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(ABC):
-    """A metric of responses: options are the fields of the subclass, a frozen dataclass.
+    """A metric of responses; its options are the fields of the subclass, a frozen dataclass.
 
-    Subclasses set the class variables and write :meth:`compute`. Scores are float64; NaN means that the response could
-    not be scored, and such a score is left out downstream, counted under coverage, never imputed.
+    Subclasses set the class variables and implement :meth:`compute`. Scores are float64; NaN means that the response
+    could not be scored. Such scores are left out of the tables and counted as missing coverage, never imputed.
     """
 
     kind: ClassVar[str]
@@ -120,38 +120,38 @@ class Metric(ABC):
     @property
     @abstractmethod
     def outputs(self) -> tuple[str, ...]:
-        """Return the names of the numbers that the metric gives for a response, the main one first."""
+        """Return the names of the outputs, the main one first."""
 
     def needed_by(self, output: str) -> tuple[str, ...]:
-        """Return the fields of a :class:`Batch` without which a response has no score of this output."""
+        """Return the fields of a :class:`Batch` that a response must have to get this output."""
         return self.needs
 
     @property
     def bounds(self) -> Mapping[str, Bounds | None]:
-        """Return the least and the greatest value that each output can have, None for one that has no such values."""
+        """Return the minimum and maximum of each output, or None if it is unbounded."""
         return dict.fromkeys(self.outputs, self.limits)
 
     @property
     def runs_model(self) -> bool:
-        """Return whether a model is run, which should get all cores of a machine."""
+        """Return whether the metric runs a model, and so should get all cores of a machine."""
         return False
 
     @property
     def keeps_vectors(self) -> bool:
-        """Return whether texts are encoded, so that other metrics can reuse the vectors."""
+        """Return whether the metric encodes texts, so that other metrics can reuse the vectors."""
         return False
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """Return the modules of this package whose code the metric runs, beside what they import."""
+        """Return the modules of this package that the metric runs, besides those that they import."""
         return (self.kind,)
 
     @abstractmethod
     def compute(self, batch: Batch) -> Scores:
-        """Score a checked batch: one float64 array of ``len(batch)`` values an output, and what had to be cut."""
+        """Score a checked batch: for each output a float64 array of ``len(batch)`` values, and the cut tokens."""
 
     def unavailable(self) -> str | None:
-        """Say what the metric needs and this machine lacks, or return None when it can run."""
+        """Return why the metric cannot run on this machine, or None if it can."""
         return None
 
     def score(
@@ -166,11 +166,11 @@ class Metric(ABC):
         Parameters
         ----------
         responses
-            The n texts to score.
+            n texts to score.
         references
             n references, each a text or several texts.
         histories
-            n lists of utterances, oldest first: ``{"speaker": …, "text": …}``, or texts by two who take turns.
+            n lists of utterances, oldest first: ``{"speaker": …, "text": …}``, or texts of two alternating speakers.
         facts
             n lists of texts.
 
@@ -182,9 +182,9 @@ class Metric(ABC):
         Raises
         ------
         SchemaError
-            When the lists differ in length, a response is empty or something that the metric needs is missing.
+            If the lists differ in length, a response is empty or something that the metric needs is missing.
         MissingResourceError
-            When the metric needs something that this machine lacks.
+            If the metric cannot run on this machine.
         """
         batch = Batch.checked(responses, references, histories, facts)
         given = {"references": references, "histories": histories, "facts": facts}
@@ -198,18 +198,18 @@ class Metric(ABC):
         return self.compute(batch)
 
     def signed(self, option: str) -> object:
-        """Return an option as the signature names it: its value, unless a subclass knows better."""
+        """Return an option's value as it appears in the signature."""
         return getattr(self, option)
 
     def signature(self) -> str:
-        """Return all that determines a score, in sacrebleu's manner: ``bleu|text:raw|…|nltk:3.10.4|v:1``."""
+        """Return a string of all that determines a score, as in sacrebleu: ``bleu|text:raw|…|nltk:3.10.4|v:1``."""
         options = [f"{field.name}:{_short(self.signed(field.name))}" for field in fields(self)]
         libraries = [f"{name}:{versions.installed(name)}" for name in self.libraries]
         return "|".join([self.kind, *options, *libraries, f"v:{self.version}"])
 
 
 def _column(name: str, values: Sequence[Sequence[Any]] | None, count: int) -> Sequence[Sequence[Any]]:
-    """Check one list of a batch; None means that it is missing."""
+    """Check one list of a batch; None means that it was not given."""
     if values is None:
         return [()] * count
     if len(values) != count:
@@ -225,7 +225,7 @@ def _column(name: str, values: Sequence[Sequence[Any]] | None, count: int) -> Se
 
 
 def _utterances(history: Sequence[Utterance | str]) -> list[Utterance]:
-    """Give texts their speakers: the one before the response is by the other of two, A."""
+    """Add speakers to plain texts: A and B alternate, and A speaks last, before the response."""
     last = len(history) - 1
     return [
         {"speaker": "AB"[(last - place) % 2], "text": said} if isinstance(said, str) else said
@@ -241,7 +241,7 @@ def _short(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        # All digits: two options that differ must not share a signature.
+        # All digits: different values must not share a signature.
         return repr(value).removesuffix(".0")
     return str(value)
 
@@ -250,7 +250,7 @@ def _short(value: object) -> str:
 class OverlapMetric(Metric):
     """A metric that compares each response with its references, on normalised or raw text.
 
-    With several references, the one with the best main output counts, unless a subclass says otherwise.
+    With several references, the best main output counts, unless a subclass overrides :meth:`best`.
     """
 
     text: Literal["normalised", "raw"] = "normalised"
@@ -260,9 +260,9 @@ class OverlapMetric(Metric):
         check_choice(self, "text", ("normalised", "raw"))
 
     def prepare(self, text: str) -> Any:  # noqa: ANN401
-        """Return what :meth:`pair` needs of a text, such as its tokens: here the text itself.
+        """Return what :meth:`pair` needs of a text, such as its tokens; by default the text itself.
 
-        It is called once a text, not once a pair: what takes long and does not depend on the pair belongs here.
+        It is called once per text, not once per pair, so do slow work that does not depend on the pair here.
         """
         return text
 
@@ -271,14 +271,14 @@ class OverlapMetric(Metric):
         """Return the outputs for one response and one reference, both as :meth:`prepare` returns them."""
 
     def best(self, hypothesis: Any, references: Sequence[Any]) -> Sequence[float]:  # noqa: ANN401
-        """Return the outputs for one response against all its references."""
+        """Return the outputs of the best of all references for one response."""
         return max((self.pair(hypothesis, reference) for reference in references), key=lambda values: values[0])
 
     def compute(self, batch: Batch) -> Scores:
-        """Score every response in turn, with a progress bar on a terminal if it takes longer than two seconds."""
+        """Score each response, with a progress bar on a terminal if it takes longer than two seconds."""
         from tqdm import tqdm
 
-        # Agents repeat themselves and each other. Bounded, so that memory does not grow with the batch.
+        # Systems often repeat responses. The cache is bounded, so that memory does not grow with the batch.
         @lru_cache(maxsize=_TEXTS)
         def read(text: str) -> Any:  # noqa: ANN401
             return self.prepare(clean(text, self.text))
@@ -297,7 +297,7 @@ class OverlapMetric(Metric):
 
 
 def check_choice(metric: Metric, option: str, choices: tuple[object, ...]) -> None:
-    """Raise :class:`ConfigError` if an option's value is not one of its choices."""
+    """Raise :class:`ConfigError` if the value of an option is not one of its choices."""
     value = getattr(metric, option)
     if value not in choices:
         raise ConfigError(
@@ -307,7 +307,7 @@ def check_choice(metric: Metric, option: str, choices: tuple[object, ...]) -> No
 
 
 def check_number(metric: Metric, option: str, low: float, high: float, *, above: bool = False) -> None:
-    """Raise :class:`ConfigError` when an option does not lie from ``low`` (or above it) to ``high``."""
+    """Raise :class:`ConfigError` if an option is outside ``low`` (exclusive if ``above``) to ``high``."""
     value = getattr(metric, option)
     if not (low < value <= high if above else low <= value <= high):
         raise ConfigError(

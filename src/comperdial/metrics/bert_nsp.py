@@ -1,4 +1,4 @@
-"""BERT next sentence: the probability that a response follows its context."""
+"""BERT next-sentence prediction: the probability that a response follows its context."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class BertNsp(ModelMetric):
     """BERT's probability that the response is the sentence after the context (Devlin et al. 2019); 0 to 1.
 
     The input is [CLS] context [SEP] response [SEP], segments 0 and 1; the context is all utterances joined by spaces, or
-    the last. The probability is taken in double precision from the difference of the two logits: BERT is sure of nearly
-    every pair, and single precision would tie them at 1. The default model is bert-base-uncased as published. Over
-    ``max_length`` the context is cut from its left.
+    the last one. The probability is computed in double precision from the difference of the two logits: BERT gives
+    almost every pair a probability near 1, and single precision would tie them. The default model is bert-base-uncased
+    as published. If the input exceeds ``max_length``, the context is cut from the left.
     """
 
     kind: ClassVar[str] = "bert_nsp"
@@ -41,12 +41,12 @@ class BertNsp(ModelMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the probability and its log-odds, which differ even where the probability is nearly 1."""
+        """Return the names of the probability and its log-odds, which still differ where the probability is near 1."""
         return ("bert-nsp", "bert-nsp-log-odds")
 
     @property
     def bounds(self) -> Mapping[str, Bounds | None]:
-        """Return 0 to 1 for the probability; log-odds have no bounds."""
+        """Return 0 to 1 for the probability; the log-odds are unbounded."""
         return {"bert-nsp": (0.0, 1.0), "bert-nsp-log-odds": None}
 
     def compute(self, batch: Batch) -> Scores:
@@ -72,7 +72,7 @@ class BertNsp(ModelMetric):
             segments, _ = pad([[0] * len(pairs[item][0]) + [1] * len(pairs[item][1]) for item in items], 0, device)
             with torch.inference_mode():
                 logits = self._network(input_ids=tokens, attention_mask=mask, token_type_ids=segments).logits
-            # transformers puts "follows" first.
+            # transformers puts the logit of "follows" first.
             follows, other = logits.float().cpu().numpy().astype(np.float64).T
             log_odds[items] = follows - other
         values = expit(log_odds), log_odds

@@ -24,18 +24,18 @@ _Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class BertScore(PairMetric):
-    """Precision, recall and F1 of the best cosines between the tokens of a response and of its reference.
+    """Precision, recall and F1 of greedy cosine matches between the tokens of a response and its reference.
 
     Source: Zhang et al. 2020, without idf weights. Precision is the mean, over the response's tokens, of the best cosine
-    with a token of the reference, recall the same from the reference, F1 = 2 P R / (P + R). A token may match the other
-    text's [CLS] and [SEP]; these themselves are not matched. ``rescale: true`` maps b, bert-score's value of unrelated
-    English texts, to 0: (score - b) / (1 - b); b is known for some models and layers. A text of which normalisation leaves
-    nothing has no score.
+    with a token of the reference; recall swaps the two texts; F1 = 2 P R / (P + R). A token may match the other text's
+    [CLS] and [SEP], which are not matched themselves. ``rescale: true`` maps b, bert-score's baseline of unrelated
+    English texts, to 0: (score - b) / (1 - b); baselines exist for some models and layers. A text that is empty after
+    normalisation has no score.
 
-    Equal, to 1e-5, to the package bert-score 0.3.13 given one pair at a time. Given many pairs, the package counts
-    padding as a token with cosine 0, which moves its scores by up to 0.006. Of several references, the one with the best
-    F1 counts; the package takes the maximum of P, R and F1 separately. ``prefix_space: true`` encodes the first word as
-    bert-score did when the papers were written; ``false`` is its behaviour under transformers 5.
+    Scores agree within 1e-5 with the package bert-score 0.3.13 when it scores one pair at a time. When it scores many
+    pairs, it counts padding as a token with cosine 0, which changes its scores by up to 0.006. With several references,
+    the best F1 counts; the package takes the maximum of P, R and F1 separately. ``prefix_space: true`` encodes the first
+    word as bert-score did when the papers were written; ``false`` is its behaviour under transformers 5.
 
     On ``all-MiniLM-L6-v2`` (``bertscore-minilm``) this is not the papers' BERTScore.
     """
@@ -55,26 +55,26 @@ class BertScore(PairMetric):
             self._baseline()
 
     def unavailable(self) -> str | None:
-        """Say so when the model, or the package that has the baseline, is not on this machine."""
+        """Return why the model, or the package with the baseline, is unavailable, or None."""
         lacking = self.rescale and not find_spec("bert_score")
         return "not installed: bert-score, which has the baseline" if lacking else super().unavailable()
 
     def signature(self) -> str:
-        """Add the version of the package, where its baseline counts."""
+        """Add the version of bert-score if its baseline is used."""
         package = f"|bert-score:{versions.installed('bert-score')}" if self.rescale else ""
         return super().signature() + package
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return F1, precision, recall."""
+        """Return the names of F1, precision and recall."""
         return ("f1", "precision", "recall")
 
     @property
     def bounds(self) -> Mapping[str, Bounds | None]:
-        """Return -1 to 1, and what becomes of these when they are rescaled.
+        """Return -1 to 1, or these bounds rescaled.
 
-        In theory an F1 can lie below, when precision and recall have different signs: a mean of best cosines below 0
-        takes texts most of whose tokens point away from every token of the other, [CLS] and [SEP] included.
+        In theory an F1 can be lower, if precision and recall have opposite signs. That requires a negative mean of best
+        cosines: most tokens of a text would point away from every token of the other, [CLS] and [SEP] included.
         """
         if not self.rescale:
             return dict.fromkeys(self.outputs, (-1.0, 1.0))
@@ -83,11 +83,11 @@ class BertScore(PairMetric):
 
     @property
     def encoder(self) -> Encoder:
-        """Return what makes the vectors."""
+        """Return the encoder of the texts."""
         return replace(super().encoder, prefix_space=self.prefix_space)
 
     def pair(self, hypothesis: Encoded, reference: Encoded) -> tuple[float, ...]:
-        """Return F1, precision and recall of two texts; NaN when one of them has no tokens of its own."""
+        """Return F1, precision and recall of two texts; NaN if one of them has no tokens except special ones."""
         if hypothesis.special.all() or reference.special.all():
             return np.nan, np.nan, np.nan
         similarity = cosines(hypothesis.vectors, reference.vectors)
@@ -97,7 +97,7 @@ class BertScore(PairMetric):
         return (2 * precision * recall / total if total else 0.0), precision, recall
 
     def compare(self, batch: Batch, vectors: Vectors) -> Scores:
-        """Match every response with its references, and rescale."""
+        """Compare every response with its references, and rescale."""
         scores = super().compare(batch, vectors)
         if not self.rescale:
             return scores
@@ -107,15 +107,15 @@ class BertScore(PairMetric):
         )
 
     def _baseline(self) -> _Numbers:
-        """Return the package's F1, precision and recall of unrelated texts at this layer."""
+        """Return the package's baseline F1, precision and recall at this layer."""
         import csv
 
-        # Found and not imported: that would bring torch in whenever the workflow starts.
+        # Located without importing it, which would load torch whenever the workflow starts.
         package = find_spec("bert_score")
         path = Path(package.origin if package and package.origin else "").parent.joinpath(
             "rescale_baseline", "en", f"{self.model}.tsv"
         )
-        # By its registered name: the name of a folder does not say what it holds.
+        # Only for a registered name: the name of a local folder does not identify the model.
         if path.is_file() and Path(self.model).name == self.model:
             for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
                 if int(row["LAYER"]) == self.layer:

@@ -1,4 +1,4 @@
-"""BLEURT: a BERT that was trained to rate a candidate against a reference."""
+"""BLEURT: a BERT model trained to rate a candidate against a reference."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from comperdial.metrics.text import clean
 
 @dataclass(frozen=True, kw_only=True)
 class Bleurt(ModelMetric):
-    """BLEURT of a response and its reference (Sellam et al. 2020; BLEURT-20: Pu et al. 2021); best reference.
+    """BLEURT of a response and its best reference (Sellam et al. 2020; BLEURT-20: Pu et al. 2021).
 
-    The model reads ``[CLS] reference [SEP] response [SEP]``, the first three parts in segment 0, the rest in segment 1; a
-    linear layer makes one number of its pooled output: for BLEURT-20 mostly between 0 and 1, but not bounded. A pair of
-    more than ``max_length`` tokens loses tokens from the end of its longer side, of the response if both are equally
-    long, as in the published code; ``cut`` counts those of the pair whose score it is.
+    The input is ``[CLS] reference [SEP] response [SEP]``, with the first three parts in segment 0 and the rest in
+    segment 1. A linear layer maps the pooled output to one number, for BLEURT-20 mostly between 0 and 1 but unbounded. A
+    pair of more than ``max_length`` tokens loses tokens from the end of its longer side, or of the response if both are
+    equally long, as in the published code; ``cut`` counts the tokens cut from the pair whose score counts.
 
-    The weights are lucadiliello/BLEURT-20, a third party's PyTorch conversion, with exact GELU where Google's repository
-    has the tanh form. That the papers normalised the text is inferred. Yeh et al. and DEnsity ran BLEURT's tiny
-    checkpoint.
+    The weights are lucadiliello/BLEURT-20, a third-party PyTorch conversion that uses exact GELU, whereas Google's
+    repository uses the tanh approximation. That the papers normalised the text is inferred. Yeh et al. and DEnsity used
+    the checkpoint BLEURT-tiny.
     """
 
     kind: ClassVar[str] = "bleurt"
@@ -51,7 +51,7 @@ class Bleurt(ModelMetric):
         return ("bleurt",)
 
     def unavailable(self) -> str | None:
-        """Say so when a package or the model is not on this machine."""
+        """Return why the package or model is unavailable, or None."""
         return super().unavailable() or missing_package(models.find(self.model).path)
 
     @cached_property
@@ -70,7 +70,7 @@ class Bleurt(ModelMetric):
         return load_pieces(models.verified(self.model))
 
     def compute(self, batch: Batch) -> Scores:
-        """Score every pair of texts once."""
+        """Score each distinct pair of texts once."""
         pairs: dict[tuple[str, str], int] = {}
         rows = [
             [
@@ -84,7 +84,7 @@ class Bleurt(ModelMetric):
         return Scores({"bleurt": scores[best]}, lost[best])
 
     def _pair_scores(self, pairs: Sequence[tuple[str, str]]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
-        """Return the score of each pair, and the number of tokens it lost."""
+        """Return the score of each pair, and the number of tokens cut from it."""
         scores, cut = np.zeros(len(pairs), dtype=np.float64), np.zeros(len(pairs), dtype=np.int32)
         if not pairs:
             return scores, cut
@@ -117,7 +117,7 @@ class Bleurt(ModelMetric):
 
 
 def fitting(reference: int, response: int, room: int) -> tuple[int, int]:
-    """Return how many tokens of each side stay when one after the other goes from the longer, at a tie the response."""
+    """Return the tokens to keep of each side: they are removed one by one from the longer side, in a tie the response."""
     while reference + response > room:
         if reference > response:
             reference -= 1

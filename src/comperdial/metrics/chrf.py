@@ -1,4 +1,4 @@
-"""chrF, the character n-gram F-score, as nltk computes it."""
+"""chrF, the character n-gram F-score, as computed by nltk."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from comperdial.metrics._ngrams import Ngrams, matches
 from comperdial.metrics._overlap import ReferenceMetric
 from comperdial.metrics.base import Bounds, check_number
 
-# nltk's engine for regular expressions does not count these four separators as white space; Python's does.
+# nltk's regular expressions do not treat these four separators as white space; Python's do.
 _WHITE_SPACE = re.compile(r"[^\S\x1c-\x1f]+")
-# What nltk takes for the F of an order without a shared n-gram.
+# nltk's F-score of an order without a shared n-gram.
 _NOTHING_SHARED = 1e-16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chrf(ReferenceMetric):
-    """nltk's chrF without white space, best reference; 0 to 1.
+    """nltk's chrF without white space, for the best reference; 0 to 1.
 
-    The mean F, with ``beta``, over character n-grams of the orders 1 to ``order`` (Popović 2015). sacrebleu takes the F of
-    the averaged precision and recall instead: do not compare the two. If a text has n < 6 characters, chrF is at most
-    n / 6, because missing orders count 0: ``ok`` compared with itself has .333.
+    The mean F-score, with ``beta``, over character n-grams of orders 1 to ``order`` (Popović 2015). sacrebleu computes
+    the F-score of the mean precision and recall instead: the two are not comparable. If a text has n < 6 characters,
+    chrF is at most n / 6, because missing orders count as 0: ``ok`` compared with itself scores .333.
     """
 
     kind: ClassVar[str] = "chrf"

@@ -1,4 +1,4 @@
-"""DEnsity: how close a response is to human responses in the feature space of a response-selection model."""
+"""DEnsity: the distance of a response to human responses in the feature space of a response-selection model."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from comperdial.training.trained import Trained, label, load, missing
 if TYPE_CHECKING:
     from comperdial.training.selection import Group, SelectionModel
 
-# Responses to one context that are read in one row behind it.
+# Number of responses to one context that are packed into one row after it.
 _ROW = 12
-# Tokens of a batch on a cpu, whose caches then hold it: about a row. 4,096 take 1.6 times the processor time.
+# Tokens per batch on a CPU, about one row, which fits its caches. 4,096 tokens take 1.6 times the CPU time.
 _CPU_TOKENS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class Density(Metric):
-    """DEnsity of Park et al. 2023, without a reference; higher is better in all outputs.
+    """DEnsity of Park et al. 2023, without references; higher is better in all outputs.
 
-    A model trained to distinguish a dialogue's next utterance from others reads history and response
-    (:mod:`comperdial.training`). ``density`` is minus the Mahalanobis distance (the square root of equation 3, as in
-    section 4.3) of its feature from those of people's responses, ``euclidean`` minus the Euclidean distance,
-    ``classifier`` the model's own score f(c, r).
+    A model trained to distinguish a dialogue's next utterance from other utterances encodes history and response
+    (:mod:`comperdial.training`). ``density`` is the negative Mahalanobis distance (the square root of equation 3, as in
+    section 4.3) of its feature from the features of human responses, ``euclidean`` the negative Euclidean distance, and
+    ``classifier`` the model's selection score f(c, r).
 
-    ``trained`` is a model of ``comperdial train`` (docs/density.md). The history keeps its last 72 tokens, facts their
-    first 56, a response its first 40, as in training. With ``facts: true`` the model reads facts before the history, and
-    a response without facts has no score.
+    ``trained`` is a model made by ``comperdial train`` (docs/density.md). As in training, the last 72 tokens of the
+    history, the first 56 of the facts and the first 40 of the response are used. With ``facts: true`` the facts come
+    before the history, and a response without facts has no score.
     """
 
     kind: ClassVar[str] = "density"
@@ -52,11 +52,11 @@ class Density(Metric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the two distances, each with its sign turned, and the selection score."""
+        """Return the names of the two negative distances and the selection score."""
         return ("density", "euclidean", "classifier")
 
     def needed_by(self, output: str) -> tuple[str, ...]:
-        """Return the facts too, where they are read."""
+        """Add the facts if the model uses them."""
         return ("histories", "facts") if self.facts else ("histories",)
 
     @property
@@ -65,11 +65,11 @@ class Density(Metric):
         return True
 
     def unavailable(self) -> str | None:
-        """Say so when a package, the trained model or its encoder is not on this machine."""
+        """Return why the package, the trained model or its encoder is unavailable, or None."""
         return runtime.missing_packages() or missing(self.trained, facts=self.facts)
 
     def signed(self, option: str) -> object:
-        """Name the trained model by its checksum, and its encoder."""
+        """Return the checksum of the trained model, and its encoder."""
         return label(self.trained) if option == "trained" else super().signed(option)
 
     @cached_property
@@ -77,7 +77,7 @@ class Density(Metric):
         return load(self.trained, self.dtype)
 
     def compute(self, batch: Batch) -> Scores:
-        """Score each distinct response to a context once; those to one context are read together."""
+        """Score each distinct response to a context once; responses to the same context are encoded together."""
         from tqdm import tqdm
 
         model = self._model
@@ -96,7 +96,7 @@ class Density(Metric):
         return Scores({name: values[:, column] for column, name in enumerate(self.outputs)}, cut)
 
     def _groups(self, batch: Batch, cut: np.ndarray) -> tuple[list[Group], list[list[list[int]]]]:
-        """Return the contexts with their responses, and of each response its places in the batch; count what is cut."""
+        """Return the contexts with their responses, and each response's positions in the batch; update ``cut``."""
         from comperdial.training.selection import Group
 
         reader = self._model.reader
@@ -125,9 +125,9 @@ class Density(Metric):
 
 
 def _read(model: SelectionModel, groups: list[Group]) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
-    """Yield, a batch at a time, which groups it holds, and the features and scores of their candidates, in order.
+    """Yield, for each batch, the indices of its groups, and the features and scores of their candidates, in order.
 
-    On a cpu as many batches are read at the same time as torch would use threads, each by one thread.
+    On a CPU, batches run in parallel, one thread each, with as many threads as torch would use.
     """
     import torch
 
@@ -142,7 +142,7 @@ def _read(model: SelectionModel, groups: list[Group]) -> Iterator[tuple[list[int
         yield from map(read, batches)
         return
     count = torch.get_num_threads()
-    # Also what threads begin with that start from here on: the pool's.
+    # New threads, including those of the pool, start with this setting.
     torch.set_num_threads(1)
     pool = ThreadPoolExecutor(count, "density", initializer=torch.set_num_threads, initargs=(1,))
     try:

@@ -1,4 +1,4 @@
-"""Distinct-1 and distinct-2: how little of a response repeats itself."""
+"""Distinct-1 and distinct-2: the lexical diversity of a response."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _TEXTS = 16_384
 
 @dataclass(frozen=True, kw_only=True)
 class Distinct(SplitsWords, Metric):
-    """Different words, and different pairs of neighbouring words, over the number of words of a response; 0 to 1.
+    """Number of distinct words, and of distinct bigrams, divided by the number of words of a response; 0 to 1.
 
     Source: Li et al. 2016, "A Diversity-Promoting Objective Function for Neural Conversation Models", who count over all
-    responses of a system; here each response is a text of its own. As there, both counts are divided by the number of
+    responses of a system; here each response is counted by itself. As there, both counts are divided by the number of
     words, so distinct-2 is at most (n - 1) / n and mostly measures the length of short responses; ``over: ngrams`` divides
-    pairs by the number of pairs. A response of which normalisation leaves no word has no score; with ``over: ngrams``, one
-    of a single word has no distinct-2.
+    bigrams by the number of bigrams. A response that is empty after normalisation has no score; with ``over: ngrams``, a
+    response of one word has no distinct-2.
     """
 
     kind: ClassVar[str] = "distinct"
@@ -45,11 +45,11 @@ class Distinct(SplitsWords, Metric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the two orders."""
+        """Return the names of the two orders."""
         return ("distinct-1", "distinct-2")
 
     def compute(self, batch: Batch) -> Scores:
-        """Score every response, equal ones once."""
+        """Score each distinct response once."""
 
         @lru_cache(maxsize=_TEXTS)
         def row(response: str) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Embedding Average, Vector Extrema and Greedy Matching, on a model's token vectors."""
+"""Embedding Average, Vector Extrema and Greedy Matching of a model's token vectors."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from comperdial.models.vectors import Encoded
 
 @dataclass(frozen=True, kw_only=True)
 class Embedding(PairMetric):
-    """The three cosines of Liu et al. 2016 between a response and its reference, best reference; -1 to 1.
+    """The three cosines of Liu et al. 2016 between a response and its best reference; -1 to 1.
 
-    Average compares the means of the token vectors; extrema compares, in each dimension, the value farthest from zero;
-    greedy is the mean best cosine of the tokens, averaged over both directions. The papers use GloVe or word2vec; these
-    are a model's vectors in context (``layer: 0``: before its first layer), so published numbers are not reproduced. A
-    text without tokens has no score.
+    Average compares the means of the token vectors; extrema compares vectors of each dimension's value farthest from
+    zero; greedy is the mean best cosine of the tokens, averaged over both directions. The papers use GloVe or word2vec;
+    this metric uses a model's contextual vectors (``layer: 0``: those before its first layer), so it does not reproduce
+    published values. A text without tokens has no score.
     """
 
     kind: ClassVar[str] = "embedding"
@@ -30,7 +30,7 @@ class Embedding(PairMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the three cosines."""
+        """Return the names of the three cosines."""
         return ("average", "extrema", "greedy")
 
     def pair(self, hypothesis: Encoded, reference: Encoded) -> tuple[float, ...]:
@@ -44,6 +44,6 @@ class Embedding(PairMetric):
 
 
 def extrema(vectors: Vector) -> Vector:
-    """Return, for each dimension, the value farthest from zero; the positive one in a tie."""
+    """Return, for each dimension, the value farthest from zero; in a tie the positive one."""
     high, low = vectors.max(axis=0), vectors.min(axis=0)
     return np.where(high >= -low, high, low)

@@ -1,4 +1,4 @@
-"""Word F1 as in ParlAI, ConvAI2 and the CPD challenge, and the character-level variant that USR's tables print."""
+"""Word F1 as in ParlAI, ConvAI2 and the CPD challenge, and the character-level variant in USR's tables."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from comperdial.metrics.base import Bounds, check_choice
 
 @dataclass(frozen=True, kw_only=True)
 class F1(WordMetric):
-    """Harmonic mean of the precision and recall of shared words, best reference; 0 to 1.
+    """Harmonic mean of the precision and recall of shared words, for the best reference; 0 to 1.
 
-    With c tokens shared, counted with repetition: F1 = 2c / (|response| + |reference|), precision = c / |response|,
+    With c shared tokens, counted with multiplicity: F1 = 2c / (|response| + |reference|), precision = c / |response|,
     recall = c / |reference|. Source: ParlAI, and ComperDial, Table 14 (``Word F1``). ``unit: character`` counts
-    characters, spaces included, as the F-1 row of USR's Tables 5 and 6 does (docs/reproduction-notes.md).
+    characters, spaces included, as in the F-1 row of USR's Tables 5 and 6 (docs/reproduction-notes.md).
     """
 
     kind: ClassVar[str] = "f1"
@@ -32,11 +32,11 @@ class F1(WordMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return F1, precision, recall."""
+        """Return the names of F1, precision and recall."""
         return ("f1", "precision", "recall")
 
     def prepare(self, text: str) -> Ngrams:
-        """Return the text's words, or its characters."""
+        """Return the text's words or characters."""
         return Ngrams(text if self.unit == "character" else tuple(words(text)))
 
     def pair(self, hypothesis: Ngrams, reference: Ngrams) -> Sequence[float]:
@@ -45,6 +45,6 @@ class F1(WordMetric):
         if not common:
             return 0.0, 0.0, 0.0
         length, other = len(hypothesis), len(reference)
-        # One division of whole numbers: 2PR/(P+R) is the same but its rounding makes equal scores differ in the last
-        # digit, which breaks ties and moves rank correlations in the fourth decimal (docs/reproduction-notes.md).
+        # A single division of integers: 2PR/(P+R) is equal, but its rounding makes equal scores differ in the last
+        # digit, which breaks ties and changes rank correlations in the fourth decimal (docs/reproduction-notes.md).
         return 2 * common / (length + other), common / length, common / other

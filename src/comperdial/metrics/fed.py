@@ -1,4 +1,4 @@
-"""FED: how likely DialoGPT finds it that a partner would complain about a response, or praise it."""
+"""FED: the likelihood, under DialoGPT, that the next speaker complains about a response or praises it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from comperdial.metrics.base import Batch, Scores, check_choice, check_number
 from comperdial.models.trees import CPU_TOKENS
 
 _FOLLOWUPS = Path(__file__).with_name("fed_followups.yaml")
-# Dialogues whose follow-ups are in memory at once.
+# Number of dialogues whose follow-ups are in memory at once.
 _STARTS = 256
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class FollowUps(NamedTuple):
-    """Follow-up utterances and what each counts for: quality scores are ``weights @ L``."""
+    """Follow-up utterances and their weights: quality scores are ``weights @ L``."""
 
     names: tuple[str, ...]
     texts: tuple[str, ...]
@@ -44,15 +44,15 @@ class Fed(ModelMetric):
 
     L is the mean negative log-likelihood, in nats per token, of the whole string
     ``<|endoftext|> u1 <|endoftext|> … <|endoftext|> response <|endoftext|> follow-up``. A quality's score is the mean of L
-    over its negative follow-ups minus the mean over its positive ones. An empty set counts 0, so a quality without
-    positive ones is always above 0: only comparisons of responses are meaningful. ``fed`` is the mean of all qualities, as
-    in the code of Yeh et al. 2021; ComperDial tabulates ``engaging`` and ``relevant``, which is inferred from its FEDEn and
-    FEDRel. The follow-ups are the released ones.
+    over its negative follow-ups minus the mean over its positive ones. An empty set counts as 0, so a quality without
+    positive follow-ups always scores above 0: only compare scores between responses. ``fed`` is the mean of all
+    qualities, as in the code of Yeh et al. 2021. ComperDial reports ``engaging`` and ``relevant``, which is inferred from
+    the names FEDEn and FEDRel. The follow-ups are those released by the authors.
 
     ``spaces: kept`` keeps the spaces around the marker as tokens, as transformers 5 does; ``stripped`` removes them, as
-    older versions did and as DialoGPT was trained. ``scored: follow-up`` takes L over the follow-up alone, given
-    everything before it; any causal model works. Keep ``dtype: fp32`` with ``scored: whole``. Over ``max_length`` tokens,
-    the dialogue loses whole tokens from the left, except the first marker.
+    older versions did and as in DialoGPT's training. ``scored: follow-up`` averages over the follow-up alone, given
+    everything before it, and works with any causal model. With ``scored: whole``, keep ``dtype: fp32``. A dialogue over
+    ``max_length`` tokens is cut from the left, at token boundaries, but keeps the first marker.
     """
 
     kind: ClassVar[str] = "fed"
@@ -76,16 +76,16 @@ class Fed(ModelMetric):
         check_choice(self, "spaces", ("kept", "stripped"))
         check_choice(self, "scored", ("whole", "follow-up"))
         check_number(self, "max_length", 3, 1_000_000)
-        # Read now: a file that is wrong should say so before a model is loaded.
+        # Read the file now, so that errors in it surface before a model is loaded.
         _ = self._sets
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the mean of the qualities, then the qualities of turns and those of dialogues."""
+        """Return the names of the mean, the turn-level qualities and the dialogue-level qualities."""
         return ("fed", *self._sets.names)
 
     def signed(self, option: str) -> object:
-        """Name the follow-ups by file name and checksum."""
+        """Return the file name and checksum of the follow-ups."""
         return self._sets.label if option == "followups" else super().signed(option)
 
     @cached_property
@@ -93,7 +93,7 @@ class Fed(ModelMetric):
         return read_followups(Path(self.followups) if self.followups else _FOLLOWUPS)
 
     def compute(self, batch: Batch) -> Scores:
-        """Score each distinct dialogue once, with all follow-ups at a time."""
+        """Score each distinct dialogue once, with all follow-ups together."""
         dialogues = [
             [*utterances(history, "all"), response.strip()]
             for history, response in zip(batch.histories, batch.responses, strict=True)
@@ -118,9 +118,9 @@ class Fed(ModelMetric):
         return Scores({"fed": values.mean(axis=1), **columns}, cut=cut)
 
     def _losses(self, starts: Sequence[Sequence[int]], ends: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
-        """Return L of each start with each end: starts x ends."""
+        """Return L of each start with each end, as an array of shape starts x ends."""
         losses = np.empty((len(starts), len(ends)))
-        # Those that begin alike together, a part at a time: each end is a separate input until it is part of a tree.
+        # Sort starts so that shared prefixes meet in one chunk: each end is a separate input until the tree is built.
         order = sorted(range(len(starts)), key=lambda start: tuple(starts[start]))
         for some in (order[first : first + _STARTS] for first in range(0, len(order), _STARTS)):
             inputs = [
@@ -139,7 +139,7 @@ def read_followups(path: Path) -> FollowUps:
     Raises
     ------
     FileError, ConfigError
-        When the file cannot be read or has another form; names the quality.
+        If the file cannot be read or has the wrong format; the message names the quality.
     """
     content = load_yaml(path)
     qualities: dict[str, dict[str, list[str]]] = {}

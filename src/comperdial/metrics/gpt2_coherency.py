@@ -1,4 +1,4 @@
-"""GPT-2 coherency: how likely a language model finds a response after its context."""
+"""GPT-2 coherency: the likelihood of a response after its context under a language model."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from comperdial.models.trees import halves
 class Gpt2Coherency(ModelMetric):
     """The log-likelihood of a response given its context, in nats; higher (nearer 0) is better.
 
-    ``gpt2-coherency`` is the mean over the response's tokens, minus the logarithm of its perplexity, as Park et al. 2023
-    (DEnsity) describe the context coherence of Pang et al. 2020; ``gpt2-coherency-sum`` is the sum, as in Pang et al.'s
-    code. Their last step (scores below the data set's 5th percentile raised to it, all divided by it) is left out, so a
-    score does not depend on the other responses. Both papers fine-tune GPT-2 on dialogues; the default here is GPT-2 as
-    published. How utterances are joined (``separator``) is inferred. Over ``max_length`` the context is cut from its left.
+    ``gpt2-coherency`` is the mean over the response's tokens (minus the logarithm of its perplexity), as Park et al. 2023
+    (DEnsity) describe the context coherence of Pang et al. 2020; ``gpt2-coherency-sum`` is the sum, as in the code of
+    Pang et al. Their last step (raise scores below the data set's 5th percentile to it, then divide all scores by it) is
+    left out, so a score does not depend on other responses. Both papers fine-tune GPT-2 on dialogues; the default here is
+    GPT-2 as published. The way utterances are joined (``separator``) is inferred. If the input exceeds ``max_length``,
+    the context is cut from the left.
     """
 
     kind: ClassVar[str] = "gpt2_coherency"
@@ -47,7 +48,7 @@ class Gpt2Coherency(ModelMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the mean and the sum over the response's tokens."""
+        """Return the names of the mean and the sum over the response's tokens."""
         return ("gpt2-coherency", "gpt2-coherency-sum")
 
     def compute(self, batch: Batch) -> Scores:
@@ -59,13 +60,13 @@ class Gpt2Coherency(ModelMetric):
         inputs = []
         cut = np.zeros(len(batch), dtype=np.int32)
         for index, (context, response) in enumerate(self._tokens(batch)):
-            # The first token of the response needs one before it.
+            # Scoring the first token of the response requires a token before it.
             context, response, cut[index] = fit(context, response, self.max_length, least=1)
             inputs.append((tuple(context), tuple(response)))
         firsts, inverse = unique(inputs)
         pairs = [inputs[first] for first in firsts]
         values = np.full((2, len(pairs)), np.nan)
-        # Some tokenizers make nothing of some texts; such a response, or a first token without a context, has no score.
+        # Some tokenizers return no tokens for some texts; the score is missing if the response or the context is empty.
         whole = [item for item, pair in enumerate(pairs) if all(pair)]
         for group in self._batches([sum(map(len, pairs[item])) for item in whole]):
             items = [whole[place] for place in group]
@@ -82,12 +83,12 @@ class Gpt2Coherency(ModelMetric):
         return Scores(dict(zip(self.outputs, values[:, inverse], strict=True)), cut=cut)
 
     def _tokens(self, batch: Batch) -> list[tuple[list[int], list[int]]]:
-        """Return the tokens of each context, with what ends it, and of each response."""
+        """Return the tokens of each context, including its end marker, and of each response."""
         dialogues = [
             [*utterances(history, self.history), response.strip()]
             for history, response in zip(batch.histories, batch.responses, strict=True)
         ]
-        # GPT-2 puts a space into the token after it, so the pieces give the tokens of the joined text.
+        # GPT-2 attaches a space to the token after it, so the parts give the same tokens as the joined text.
         lead = " " if self.separator == "space" else ""
         pieces = [[texts[0], *(lead + text for text in texts[1:])] for texts in dialogues]
         found = encode(self._tokenizer, (piece for texts in pieces for piece in texts))

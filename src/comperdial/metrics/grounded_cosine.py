@@ -1,4 +1,4 @@
-"""How close a response is to the last utterance and to its fact or persona: untrained, without a reference."""
+"""Cosine of a response with the last utterances and with its facts or persona; unsupervised, without references."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from comperdial.models.encoder import Vectors
 class GroundedCosine(EmbeddingMetric):
     """Cosines of a response with the last utterances and with the facts, -1 to 1 each, and their sum.
 
-    This is ours, a cheap baseline. ``context`` compares the response with the last ``utterances``, joined by spaces,
-    ``fact`` with all facts or the persona, joined by spaces; a vector is the mean of a text's tokens, as in
-    sentence-transformers. A context that is too long loses its beginning. A response without facts has only ``context``.
+    This is our own inexpensive baseline. ``context`` compares the response with the last ``utterances``, joined by
+    spaces, and ``fact`` with all facts or the persona, joined by spaces. A text's vector is the mean of its tokens, as in
+    sentence-transformers. A context that is too long is cut from the left. Without facts, a response has only
+    ``context``.
     """
 
     kind: ClassVar[str] = "grounded_cosine"
@@ -37,16 +38,16 @@ class GroundedCosine(EmbeddingMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the sum, the cosine with the context, the cosine with the facts."""
+        """Return the names of the sum, the cosine with the context and the cosine with the facts."""
         return ("sum", "context", "fact")
 
     def needed_by(self, output: str) -> tuple[str, ...]:
-        """Return the facts too, where the output compares with them."""
+        """Add the facts if the output uses them."""
         return ("histories",) if output == "context" else ("histories", "facts")
 
     @property
     def bounds(self) -> Mapping[str, Bounds | None]:
-        """Return -1 to 1 for the two cosines, twice as much for their sum."""
+        """Return -1 to 1 for the two cosines, and -2 to 2 for their sum."""
         return {"sum": (-2.0, 2.0), "context": (-1.0, 1.0), "fact": (-1.0, 1.0)}
 
     def texts(self, batch: Batch) -> Iterable[str]:
@@ -55,7 +56,7 @@ class GroundedCosine(EmbeddingMetric):
         yield from filter(None, map(self._facts, batch.facts))
 
     def compare(self, batch: Batch, vectors: Vectors) -> Scores:
-        """Compare every response with its context and its facts; each text's vector is made once."""
+        """Compare every response with its context and its facts; each text's vector is computed once."""
         contexts = replace(self.encoder, keep="end").vectors()
         contexts.add(filter(None, map(self._context, batch.histories)))
         known: dict[tuple[str, bool], tuple[Vector, int]] = {}
