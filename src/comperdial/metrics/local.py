@@ -1,4 +1,4 @@
-"""A learned metric: a linear model over metrics that run on a laptop, fitted to people's ratings (docs/local-metric.md)."""
+"""A learned metric: a linear model of metrics that run on a laptop, fitted to human ratings (docs/local-metric.md)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Floats = npt.NDArray[np.float64]
 
 FEATURES = Path(__file__).with_name("local_features.yaml")
 COEFFICIENTS = Path(__file__).with_name("local_coefficients.json")
-# The feature that no metric makes, and the part whose features need facts.
+# The feature that is not from a metric, and the part whose features need facts.
 WORDS, FACTS = "words", "facts"
 
-# How many words of the last utterances identify a context.
+# Minimum number of words of the last utterances that identify a context.
 _KEY_WORDS = 8
 
 
 @dataclass(frozen=True)
 class Features:
-    """What the learned metric looks at: metrics by the names of their scores, and the features of each part."""
+    """The inputs of the learned metric: metrics by the names of their scores, and the features of each part."""
 
     metrics: Mapping[str, Mapping[str, Any]]
     parts: Mapping[str, Sequence[str]]
@@ -51,23 +51,23 @@ class Features:
         return cls(said["metrics"], said["parts"])
 
     def without(self, *parts: str) -> Features:
-        """Return these without some parts, and without the metrics that nothing else needs."""
+        """Return the features without some parts, and without the metrics that only those use."""
         kept = {part: names for part, names in self.parts.items() if part not in parts}
         used = {output_name(name, "")[0] for names in kept.values() for name in names}
         return Features({name: entry for name, entry in self.metrics.items() if name in used}, kept)
 
     @property
     def names(self) -> list[str]:
-        """Return the features in order."""
+        """Return the names of the features in order."""
         return [name for names in self.parts.values() for name in names]
 
     @property
     def of_facts(self) -> npt.NDArray[np.bool_]:
-        """Say of each feature whether it needs facts."""
+        """Return for each feature whether it needs facts."""
         return np.array([part == FACTS for part, names in self.parts.items() for _ in names])
 
     def made(self) -> dict[str, Metric]:
-        """Return the metrics; files that options name are in the folder of this module."""
+        """Return the metrics; paths in their options are relative to this module's folder."""
         beside = {path.name: str(path) for path in FEATURES.parent.glob("local_*.yaml")}
         return {
             name: create(
@@ -82,15 +82,15 @@ class Features:
         }
 
     def values(self, batch: Batch, scores: Mapping[str, Mapping[str, Floats]]) -> Floats:
-        """Return responses x features, NaN where a response lacks one.
+        """Return the features of responses, shape (responses, features); NaN if missing.
 
         Parameters
         ----------
         batch
             The responses.
         scores
-            The outputs of each metric for them. They are rounded to single precision, as tables hold those of models, so
-            that a response's score is the same whether they were just computed or read.
+            The outputs of each metric for the responses. They are rounded to single precision, as in tables of model
+            scores, so that the result is the same for computed scores and stored ones.
         """
         found = np.empty((len(batch), len(self.names)))
         for column, name in enumerate(self.names):
@@ -105,14 +105,14 @@ class Features:
 
 @dataclass(frozen=True)
 class Fit:
-    """One set of coefficients: for each feature its weight, its mean and the scale that it is divided by."""
+    """One set of coefficients: weight, mean and scale (divisor) of each feature."""
 
     weights: Floats
     means: Floats
     scales: Floats
 
     def score(self, values: Floats, of_facts: npt.NDArray[np.bool_]) -> Floats:
-        """Return a score for each row of features; NaN where one is missing that does not depend on facts."""
+        """Return a score for each row of features; NaN if a feature that does not depend on facts is missing."""
         standard = (values - self.means) / self.scales
         standard[:, of_facts] = np.nan_to_num(standard[:, of_facts])
         return standard @ self.weights
@@ -120,18 +120,18 @@ class Fit:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """What ``comperdial fit`` writes.
+    """The content of a file written by ``comperdial fit``.
 
     Attributes
     ----------
     features
-        What the model looks at.
+        The features of the model.
     signatures
-        What made the scores that it was fitted on, by metric.
+        The signatures of the metrics whose scores it was fitted to.
     fits
-        Coefficients by the groups of data that they never saw, ``""`` for none.
+        Coefficients by the groups of data held out from the fit; ``""`` if none was.
     left_out
-        For the hash of each context that was fitted on, the key of the fit that never saw its groups.
+        For the hash of each context in the training data, the key of the fit that held out its groups.
     """
 
     features: Features
@@ -146,7 +146,7 @@ class Coefficients:
         Raises
         ------
         FileError
-            When it has another form.
+            If the file has the wrong format.
         """
         said = read_json(path)
         try:
@@ -171,15 +171,15 @@ class Coefficients:
 
 @dataclass(frozen=True, kw_only=True)
 class Local(Metric):
-    """People's rating of a response as a linear model predicts it, in standard deviations; higher is better.
+    """A linear model's prediction of a response's human rating, in standard deviations; higher is better.
 
-    The model combines PMI and likelihoods, follow-ups, DEnsity, cosines and a few counts (:attr:`parts`), which run here
-    without a network, and was fitted to nine public data sets (docs/local-metric.md). A response to a context that the
-    model was fitted on, recognised by a hash, is scored with coefficients that never saw data of that source; any other
-    response with the final ones. All parts must run on the models that the coefficients were fitted on. 1,000 responses
-    take about nine minutes of processor time. A response without a history has no score.
+    The model combines PMI and likelihoods, follow-ups, DEnsity, cosines and a few counts (:attr:`parts`), which run
+    offline, and was fitted to nine public data sets (docs/local-metric.md). If a response's context is in the training
+    data (recognised by a hash), it is scored with coefficients whose fit held out the data of that source; all other
+    responses are scored with the final coefficients. All parts must use the models that the coefficients were fitted
+    with. 1,000 responses take about nine minutes of CPU time. A response without a history has no score.
 
-    ``coefficients`` is a file of ``comperdial fit``; default: the one that ships.
+    ``coefficients`` is a file written by ``comperdial fit``; default: the file in the package.
     """
 
     kind: ClassVar[str] = "local"
@@ -196,17 +196,17 @@ class Local(Metric):
 
     @property
     def runs_model(self) -> bool:
-        """Say yes: most of its parts do."""
+        """Return True: most parts run a model."""
         return True
 
     @property
     def keeps_vectors(self) -> bool:
-        """Say yes: some of its parts do."""
+        """Return True: some parts do."""
         return True
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """Return this module's name and those of its parts."""
+        """Return the names of this module and of its parts' modules."""
         parts = self.parts.values() if self._path.is_file() else ()
         return tuple(dict.fromkeys([*super().modules, *(name for part in parts for name in part.modules)]))
 
@@ -220,15 +220,15 @@ class Local(Metric):
 
     @cached_property
     def parts(self) -> Mapping[str, Metric]:
-        """Return the metrics that the model looks at, by the names that their scores have in the workflow."""
+        """Return the metrics that the model combines, by the names of their scores in the workflow."""
         return self._read.features.made()
 
     def signed(self, option: str) -> object:
-        """Name the coefficients by their checksum; their file says what made the scores that they need."""
+        """Return the checksum of the coefficients, whose file contains the signatures of the parts."""
         return f"{self._path.stem}@{sha256(self._path)[:12]}" if self._path.is_file() else "absent"
 
     def unavailable(self) -> str | None:
-        """Say which part cannot run, or would give other scores than those that the coefficients were fitted on."""
+        """Return which part cannot run, or has another signature than in the coefficients' file; None if all can run."""
         if not self._path.is_file():
             return f"{self._path.name} is not on this machine; `comperdial fit` writes it"
         try:
@@ -249,11 +249,11 @@ class Local(Metric):
         return None
 
     def compute(self, batch: Batch) -> Scores:
-        """Score with all parts, and combine what they say."""
+        """Score with all parts and combine their scores."""
         return self.combine(batch, {name: _score(part, batch) for name, part in self.parts.items()})
 
     def combine(self, batch: Batch, scores: Mapping[str, Scores]) -> Scores:
-        """Score responses of which each part's scores are known."""
+        """Score responses from the scores of each part."""
         known = self._read
         values = known.features.values(batch, scores)
         used = np.array([known.left_out.get(context_key(history), "") for history in batch.histories], dtype=object)
@@ -271,7 +271,7 @@ class Local(Metric):
 
 
 def context_key(history: Sequence[Utterance]) -> str:
-    """Return a hash of the last utterances, as many as hold eight words; only letters and digits count."""
+    """Return a hash of the last utterances, enough to have eight words; only letters and digits count."""
     words: list[str] = []
     for utterance in reversed(history):
         words = re.findall(r"[a-z0-9]+", utterance["text"].lower().replace("'", "").replace("\u2019", "")) + words
@@ -281,16 +281,16 @@ def context_key(history: Sequence[Utterance]) -> str:
 
 
 def score_from(metric: Local, name: str, folder: str | Path, tables: Mapping[str, Path], output: str | Path) -> None:
-    """Score a data set's tables with the scores that there are of the metric's parts, into a Parquet file.
+    """Score a data set's tables, reusing existing scores of the metric's parts, and write a Parquet file.
 
     Parameters
     ----------
     metric, name
-        The metric, and what to call it in the table.
+        The metric, and its name in the table.
     folder
-        As :func:`comperdial.metrics.scoring.score_tables` has it.
+        As in :func:`comperdial.metrics.scoring.score_tables`.
     tables
-        Tables ``scores`` of the data set, by part. Parts that have none are run.
+        Tables ``scores`` of the data set, by part. Parts without a table are run.
     """
     from comperdial.metrics.scoring import Lacking, batches, tidy
 
@@ -311,14 +311,14 @@ def score_from(metric: Local, name: str, folder: str | Path, tables: Mapping[str
 
 @dataclass(frozen=True)
 class KnownScores:
-    """The scores of one metric on a data set: values and cuts by response, and what made them."""
+    """The scores of one metric on a data set: values and cuts by response, and the signature."""
 
     values: pd.DataFrame
     cut: pd.Series
     signature: str
 
     def of(self, responses: pd.DataFrame, metric: Metric) -> Scores:
-        """Return the scores of some responses, NaN where there is none."""
+        """Return the scores of the given responses, NaN if missing."""
         keys = pd.MultiIndex.from_frame(responses[["context_id", "system_id"]])
         rows = self.values.reindex(keys)
         cut = self.cut.reindex(keys).fillna(0).to_numpy(np.int32)
@@ -337,7 +337,7 @@ def read_scores(path: str | Path) -> KnownScores:
     Raises
     ------
     MissingResourceError
-        When there is none.
+        If the table does not exist.
     """
     if not Path(path).is_file():
         raise MissingResourceError("no scores", where=str(path), hint="`snakemake local_metrics` makes them")
@@ -350,7 +350,7 @@ def read_scores(path: str | Path) -> KnownScores:
 
 
 def _score(part: Metric, batch: Batch) -> Scores:
-    """Score with one metric; responses that lack what it needs have NaN."""
+    """Score with one metric; NaN for responses that lack what it needs."""
     held = np.logical_and.reduce([np.ones(len(batch), dtype=np.bool_), *(batch.has(need) for need in part.needs)])
     cut = np.zeros(len(batch), dtype=np.int32)
     values = {output: np.full(len(batch), np.nan) for output in part.outputs}
@@ -364,6 +364,6 @@ def _score(part: Metric, batch: Batch) -> Scores:
 
 
 def _plain(signature: str, part: Metric) -> str:
-    """Return a part's signature without the versions of its libraries, which move the last digits of a score."""
+    """Return a part's signature without library versions, which affect only the last digits of a score."""
     names = "|".join(map(re.escape, part.libraries))
     return re.sub(rf"\|({names}):[^|)]*", "", signature) if names else signature

@@ -1,4 +1,4 @@
-"""METEOR as nltk computes it, with WordNet's synonyms."""
+"""METEOR as computed by nltk, with WordNet's synonyms."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from comperdial.metrics.base import Batch, Bounds, Scores, check_number
 
 @dataclass(frozen=True, kw_only=True)
 class Meteor(ReferenceMetric):
-    """nltk's METEOR on white-space tokens, best reference; 0 to 1.
+    """nltk's METEOR on tokens split at white space, for the best reference; 0 to 1.
 
     Words match if they are equal, have equal stems or are WordNet synonyms. Score = (1 - gamma (chunks / matches)^beta)
     P R / (alpha P + (1 - alpha) R). Source: Banerjee and Lavie 2005, not the Java METEOR 1.5 that USR and Yeh et al. 2021
-    report; docs/reproduction-notes.md measures the difference. ``wordnet`` is the version wanted; ``comperdial wordnet``
+    report; docs/reproduction-notes.md measures the difference. ``wordnet`` is the required version; ``comperdial wordnet``
     fetches it.
     """
 
@@ -48,16 +48,16 @@ class Meteor(ReferenceMetric):
         return ("meteor",)
 
     def unavailable(self) -> str | None:
-        """Say so when the wanted WordNet is not on this machine."""
+        """Return why the required WordNet is unavailable, or None."""
         try:
             wordnet.require(self.wordnet)
         except MissingResourceError as error:
-            # Without the place: this goes into tables, which must not differ between machines more than they have to.
+            # Omit the path: this text goes into tables, which should not differ between machines.
             return f"{error.problem}; expected {error.expected}"
         return None
 
     def compute(self, batch: Batch) -> Scores:
-        """Score every response in turn, once WordNet is known to be there."""
+        """Score each response after checking that WordNet is available."""
         wordnet.require(self.wordnet)
         return super().compute(batch)
 
@@ -77,22 +77,22 @@ class Meteor(ReferenceMetric):
         return (single_meteor_score(reference, hypothesis, stemmer=_STEMMER, wordnet=self._words, **weights),)
 
 
-# nltk stems each word anew for each pair.
+# nltk would stem each word again for each pair.
 _STEMMER = SimpleNamespace(stem=stem)
 
 
 @lru_cache(maxsize=1)
 def _words(path: str) -> SimpleNamespace:
-    """Return what METEOR asks of nltk's WordNet in a folder or zip archive: the synsets of a word, here remembered."""
+    """Return the part of nltk's WordNet interface that METEOR uses, from a folder or zip archive, with cached synsets."""
     from nltk.corpus.reader import WordNetCorpusReader
     from nltk.data import ZipFilePathPointer
 
     try:
         with warnings.catch_warnings():
-            # It has no other languages.
+            # nltk warns that other languages are missing.
             warnings.simplefilter("ignore")
             reader = WordNetCorpusReader(ZipFilePathPointer(path, "wordnet/") if path.endswith(".zip") else path, None)
-    # Whatever a damaged file or archive makes nltk raise.
+    # A damaged file or archive can make nltk raise any exception.
     except Exception as error:
         hint = "Remove it and run `comperdial wordnet`"
         raise MissingResourceError(f"WordNet cannot be read ({error})", where=path, hint=hint) from error

@@ -1,4 +1,4 @@
-"""Metrics as a person names them: an entry of ``params.yaml``, or a kind with options."""
+"""Create metrics from an entry of ``params.yaml``, or from a kind with options."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from comperdial.metrics import Batch, Metric, create, kinds
 
 Entries = Mapping[str, Mapping[str, Any]]
 
-# What an entry says that is no option of the metric.
+# Keys of an entry that are not options of the metric.
 ABOUT = ("datasets", "skip", "apart", "main", "label")
 """What an entry of a metric says besides ``kind`` and the kind's options."""
 _NO_OPTIONS = ("kind", *ABOUT)
-# Metrics whose words, stems or questions are English, whatever their model.
+# Metrics whose words, stems or questions are English, with any model.
 _ENGLISH = frozenset({"meteor", "fed", "unieval", "usr_mlm", "density", "local"})
-# Of the models that `comperdial models` lists, the ones that were trained on more languages than English. A model that a user
-# brings may know any language.
+# Models listed by `comperdial models` that were trained on languages other than English too. Nothing is assumed about
+# a user's own models.
 _MULTILINGUAL = frozenset({"BLEURT-20"})
 
 
 def read_entries(path: str | Path | None = None) -> Entries:
-    """Return metrics by name: those of a ``params.yaml`` (the one named, or the one here), or the package's registry."""
+    """Return metric entries by name, from the given ``params.yaml``, else from the one in this folder or the registry."""
     where = params_file(path)
     if path is None and not where.is_file():
         return registered("metrics")
@@ -45,23 +45,23 @@ def read_entries(path: str | Path | None = None) -> Entries:
 
 
 def metric_named(text: str, entries: Entries, options: Mapping[str, Any] | None = None) -> Metric:
-    """Make the metric that a person names.
+    """Create a metric from a name or kind, with options.
 
     Parameters
     ----------
     text
-        A name of ``entries`` or of the registry, or else a kind; options may follow, as in ``bleu,text=raw``.
+        A name in ``entries`` or the registry, or else a kind; options may follow, as in ``bleu,text=raw``.
     entries
-        As :func:`read_entries` gives them.
+        The result of :func:`read_entries`.
     options
-        More options. They go before those of the text, which go before those of the entry.
+        More options. They override the options in ``text``, which override those of the entry.
 
     Raises
     ------
     UnknownNameError
-        When there is neither such an entry nor such a kind; suggests the nearest of both.
+        If no entry or kind has this name; the message suggests the nearest of both.
     ConfigError
-        When an option is wrong.
+        If an option is invalid.
     """
     name, *pairs = text.split(",")
     known = {**registered("metrics"), **entries}
@@ -74,7 +74,7 @@ def metric_named(text: str, entries: Entries, options: Mapping[str, Any] | None 
 
 
 def english_only(metric: Metric) -> bool:
-    """Say whether a metric is for English alone: by its words, or by a model of ours that was trained on English."""
+    """Return whether a metric is only for English, because of its words or because our registry's model is English."""
     from comperdial.models import registry
 
     inner = getattr(metric, "inner", metric)
@@ -83,7 +83,7 @@ def english_only(metric: Metric) -> bool:
 
 
 def why_unsuited(metric: Metric, writing: Writing) -> str | None:
-    """Say why a metric is not run on data that are written so; None if it is."""
+    """Return why a metric cannot be run on data in this writing system, or None if it can."""
     script = writing.other_script
     return (
         f"English only, and the responses are in other scripts ({writing})" if script and english_only(metric) else None
@@ -91,20 +91,20 @@ def why_unsuited(metric: Metric, writing: Writing) -> str | None:
 
 
 def suited(metric: Metric, writing: Writing) -> Metric:
-    """Return a metric whose signature says how it splits texts that are written so."""
+    """Return the metric with a signature that states how it splits texts in this writing system."""
     found: Metric = metric.suited_to(writing) if hasattr(metric, "suited_to") else metric
     return found
 
 
 def suited_to(metrics: Mapping[str, Metric], batches: Iterable[Batch]) -> tuple[dict[str, Metric], dict[str, str]]:
-    """Return metrics as they suit responses, each by its name, and of those that do not: why."""
+    """Return the metrics adapted to the responses' writing system, by name, and why the others are unsuitable."""
     writing = writing_of(batches)
     unsuited = {name: why for name, metric in metrics.items() if (why := why_unsuited(metric, writing))}
     return {name: suited(metric, writing) for name, metric in metrics.items() if name not in unsuited}, unsuited
 
 
 def writing_of(batches: Iterable[Batch]) -> Writing:
-    """Return how responses and their references are written."""
+    """Return the writing system of responses and their references."""
     responses: list[str] = []
     references: set[str] = set()
     for batch in batches:

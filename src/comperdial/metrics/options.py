@@ -1,4 +1,4 @@
-"""Options of metrics as they come from YAML or a command line, made into what their fields hold."""
+"""Convert metric options from YAML or the command line to the types of the metric's fields."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def read_options(metric: type[Metric], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with the types that the metric's fields have.
+    """Return the options converted to the types of the metric's fields.
 
-    A text may spell a number or yes and no, as on a command line. Nothing else is converted: 3.0 is not text, 1 is not yes.
+    Numbers and booleans may be given as text, as on a command line. Nothing else is converted: 3.0 is not text, 1 is not
+    a boolean.
 
     Raises
     ------
     UnknownNameError
-        When the metric has no such option.
+        If the metric has no such option.
     ConfigError
-        When a value is not of the option's type.
+        If a value does not have the option's type.
     """
     known: dict[str, Field[Any]] = {field.name: field for field in fields(metric)}
     found = {}
@@ -34,7 +35,7 @@ def read_options(metric: type[Metric], options: Mapping[str, Any]) -> dict[str, 
         if name not in known:
             raise UnknownNameError(f"option of metric {metric.kind!r}:", name, known)
         try:
-            # A class, where the metric's module does without `from __future__ import annotations`.
+            # A class if the metric's module lacks `from __future__ import annotations`.
             kind = known[name].type
             found[name] = _convert(kind.__name__ if isinstance(kind, type) else str(kind), value)
         except ValueError as error:
@@ -43,7 +44,7 @@ def read_options(metric: type[Metric], options: Mapping[str, Any]) -> dict[str, 
 
 
 def _convert(kind: str, value: Any) -> Any:  # noqa: ANN401
-    """Convert a value to a type named as in an annotation, or raise ValueError that says what was expected."""
+    """Convert a value to a type, given as its annotation; the ValueError states what was expected."""
     if kind == "bool":
         value = _WORDS.get(value.lower(), value) if isinstance(value, str) else value
         return _of_type(value, bool, "yes or no")
@@ -63,7 +64,7 @@ def _convert(kind: str, value: Any) -> Any:  # noqa: ANN401
 
 
 def _freeze(value: Any) -> Options:  # noqa: ANN401
-    """Make a mapping, or JSON that spells one as on a command line, into sorted pairs."""
+    """Convert a mapping, or its JSON text as on a command line, to sorted pairs."""
     expected = "a mapping of names to texts, numbers, yes or no"
     if isinstance(value, str):
         try:

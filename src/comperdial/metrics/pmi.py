@@ -1,4 +1,4 @@
-"""PMI: how much more probable a dialogue and its facts make a response, under a causal language model."""
+"""PMI: how much history and facts raise the probability of a response under a causal language model."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from comperdial.models.trees import CPU_TOKENS
 class Pmi(ModelMetric):
     """Pointwise mutual information of a response r with its history h and facts f, in nats; higher is better.
 
-    ``pmi`` is log p(r | h, f) - log p(r), ``pmi-mean`` that per token, ``pmi-root`` per square root of the number of
-    tokens; ``likelihood`` and ``likelihood-mean`` are log p(r | h, f) and the same per token; ``facts`` is what facts alone
-    add, log p(r | h, f) - log p(r | h), if there are any.
+    ``pmi`` is log p(r | h, f) - log p(r), ``pmi-mean`` the same per token, ``pmi-root`` per square root of the number of
+    tokens; ``likelihood`` and ``likelihood-mean`` are log p(r | h, f) and the same per token; ``facts`` is the gain from
+    the facts, log p(r | h, f) - log p(r | h), if there are any.
 
     The prompt is ``Facts: ...`` and an empty line if there are facts, then the last ``utterances`` as lines ``A: ...`` and
-    ``B: ...``, and ``B:``, which the response follows; p(r) is that after ``B:`` alone. Anything over ``max_length`` is cut
-    from the left. Texts that share a prompt go through the model with it once, which moves values by less than 1e-3 nats
-    (fp32). ``bf16`` is safe: scores of 60 responses of each USR set correlate at .9996 and .9998 with those in fp32.
+    ``B: ...``, and finally ``B:``, followed by the response; p(r) uses ``B:`` alone. Inputs over ``max_length`` are cut
+    from the left. A prompt shared by several texts is run once, which changes values by less than 1e-3 nats (fp32).
+    ``bf16`` is safe: scores of 60 responses of each USR set correlate at .9996 and .9998 with those in fp32.
     """
 
     kind: ClassVar[str] = "pmi"
@@ -46,11 +46,11 @@ class Pmi(ModelMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return PMI as sum, per token and per root of tokens; the likelihood as sum and per token; the gain by facts."""
+        """Return the names of PMI (sum, per token, per root of tokens), likelihood (sum, per token) and gain from facts."""
         return ("pmi", "pmi-mean", "pmi-root", "likelihood", "likelihood-mean", "facts")
 
     def compute(self, batch: Batch) -> Scores:
-        """Score each response; a prompt that several share goes through the model once."""
+        """Score each response; a prompt shared by several is run once."""
         check_number(self, "max_length", 3, most_tokens(self._network))
         facts = batch.facts if batch.facts is not None else [()] * len(batch)
         whole = [
@@ -89,14 +89,14 @@ class Pmi(ModelMetric):
         return Scores(dict(zip(self.outputs, columns, strict=True)), cut=cut)
 
     def _fill(self, wanted: dict[tuple[tuple[int, ...], tuple[int, ...]], float]) -> None:
-        """Put in the log-likelihood of each end after its start; of an empty end there is none."""
+        """Fill in the log-likelihood of each end after its start, except for empty ends."""
         pairs = [pair for pair in wanted if pair[1]]
         found = tails(self._network, [((*start, *end), len(end)) for start, end in pairs], self._batches)
         wanted.update({pair: float(values.sum()) for pair, values in zip(pairs, found, strict=True)})
 
 
 def prompt(history: Sequence[Utterance], facts: Sequence[str]) -> str:
-    """Return the text before a response: the facts, the utterances of two alternating speakers, ``B:``."""
+    """Return the text before a response: facts, utterances with alternating speakers, and ``B:``."""
     texts = [utterance["text"].strip() for utterance in history]
     lines = [f"{'BA'[(len(texts) - place) % 2 == 0]}: {text}" for place, text in enumerate(texts, start=1)]
     head = f"Facts: {' '.join(fact.strip() for fact in facts)}\n\n" if facts else ""

@@ -1,4 +1,4 @@
-"""ROUGE-1, ROUGE-2 and ROUGE-L as rouge-score computes them."""
+"""ROUGE-1, ROUGE-2 and ROUGE-L as computed by rouge-score."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from comperdial.metrics._stems import stem
 from comperdial.metrics.base import Bounds, check_choice, check_number
 
 _NAMES = ("rougeL", "rouge1", "rouge2")
-# rouge-score leaves shorter words as they are.
+# rouge-score does not stem shorter words.
 _SHORTEST_TO_STEM = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rouge(WordMetric):
-    """rouge-score's ROUGE-1, 2 and L with an F that can weigh recall; each type takes its own best reference; 0 to 1.
+    """rouge-score's ROUGE-1, 2 and L with an F-score that can weight recall, each for its best reference; 0 to 1.
 
-    Precision and recall of shared n-grams, for ROUGE-L of the longest common subsequence, with rouge-score's tokens and
-    stems; F = (1 + beta^2) P R / (R + beta^2 P). ComperDial does not say which ROUGE it tabulates, so all are given.
+    Precision and recall of shared n-grams, or for ROUGE-L of the longest common subsequence, with rouge-score's tokens
+    and stems; F = (1 + beta^2) P R / (R + beta^2 P). ComperDial does not state which ROUGE it reports, so all are given.
 
-    rouge-score reads ASCII letters and digits only. Here those of other scripts, and emoji, are tokens too
-    (:func:`comperdial.core.scripts.alphanumeric_words`); the signature then says ``tokens:unicode``. ASCII text gives the
-    same scores.
+    rouge-score keeps only ASCII letters and digits. Here letters and digits of other scripts, and emoji, are tokens too
+    (:func:`comperdial.core.scripts.alphanumeric_words`); the signature then contains ``tokens:unicode``. Scores of ASCII
+    text are the same.
 
     ``tokens: nlg-eval`` with ``beta: 1.2`` and ``text: raw`` is the ROUGE-L of nlg-eval, which USR and Yeh et al. 2021
-    report. It splits at single spaces, so a double space makes an empty token; of several references, the best precision
-    and the best recall count, even if from two. ``tokens: whitespace`` splits at any white space.
+    report. It splits at single spaces, so a double space gives an empty token; with several references, it combines the
+    best precision and the best recall, even of different ones. ``tokens: whitespace`` splits at any white space.
     """
 
     kind: ClassVar[str] = "rouge"
@@ -50,7 +50,7 @@ class Rouge(WordMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return F, precision and recall of each ROUGE, ROUGE-L's F first."""
+        """Return the names of F, precision and recall of each ROUGE, ROUGE-L's F first."""
         return tuple(f"{name}-{part}" for name in _NAMES for part in ("f", "p", "r"))
 
     @property
@@ -58,7 +58,7 @@ class Rouge(WordMetric):
         return self.tokens in ("rouge-score", "unicode")
 
     def suited_to(self, writing: Writing) -> Self:
-        """Name the tokens where they are not those that rouge-score has."""
+        """Name the tokens in the signature if they differ from rouge-score's."""
         found = super().suited_to(writing)
         return replace(found, tokens="unicode") if writing.beyond_ascii and found.tokens == "rouge-score" else found
 
@@ -69,7 +69,7 @@ class Rouge(WordMetric):
         if self.tokens == "nlg-eval":
             if has_no_spaces(text):
                 return Ngrams(tuple(words(text)))
-            # A text of which normalisation leaves nothing has no tokens, like everywhere else.
+            # As in other metrics, a text that is empty after normalisation has no tokens.
             return Ngrams(tuple(text.split(" ")) if text else ())
         found = alphanumeric_words(text)
         if not self.stem:
@@ -78,7 +78,7 @@ class Rouge(WordMetric):
         return Ngrams(tuple(token for token in stems if token))
 
     def pair(self, hypothesis: Ngrams, reference: Ngrams) -> Sequence[float]:
-        """Return the nine numbers of one pair."""
+        """Return the nine values of one pair."""
         singles, pairs = matches(hypothesis, [reference], 2)
         longest = longest_common_subsequence(hypothesis, reference) if singles else 0
         numbers: list[float] = []
@@ -88,7 +88,7 @@ class Rouge(WordMetric):
         return numbers
 
     def best(self, hypothesis: Ngrams, references: Sequence[Ngrams]) -> Sequence[float]:
-        """Return the nine numbers, those of each type against the reference that is best for it, or as nlg-eval has it."""
+        """Return the nine values, for the best reference of each type or combined as in nlg-eval."""
         rows = [self.pair(hypothesis, reference) for reference in references]
         numbers: list[float] = []
         for place in range(0, len(self.outputs), 3):

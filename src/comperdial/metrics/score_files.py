@@ -1,4 +1,4 @@
-"""Read a user's own file of responses, rated or not, as what metrics score."""
+"""Read a user's file of responses, with or without ratings, as input for metrics."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from comperdial.metrics import Batch
 
 @dataclass(frozen=True)
 class Records:
-    """What a user's file of responses holds.
+    """The content of a user's file of responses.
 
     Attributes
     ----------
     responses
-        Table ``responses``, one row a record, in the file's order.
+        Table ``responses``, one row per record, in the file's order.
     histories, references, facts
-        A list for each record, as the file has it: what its entries are is not checked. None where there is no column.
+        A list for each record, as in the file, with unchecked entries. None if there is no such column.
     path
-        Where it was read.
+        The file's path.
     layout
-        All of the file's columns, and notes on how they were read.
+        All columns of the file, and notes on how they were read.
     """
 
     responses: pd.DataFrame
@@ -42,7 +42,7 @@ class Records:
     layout: Layout
 
     def batch(self) -> Batch:
-        """Return what each response has to be scored with; a record whose entries are no texts is an error."""
+        """Return the responses with their contexts; raise an error for a record whose entries are not text."""
         try:
             return Batch.checked(list(self.responses["response"]), self.references, self.histories, self.facts)
         except ItemError as error:
@@ -52,15 +52,15 @@ class Records:
 def read_records(path: str | Path, file: File | None = None, columns: Mapping[str, Any] | None = None) -> Records:
     """Read a JSONL, CSV or Parquet file of responses.
 
-    Its columns: ``response``, and as far as they are needed ``references`` (or ``reference``), ``history`` and
-    ``facts``; in a CSV a list is written as JSON. Optional names: ``dataset``, ``context_id``, ``system_id``.
-    ``file`` is what the file holds, if it has been read; ``path`` is then what messages call it. ``columns`` maps our names
-    of columns to the file's.
+    Columns are ``response`` and, if a metric needs them, ``references`` (or ``reference``), ``history`` and ``facts``; a
+    CSV contains lists as JSON. Optional columns are ``dataset``, ``context_id`` and ``system_id``. ``file`` is the file's
+    content if it has already been read; ``path`` is then only used in messages. ``columns`` maps our column names to the
+    file's.
 
     Raises
     ------
     SchemaError
-        When ``response`` is missing or empty, there are no records, or two have the same names.
+        If ``response`` is missing or empty, there are no records, or two records have the same ids.
     """
     path = Path(path)
     layout = lay_out(file or read_file(path), path, columns, ratings=False)

@@ -1,4 +1,4 @@
-"""Score tables with a metric."""
+"""Score a data set's tables with metrics."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from comperdial.metrics import Batch, Metric, Scores
 
 log = logging.getLogger(__name__)
 
-# The columns of a context that hold what a metric needs, in a batch's order.
+# The columns of contexts by the field of a batch, in a batch's order.
 _HELD = {"references": "references", "histories": "history", "facts": "facts"}
-# Responses that are read and scored at once: enough to share work, few enough to keep memory flat.
+# Responses read and scored at once: enough to share work, few enough to bound memory.
 _PART = 4096
 
 
@@ -32,19 +32,19 @@ def score_tables(metric: Metric, name: str, folder: str | Path, part: schema.Par
     metric
         The metric.
     name
-        What to call it in the table: its name in ``params.yaml``.
+        Its name in the table, from ``params.yaml``.
     folder
-        Holds ``contexts``, ``responses`` and ``systems`` as Parquet. Systems of kind ``reference`` are not scored:
-        their responses are what the others are held against.
+        The folder of ``contexts``, ``responses`` and ``systems`` as Parquet. Systems of kind ``reference`` are not scored:
+        their responses are references.
     part
-        Which part of the table's rows is scored; default: all. Scores are the same whatever the parts; of a metric that runs
-        a model without keeping vectors, but for the last digits.
+        The part of the rows to score; default: all. Scores do not depend on it, except for the last digits if a metric
+        runs a model without caching vectors.
 
     Returns
     -------
     DataFrame
-        Table ``scores``, turn level; responses that lack what the metric needs, or that it could not score, are absent,
-        and the log says how many lack what.
+        Table ``scores``, turn level. Responses that lack what the metric needs, or that it could not score, are left out;
+        the former are counted in the log.
     """
     frames = [frame for frame in _scored(metric, name, folder, part) if len(frame)]
     return schema.validate(pd.concat(frames, ignore_index=True), "scores") if frames else schema.empty("scores")
@@ -53,9 +53,9 @@ def score_tables(metric: Metric, name: str, folder: str | Path, part: schema.Par
 def write_scores(
     metric: Metric, name: str, folder: str | Path, output: str | Path, part: schema.Part = schema.WHOLE
 ) -> None:
-    """Score a dataset's tables as :func:`score_tables` does, into a Parquet file, using constant memory.
+    """Score a dataset's tables as :func:`score_tables` does, with constant memory, and write a Parquet file.
 
-    :func:`comperdial.schema.merge` makes of all parts' files the one that is written without parts.
+    :func:`comperdial.schema.merge` combines the files of all parts; the result equals a run without parts.
     """
     with schema.writing(output, "scores", part) as add:
         for frame in _scored(metric, name, folder, part):
@@ -70,7 +70,7 @@ def _scored(metric: Metric, name: str, folder: str | Path, part: schema.Part) ->
 
 
 class Lacking:
-    """Counts, for each metric and each thing that it needs, the responses without it."""
+    """Counts of the responses that lack something that a metric needs, by metric and field."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -78,7 +78,7 @@ class Lacking:
         self._left: Counter[str] = Counter()
 
     def add(self, name: str, metric: Metric, batch: Batch) -> npt.NDArray[np.bool_]:
-        """Count for one metric and a batch, and return which of its responses have all that the metric needs."""
+        """Update the counts for one metric and a batch; return a mask of the responses that have all it needs."""
         whole = np.ones(len(batch), dtype=np.bool_)
         for need in metric.needs:
             held = batch.has(need)
@@ -88,13 +88,13 @@ class Lacking:
         return whole
 
     def warn(self, names: Collection[str] | None = None) -> None:
-        """Say for each metric (default: all) how many of the responses lacked something."""
+        """Log, for each metric (default: all), how many responses lacked something."""
         for (name, need), count in self._counts.items():
             if count and (names is None or name in names):
                 log.warning("%s: %d of %d responses have no %s and no score", name, count, self.total, _HELD[need])
 
     def reason(self, name: str) -> str | None:
-        """Say why a metric scored nothing; None if it did."""
+        """Return why a metric scored no response; None if it scored some."""
         if not self.total:
             return "there are no responses to score: all systems are references"
         needs = [_HELD[need] for (of, need), count in self._counts.items() if of == name and count]
@@ -102,16 +102,16 @@ class Lacking:
 
 
 def batches(folder: str | Path, part: schema.Part = schema.WHOLE) -> Iterator[tuple[pd.DataFrame, Batch]]:
-    """Yield a dataset's responses to score, some thousand at a time, with what each has to be scored with."""
+    """Yield a dataset's responses with their contexts, some thousand at a time."""
     for responses, context in parts(folder, part=part):
-        # The tables are checked: their entries need not be looked at again.
+        # Tables are checked on reading, so the entries are not checked again.
         yield responses, Batch(list(responses["response"]), *(list(context[column]) for column in _HELD.values()))
 
 
 def compute(
     metrics: Mapping[str, Metric], responses: pd.DataFrame, batch: Batch, lacking: Lacking
 ) -> Iterator[tuple[pd.DataFrame, Scores, Metric, str]]:
-    """Score responses with each metric, those that have what it needs; yields what :func:`tidy` takes."""
+    """Score with each metric the responses that have what it needs; yields the arguments of :func:`tidy`."""
     lacking.total += len(batch)
     for name, metric in metrics.items():
         held = lacking.add(name, metric, batch)
@@ -122,20 +122,20 @@ def compute(
 def score_many(
     metrics: Mapping[str, Metric], parts: Iterable[tuple[pd.DataFrame, Batch]]
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Score responses with many metrics, each by its name, as far as it can run.
+    """Score responses with many metrics, skipping those that cannot run.
 
     Parameters
     ----------
     metrics
-        By the name to call each in the table.
+        The metrics, by their names in the table.
     parts
-        Responses and what each has to be scored with: :func:`batches`, or :meth:`comperdial.metrics.score_files.Records.batch`.
+        Responses and their batches: :func:`batches`, or :meth:`comperdial.metrics.score_files.Records.batch`.
 
     Returns
     -------
     tuple
-        Table ``scores``, and the metrics that were not run: why. That some responses lack what a metric needs, have no
-        score or were cut goes into the log.
+        Table ``scores``, and the reason for each metric that was not run. The log counts responses that lack what a
+        metric needs, have no score or were cut.
     """
     not_run = {name: why for name, metric in metrics.items() if (why := metric.unavailable())}
     able = {name: metric for name, metric in metrics.items() if name not in not_run}
@@ -170,14 +170,14 @@ def score_many(
 
 
 def score_all(metrics: Mapping[str, Metric], folder: str | Path, output: str | Path) -> None:
-    """Score a dataset's tables with many metrics, each by its name, in one process and into one Parquet file.
+    """Score a dataset's tables with many metrics in one process and write one Parquet file.
 
-    Each metric's rows are those that :func:`write_scores` writes. Memory does not grow with the responses.
+    ``metrics`` are by name; each one's rows are those of :func:`write_scores`. Memory does not grow with the responses.
 
     Raises
     ------
     MissingResourceError
-        When a metric cannot run on this machine.
+        If a metric cannot run on this machine.
     """
     for name, metric in metrics.items():
         if problem := metric.unavailable():
@@ -192,7 +192,7 @@ def score_all(metrics: Mapping[str, Metric], folder: str | Path, output: str | P
 
 
 def expected_of(metric: Metric) -> dict[str, Any]:
-    """Return a metric's signature and what each of its outputs needs of a context, as JSON can hold it."""
+    """Return a metric's signature and the fields that each of its outputs needs, as JSON-compatible values."""
     outputs = {output: [_HELD[need] for need in metric.needed_by(output)] for output in metric.outputs}
     return {"signature": metric.signature(), "outputs": outputs}
 
@@ -200,17 +200,17 @@ def expected_of(metric: Metric) -> dict[str, Any]:
 def parts(
     folder: str | Path, rows: int | None = None, part: schema.Part = schema.WHOLE
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Yield a dataset's responses to score, some thousand at a time, and as many rows with the context of each.
+    """Yield a dataset's responses, some thousand at a time, with their contexts as rows of the same order.
 
     Parameters
     ----------
     folder
-        Holds ``contexts``, ``responses`` and ``systems`` as Parquet.
+        The folder of ``contexts``, ``responses`` and ``systems`` as Parquet.
     rows
-        Of the table of responses, how many are read for a part; default: 4096. A response's index is its place among
-        them: those of reference systems are left out.
+        Number of rows of ``responses`` to read at once; default: 4096. Responses of reference systems are then dropped,
+        but the index still counts them.
     part
-        Which part of the table's rows is read; default: all.
+        The part of the rows to read; default: all.
     """
     folder = Path(folder)
     contexts = schema.read(folder / "contexts.parquet", "contexts").set_index("context_id")
@@ -236,11 +236,11 @@ def _check_known(responses: pd.DataFrame, column: str, known: pd.Index, path: Pa
 
 
 def tidy(responses: pd.DataFrame, values: Scores, metric: Metric, name: str) -> pd.DataFrame:
-    """Lay a metric's outputs out as table ``scores``, not checked yet, without the values that are missing.
+    """Return a metric's outputs as an unchecked table ``scores``, without missing values.
 
-    What a model computed is rounded to single precision, which is more than holds on another machine; all else to
-    twelve significant digits, so that equal scores tie whatever they were computed by: nlg-eval's BLEU tells responses
-    apart by the tenth.
+    Scores from a model are rounded to single precision, which exceeds what other machines reproduce; all others to twelve
+    significant digits, so that equal scores tie however they were computed: scores of nlg-eval's BLEU can differ only in
+    the tenth digit.
     """
     rounded = _single if metric.runs_model or metric.keeps_vectors else significant
     frames = [
@@ -268,7 +268,7 @@ def _single(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def significant(values: npt.NDArray[np.float64], digits: int = 12) -> npt.NDArray[np.float64]:
-    """Round to significant digits; 0 and NaN stay."""
+    """Round to significant digits; 0 and NaN are unchanged."""
     table = np.asarray(values, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(table))))

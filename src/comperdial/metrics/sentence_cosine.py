@@ -1,4 +1,4 @@
-"""The cosine of a response's and its reference's sentence embeddings, as with SimCSE."""
+"""Cosine of the sentence embeddings of a response and its reference, as with SimCSE."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from comperdial.models.vectors import Encoded
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceCosine(PairMetric):
-    """Cosine of one vector per text, best reference; -1 to 1.
+    """Cosine of one vector per text, for the best reference; -1 to 1.
 
-    Source: the SimCSE row of the DEnsity paper (sup-simcse-bert-base-uncased between answer and response). ``pooler`` is
-    the pooled output of [CLS], as in SimCSE's supervised models; ``mean`` the mean of all tokens, [CLS] and [SEP]
-    included, as in sentence-transformers; ``cls`` the first vector.
+    Source: the SimCSE row of the DEnsity paper (sup-simcse-bert-base-uncased on response and reference). ``pooler`` is
+    the pooled output of [CLS], as in supervised SimCSE; ``mean`` is the mean of all tokens including [CLS] and [SEP], as
+    in sentence-transformers; ``cls`` is the vector of [CLS].
     """
 
     kind: ClassVar[str] = "sentence_cosine"
@@ -36,7 +36,7 @@ class SentenceCosine(PairMetric):
 
     @property
     def encoder(self) -> Encoder:
-        """Return what makes the vectors, with the pooled output if that is what is compared."""
+        """Return the encoder of the texts, with the pooled output if that is compared."""
         return replace(super().encoder, pooler=self.pooling == "pooler")
 
     @property

@@ -1,4 +1,4 @@
-"""UniEval for dialogue: yes-or-no questions to a T5 that was trained to answer them."""
+"""UniEval for dialogue: yes-or-no questions for a T5 model trained to answer them."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _NO_FACT = "_nofact"
 class UniEval(ModelMetric):
     """UniEval's five dimensions of a dialogue response and their mean (Zhong et al. 2022), on raw text.
 
-    The model reads ``question: Q </s> response: R </s> dialogue history: H </s> fact: F`` with the fields that a dimension
-    needs; the score is p(Yes) / (p(Yes) + p(No)) at the first step of the decoder, with the first token of each word.
+    The input is ``question: Q </s> response: R </s> dialogue history: H </s> fact: F``, with the fields that the dimension
+    needs; the score is p(Yes) / (p(Yes) + p(No)) at the first decoding step, using the first token of each word.
     Naturalness and understandability need R; coherence R and H; groundedness R and F; engagingness all three.
-    Engagingness is asked of each sentence of the response and **summed**: it goes from 0 to the number of sentences, all
-    others from 0 to 1, and the mean of the five, ``overall``, can exceed 1 too.
+    Engagingness is computed for each sentence of the response and **summed**: it ranges from 0 to the number of sentences.
+    The others range from 0 to 1. ``overall``, the mean of the five, can exceed 1 too.
 
-    H is the utterances without speakers, F the facts, one per line. Which fact ComperDial gave to UniEval is not known;
-    here it is the persona of speaker B. A response without history has no coherence, engagingness and overall, one without
-    facts no groundedness, engagingness and overall. ``without_facts: _nofact`` passes the word that the published data have
-    for contexts without a fact. ``sentences: punkt`` needs nltk's data (``python -m nltk.downloader punkt_tab``);
-    ``untrained`` needs none, but ends a sentence at the full stop of an abbreviation.
+    H is the utterances without speakers, F the facts, one per line. Which fact ComperDial used is not known; here it is
+    the persona of speaker B. A response without history has no coherence, engagingness and overall score, a response
+    without facts no groundedness, engagingness and overall score. ``without_facts: _nofact`` uses the placeholder that the
+    published data have for contexts without a fact. ``sentences: punkt`` requires nltk's data (``python -m nltk.downloader
+    punkt_tab``); ``untrained`` requires none, but splits sentences at abbreviations.
 
-    An input of more than ``max_length`` tokens loses the oldest tokens of its history; question, response and fact stay
-    whole. The published code cuts the end of the input instead, and so the fact. What is still too long without any
-    history is cut at the end. ``cut`` is the most tokens that an input of the response lost.
+    If an input exceeds ``max_length`` tokens, the oldest tokens of its history are cut; question, response and fact are
+    kept. The published code cuts the end of the input instead, including the fact. An input that is still too long
+    without its history is cut at the end. ``cut`` is the largest number of tokens cut from an input of the response.
     """
 
     kind: ClassVar[str] = "unieval"
@@ -64,11 +64,11 @@ class UniEval(ModelMetric):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the mean and the five dimensions."""
+        """Return the names of the mean and the five dimensions."""
         return ("overall", *DIMENSIONS)
 
     def needed_by(self, output: str) -> tuple[str, ...]:
-        """Return what a question is asked with; the mean needs what all of them do."""
+        """Return the fields that a dimension needs; the mean needs those of all dimensions."""
         asked = list(DIMENSIONS.values()) if output == "overall" else [DIMENSIONS[output]]
         history = any(dimension.history for dimension in asked)
         facts = any(dimension.fact for dimension in asked) and self.without_facts != _NO_FACT
@@ -76,16 +76,16 @@ class UniEval(ModelMetric):
 
     @property
     def bounds(self) -> Mapping[str, Bounds | None]:
-        """Return 0 to 1 for what is asked once; what is summed over sentences ends with their number."""
+        """Return 0 to 1 for most dimensions; sums over sentences have no fixed maximum."""
         summed = {name for name, dimension in DIMENSIONS.items() if dimension.by_sentence} | {"overall"}
         return {name: None if name in summed else (0.0, 1.0) for name in self.outputs}
 
     def unavailable(self) -> str | None:
-        """Say so when a package, the model or the sentence splitter's data is not on this machine."""
+        """Return why a package, the model or the sentence splitter's data is unavailable, or None."""
         return super().unavailable() or (_sentences.missing() if self.sentences == "punkt" else None)
 
     def signed(self, option: str) -> object:
-        """Name the sentence splitter's data with their checksum."""
+        """Return the sentence splitter's name with the checksum of its data."""
         if option == "sentences" and self.sentences == "punkt":
             return f"punkt@{_sentences.checksum()}"
         return super().signed(option)
@@ -95,7 +95,7 @@ class UniEval(ModelMetric):
         network = super()._network
         folder = models.find(self.model).path
         apart = read_json(folder / "config.json").get("tie_word_embeddings") is False
-        # Where a file lacks the output's table of words, transformers 5 takes the input's and says nothing.
+        # If the file lacks the output embeddings, transformers 5 silently uses the input embeddings.
         if apart and network.lm_head.weight.data_ptr() == network.shared.weight.data_ptr():
             raise FileError(
                 "the weights lack lm_head.weight",
@@ -105,7 +105,7 @@ class UniEval(ModelMetric):
         return network
 
     def compute(self, batch: Batch) -> Scores:
-        """Ask every question that there is something to ask with; equal inputs are run once."""
+        """Score every dimension for which a response has the fields; identical inputs are run once."""
         split = _sentences.splitter(self.sentences)
         inputs: dict[Input, int] = {}
         asked: dict[str, list[list[int]]] = {name: [] for name in DIMENSIONS}
@@ -128,7 +128,7 @@ class UniEval(ModelMetric):
         return Scores({"overall": overall, **values}, cut)
 
     def _answers(self, inputs: Sequence[Input]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
-        """Return p(Yes) / (p(Yes) + p(No)) of each input, and the number of tokens it lost."""
+        """Return p(Yes) / (p(Yes) + p(No)) of each input, and the number of tokens cut from it."""
         margins = np.zeros(len(inputs), dtype=np.float64)
         if not inputs:
             return margins, np.zeros(0, dtype=np.int32)
@@ -157,11 +157,11 @@ class UniEval(ModelMetric):
                 ).logits[:, 0, words]
             yes, no = logits.float().cpu().numpy().astype(np.float64).T
             margins[rows] = yes - no
-        # The softmax over all words cancels out of the ratio, and leaves the logistic function of the difference.
+        # The softmax normaliser cancels, which leaves the logistic function of the difference of logits.
         return expit(margins), cut
 
     def _words(self) -> list[int]:
-        """Return the first token of Yes and of No."""
+        """Return the first tokens of Yes and No."""
         yes, no = (self._tokenizer(word)["input_ids"][0] for word in ("Yes", "No"))
         if yes == no or self._tokenizer.unk_token_id in (yes, no):
             raise ConfigError(

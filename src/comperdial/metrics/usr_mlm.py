@@ -1,4 +1,4 @@
-"""USR-MLM: how well a masked language model guesses each token of a response."""
+"""USR-MLM: the likelihood of each token of a response under a masked language model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from comperdial.metrics._model import ModelMetric
 from comperdial.metrics.base import Batch, Scores, check_choice, check_number
 from comperdial.models.trees import halves
 
-# How the released code joins utterances, and ends a context and a response.
+# Markers in the released code: between utterances, after the context, and after the response.
 _BETWEEN, _BEFORE, _AFTER = " _eos ", " _eos _go", " _eos"
 
 
@@ -30,14 +30,14 @@ class UsrMlm(ModelMetric):
     """The mean log-likelihood, in nats, of a response's tokens, each masked in turn; higher (nearer 0) is better.
 
     The input is "context _eos _go response _eos" in lower case, as in the released code of Mehri and Eskenazi 2020b
-    (USR). That code masks context and markers too (``masked: all``); Park et al. 2023 (DEnsity) describe the metric as
-    masking the response's tokens given the context (``masked: response``). The code's data were also tokenised with
-    spaCy, which is not done here. With ``history: all``, utterances are joined by ``_eos``, which is inferred.
+    (USR). That code also masks the context and markers (``masked: all``); Park et al. 2023 (DEnsity) describe masking only
+    the response's tokens, given the context (``masked: response``). The authors also tokenised their data with spaCy,
+    which is not done here. With ``history: all``, utterances are joined by ``_eos``, which is inferred.
 
-    USR-MLM means a RoBERTa fine-tuned on Topical-Chat by its authors, whose file is not on the hub. The default weights
-    are a third party's upload (adamlin/usr-topicalchat-roberta_ft) that could not be checked. With other weights, this is
-    the same formula but not USR-MLM: name such results after the model. Over ``max_length``
-    the context is cut from its left.
+    USR-MLM is a RoBERTa model fine-tuned on Topical-Chat by its authors, whose weights are not on the hub. The default
+    weights are a third-party upload (adamlin/usr-topicalchat-roberta_ft) that could not be verified. With other weights,
+    the formula is the same but the metric is not USR-MLM: name such results after the model. If the input exceeds
+    ``max_length``, the context is cut from the left.
     """
 
     kind: ClassVar[str] = "usr_mlm"
@@ -65,7 +65,7 @@ class UsrMlm(ModelMetric):
         return ("usr-mlm",)
 
     def compute(self, batch: Batch) -> Scores:
-        """Score each distinct input once, one copy a masked token."""
+        """Score each distinct input once, with one copy per masked token."""
         import torch
 
         made, cut = self._inputs(batch)

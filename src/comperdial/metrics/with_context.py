@@ -1,4 +1,4 @@
-"""Any metric of a response and a reference, with what the response answers in the reference's place."""
+"""Run any metric of a response and a reference with the context in place of the reference."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from comperdial.metrics.options import Options
 class WithContext(Metric):
     """Another metric with the context in place of the reference: a baseline without references.
 
-    Higher means more repetition: a copy of the last utterance has the highest score. ``metric`` is a kind that needs
-    references and nothing else, ``options`` its options. The context is the last utterance, or with ``of: history`` all
-    utterances before the response, joined by spaces. Outputs, bounds and cuts are the inner metric's; the signature
-    contains the inner one. A model cuts a history that is too long at its end: prefer ``of: last`` with models.
+    Higher means more repetition: a copy of the last utterance has the highest score. ``metric`` is a kind that needs only
+    references, ``options`` are its options. The context is the last utterance, or with ``of: history`` all utterances
+    before the response, joined by spaces. Outputs, bounds and cuts are those of the inner metric, whose signature is part
+    of the signature. Models cut a history that is too long at its end, so prefer ``of: last`` with models.
     """
 
     kind: ClassVar[str] = "with_context"
@@ -46,7 +46,7 @@ class WithContext(Metric):
 
     @cached_property
     def inner(self) -> Metric:
-        """Return the metric that is run."""
+        """Return the inner metric."""
         return create(self.metric, **dict(self.options))
 
     @property
@@ -61,12 +61,12 @@ class WithContext(Metric):
 
     @property
     def runs_model(self) -> bool:
-        """Say whether the inner metric does."""
+        """Return whether the inner metric runs a model."""
         return self.inner.runs_model
 
     @property
     def keeps_vectors(self) -> bool:
-        """Say whether the inner metric does."""
+        """Return whether the inner metric encodes texts."""
         return self.inner.keeps_vectors
 
     @property
@@ -75,7 +75,7 @@ class WithContext(Metric):
         return (*super().modules, *self.inner.modules)
 
     def suited_to(self, writing: Writing) -> Self:
-        """Return the metric with the inner one suited to texts of this writing."""
+        """Return the metric with the inner one adapted to this writing system."""
         inner = getattr(self.inner, "suited_to", lambda _: self.inner)(writing)
         changed = {
             f.name: value for f in fields(inner) if (value := getattr(inner, f.name)) != getattr(self.inner, f.name)
@@ -83,17 +83,17 @@ class WithContext(Metric):
         return replace(self, options=tuple(sorted({**dict(self.options), **changed}.items()))) if changed else self
 
     def unavailable(self) -> str | None:
-        """Say what the inner metric lacks."""
+        """Return why the inner metric cannot run, or None."""
         return self.inner.unavailable()
 
     def signature(self) -> str:
-        """Return what is compared, and all that determines the inner metric's scores."""
+        """Return what is compared, and the inner metric's signature."""
         return f"{self.kind}|of:{self.of}|metric:({self.inner.signature()})|v:{self.version}"
 
     def compute(self, batch: Batch) -> Scores:
-        """Score with the context as the one reference."""
+        """Score with the context as the only reference."""
         scope = "last" if self.of == "last" else "all"
         contexts = [[" ".join(utterances(history, scope))] for history in batch.histories]
         batch = replace(batch, references=contexts)
-        # A context without a word is one of which nothing can be repeated.
+        # Nothing can be repeated from a context without words, so a ReferenceMetric must not skip it as empty.
         return self.inner.compare_all(batch) if isinstance(self.inner, ReferenceMetric) else self.inner.compute(batch)
