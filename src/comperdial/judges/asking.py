@@ -46,8 +46,8 @@ class Report:
     """Summary of a run."""
 
     calls: int = 0  # every attempt counts
-    answered: int = 0  # stored answers
-    refused: int = 0  # stored refusals
+    answered: int = 0  # number of stored answers
+    refused: int = 0  # number of stored refusals
     failures: Counter[str] = field(default_factory=Counter)  # requests that finally failed, by reason
     cost: float = 0.0  # US dollars of the answers
     charged: float = 0.0  # US dollars of failed calls that may have been billed
@@ -121,7 +121,7 @@ class _Run:
         self._slots = asyncio.Semaphore(task.judge.concurrency or task.service.concurrency)
         self._gap = 60 / task.judge.requests_per_minute if task.judge.requests_per_minute else 0.0
         self._next = 0.0  # earliest time of the next call
-        # If a request is refused again after others were answered, it is at fault; otherwise the service was.
+        # A request that is refused again after others were answered is at fault; otherwise the service is.
         self._refused: list[Sequence[Request]] | None = []
         self._answers_before = answers.has(answers.dataset, task.family)
         self._under_way = self._failed_in_a_row = self._unreadable_in_a_row = 0
@@ -244,7 +244,7 @@ class _Run:
         self._under_way += 1
         return self._answers.reserve(request.key, worst)
 
-    # Reactions to responses
+    # Responses and errors
 
     async def _note_refusal(self, requests: Sequence[Request], problem: str) -> None:
         """Retry at the end of the run, and store a repeated refusal."""

@@ -40,7 +40,7 @@ class Judgement:
 
     answers: Sequence[Answer]
     parsed: Parsed  # the last answer, parsed
-    key: str  # of the last answer's request
+    key: str  # key of the last answer's request
     left: Sequence[Request] = ()  # requests still to try for a rating
 
 
@@ -101,13 +101,13 @@ class Judgements:
             value, outside = expected_value(answer.logprobs or {}, self.task.labels)
         except ValueError as error:
             return Parsed({}, str(error))
-        # Zhang et al.'s value is relative to its labels, however improbable; for others a rating must be likely.
+        # Zhang et al. normalise over the labels, however improbable; other variants require a likely rating.
         if outside > _MOST_OUTSIDE and not self.task.variant.labels:
             return Parsed({}, f"{outside:.0%} of the probability is outside the scale")
         return Parsed({self.task.variant.form.main: value, OUTSIDE: outside})
 
     def _requests(self, messages: str, index: int) -> list[Request]:
-        # Scores of fewer answers use a subset of the same ones.
+        # With the largest count as stride, scores of fewer answers reuse these requests.
         stride = self.task.wanted[0]
         numbers = range(index, index + (self.task.retries + 1) * stride, stride)
         return [Request(self.task.family, messages, number) for number in numbers]
@@ -117,11 +117,11 @@ class Judgements:
 class Judged:
     """A judge's ratings of items."""
 
-    scores: pd.DataFrame  # the table
-    judgements: pd.DataFrame  # the table
+    scores: pd.DataFrame  # table ``scores``
+    judgements: pd.DataFrame  # table ``judgements``
     failures: Counter[str] = field(default_factory=Counter)  # reasons for answers without a rating
     lacking: Counter[str] = field(default_factory=Counter)  # missing fields that the prompt needs
-    report: Report | None = None  # of the run; None if nothing was asked
+    report: Report | None = None  # report of the run; None if no request was needed
 
     def __str__(self) -> str:
         keys = ["item_id", "system_id"]
@@ -210,7 +210,7 @@ def estimate(task: Task, items: Iterable[Item], *, dataset: str, ask_again: bool
 
 
 def _tables(judgements: Judgements, items: Iterable[Item]) -> Judged:
-    """Return the tables of items with stored answers; raises as :func:`judge_items`."""
+    """Return the tables of items with stored answers; raises the same errors as :func:`judge_items`."""
     task, form = judgements.task, judgements.task.variant.form
     failures, lacking = Counter[str](), Counter[str]()
     rows: list[dict[str, Any]] = []
@@ -257,7 +257,7 @@ def _tables(judgements: Judgements, items: Iterable[Item]) -> Judged:
 
 
 def _row(task: Task, item: Item, judgement: Judgement, sample: int) -> dict[str, Any]:
-    """Return a row of table ``judgements``: the last answer's content, and the tokens and cost of all."""
+    """Return a row of table ``judgements``: the last answer's content, and the tokens and cost of all answers."""
     parsed, answers, main = judgement.parsed, judgement.answers, task.variant.form.main
     used = {}
     for name in ("input_tokens", "output_tokens", "cost"):

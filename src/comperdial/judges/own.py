@@ -42,7 +42,7 @@ _FIELDS = {"history": "history", "response": "response", "references": "referenc
 
 
 def judge(
-    data: Any,  # noqa: ANN401 - `Data` of a room above
+    data: Any,  # noqa: ANN401 - `Data` of a higher layer
     *,
     prompt: str = "cpds-d",
     model: str | None = None,
@@ -140,7 +140,7 @@ def own_judge(
     price: tuple[float, float] | None = None,
     parameters: Mapping[str, Any] | None = None,
     key: str | None = None,
-    **settings: Any,  # noqa: ANN401 - more of an entry
+    **settings: Any,  # noqa: ANN401 - other keys of an entry
 ) -> Judge:
     """Return a judge without an entry in ``params.yaml``; arguments as in :func:`judge`.
 
@@ -323,7 +323,7 @@ def rubrics(judging: Judging = NO_JUDGES) -> dict[str, Variant]:
 
 def _rubric(name: str, judging: Judging) -> Variant:
     known = {name: variant for name, variant in rubrics(judging).items() if variant.level == "turn"}
-    # Also by the name of their prompt.
+    # Variants can also be named by their prompt.
     named = {variant.prompt: variant for variant in known.values() if not variant.question} | known
     if name not in named:
         if Path(name).is_file():
@@ -393,7 +393,7 @@ def allowed(task: Task, planned: Estimate, budget: float | None, *, yes: bool) -
     budget = task.judging.budget or None if budget is None else budget
     if budget is None and not yes:
         raise ConfigError(f"this costs money: {planned}", where=task.name, expected="--yes, or --budget DOLLARS")
-    task.price  # noqa: B018 - an error if it is not known
+    task.price  # noqa: B018 - raises an error if unknown
     if budget is None:
         with AnswerFile(task.judging.ledger) as answers:
             budget = answers.spent + planned.worst

@@ -39,7 +39,7 @@ class Pairs:
 
     dataset: str
     pairs: pd.DataFrame  # one row per pair, with the columns PAIR
-    votes: pd.DataFrame | None = None  # table ``preferences``, if that was read
+    votes: pd.DataFrame | None = None  # table ``preferences``, if the file contains it
 
 
 def read_pairs(path: str | Path) -> Pairs:
@@ -64,7 +64,7 @@ def read_pairs(path: str | Path) -> Pairs:
 
 
 def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
-    """Return the distinct pairs of a table ``preferences`` of one data set; raises as :func:`read_pairs`."""
+    """Return the distinct pairs of a table ``preferences`` of one data set; raises like :func:`read_pairs`."""
     names = list(votes["dataset"].unique())
     if len(names) != 1:
         problem = f"{len(names)} data sets{', ' if names else ''}{', '.join(names[:2])}"
@@ -81,13 +81,13 @@ def of_votes(votes: pd.DataFrame, where: str = "preferences") -> Pairs:
 class Choices:
     """A judge's preferences, and statistics on its answers."""
 
-    preferences: pd.DataFrame  # the table: one row per pair answered in both orders
+    preferences: pd.DataFrame  # table ``preferences``: one row per pair answered in both orders
     pairs: int  # number of pairs asked about
     flipped: int  # ties because the choice followed the position
     same: Share  # share of pairs asked in both orders that have the same choice
     chose_first: Share  # share of choices for the dialogue shown first, over fully readable pairs
     failures: Counter[str] = field(default_factory=Counter)  # reasons for unreadable answers
-    report: Report | None = None  # of the run; None if nothing was asked
+    report: Report | None = None  # report of the run; None if no request was needed
 
     @property
     def unread(self) -> int:
@@ -109,7 +109,7 @@ def combine(pairs: Pairs, answers: pd.DataFrame, *, judge: str, question: str) -
     choices = answers.pivot(index="pair_id", columns="shown", values="choice").dropna()
     same, both_orders = choices.nunique(axis=1) == 1, choices.shape[1] == len(SIDES)
     rows = pairs.pairs[pairs.pairs["pair_id"].isin(choices.index)]
-    # With both orders there is no left side.
+    # Pairs shown in both orders have no left side.
     left = answers[:0] if both_orders else answers
     frame = rows.assign(**_EMPTY, dataset=pairs.dataset, annotator_id=judge, question=question, source=judge).assign(
         choice=rows["pair_id"].map(choices.iloc[:, 0].where(same, "tie")),
@@ -179,7 +179,7 @@ def _task(judging: Judging, judge: Judge) -> Task:
         aliases={"choice": ["speaker", "conversation"]},
         labels={"1": 1, "2": 2} if judge.mode == "probabilities" else None,
     )
-    # Part of what answers depend on.
+    # Answers depend on the version of the rules.
     parameters = judge.parameters | ({"rules_pairs": PAIRS_VERSION} if judge.service == "rules" else {})
     changes = {"parameters": parameters, "items": None, "explain": None}
     return Task(judging, judge.model_copy(update=changes), variant, 1)
@@ -214,7 +214,7 @@ def agreement(preferences: pd.DataFrame, votes: pd.DataFrame) -> Share:
     """
     strict = votes.loc[votes["choice"].isin(SIDES), [*PAIR, "choice"]]
     both = strict.merge(preferences[[*PAIR, "choice"]], on=list(PAIR), suffixes=("", "_judge"))
-    # Each vote is counted twice, so that a tie is right once and wrong once.
+    # Count each vote twice, so that a tie agrees once and disagrees once.
     tie, right = both["choice_judge"] == "tie", both["choice_judge"] == both["choice"]
     hits = pd.concat([right | tie, right]).to_numpy(dtype=bool)
     return share(hits, pd.concat([both["pair_id"]] * 2).to_numpy())._replace(n=len(both))

@@ -90,11 +90,11 @@ class Form:
     """The expected content of an answer."""
 
     dimensions: tuple[str, ...]  # the requested ratings, in lower case
-    main: str  # the one that must be present
+    main: str  # the dimension that must be present
     low: float = 1.0
     high: float = 5.0
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other names that a model may use
-    # The prompt's words for the steps of the scale (``somewhat``: 2), in lower case; an answer may be just such a word.
+    # The prompt's words for the steps of the scale (``somewhat``: 2), in lower case; an answer may consist of such a word.
     words: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
@@ -125,7 +125,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The ratings in an answer and its rationale, or the reason why there are none."""
+    """The ratings in an answer and its rationale, or the reason why it has no rating."""
 
     values: Mapping[str, float]
     failure: str | None = None
@@ -134,7 +134,7 @@ class Parsed:
 
 @dataclass(frozen=True)
 class _Note:
-    """A candidate rating, or why it is invalid; ``dimension`` is None if none is named."""
+    """A candidate rating, or why it is invalid; ``dimension`` is None if the answer names none."""
 
     rank: int
     dimension: str | None
@@ -144,7 +144,7 @@ class _Note:
 
 
 def parse(answer: str, form: Form) -> Parsed:
-    """Parse an answer; without the main rating there are none, and ``failure`` gives the reason."""
+    """Parse an answer; if the main rating is missing, there are no ratings and ``failure`` gives the reason."""
     if not answer.strip():
         return Parsed({}, "an empty answer")
     text, failure = without_thoughts(answer)
@@ -314,7 +314,7 @@ class _Scan:
             elif words and words <= {"response", "reply", "potential"} and re.fullmatch(r"[\d./ ]+", rest):
                 self._note(rest, _ALONE, None)
             elif (match or heading) and words and not rest:
-                # A heading of another section: ratings below it were not asked for.
+                # A heading of another section, whose ratings were not requested.
                 reason = False
                 if words <= {"response", "reply"} and not heading:
                     pending = (_ALONE, None, "")

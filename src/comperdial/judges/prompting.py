@@ -74,7 +74,7 @@ class Prompt:
 
     @property
     def where(self) -> str:
-        """Return its name for messages."""
+        """Return the prompt's name for messages."""
         return f"prompt {self.name!r} ({self.source})"
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Recorded pairwise choices of judges, evaluated as if they had been asked here.
+"""Recorded pairwise choices of judges, evaluated like the choices of judges asked here.
 
 LLMBar's authors (Zeng et al. 2024) published the answers of GPT-4 and ChatGPT in both orders; LLMFAO (Ustalov 2023) those of
 GPT-3 and GPT-4 in one order, on pairs that a crowd compared too.
@@ -54,7 +54,7 @@ def judged_pairs(
         A row per judge and standard (``against``: ``gold``, or the crowd's ``votes`` and each pair's ``majority``): ``pairs``,
         ``unread`` pairs, ``ties``, and with 95 % intervals over pairs ``accuracy`` (over ``n`` choices other than ties; a
         judge's tie counts half), ``same`` (share of pairs with the same choice in both orders) and ``chose_first`` (share of
-        choices for the first one shown).
+        choices for the option shown first).
 
     Raises
     ------

@@ -42,7 +42,7 @@ def digest(text: str) -> str:
 class Request:
     """A request to a judge."""
 
-    family: str  # hash of what all requests of one judge, model and prompt share
+    family: str  # hash shared by all requests of one judge, model and prompt
     messages: str  # the chat as JSON
     sample: int = 0  # distinguishes several answers to the same chat
 
@@ -62,7 +62,7 @@ class Request:
 class Answer:
     """An answer, or a permanent refusal by the service."""
 
-    text: str  # the raw answer, or the reason of a refusal
+    text: str  # the raw answer, or the reason for a refusal
     finish: str | None = None  # the service's finish reason: ``stop``, ``length``, …
     input_tokens: int | None = None  # as reported by the service
     output_tokens: int | None = None

@@ -33,7 +33,7 @@ class Judge(parameters.Judge):
 
     name: parameters.JudgeName
     own_server: bool = False
-    price: Price | None = None  # instead of the listed one
+    price: Price | None = None  # overrides the listed price
 
     @property
     def varies(self) -> bool:
@@ -73,7 +73,7 @@ class Variant(parameters.Variant):
         return tuple(self.samples) if isinstance(self.samples, list) else (self.samples,)
 
     def unasked(self, judge: Judge, *, any_role: bool = False) -> str | None:
-        """Return briefly why a judge is not asked this; None if it is."""
+        """Return a short reason why a judge is not asked about this variant; None if it is."""
         if judge.role is not None and self.roles and judge.role not in self.roles and not any_role:
             return f"it is for the role {' or '.join(self.roles)}"
         if judge.items and self.turns:
@@ -99,7 +99,7 @@ class Judging:
         """Return the tasks of a data set by metric name.
 
         A judge restricted to some items skips perturbation pairs, which need both versions. Without turn-level tasks, no
-        dialogue can use turn scores.
+        dialogue prompt can use turn scores.
         """
         paired = dataset in PERTURBATIONS or unperturbed(dataset) != dataset
         judges = [self.judges[name] for name in self.by_dataset.get(dataset, self.by_dataset[DEFAULT])]
@@ -268,7 +268,7 @@ class Task:
 
     @property
     def _unpaid(self) -> str | None:
-        """Return why a judge is not asked for lack of a budget; None if it is free or has one."""
+        """Return a message if a paid judge has no budget; None if it is free or has one."""
         if not self.service.paid or self.judging.budget:
             return None
         return f"{self.judge.model} costs money, and the budget is 0"
@@ -283,7 +283,7 @@ class Task:
         return f"{self._unpaid}. {free if self.judge.base_url else 'It'} needs {needs}"
 
     def unavailable(self, dataset: str) -> str | None:
-        """Return briefly why there can be no scores here; None if the judge can be asked or answers are stored."""
+        """Return a short reason why there can be no scores here; None if the judge can be asked or answers are stored."""
         try:
             family = self.family
         except ComperdialError as error:

@@ -137,7 +137,7 @@ def label(name: str) -> str:
 
 
 def verified(name: str) -> Model:
-    """Return the result of :func:`find` after verifying all checksums; raise as it does."""
+    """Return the result of :func:`find` after verifying all checksums; raises the same errors."""
     model = find(name)
     for file, pin in model.files.items():
         if (actual := pin_of(model.path / file)) != pin:

@@ -81,7 +81,7 @@ def arguments(trees: Sequence[Tree], network: Any) -> dict[str, torch.Tensor]:  
 def halves(network: Any) -> tuple[Any, Any]:  # noqa: ANN401
     """Split a language model into the part that returns hidden states and the part that computes logits from some of them.
 
-    Raises ConfigError if the two are not the whole model.
+    Raises ConfigError if the two do not reproduce the model's logits.
     """
     import torch
 

@@ -95,7 +95,7 @@ def _asserted(sentence: Sentence, place: int) -> Sentence | None:
 
 
 def _is_without_verb(before: str, after: str) -> bool:
-    """Return whether the start of a clause seems to be no verb's subject: "Nothing much."."""
+    """Return whether the start of a clause seems not to be a verb's subject: "Nothing much."."""
     begins = before in _OPENERS | _W.subordinate or not before[-1].isalpha()
     is_verb = after in _W.be | _W.modals | _W.have | _W.do | _W.clitics.keys()
     return begins and not (is_verb or verb_of(after, "VBD") or verb_of(after, "VBZ"))
@@ -127,7 +127,7 @@ def _denied(sentence: Sentence, place: int, gap: str) -> Sentence | None:
     follows = second if after in _W.adverbs else after
     if word in _W.clitics:
         return _denied_clitic(sentence, place, follows, gap)
-    # Inverted, it is a question without its mark, or a wish.
+    # Inverted word order: a question without a question mark, or a wish.
     if before in {"to", "as", "than"} or (after in _W.plural | _W.singular and before in _OPENERS):
         return None
     if word in _W.be | _W.modals or (word in _W.have and is_participle(follows)):
@@ -142,7 +142,7 @@ def _denied_clitic(sentence: Sentence, place: int, follows: str, gap: str) -> Se
     before, word, after = _around(sentence, place, -1, 0, 1)
     if (word == "'s" and before not in _W.with_is) or (word == "'d" and after == "better"):
         return None
-    # "I'd put", "I'd come": "would", judging by the form.
+    # "I'd put" and "I'd come" are ambiguous: read "'d" as "would" if the verb may be a base form.
     had = word == "'d" and is_participle(follows) and not verb_of(follows, "VB")
     if short := "had" if had else _W.clitics[word]:
         return [*sentence[:place], Piece(" ", short), Piece(gap, "n't"), *sentence[place + 1 :]]

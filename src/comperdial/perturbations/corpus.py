@@ -39,7 +39,7 @@ class Turn(NamedTuple):
 
 
 class Dialogue(NamedTuple):
-    """A whole dialogue with one system.
+    """A dialogue with one system.
 
     ``fixed``: the other utterances were recorded without this system, so only the system's may change.
     """

@@ -94,7 +94,7 @@ def generic_utterances(dialogue: Dialogue, random: np.random.Generator, corpus: 
 
 
 def content_reduction(dialogue: Dialogue, random: np.random.Generator, corpus: Corpus) -> list[str] | None:
-    """Cut each chatbot utterance to its first clause, without adjectives before nouns, adverbs, numbers and names.
+    """Cut each chatbot utterance to its first clause and drop adjectives before nouns, adverbs, numbers and names.
 
     Returns None if the chatbot's utterances get shorter by less than a tenth of their words.
     """

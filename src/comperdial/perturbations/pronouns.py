@@ -31,7 +31,7 @@ _HELPERS = _VERB.keys() | _W.helpers
 
 
 def pronouns(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
-    """Make one of three changes that the response's pronouns allow, to all pronouns concerned.
+    """Apply one of three changes that the response's pronouns allow to all pronouns it affects.
 
     Gender (he, she with it, they), number (I with we, it with they, this with these), person (first with second or third).
     Forms of be, have and do next to a subject are made to agree; other verbs are kept.

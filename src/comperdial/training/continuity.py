@@ -84,7 +84,7 @@ class Histories:
 
 
 def form(samples: Sequence[Sample]) -> Floats:
-    """Return five numbers per sample: progress of the conversation, lengths of reply and utterance, who asks."""
+    """Return five numbers per sample: turn, lengths of reply and utterance, and whether each contains a question."""
     rows = []
     for sample in samples:
         texts = reply(sample), before(sample)

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 # Pairs for fitting a Gaussian: far more than a feature has dimensions.
 _MOST_PAIRS = 4_000
-# Wrong responses per right one in recall@1.
+# Negatives per positive in recall@1.
 _WRONG = 9
 # Batches drawn together and sorted by length, to reduce padding.
 _BLOCK = 16
@@ -290,7 +290,7 @@ def _loss(model: SelectionModel, pairs: Pairs, settings: Training, number: int, 
 def in_batch_loss(u: Tensor, v: Tensor, responses: Sequence[Sequence[int]], temperature: float) -> Tensor:
     """Return the symmetric in-batch loss of matching contexts and responses."""
     cosines = functional.normalize(u, dim=1) @ functional.normalize(v, dim=1).T / temperature
-    # The same text twice in a batch is not a wrong answer.
+    # A copy of the response in the same batch is not a negative.
     same = torch.tensor([[a == b for b in responses] for a in responses], device=u.device)
     cosines = cosines.masked_fill(same.fill_diagonal_(fill_value=False), -torch.inf)
     right = torch.arange(len(u), device=u.device)
@@ -298,12 +298,12 @@ def in_batch_loss(u: Tensor, v: Tensor, responses: Sequence[Sequence[int]], temp
 
 
 def selection_loss(scores: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return DEnsity's equation 1, averaged over contexts, whose first candidate is the right one."""
+    """Return DEnsity's equation 1, averaged over contexts; the first candidate of each is the positive."""
     return torch.stack([group.logsumexp(dim=0) - group[0] for group in scores.split(list(sizes))]).mean()
 
 
 def contrastive_loss(features: Tensor, right: Tensor, temperature: float) -> Tensor:
-    """Return DEnsity's equation 4, averaged over right pairs, which all form one class.
+    """Return DEnsity's equation 4, averaged over positive pairs, which form one class.
 
     ``features`` (n x size) are those of all (context, candidate) pairs in the batch; ``right`` marks pairs of a context and its
     own response; cosines are divided by ``temperature``.

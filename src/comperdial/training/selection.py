@@ -44,8 +44,8 @@ class SelectionModel(nn.Module):
     encoder
         The result of :func:`comperdial.models.verified`.
     attention_bias
-        Added to the attention scores of a candidate's tokens for the context, which is longer and would otherwise drown the
-        candidate early in training.
+        Added to the attention scores of a candidate's tokens for the context, which is longer and would otherwise dominate
+        early in training.
     dropout
         Dropout of the encoder during training.
     """
@@ -70,8 +70,8 @@ class SelectionModel(nn.Module):
     def start(self, seed: int) -> None:
         """Initialize the head.
 
-        The initial score is 20 times the cosine of u and v, plus noise, by which an encoder trained in-batch selects the right
-        response.
+        The initial score is 20 times the cosine of u and v, plus noise, which already ranks well if the encoder was trained
+        in-batch.
         """
         generator = torch.Generator().manual_seed(seed)
         weights = dict(sorted(self.head.named_parameters()))

@@ -144,14 +144,14 @@ class Recorded:
     NaN), and ``failure``, the reason if there is no value.
     """
 
-    name: str  # of the judge and metric
+    name: str  # name of the judge and metric
     format: Format
     rated: Rated
     answers: pd.DataFrame
 
     @classmethod
     def read(cls, name: str, format_name: str, paths: Paths, rated: Rated) -> Recorded:
-        """Read a judge's answers; raises as :meth:`Format.read`."""
+        """Read a judge's answers; raises the same errors as :meth:`Format.read`."""
         form = FORMATS[format_name]
         rows = form.read(paths, rated)
 

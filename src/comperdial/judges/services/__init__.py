@@ -20,7 +20,7 @@ NAMES = {"openai": "OpenAI", "rules": "Rules", "transformers": "Transformers"}
 
 
 class Service(ABC):
-    """Answers chats."""
+    """A service that answers chats."""
 
     deterministic = False  # always gives the same answer to a prompt, so one sample is enough
     paid = False  # answers cost money
@@ -31,7 +31,7 @@ class Service(ABC):
         self.judge = judge
 
     def identity(self) -> dict[str, Any]:
-        """Return what answers depend on besides the judge's parameters; not sent."""
+        """Return settings that answers depend on besides the judge's parameters; they are not sent."""
         return {}
 
     def weighting(self, labels: Sequence[str]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Service(ABC):
             If a retry may succeed; if this request is refused; if no request can be answered.
         """
 
-    async def close(self) -> None:  # noqa: B027 - most services hold nothing
+    async def close(self) -> None:  # noqa: B027 - most services have nothing to release
         """Release the service's resources."""
 
 

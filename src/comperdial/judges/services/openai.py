@@ -33,9 +33,9 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 _ACCOUNT = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _TRY_AGAIN = {408, 409, 425, 429}
 _REFUSED = {400, 413, 422}
-# From a gateway, which does not know whether the service behind it has answered and charges.
+# Status codes of gateways: the service behind one may still have answered and billed the call.
 _GATEWAY = {408, 502, 504, 520, 522, 524}
-# Parameters that we set, or that would give answers we do not read.
+# Parameters that we set, or whose answers we cannot parse.
 _OURS = ("model", "messages", "stream", "n")
 _SECRET = re.compile(r"\bsk-[\w*.…-]+|(?<=bearer )\S+", re.IGNORECASE)
 
@@ -86,7 +86,7 @@ class OpenAI(Service):
         return os.environ.get(self._variable, "").strip() if self._variable else ""
 
     def identity(self) -> dict[str, Any]:
-        """Return further dependencies of answers: the URL of a judge without an entry; that each sample has its own seed."""
+        """Return what else affects answers: the URL of a judge without an entry, and how samples are seeded if a seed is set."""
         own = {"base_url": self.url} if self.judge.own_server else {}
         return own | ({"seeds": "seed + sample"} if "seed" in self.judge.parameters else {})
 
@@ -114,7 +114,7 @@ class OpenAI(Service):
             key = self._key or "none"
             if not re.fullmatch(r"[!-~]*", key):
                 raise JudgeError(f"what {self._variable} holds cannot be a key", expected="ASCII letters and marks")
-            # Otherwise read from the environment, and not meant for another service.
+            # The client would read these from the environment and send them to another service.
             names = ("OpenAI-Organization", "OpenAI-Project") if self.judge.base_url else ()
             headers: dict[str, Any] = {"Authorization": f"Bearer {key}", **dict.fromkeys(names, openai.omit)}
             self._client = openai.AsyncOpenAI(
@@ -130,7 +130,7 @@ class OpenAI(Service):
 
         body = {"model": self.judge.model, "messages": list(chat), **parameters}
         try:
-            # The client's timeout applies to silence only: a server that sends slowly would never hit it.
+            # The client's timeout limits each read, so a server that sends slowly would never reach it.
             async with asyncio.timeout(self._timeout):
                 # The raw response: building the client's models costs more than the rest of a call.
                 response = await client.post("/chat/completions", body=body, cast_to=httpx2.Response)
@@ -146,7 +146,7 @@ class OpenAI(Service):
             raise RefusedError("the prompt holds half of a character") from None
         content = response.content
         if len(self._key) > 7:
-            # Answers are stored and shared.
+            # Answers are stored and shared, so they must not contain the key.
             content = content.replace(self._key.encode(), b"[key]")
         return self._read(content)
 
@@ -181,7 +181,7 @@ class OpenAI(Service):
         return shown(" ".join(text.split()), at_most=300)
 
     def _read(self, content: bytes) -> Answer:
-        """Parse a response; servers differ in everything that is not read here."""
+        """Parse a response; fields that are not read here differ between servers."""
         completion: Any = None
         try:
             completion = json.loads(content)

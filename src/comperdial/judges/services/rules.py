@@ -43,7 +43,7 @@ class Rules(Service):
         return {"rules": VERSION}
 
     async def complete(self, chat: Sequence[Message], parameters: Mapping[str, Any]) -> Answer:
-        """Answer like a chat model, or give the problem in a sentence without numbers; tokens are words and punctuation."""
+        """Answer like a chat model, or state the problem in a sentence without numbers; tokens are words and punctuation."""
         prompt = "\n".join([message["content"] for message in chat])
         pairs = "rules_pairs" in parameters
         try:
@@ -67,7 +67,7 @@ def respond(prompt: str) -> str:
 
 
 def choose(prompt: str) -> str:
-    """Return the number of the conversation with the higher overall rating; the first if equal."""
+    """Return the number of the conversation with the higher overall rating; in a tie the first."""
     conversations = dict(_PAIR.findall(prompt))
     first, second = (_overall(conversations.get(number, ""), f"Speaker {number}") for number in "12")
     return "2" if second > first else "1"
@@ -105,7 +105,7 @@ _HEADERS = {
 }
 _MARKS = ("# ", "## ", "### ")
 _SECTIONS = {mark + header: name for name, headers in _HEADERS.items() for header in headers for mark in ("", *_MARKS)}
-# Only with a mark: otherwise a judged text could be this word and a colon.
+# The mark is required: a judged text could consist of this word and a colon.
 _SECTIONS |= {f"{mark}Conversation:": "conversation" for mark in _MARKS}
 _ONE_LINE = frozenset({"response", "reference"})
 # Prefix of a line of data.
@@ -414,11 +414,11 @@ def _of_responses(responses: Sequence[Text]) -> dict[str, float]:
     excess = [max(0, count - _LONG) for count in counts]
     stems = [stem for response in responses for stem in response.content]
     sets = [(response.words[:3], frozenset(response.words)) for response in responses]
-    # Similarity of two: 1 for the same first three words, else the share of common words.
+    # Similarity of two responses: 1 if their first three words are equal, else the share of common words.
     alike = [1.0 if a == b else len(one & other) / len(one | other) for (a, one), (b, other) in combinations(sets, 2)]
     return {
         "patterned": _mean(alike) if alike else 0.0,
-        # One is noticeable; at a mean of twenty words over, the maximum is reached.
+        # Any excess counts at least 0.4; a mean excess of twenty words counts 1.
         "long": 0.4 + 0.6 * min(1.0, _mean(excess) / _LONG) if any(excess) else 0.0,
         "varied_length": _variation(counts),
         "vocabulary": len(set(stems)) / len(stems) if stems else 0.0,
@@ -443,7 +443,7 @@ def _rate_conversation(request: Request) -> Rated:
     words = [word for text in own for word in text.words]
     pairs = [pair for text in own for pair in pairwise(text.words)]
     features = {name: _mean([one[name] for one in each]) for name in each[0]} | {
-        # Shares of distinct ones that give 0 and 1: everybody repeats some.
+        # The shares of distinct units that map to 0 and 1; some repetition is normal.
         "words": _different(words, 0.4, 0.9),
         "pairs": _different(pairs, 0.7, 1.0) if pairs else 0.0,
         "vocabulary": min(1.0, len({stem for text in own for stem in text.content}) / _VOCABULARY),
