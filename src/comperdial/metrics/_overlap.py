@@ -23,7 +23,7 @@ class ReferenceMetric(OverlapMetric):
     """
 
     def best(self, hypothesis: Any, references: Sequence[Any]) -> Sequence[float]:  # noqa: ANN401
-        """Return the outputs of the best of all references for one response."""
+        """Return the outputs for the best reference."""
         return max(tuple(self.pair(hypothesis, reference)) for reference in references)
 
     def compute(self, batch: Batch) -> Scores:

@@ -202,7 +202,7 @@ class Metric(ABC):
         return getattr(self, option)
 
     def signature(self) -> str:
-        """Return a string of all that determines a score, as in sacrebleu: ``bleu|text:raw|…|nltk:3.10.4|v:1``."""
+        """Return all that determines a score in sacrebleu's style, such as ``bleu|text:raw|…|nltk:3.10.4|v:1``."""
         options = [f"{field.name}:{_short(self.signed(field.name))}" for field in fields(self)]
         libraries = [f"{name}:{versions.installed(name)}" for name in self.libraries]
         return "|".join([self.kind, *options, *libraries, f"v:{self.version}"])
@@ -271,7 +271,7 @@ class OverlapMetric(Metric):
         """Return the outputs for one response and one reference, both as :meth:`prepare` returns them."""
 
     def best(self, hypothesis: Any, references: Sequence[Any]) -> Sequence[float]:  # noqa: ANN401
-        """Return the outputs of the best of all references for one response."""
+        """Return the outputs for one response: by default those for its best reference."""
         return max((self.pair(hypothesis, reference) for reference in references), key=lambda values: values[0])
 
     def compute(self, batch: Batch) -> Scores:
