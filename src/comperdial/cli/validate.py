@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from comperdial.cli.options import Columns, Labels, LowerIsBetter, Scale, Sheet, StripMarkup, command, given
+from comperdial.cli import options as o
 from comperdial.core.scripts import Writing
 
 if TYPE_CHECKING:
@@ -32,16 +32,16 @@ _ORIGINS = {
 _SHOWN, _WIDTH, _LONGEST = 10, 100, 300
 
 
-@command()
+@o.command()
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of any kind.")],
-    table: Annotated[str | None, typer.Option(help="Validate files as this table; default: by file name.")] = None,
-    columns: Columns = None,
-    scale: Scale = None,
-    labels: Labels = None,
-    lower_is_better: LowerIsBetter = None,
-    sheet: Sheet = None,
-    strip_markup: StripMarkup = False,
+    table: Annotated[o.Name, typer.Option(help="Validate files as this table; default: by file name.")] = None,
+    columns: o.Columns = None,
+    scale: o.Scale = None,
+    labels: o.Labels = None,
+    lower_is_better: o.LowerIsBetter = None,
+    sheet: o.Sheet = None,
+    strip_markup: o.StripMarkup = False,
     params: Annotated[Path, typer.Option(help="Configuration with the metrics to check.")] = Path("params.yaml"),
 ) -> None:
     """Show how files of ratings, votes, responses or scores are read, and what to run next; validate tables."""
@@ -51,9 +51,7 @@ def validate(
     from comperdial.data.readers.table import read_content
     from comperdial.data.votes import are_votes
 
-    options = given(
-        columns=columns, scale=scale, labels=labels, lower_is_better=lower_is_better, sheet=sheet, strip_markup=strip_markup
-    )  # fmt: skip
+    options = o.given(locals(), o.READING)
     for path in files:
         name = table or path.stem
         if table or (name in schema.TABLES and _is_table(path, name)):
