@@ -52,7 +52,7 @@ def audit(
     nominal: Annotated[bool, Option("--nominal", help="Labels are unordered classes: report kappa, no means.")] = False,
     sheet: o.Sheet = None,
     output: Annotated[
-        o.Files, o.written("A .html, .json, .csv, .md or .txt file; several allowed.", o.output_file)
+        o.Files, o.written("A .html, .json, .csv, .md or .txt file; several allowed.", o.output_of(*_FORMS))
     ] = None,
 ) -> None:
     """Check whether a judge can replace a human rater, and where it errs; estimate the human mean of everything it judged."""
@@ -66,9 +66,6 @@ def audit(
         options["judge"] = judge or "gpt-3.5-turbo"
     elif example or input is None:
         raise ConfigError("no input, or two inputs", expected="a FILE or --example")
-    for path in output or ():
-        if path.suffix not in _FORMS:
-            raise ConfigError(f"{path}: unknown kind of file", where="--output", expected=", ".join(_FORMS))
     made = api.audit(input, **o.given(options, signature(api.audit).parameters))
     failed = made.failures(require or [])
     sys.stdout.write(str(made))

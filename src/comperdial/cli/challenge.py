@@ -19,8 +19,20 @@ _Tables = Annotated[Path, Argument(help="A folder of tables.")]
 _Folder = Annotated[Path, o.written("Output folder.", o.output_folder)]
 _Agent = Annotated[str, o.option("FILE[:CLASS]", "A Python file with a class, by default UserAgent.")]
 _Arguments = Annotated[dict | None, o.a_json("Arguments of the agent's class.")]
-_System = Annotated[Path, o.written("A .jsonl file named after the system.", o.output_file)]
 _Name = Annotated[str, Option(help="Name of the data set.")]
+
+
+def _submission(text: str) -> Path:
+    from comperdial.challenge.submissions import NAME
+
+    output = o.output_file(text)
+    if output.suffix != ".jsonl" or not NAME.fullmatch(output.stem):
+        expected = "a name of letters, digits, dots, - and _ that ends in .jsonl and names the system"
+        raise ConfigError(f"the name {output.name!r}", where="--output", expected=expected)
+    return output
+
+
+_System = Annotated[Path, o.written("A .jsonl file named after the system.", _submission)]
 
 
 @o.command()
@@ -48,7 +60,6 @@ def run_agent(dialogues: _Dialogues, agent: _Agent, output: _System, options: _A
     from comperdial.challenge import agents, submissions
     from comperdial.challenge.dialogues import read_dialogues
 
-    _system(output)
     given = read_dialogues(dialogues)
     responses = agents.run_agent(agents.load(agent, options), given)
     submissions.write_submission(output, responses)
@@ -68,24 +79,14 @@ def self_chat(
     from comperdial.challenge import agents, pairs
     from comperdial.challenge.dialogues import read_dialogues
 
-    system, there = _system(output), read_dialogues(openings)
+    there = read_dialogues(openings)
     if (dialogues or 0) > len(there):
         # Most agents always give the same answers to the same opening.
         expected = f"at most {len(there)}, one per opening in {openings}"
         raise ConfigError(f"{dialogues} dialogues", where="--dialogues", expected=expected)
-    chats = agents.self_chat(agents.load(agent, options), system, there[:dialogues], turns)
+    chats = agents.self_chat(agents.load(agent, options), output.stem, there[:dialogues], turns)
     pairs.write_dialogues(output, chats)
     print(f"{output}: {len(chats)} self-chats")
-
-
-def _system(output: Path) -> str:
-    """Return the system's name from the output file; reject an invalid one before the agent runs, possibly for an hour."""
-    from comperdial.challenge.submissions import NAME
-
-    if output.suffix != ".jsonl" or not NAME.fullmatch(output.stem):
-        expected = "a name of letters, digits, dots, - and _ that ends in .jsonl and names the system"
-        raise ConfigError(f"the name {output.name!r}", where="--output", expected=expected)
-    return output.stem
 
 
 @o.command("tables", of=challenge)

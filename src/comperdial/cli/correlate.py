@@ -26,8 +26,6 @@ _Systems = Annotated[o.File, o.option("FILE", "Table `systems`, to exclude ratin
 _TARGETS = "Dimensions with full detail; default: all, or that of the data set in params.yaml."
 _Targets = Annotated[o.Names, o.option("DIMENSION", _TARGETS)]
 _Outputs = Annotated[o.Names, o.option("METRIC:OUTPUT", "Scores with full detail; default: all.")]
-
-
 _RESTRICTED = "Scores to correlate also within systems, and without human systems."
 _TESTS = "Also test these over systems; accuracy and spa are always tested if there are few systems."
 
@@ -57,7 +55,7 @@ def correlate(
     ceilings: Annotated[o.File, o.written("Agreement of one annotator with the others.")] = None,
     pairs: Annotated[o.File, o.written("Uncorrected tests of pairs.")] = None,
     output: o.OutputTable = None,
-) -> None:  # fmt: skip
+) -> None:
     """Correlate scores with human ratings."""
     from comperdial import schema
     from comperdial.evaluation import results
@@ -86,14 +84,9 @@ def correlate(
     )
     for note in made.notes:
         print(note, file=sys.stderr)
-    if pairs:
-        schema.write(pairs, made.pairs, "pairs")
-    if ceilings:
-        schema.write(ceilings, made.ceilings, "ceilings")
-    if output:
-        schema.write(output, made.correlations, "correlations")
-    else:
-        made.correlations.to_csv(sys.stdout, index=False, lineterminator="\n")
+    o.write(pairs, made.pairs, "pairs")
+    o.write(ceilings, made.ceilings, "ceilings")
+    o.write(output, made.correlations, "correlations", shown=True)
 
 
 def _read(

@@ -17,8 +17,6 @@ from comperdial.core.errors import ConfigError, FileError, UnknownNameError
 from comperdial.core.terminal import harmless, money
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from comperdial.judges.pairs import Choices, Pairs
     from comperdial.judges.tasks import Judge, Judging, Task
     from comperdial.stats.proportions import Share
@@ -46,20 +44,17 @@ _SERVER = "openai, azure, ollama, vllm, llama.cpp, a URL, or rules."
 Server = Annotated[o.Name, o.option("NAME|URL", _SERVER)]
 Model = Annotated[o.Name, Option(help="The server's name of the model.")]
 Configured = Annotated[o.Name, Option("--judge", help="A judge of params.yaml, instead of a server.")]
-Name = Annotated[o.Name, Option(help="Name of the judge in the output; default: the model's.")]
 Key = Annotated[o.Name, o.option("VARIABLE", "Environment variable with the key; default: the server's usual one.")]
 Price = Annotated[o.Range, o.option("IN OUT", "US dollars per million tokens; default: from data/prices.yaml.")]
 _PARAMETER = "Sent with each request, such as temperature=0 or max_completion_tokens=4000; repeatable."
 Parameters = Annotated[list[tuple] | None, o.option("NAME=VALUE", _PARAMETER, parser=_parameter)]
-Concurrency = Annotated[int | None, Option(min=1, help="Concurrent requests; default: 16.")]
-Timeout = Annotated[float | None, Option(min=0.001, help="Timeout of an answer in seconds; default: 300.")]
 _OF_JUDGE = ("model", "price", "parameter", "name", "key", "concurrency", "timeout")
 # The budget, and the file of answers.
 Budget = Annotated[float | None, Option(min=0, help="Limit in US dollars for all answers in the file.")]
-Yes = Annotated[bool, Option("--yes", help="Spend up to the estimated maximum without confirmation.")]
 AskAgain = Annotated[bool, Option("--ask-again", help="Retry refusals and answers without a rating.")]
 Answers = Annotated[o.File, Option(help="An SQLite file of answers or its folder; default: data/ledger.")]
 Reasons = Annotated[o.File, o.written("Single judgements, with rationales.")]
+_TEXTS = "Include answers in words, which may quote texts of the data."
 _PROMPT = "A rubric from `comperdial prompts`, or a template file."
 _NAMES = "For a template: names of the ratings; default: those in its form, or `rating`."
 
@@ -115,8 +110,8 @@ def run(
     for folder, task in chosen:
         try:
             judged = judge_tables(task, folder, dataset=folder.name, ask_again=ask_again)
-            _write(output, judged.scores, "scores")
-            _write(judgements, judged.judgements, "judgements")
+            o.write(output, judged.scores, "scores")
+            o.write(judgements, judged.judgements, "judgements")
             outcome, ran = str(judged), True
         except MissingAnswersError as error:
             if writing:
@@ -138,7 +133,7 @@ def file_(
     judge: Configured = None,
     price: Price = None,
     budget: Budget = None,
-    yes: Yes = False,
+    yes: Annotated[bool, Option("--yes", help="Spend up to the estimated maximum without confirmation.")] = False,
     parameter: Parameters = None,
     samples: Annotated[int | None, Option(min=1, help="Answers averaged per score; default: the rubric's.")] = None,
     ratings: Annotated[o.Names, Option(help=_NAMES)] = None,
@@ -148,10 +143,10 @@ def file_(
     sheet: o.Sheet = None,
     judgements: Reasons = None,
     ask_again: AskAgain = False,
-    name: Name = None,
+    name: Annotated[o.Name, Option(help="Name of the judge in the output; default: the model's.")] = None,
     key: Key = None,
-    concurrency: Concurrency = None,
-    timeout: Timeout = None,
+    concurrency: Annotated[int | None, Option(min=1, help="Concurrent requests; default: 16.")] = None,
+    timeout: Annotated[float | None, Option(min=0.001, help="Timeout of an answer in seconds; default: 300.")] = None,
     params: Params = None,
     answers: Answers = None,
 ) -> None:
@@ -175,8 +170,8 @@ def file_(
             raise Exit(1)
     task = allowed(task, planned, budget, yes=yes)
     judged = judge_items(task, items, dataset=read.dataset, ask_again=ask_again)
-    _write(output, judged.scores, "scores")
-    _write(judgements, judged.judgements, "judgements")
+    o.write(output, judged.scores, "scores")
+    o.write(judgements, judged.judgements, "judgements")
     print(harmless(f"{judged}\nscores: {output}, answers: {judging.ledger}"))
 
 
@@ -216,7 +211,7 @@ def preferences(
         compared = of_votes(public.read_preferences(str(data), catalogue=o.CATALOGUE), str(data))
         known = {one.key: one for one in public.read_dialogues(str(data), catalogue=o.CATALOGUE)}
     choices = judge_pairs(judging, who, known, compared, question, ask_again=ask_again)
-    _write(output, choices.preferences, "preferences")
+    o.write(output, choices.preferences, "preferences")
     print(harmless(f"{data or pairs}  {who.name}: {choices.report or 'nothing was asked'}"))
     print(harmless("\n".join(_outcome(choices, compared, question))))
     print(f"preferences: {output}, answers: {judging.ledger}")
@@ -228,9 +223,7 @@ def import_(
     metric: Annotated[str, Option(help="An entry of `recorded_judges`.")],
     output: o.Output,
     judgements: o.Output,
-    coverage: Annotated[
-        Path, Option(parser=o.output_file, metavar="FILE", help="CSV file of readable answers and agreement.")
-    ],
+    coverage: Annotated[Path, o.written("CSV file of readable answers and agreement.", o.output_file)],
     params: Annotated[o.File, Option(help="Configuration; default: params.yaml.")] = None,
 ) -> None:
     """Make tables from recorded answers of a judge."""
@@ -249,9 +242,7 @@ def import_(
 @o.command("export-answers", of=judge)
 def export_answers(
     file: Annotated[Path, Argument(parser=o.output_file, metavar="FILE")],
-    texts: Annotated[
-        bool, Option("--texts", help="Include answers in words, which may quote texts of the data.")
-    ] = False,
+    texts: Annotated[bool, Option("--texts", help=_TEXTS)] = False,
     dataset: Annotated[o.Name, Option(help="Only this data set; default: all.")] = None,
     answers: Answers = Path("data/ledger"),
 ) -> None:
@@ -382,13 +373,6 @@ def _who(judging: Judging, name: o.Name, settings: dict[str, Any]) -> Judge:
     if who.service != "rules" and who.name in judging.judges:
         raise ConfigError(f"{who.name!r} is a judge of params.yaml", where="--name", expected="another name")
     return who
-
-
-def _write(path: o.File, table: pd.DataFrame, name: str) -> None:
-    from comperdial import schema
-
-    if path:
-        schema.write(path, table, name)
 
 
 def _outcome(choices: Choices, pairs: Pairs, question: str) -> list[str]:

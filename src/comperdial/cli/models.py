@@ -22,17 +22,11 @@ _Scores = Annotated[Path, o.option("FOLDER", "Folder with DATASET/scores/METRIC.
 
 
 @models.callback(invoke_without_command=True, no_args_is_help=False)
-def _models(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        list_models()
-
-
-@o.command("list", of=models)
-def list_models() -> None:
-    """List the models and whether they are present (the default)."""
+def list_models(context: typer.Context) -> None:
+    """List and fetch models of metrics."""
     from comperdial.models import registry, store
 
-    for name in registry.names():
+    for name in () if context.invoked_subcommand else registry.names():
         entry, problem = registry.entry(name), store.missing(name)
         state = "present" if problem is None else "altered" if "altered" in problem else "not present"
         print(f"{state:11}  {entry.size:>8}  {name}: {entry.about} ({entry.origin})")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 import typer.core
@@ -13,8 +14,11 @@ from typer import Option
 
 from comperdial import __version__
 from comperdial.core.errors import FileError, UnknownNameError
-from comperdial.core.files import check_output, check_suffix, parse_json
+from comperdial.core.files import TABLE_SUFFIXES, check_output, check_suffix, parse_json
 from comperdial.core.names import LEVELS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Command(typer.core.TyperCommand):
@@ -112,11 +116,18 @@ def output_file(text: str) -> Path:
     return path
 
 
-def output_table(text: str) -> Path:
-    """Parse the path of an output table; its suffix is the format."""
-    path = output_file(text)
-    check_suffix(path)
-    return path
+def output_of(*suffixes: str) -> Callable[[str], Path]:
+    """Return a parser of output files with one of these suffixes."""
+
+    def parse(text: str) -> Path:
+        path = output_file(text)
+        check_suffix(path, suffixes)
+        return path
+
+    return parse
+
+
+output_table = output_of(*TABLE_SUFFIXES)
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -160,6 +171,16 @@ def given(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Return those of the named options that the user set; ``options`` are a command's ``locals()``."""
     chosen = {name: options[name] for name in names if name in options}
     return {name: value for name, value in chosen.items() if value is not None and value is not False and value != []}
+
+
+def write(output: Path | None, table: pd.DataFrame, name: str, *, shown: bool = False) -> None:
+    """Write a table to the output that the user gave; without one, and if ``shown``, as CSV to standard output."""
+    from comperdial import schema
+
+    if output:
+        schema.write(output, table, name)
+    elif shown:
+        table.to_csv(sys.stdout, index=False, lineterminator="\n")
 
 
 # Optional values.

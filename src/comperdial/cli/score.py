@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +12,6 @@ from comperdial.cli import options as o
 from comperdial.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from comperdial.metrics import Metric
 
 
@@ -81,18 +78,18 @@ def score(
         if wrong := next((text for text, value in for_one.items() if value), None):
             expected = "--metric, or options as in bleu,text=raw"
             raise ConfigError(f"--{wrong} is for one metric", where="--metrics", expected=expected)
-        return _write(api.score(input, metrics, params=params), output)
+        return o.write(output, api.score(input, metrics, params=params), "scores", shown=True)
     try:
         changes = dict(map(named.option, option or ()))
     except ConfigError as error:
         raise ConfigError(error.problem, where="--option", expected=error.expected) from None
     made, called = named.metric_named(str(metric), named.read_entries(params), changes), name or str(metric)
     if not input.is_dir():
-        return _write(api.score(input, {called: made}), output)
+        return o.write(output, api.score(input, {called: made}), "scores", shown=True)
     suited, unsuited = named.suited_to({called: made}, (batch for _, batch in scoring.batches(input)))
     if unsuited:
         api.name_not_run(unsuited)
-        return _write(schema.empty("scores"), output)
+        return o.write(output, schema.empty("scores"), "scores", shown=True)
     made = suited[called]
     if parts:
         if not isinstance(made, Local):
@@ -103,27 +100,15 @@ def score(
         return score_from(made, called, input, files, output)
     if output and output.suffix == ".parquet":
         return scoring.write_scores(made, called, input, output, part or schema.WHOLE)
-    return _write(scoring.score_tables(made, called, input, part or schema.WHOLE), output)
-
-
-def _write(scores: pd.DataFrame, output: o.File) -> None:
-    """Write scores to a file, or as CSV to standard output."""
-    from comperdial import schema
-
-    if output:
-        schema.write(output, scores, "scores")
-    else:
-        scores.to_csv(sys.stdout, index=False, lineterminator="\n")
+    return o.write(output, scoring.score_tables(made, called, input, part or schema.WHOLE), "scores", shown=True)
 
 
 @o.command()
 def merge(
     parts: Annotated[list[Path], Argument(metavar="PART...", help="All parts, .parquet files in any order.")],
-    output: Annotated[Path, Option(parser=o.output_file, metavar="FILE", help="A .parquet file.")],
+    output: Annotated[Path, o.written("A .parquet file.", o.output_of(".parquet"))],
 ) -> None:
     """Merge the tables from `score --part`."""
     from comperdial import schema
 
-    if output.suffix != ".parquet":
-        raise ConfigError(f"{output}: unknown kind of file", where="--output", expected=".parquet")
     schema.merge(parts, output)

@@ -12,7 +12,6 @@ from typing import Annotated
 from typer import Argument, Option
 
 from comperdial.cli import options as o
-from comperdial.core.errors import ConfigError
 
 _Study = Annotated[str, Argument(help="A folder of studies/, or `dataset` for what every data set has.")]
 _Dataset = Annotated[str, Argument(help="A data set of params.yaml.")]
@@ -113,13 +112,18 @@ def pack() -> None:
     print(f"{records.pack()}: the records of this folder's results")
 
 
+_FORMS = (".html", ".md", ".csv", ".tex")
+
+
 @o.command()
 def leaderboard(
     files: Annotated[o.Files, Argument(help="Scores: dataset, level, item_id, system_id, value.")] = None,
     board: Annotated[str, Option(help="responses, references or dialogues.")] = "responses",
     template: Annotated[bool, Option("--template", help="Only print the file to fill in.")] = False,
-    texts: Annotated[o.File, o.option("FILE", "With --template: write the texts as JSONL.")] = None,
-    output: Annotated[o.File, o.written("Also write the ranking: .html, .md, .csv or .tex.", o.output_file)] = None,
+    texts: Annotated[o.File, o.written("Also write the texts as JSONL.", o.output_of(".jsonl"))] = None,
+    output: Annotated[
+        o.File, o.written("Also write the ranking: .html, .md, .csv or .tex.", o.output_of(*_FORMS))
+    ] = None,
     resamples: Annotated[int, Option(min=0, help="Swaps in WMT's test; 0: skip it.")] = 1000,
 ) -> None:
     """Rank your metric among the existing ones, over all available data sets."""
@@ -129,16 +133,6 @@ def leaderboard(
     from comperdial.report import render
     from comperdial.studies.leaderboard import Leaderboard
 
-    forms: dict[str, Callable[..., str]] = {
-        ".html": render.page,
-        ".md": render.markdown,
-        ".csv": render.csv,
-        ".tex": partial(render.latex, label="tab:leaderboard"),
-    }
-    if output and output.suffix not in forms:
-        raise ConfigError(f"{output}", where="--output", expected=f"a name ending in {', '.join(forms)}")
-    if texts and (texts.suffix != ".jsonl" or not template):
-        raise ConfigError(f"{texts}", where="--texts", expected="a name ending in .jsonl, with --template")
     ranking = Leaderboard(board, load_catalogue(o.CATALOGUE))
     if texts:
         write_table(texts, ranking.texts())
@@ -153,7 +147,9 @@ def leaderboard(
     table = ranking.ranking(scores, resamples=resamples, seed=2024)
     sys.stdout.write(render.text(table))
     if output:
-        write_text(output, forms[output.suffix](table))
+        latex = partial(render.latex, label="tab:leaderboard")
+        forms: tuple[Callable[..., str], ...] = (render.page, render.markdown, render.csv, latex)
+        write_text(output, forms[_FORMS.index(output.suffix)](table))
 
 
 @o.command()
