@@ -244,13 +244,17 @@ class Selection:
 
     def has(self, dataset: str, wanted: Iterable[str]) -> bool:
         """Return whether a data set meets all conditions of ``when`` in ``report/dataset.yaml``."""
+        judged, recorded = self.judged_by(dataset), self.recorded_judges_of(dataset)
         known = {
             "rated": bool(self.levels[dataset]),
             "turns": "turn" in self.levels[dataset],
             "dialogues": "dialogue" in self.levels[dataset],
-            "judges": bool(self.judged_by(dataset)),
-            "recorded_judges": bool(self.recorded_judges_of(dataset)),
+            "judges": bool(judged),
+            "recorded_judges": bool(recorded),
             "judges_of_turns": bool(self.judge_outputs(dataset)),
+            # G-Eval's prompts ask only for a number.
+            "judges_with_reasons": bool(judged)
+            or not all(self.recorded_judges[name].prompt.startswith("geval") for name in recorded),
             "personas": dataset in [*self.made, *self.imported],
             # Data sets of the study have these as numbered tables.
             "outside_comperdial": dataset not in self.sets_of.get("comperdial", []),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +38,7 @@ def _parameter(text: str) -> tuple[str, Any]:
 # Selection of tasks.
 Tables = Annotated[o.Files, Argument(help="Folders of tables; default: the data sets of params.yaml.")]
 Metrics = Annotated[o.Names, Option("--metric", help="VARIANT_JUDGE, several allowed; default: all.")]
-Params = Annotated[o.File, Option(help="Configuration; default: params.yaml, or the repository's if there is none.")]
+Params = Annotated[o.File, Option(help="Configuration; default: params.yaml if it exists.")]
 # The judge of a file.
 _SERVER = "openai, azure, ollama, vllm, llama.cpp, a URL, or rules."
 Server = Annotated[o.Name, o.option("NAME|URL", _SERVER)]
@@ -224,7 +224,7 @@ def import_(
     output: o.Output,
     judgements: o.Output,
     coverage: Annotated[Path, o.written("CSV file of readable answers and agreement.", o.output_file)],
-    params: Annotated[o.File, Option(help="Configuration; default: params.yaml.")] = None,
+    params: Params = None,
 ) -> None:
     """Make tables from recorded answers of a judge."""
     from comperdial.config import load_yaml
@@ -302,20 +302,15 @@ def _configured(params: o.File, changes: Mapping[str, Any]) -> tuple[Judging, di
     from comperdial.judges.own import NO_JUDGES
     from comperdial.judges.tasks import groups_of, read_judging
 
-    shipped = Path(__file__).parents[3] / "params.yaml"
-    path = params or next((path for path in (params_file(), shipped) if path.is_file()), None)
-    judging, config = NO_JUDGES, dict[str, Any]()
-    if path is not None:
+    path, judging, config = params_file(params), NO_JUDGES, dict[str, Any]()
+    if params or path.is_file():
         config = with_studies(load_yaml(path))
         judging = read_judging(config.get("judges"), config.get("judging"), groups=groups_of(config), lines=Lines(path))
     return replace(judging, **{name: value for name, value in changes.items() if value is not None}), config
 
 
 def _chosen(
-    tables: Sequence[Path] | None,
-    metrics: Sequence[str] | None,
-    params: o.File,
-    changes: Mapping[str, Any],
+    tables: o.Files, metrics: o.Names, params: o.File, changes: Mapping[str, Any]
 ) -> tuple[Judging, list[tuple[Path, Task]]]:
     """Return the configured judges, and the selected tasks with their folders of tables."""
     judging, config = _configured(params, changes)
