@@ -153,9 +153,7 @@ def throughput(items: int, concurrency: int) -> None:
     with server(0.0) as (url, _), tempfile.TemporaryDirectory() as folder:
         records = [json.dumps({"response": f"{number} {WORDS}", "history": ["Hello."]}) for number in range(items)]
         (Path(folder) / "mine.jsonl").write_text("\n".join(records))
-        command = (
-            f"judge file {folder}/mine.jsonl --variant cpds-d --base-url {url} --model m --answers {folder}/ledger"
-        )
+        command = f"judge file {folder}/mine.jsonl --prompt cpds-d --server {url} --model m --answers {folder}/ledger"
         command += f" --concurrency {concurrency} --output {folder}/scores.csv --params {ROOT}/params.yaml"
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             status = comperdial(command.split())

@@ -172,7 +172,8 @@ def commands(folder: Path, stage: str) -> list[list[str]]:
     tables, output = folder / "tables", folder / f"{stage}.parquet"
     score = ["score", tables, "--metric", stage, "--name", stage, "--output", output]
     if stage in MODEL:
-        score += ["--options", json.dumps(MODEL[stage]), "--embeddings", folder / "vectors"]
+        options = [f"--option={name}={value}" for name, value in MODEL[stage].items()]
+        score += [*options, "--embeddings", folder / "vectors"]
     shard = ["score", tables, "--metric", SHARDED, "--name", SHARDED]
     parts = {f"{number}-of-{SHARDS}": folder / f"shards/{number}.parquet" for number in range(1, SHARDS + 1)}
     submissions = ["--submissions", folder / "submissions", "--name", "demo", "--output", tables]

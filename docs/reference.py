@@ -107,7 +107,7 @@ def kind_of(schema: Mapping[str, Any]) -> str:
     if schema.get("items"):
         return f"a list of: {kind_of(schema['items'])}"
     several = dict.fromkeys(kind_of(one) for one in schema.get("anyOf", ()) if one.get("type") != "null")
-    words = schema.get("description") or code(schema.get("enum", ())) or schema.get("const") or " or ".join(several)
+    words = schema.get("$comment") or code(schema.get("enum", ())) or schema.get("const") or " or ".join(several)
     return str(words or schema.get("type", "anything"))
 
 
@@ -121,9 +121,14 @@ def configuration() -> str:
         models |= {top.__name__: schema} | {name: models.get(name, one) for name, one in schema["$defs"].items()}
     text = "## All keys\n"
     for name, schema in models.items():
-        meanings, needed = entries(schema.get("description"), "Attributes"), schema.get("required", [])
+        needed = schema.get("required", [])
         rows = [
-            (code([key]) + " (required)" * (key in needed), meanings.get(key, ""), kind_of(one), one.get("default", ""))
+            (
+                code([key]) + " (required)" * (key in needed),
+                prose(one.get("description")),
+                kind_of(one),
+                one.get("default", ""),
+            )
             for key, one in schema.get("properties", {}).items()
         ]
         text += f"\n### {name}\n\n{prose(schema.get('description'))}\n\n" + grid("key, meaning, value, default", rows)

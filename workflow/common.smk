@@ -310,4 +310,4 @@ def study_results(study, among=None):
 
 def page_of(dataset):
     """Return a data set's page; with texts of a downloaded data set it may not be published, so it stays in results/local."""
-    return f"results/local/{dataset}.html" if S.is_public(dataset) else f"results/{dataset}/report.html"
+    return f"results/local/{dataset}.html" if dataset in S.public else f"results/{dataset}/report.html"

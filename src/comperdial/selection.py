@@ -59,7 +59,8 @@ class Selection:
     datasets
         These and the studies' data sets, without perturbed ones.
     public, own, challenges
-        The same by origin; a challenge is ``made`` or ``imported``, and ``simulated`` if its raters are programs.
+        The same by origin. Texts of public ones were downloaded and may not be republished. A challenge is ``made`` or
+        ``imported``, and ``simulated`` if its raters are programs.
     metrics, unavailable
         The metrics by name, and why some cannot run here.
 
@@ -194,10 +195,6 @@ class Selection:
     def own_options(self, dataset: str) -> dict[str, Any]:
         """Return the column map and scale of a user's file."""
         return {key: self.own[dataset][key] for key in ("columns", "scale") if key in self.own[dataset]}
-
-    def is_public(self, dataset: str) -> bool:
-        """Return whether a data set's texts were downloaded, and so may not be republished."""
-        return dataset in self.public
 
     def entry(self, dataset: str) -> Mapping[str, Any]:
         """Return the entry of a data set in ``params.yaml`` or the catalogue."""
@@ -591,26 +588,16 @@ def check_targets(selection: Selection, arguments: Iterable[str]) -> None:
     selected = {*selection.datasets, *selection.recorded_pairs, *selection.perturbed, *_FOLDERS}
     for argument in arguments:
         folder = re.match(r"(results|data/tables)/([^/]+)/", argument)
-        name = folder[2] if folder else argument
-        if folder and unperturbed(name) not in {*selection.names, *selected}:
+        if not folder or folder[2] in selected:
+            continue
+        name = unperturbed(folder[2])
+        if name not in selection.names:
             raise UnknownNameError("dataset", name, selection.names, where=argument)
         # Preference tables also exist for data sets that are not selected.
-        if folder and folder[1] == "results" and name not in selected:
-            hint = f"Run `snakemake --config 'datasets=[{unperturbed(name)}]' -- {argument}`"
-            raise ConfigError(
-                f"{name} is not selected",
-                where=argument,
-                expected="a data set of params.yaml or of a study",
-                hint=hint,
-            )
-        if argument in selection.names and argument not in selection.studies:
-            hint = f"Run `snakemake --config 'datasets=[{argument}]'` for all of its results"
-            raise ConfigError(
-                "a data set is no target",
-                where=argument,
-                expected="a file, or the name of a rule or a study",
-                hint=hint,
-            )
+        if folder[1] == "results":
+            hint = f"Run `snakemake --config 'datasets=[{name}]' -- {argument}`"
+            expected = "a data set of params.yaml or of a study"
+            raise ConfigError(f"{name} is not selected", where=argument, expected=expected, hint=hint)
 
 
 def score_file(dataset: str, metric: str) -> str:

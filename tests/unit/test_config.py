@@ -207,7 +207,7 @@ def test_data_sets_their_metrics_and_what_cannot_run(config, root, tmp_path):
     assert selected.not_run("demo")["bertscore"].startswith("model 'roberta-large' is not present")
     (tmp_path / "My own.TSV").write_text(OWN.replace(",", "\t"))
     selected = Selection(with_(config, "datasets", ["demo", "My own.TSV"]))
-    assert selected.own["my_own"] == {"file": "My own.TSV", "title": "My own"} and not selected.is_public("my_own")
+    assert selected.own["my_own"] == {"file": "My own.TSV", "title": "My own"} and "my_own" not in selected.public
     assert selected.levels["my_own"] == ["turn"] and selected.source("my_own") == "human"
     for dataset in ("demo", "usr_persona", "my_own"):
         about = describe(selected, dataset)
@@ -285,7 +285,6 @@ def test_wrong_configuration_is_one_message(config, setting, value, message):
             "results/ieval/report.html",
             "ieval is not selected.*Run `snakemake --config 'datasets=.ieval.' -- results/ie",
         ),
-        ("demo", "demo: a data set is no target.*Run `snakemake --config 'datasets=.demo.'` for"),
     ],
 )
 def test_a_target_of_a_data_set_that_is_not_selected_is_named(config, target, message):

@@ -18,7 +18,7 @@ def notebook_pages():
 PAGES = notebook_pages() if {"turn", "system"} <= {*EVALUATION["levels"]} else {}
 # A page that quotes texts of a downloaded data set may not be published.
 NOTEBOOKS = {
-    name: f"results/{'local' if entry.get('quotes') and S.is_public(of) else 'notebooks'}/{name}.html"
+    name: f"results/{'local' if entry.get('quotes') and of in S.public else 'notebooks'}/{name}.html"
     for name, (_, of, entry) in PAGES.items()
 }
 
@@ -83,7 +83,7 @@ rule page:
     log:
         "logs/page/{dataset}.log",
     wildcard_constraints:
-        dataset=one_of(name for name in S.datasets if not S.is_public(name)),
+        dataset=one_of(name for name in S.datasets if name not in S.public),
     params:
         caption=ABOUT_PAGE,
         outputs=lambda wildcards: S.outputs(wildcards.dataset),
@@ -98,7 +98,7 @@ use rule page as local_page with:
     log:
         "logs/local_page/{dataset}.log",
     wildcard_constraints:
-        dataset=one_of(name for name in S.datasets if S.is_public(name)),
+        dataset=one_of(name for name in S.datasets if name in S.public),
 
 
 rule summary:

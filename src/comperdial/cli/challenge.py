@@ -7,41 +7,41 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from comperdial.cli.options import (
-    Columns,
-    File,
-    Names,
-    Seed,
-    command,
-    group,
-    json_object,
-    one_of,
-    output_file,
-    output_folder,
-    written,
-)  # fmt: skip
+from comperdial.cli import options as o
 from comperdial.core.errors import ConfigError
 from comperdial.core.names import RATED_LEVELS
 
-challenge = group("Run agents of CPD Task 1, and read submissions.", "challenge")
-annotate = group("Collect human ratings of responses and dialogues, or comparisons of dialogues.", "annotate")
+challenge = o.group("Run agents of CPD Task 1, and read submissions.", "challenge")
+annotate = o.group("Collect human ratings of responses and dialogues, or comparisons of dialogues.", "annotate")
 
 _Dialogues = Annotated[Path, Argument(help="A file in the format of ComperDial_data.json.")]
 _Tables = Annotated[Path, Argument(help="A folder of tables.")]
-_Folder = Annotated[Path, written("Output folder.", output_folder)]
-_Agent = Annotated[str, Option(metavar="FILE[:CLASS]", help="A Python file with a class, by default UserAgent.")]
-_Arguments = Annotated[dict | None, Option(parser=json_object, metavar="JSON", help="Arguments of the agent's class.")]
-_System = Annotated[Path, written("A .jsonl file named after the system.", output_file)]
+_Folder = Annotated[Path, o.written("Output folder.", o.output_folder)]
+_Agent = Annotated[str, o.option("FILE[:CLASS]", "A Python file with a class, by default UserAgent.")]
+_Arguments = Annotated[dict | None, o.a_json("Arguments of the agent's class.")]
 _Name = Annotated[str, Option(help="Name of the data set.")]
 
 
-@command()
+def _submission(text: str) -> Path:
+    from comperdial.challenge.submissions import NAME
+
+    output = o.output_file(text)
+    if output.suffix != ".jsonl" or not NAME.fullmatch(output.stem):
+        expected = "a name of letters, digits, dots, - and _ that ends in .jsonl and names the system"
+        raise ConfigError(f"the name {output.name!r}", where="--output", expected=expected)
+    return output
+
+
+_System = Annotated[Path, o.written("A .jsonl file named after the system.", _submission)]
+
+
+@o.command()
 def personas(
     graph: Annotated[Path, Argument(help="PeaCoK's peacok_kg.json.")],
     count: Annotated[int, Option(min=1, help="Number of personas.")],
-    seed: Seed,
-    output: Annotated[Path, written("A .json file.", output_file)],
-    constraints: Annotated[Path, Option(metavar="FOLDER", help="Lists of names, ages and more.")] = Path("data/personas"),
+    seed: o.Seed,
+    output: Annotated[Path, o.written("A .json file.", o.output_file)],
+    constraints: Annotated[Path, o.option("FOLDER", "Lists of names, ages and more.")] = Path("data/personas"),
     default_ages: Annotated[tuple[int, int], Option(min=0, metavar="FROM TO", help="Ages of other heads.")] = (20, 50),
 ) -> None:  # fmt: skip
     """Draw personas from a PeaCoK knowledge graph."""
@@ -54,23 +54,22 @@ def personas(
     personas.write_personas(personas.read_graph(graph), limits, output, count=count, seed=seed)
 
 
-@command("run", of=challenge)
+@o.command("run", of=challenge)
 def run_agent(dialogues: _Dialogues, agent: _Agent, output: _System, options: _Arguments = None) -> None:
     """Run an agent on dialogues, with gold history."""
     from comperdial.challenge import agents, submissions
     from comperdial.challenge.dialogues import read_dialogues
 
-    _system(output)
     given = read_dialogues(dialogues)
     responses = agents.run_agent(agents.load(agent, options), given)
     submissions.write_submission(output, responses)
     print(f"{output}: {len(responses)} responses")
 
 
-@command(of=challenge)
+@o.command(of=challenge)
 def self_chat(
     agent: _Agent,
-    openings: Annotated[Path, Option(metavar="FILE", help="Dialogues that provide personas and first lines.")],
+    openings: Annotated[Path, o.option("FILE", "Dialogues that provide personas and first lines.")],
     turns: Annotated[int, Option(min=1, help="Turns per speaker.")],
     output: _System,
     dialogues: Annotated[int | None, Option(min=1, help="Number of dialogues; default: one per opening.")] = None,
@@ -80,30 +79,20 @@ def self_chat(
     from comperdial.challenge import agents, pairs
     from comperdial.challenge.dialogues import read_dialogues
 
-    system, there = _system(output), read_dialogues(openings)
+    there = read_dialogues(openings)
     if (dialogues or 0) > len(there):
         # Most agents always give the same answers to the same opening.
         expected = f"at most {len(there)}, one per opening in {openings}"
         raise ConfigError(f"{dialogues} dialogues", where="--dialogues", expected=expected)
-    chats = agents.self_chat(agents.load(agent, options), system, there[:dialogues], turns)
+    chats = agents.self_chat(agents.load(agent, options), output.stem, there[:dialogues], turns)
     pairs.write_dialogues(output, chats)
     print(f"{output}: {len(chats)} self-chats")
 
 
-def _system(output: Path) -> str:
-    """Return the system's name from the output file; reject an invalid one before the agent runs, possibly for an hour."""
-    from comperdial.challenge.submissions import NAME
-
-    if output.suffix != ".jsonl" or not NAME.fullmatch(output.stem):
-        expected = "a name of letters, digits, dots, - and _ that ends in .jsonl and names the system"
-        raise ConfigError(f"the name {output.name!r}", where="--output", expected=expected)
-    return output.stem
-
-
-@command("tables", of=challenge)
+@o.command("tables", of=challenge)
 def read_challenge(
     dialogues: _Dialogues,
-    submissions: Annotated[list[Path], Option(metavar="FILE", help=".jsonl files, or folders of them.")],
+    submissions: Annotated[list[Path], o.option("FILE", ".jsonl files, or folders of them.")],
     name: _Name,
     output: _Folder,
 ) -> None:
@@ -114,13 +103,11 @@ def read_challenge(
         print(f"{system}: left out: {problem}")
 
 
-@command("ratings", of=challenge)
+@o.command("ratings", of=challenge)
 def add_ratings(
     folder: _Tables,
-    turn: Annotated[
-        File, Option(metavar="FILE", help="Ratings of responses: table `ratings`, or a short file.")
-    ] = None,
-    dialogue: Annotated[File, Option(metavar="FILE", help="Ratings of dialogues, in the same formats.")] = None,
+    turn: Annotated[o.File, o.option("FILE", "Ratings of responses: table `ratings`, or a short file.")] = None,
+    dialogue: Annotated[o.File, o.option("FILE", "Ratings of dialogues, in the same formats.")] = None,
 ) -> None:
     """Validate ratings against a challenge's tables, and add them."""
     from comperdial.evaluation import aggregate
@@ -128,11 +115,11 @@ def add_ratings(
     aggregate.add_ratings(folder, turn=turn, dialogue=dialogue)
 
 
-@command()
+@o.command()
 def simulate(
     folder: Annotated[Path, Argument(help="Folder with contexts and responses; ratings are written to it.")],
-    raters: Annotated[Path, Option(metavar="FILE", help="A YAML file like data/demo/raters.yaml.")],
-    seed: Seed,
+    raters: Annotated[Path, o.option("FILE", "A YAML file like data/demo/raters.yaml.")],
+    seed: o.Seed,
 ) -> None:
     """Rate a folder of tables with SIMULATED raters, and store their truth."""
     from comperdial.challenge import simulation
@@ -140,7 +127,7 @@ def simulate(
     simulation.rate_tables(folder, raters, seed=seed)
 
 
-@command()
+@o.command()
 def export(
     folder: _Tables,
     output: _Folder,
@@ -155,12 +142,12 @@ def export(
     export.export({**tables, "ratings": schema.ratings_in(folder)}, output, note=note)
 
 
-@command("import")
+@o.command("import")
 def read_published(
     folder: Annotated[Path, Argument(help="Folder with the published files.")],
     name: _Name,
     output: _Folder,
-    columns: Columns = None,
+    columns: o.Columns = None,
 ) -> None:
     """Read a folder in ComperDial's published format into tables."""
     from comperdial import schema
@@ -171,17 +158,14 @@ def read_published(
         schema.write(output / f"{table}.parquet", frame, table)
 
 
-@command("export", of=annotate)
+@o.command("export", of=annotate)
 def export_tasks(
     folder: Annotated[Path, Argument(help="Folder with systems, contexts, responses, personas as Parquet.")],
     output: _Folder,
-    level: Annotated[
-        Names,
-        Option(parser=one_of(*RATED_LEVELS), metavar="|".join(RATED_LEVELS), help="Levels to rate; default: both."),
-    ] = None,
-    systems: Annotated[Names, Option(metavar="SYSTEM", help="Systems to rate; default: all except references.")] = None,
+    level: Annotated[o.Names, o.one_or_more(RATED_LEVELS, "Levels to rate; default: both.")] = None,
+    systems: Annotated[o.Names, o.option("SYSTEM", "Systems to rate; default: all except references.")] = None,
     sample: Annotated[int | None, Option(min=1, help="Number of dialogues to draw; default: all.")] = None,
-    seed: Seed = 0,
+    seed: o.Seed = 0,
 ) -> None:
     """Convert a folder of tables to Label Studio projects."""
     from comperdial.challenge.label_studio import export_ratings
@@ -192,21 +176,21 @@ def export_tasks(
         print(f"{output / name}: {count} tasks")
 
 
-@command("pairs", of=annotate)
+@o.command("pairs", of=annotate)
 def export_pairs(
     dialogues: Annotated[list[Path], Argument(help="Files of dialogues, JSON Lines.")],
     pairs_each: Annotated[int, Option(min=1, help="Pairs per annotator, without controls.")],
     annotators: Annotated[int, Option(min=1, help="Annotators per question.")],
     output: _Folder,
-    question: Annotated[Names, Option(metavar="NAME", help="Questions; default: overall.")] = None,
-    controls: Annotated[File, Option(metavar="FILE", help="A CSV of pairs with a known answer.")] = None,
+    question: Annotated[o.Names, o.option("NAME", "Questions; default: overall.")] = None,
+    controls: Annotated[o.File, o.option("FILE", "A CSV of pairs with a known answer.")] = None,
     compare: Annotated[
-        Names, Option(metavar="SYSTEM SYSTEM", help="Two systems, repeatable; default: all pairs.")
+        o.Names, o.option("SYSTEM SYSTEM", "Two systems, repeatable; default: all pairs.")
     ] = None,
-    questions: Annotated[File, Option(metavar="FILE", help="Your own bank of questions; default: the built-in one.")] = None,
+    questions: Annotated[o.File, o.option("FILE", "Your own bank of questions; default: the built-in one.")] = None,
     ties: Annotated[bool, Option("--ties", help='Allow "no difference".')] = False,
-    name: Annotated[str | None, Option(help="Name of the data set; default: the output folder's.")] = None,
-    seed: Seed = 0,
+    name: Annotated[o.Name, Option(help="Name of the data set; default: the output folder's.")] = None,
+    seed: o.Seed = 0,
 ) -> None:  # fmt: skip
     """Assign pairs of dialogues to annotators, as Label Studio projects."""
     from comperdial.challenge import label_studio, pairs
@@ -233,12 +217,12 @@ def export_pairs(
         print(note)
 
 
-@command("import", of=annotate)
+@o.command("import", of=annotate)
 def import_answers(
     answers: Annotated[list[Path], Argument(help="Label Studio's exports, JSON.")],
-    key: Annotated[Path, Option(metavar="FILE", help="The key.csv written with the tasks.")],
+    key: Annotated[Path, o.option("FILE", "The key.csv written with the tasks.")],
     level: Annotated[Literal["turn", "dialogue", "pair"], Option(help="Level of the answers.")],
-    output: Annotated[Path, written("A .parquet, .csv or .jsonl file.")],
+    output: Annotated[Path, o.written("A .parquet, .csv or .jsonl file.")],
     need_reasons: Annotated[
         bool, Option("--need-reasons", help="For pairs: exclude annotators who never gave a reason.")
     ] = False,

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from comperdial.cli.options import (
-    Columns,
-    Contexts,
-    Embeddings,
-    Labels,
-    Levels,
-    LowerIsBetter,
-    Missing,
-    Params,
-    Ratings,
-    Resamples,
-    Scale,
-    Seed,
-    Sheet,
-    Source,
-    StripMarkup,
-    Subset,
-    command,
-    given,
-    one_of,
-    output_file,
-)
+from comperdial.cli import options as o
 from comperdial.core.errors import ConfigError
 from comperdial.core.files import write_text
 from comperdial.stats import COEFFICIENTS, OF_SYSTEMS
@@ -40,63 +20,53 @@ _METRICS = (
     "without --scores: all main metrics that run here within a minute."
 )
 _AGAINST = "Compare only this metric with each other one, which requires fewer tests."
+_COEFFICIENTS = (*COEFFICIENTS, *OF_SYSTEMS)
+_COEFFICIENT = (
+    f"One or more of {', '.join(_COEFFICIENTS)}, the last five over pairs of systems; default: spearman pearson."
+)
+_SYSTEMS = "fixed: systems are not a sample, intervals and tests are over contexts; always for two or three systems."
+_FORMAT = "Default: by the suffix of --output, else text."
 
 
-@command()
+@o.command()
 def compare(
     input: Annotated[
         Path | None, Argument(help="A file with `response`, `rating`, …, or a folder of tables.", show_default=False)
     ] = None,
-    metrics: Annotated[list[str] | None, Option(metavar="METRIC[:OUTPUT]", help=_METRICS)] = None,
-    against: Annotated[str | None, Option(metavar="METRIC[:OUTPUT]", help=_AGAINST)] = None,
-    params: Params = None,
-    scores: Annotated[
-        list[Path] | None, Option(metavar="FILE", help="Scores from any program: context_id, system_id, value.")
-    ] = None,
-    columns: Columns = None,
-    scale: Scale = None,
-    labels: Labels = None,
-    lower_is_better: LowerIsBetter = None,
-    sheet: Sheet = None,
-    strip_markup: StripMarkup = False,
-    ratings: Ratings = None,
-    contexts: Contexts = None,
-    source: Source = None,
-    level: Levels = None,
-    seed: Seed = 2024,
-    target: Annotated[list[str] | None, Option(metavar="DIMENSION", help="Rated dimensions; default: all.")] = None,
-    coefficient: Annotated[
-        list[str] | None,
-        Option(
-            parser=one_of(*COEFFICIENTS, *OF_SYSTEMS),
-            metavar="NAME",
-            help=f"One or more of {', '.join((*COEFFICIENTS, *OF_SYSTEMS))}, the last five over pairs of systems; default: "
-            "spearman pearson.",
-        ),
-    ] = None,
-    subset: Subset = None,
-    missing: Missing = "left-out",
+    metrics: Annotated[o.Names, o.option("METRIC[:OUTPUT]", _METRICS)] = None,
+    against: Annotated[o.Name, o.option("METRIC[:OUTPUT]", _AGAINST)] = None,
+    params: o.Params = None,
+    scores: Annotated[o.Files, o.option("FILE", "Scores from any program: context_id, system_id, value.")] = None,
+    columns: o.Columns = None,
+    scale: o.Scale = None,
+    labels: o.Labels = None,
+    lower_is_better: o.LowerIsBetter = None,
+    sheet: o.Sheet = None,
+    strip_markup: o.StripMarkup = False,
+    ratings: o.Ratings = None,
+    contexts: o.Contexts = None,
+    source: o.Source = None,
+    level: o.Levels = None,
+    seed: o.Seed = 2024,
+    target: Annotated[o.Names, o.option("DIMENSION", "Rated dimensions; default: all.")] = None,
+    coefficient: Annotated[o.Names, o.one_or_more(_COEFFICIENTS, _COEFFICIENT, "NAME")] = None,
+    subset: o.Subset = None,
+    missing: o.Missing = "left-out",
     correction: Annotated[
         Literal["holm", "fdr", "none"], Option(help="Correction of the p-values behind ranks.")
     ] = "holm",
-    systems: Annotated[
-        Literal["sampled", "fixed"],
-        Option(
-            help="fixed: systems are not a sample, intervals and tests are over contexts; always for two or three systems."
-        ),
-    ] = "sampled",
-    resamples: Resamples = 1000,
-    embeddings: Embeddings = None,
+    systems: Annotated[Literal["sampled", "fixed"], Option(help=_SYSTEMS)] = "sampled",
+    resamples: o.Resamples = 1000,
+    embeddings: o.Embeddings = None,
     format: Annotated[
-        Literal["text", "markdown", "latex", "csv"] | None,
-        Option(help="Default: by the suffix of --output, else text.", show_default=False),
+        Literal["text", "markdown", "latex", "csv"] | None, Option(help=_FORMAT, show_default=False)
     ] = None,
     output: Annotated[
-        Path | None,
-        Option(parser=output_file, metavar="FILE", help="A .txt, .md, .tex or .csv file; default: standard output."),
+        o.File, o.written("A .txt, .md, .tex or .csv file; default: standard output.", o.output_file)
     ] = None,
 ) -> None:
     """Find the metric or judge that agrees best with the ratings of a file."""
+    options = locals()
     from comperdial import api
 
     if not format and output and output.suffix not in _FORMS:
@@ -104,31 +74,14 @@ def compare(
         raise ConfigError(f"{output}: unknown kind of file", where="--output", expected=expected)
     if not input and not scores:
         raise ConfigError("no metrics", expected="a file or folder of responses, --scores or both")
-    reading = given(
-        columns=columns,
-        scale=scale,
-        labels=labels,
-        lower_is_better=lower_is_better,
-        sheet=sheet,
-        strip_markup=strip_markup,
-    )
+    reading = o.given(options, o.READING)
     if reading and (ratings or not input):
         raise ConfigError(
             "--columns, --scale and similar options apply to a file with its own ratings",
             expected="none of them with ratings from a separate file",
         )
-    result = api.compare(
-        api.read(input, **reading) if input and not ratings else input,
-        **given(
-            metrics=metrics, scores=scores, against=against, params=params, ratings=ratings, contexts=contexts, source=source,
-            level=level, target=target, coefficient=coefficient, subset=subset, embeddings=embeddings,
-        ),
-        missing=missing,
-        correction=correction,
-        systems=systems,
-        resamples=resamples,
-        seed=seed,
-    )  # fmt: skip
+    data = api.read(input, **reading) if input and not ratings else input
+    result = api.compare(data, **o.given(options, signature(api.compare).parameters))
     content = result.rendered(format or (_FORMS[output.suffix] if output else "text"))
     if output:
         write_text(output, content)

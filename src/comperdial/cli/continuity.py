@@ -7,20 +7,20 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from comperdial.cli.options import CATALOGUE, File, Files, Resamples, Seed, command, group, output_file, written
+from comperdial.cli import options as o
 from comperdial.core.errors import MissingResourceError
 
-continuity = group("Ratings by interlocutors and outsiders, and continuity prediction.", "continuity")
+continuity = o.group("Ratings by interlocutors and outsiders, and continuity prediction.", "continuity")
 
 _Chat = Annotated[Literal["chitchat", "convai2"], Argument(help="Conversations.")]
-_Vectors = Annotated[Files, Option(metavar="FILE", help="Output of `vectors`.")]
+_Vectors = Annotated[o.Files, o.option("FILE", "Output of `vectors`.")]
 
 
-@command(of=continuity)
+@o.command(of=continuity)
 def exchanges(
     dataset: Annotated[Literal["hazumi1902", "hazumi1911"], Argument(help="Corpus.")],
-    annotators: Annotated[Path, written("Table `annotators`.")],
-    output: Annotated[Path, written("Lengths and missing scores.")],
+    annotators: Annotated[Path, o.written("Table `annotators`.")],
+    output: Annotated[Path, o.written("Lengths and missing scores.")],
 ) -> None:
     """Write Hazumi's annotators with their roles, and its exchanges."""
     import pandas as pd
@@ -31,20 +31,20 @@ def exchanges(
     from comperdial.data.catalogue import load_catalogue
     from comperdial.data.readers import hazumi
 
-    there = hazumi.exchanges(dataset, sources.require_all(load_catalogue(CATALOGUE).dataset(dataset).files))
+    there = hazumi.exchanges(dataset, sources.require_all(load_catalogue(o.CATALOGUE).dataset(dataset).files))
     rows = [(one.dialogue_id, one.turn, len(one.wizard), len(one.participant), "+".join(one.lacks)) for one in there]
     columns = ["dialogue_id", "turn", "wizard_characters", "participant_characters", "lacks"]
     schema.write(annotators, hazumi.annotators(dataset, there), "annotators")
     write_table(output, pd.DataFrame(rows, columns=columns))
 
 
-@command(of=continuity)
+@o.command(of=continuity)
 def predict(
     tables: Annotated[list[Path], Argument(help="Folders of tables with turn ratings and annotators.")],
-    output: Annotated[Path, written("Correlations with the score.")],
-    differences: Annotated[Path, written("Differences between these.")],
-    resamples: Resamples = 1000,
-    seed: Seed = 2024,
+    output: Annotated[Path, o.written("Correlations with the score.")],
+    differences: Annotated[Path, o.written("Differences between these.")],
+    resamples: o.Resamples = 1000,
+    seed: o.Seed = 2024,
 ) -> None:
     """Predict the score that the interlocutor gives an exchange."""
     from comperdial.core.files import write_table
@@ -55,21 +55,21 @@ def predict(
     write_table(differences, between)
 
 
-@command(of=continuity)
+@o.command(of=continuity)
 def perspective(
     tables: Annotated[Path, Argument(help="A folder of tables.")],
     dimension: Annotated[str, Option(help="The rated dimension.")],
-    output: Annotated[Path, written("Correlations.")],
+    output: Annotated[Path, o.written("Correlations.")],
     tokens: Annotated[Literal["words", "characters"], Option(help="Units that texts are split into.")] = "words",
     outsiders: Annotated[
-        str | None, Option(metavar="SOURCE", help="Source of the outsiders' ratings; default: from table `annotators`.")
+        o.Name, o.option("SOURCE", "Source of the outsiders' ratings; default: from table `annotators`.")
     ] = None,
     ieval: Annotated[
-        File,
-        Option(metavar="FILE", help="For ieval_dial: interlocutors' ratings, from `rated-dialogues ieval`."),
+        o.File,
+        o.option("FILE", "For ieval_dial: interlocutors' ratings, from `rated-dialogues ieval`."),
     ] = None,
-    resamples: Resamples = 1000,
-    seed: Seed = 2024,
+    resamples: o.Resamples = 1000,
+    seed: o.Seed = 2024,
 ) -> None:
     """Compare simple metrics with interlocutors' and outsiders' ratings."""
     from comperdial.core.files import read_table, write_table
@@ -81,11 +81,11 @@ def perspective(
     write_table(output, values.assign(dataset=tables.name, level=items["level"].iloc[0]))
 
 
-@command(of=continuity)
+@o.command(of=continuity)
 def vectors(
     dataset: Annotated[Literal["chitchat", "convai2", "topical_chat"], Argument(help="Conversations.")],
     encoder: Annotated[Literal["minilm", "smollm2"], Option(help="Model.")],
-    output: Annotated[Path, written("DATASET_ENCODER.safetensors.", output_file)],
+    output: Annotated[Path, o.written("DATASET_ENCODER.safetensors.", o.output_file)],
 ) -> None:
     """Encode the texts for continuity prediction."""
     from comperdial.data.continuations import read_conversations
@@ -96,8 +96,8 @@ def vectors(
     tasks.write_vectors(output, made)
 
 
-@command(of=continuity)
-def baselines(dataset: _Chat, output: Annotated[Path, written("The scores.")]) -> None:
+@o.command(of=continuity)
+def baselines(dataset: _Chat, output: Annotated[Path, o.written("The scores.")]) -> None:
     """Score replies by metrics that are unrelated to continuing."""
     from comperdial.core.files import write_table
     from comperdial.data.continuations import read_conversations
@@ -109,15 +109,15 @@ def baselines(dataset: _Chat, output: Annotated[Path, written("The scores.")]) -
     write_table(output, baseline_scores(dataset, read_conversations(dataset), names))
 
 
-@command(of=continuity)
+@o.command(of=continuity)
 def models(
     dataset: _Chat,
-    output: Annotated[Path, written("Accuracy of the predictions.")],
-    scores: Annotated[Path, written("The predictions.")],
-    continuations: Annotated[Path, written("Table `continuations`.")],
+    output: Annotated[Path, o.written("Accuracy of the predictions.")],
+    scores: Annotated[Path, o.written("The predictions.")],
+    continuations: Annotated[Path, o.written("Table `continuations`.")],
     vectors: _Vectors = None,
-    baselines: Annotated[Files, Option(metavar="FILE", help="Output of `baselines`.")] = None,
-    resamples: Resamples = 1000,
+    baselines: Annotated[o.Files, o.option("FILE", "Output of `baselines`.")] = None,
+    resamples: o.Resamples = 1000,
 ) -> None:
     """Predict whether users continue, by trained models and by baselines."""
     import pandas as pd
@@ -137,14 +137,14 @@ def models(
     schema.write(continuations, continuing.continuations(dataset, conversations), "continuations")
 
 
-@command(of=continuity)
+@o.command(of=continuity)
 def liking(
-    measures: Annotated[list[Path], Option(metavar="FILE", help="Output of `models` for convai2 and others.")],
-    joined: Annotated[Path, written("All measures.")],
-    output: Annotated[Path, written("Agreement with ratings.")],
-    scores: Annotated[Path, written("The log-odds of each reply.")],
+    measures: Annotated[list[Path], o.option("FILE", "Output of `models` for convai2 and others.")],
+    joined: Annotated[Path, o.written("All measures.")],
+    output: Annotated[Path, o.written("Agreement with ratings.")],
+    scores: Annotated[Path, o.written("The log-odds of each reply.")],
     vectors: _Vectors = None,
-    resamples: Resamples = 1000,
+    resamples: o.Resamples = 1000,
 ) -> None:
     """Compare predicted continuing with user ratings."""
     import pandas as pd

@@ -10,24 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from comperdial.cli.options import (
-    CATALOGUE,
-    Catalogue,
-    Contexts,
-    File,
-    Files,
-    Levels,
-    Missing,
-    Names,
-    OutputTable,
-    Ratings,
-    Seed,
-    Source,
-    Subset,
-    command,
-    one_of,
-    written,
-)  # fmt: skip
+from comperdial.cli import options as o
 from comperdial.core.errors import ConfigError
 from comperdial.core.names import LEVELS, output_name
 from comperdial.stats import OF_SYSTEMS, Coefficient
@@ -38,51 +21,41 @@ if TYPE_CHECKING:
 _Input = Annotated[
     list[Path], Argument(help="A folder of tables (with --scores), or tables `scores` (with --ratings).")
 ]
-_Scores = Annotated[Files, Option(metavar="FILE", help="Scores for a folder of tables.")]
-_Systems = Annotated[File, Option(metavar="FILE", help="Table `systems`, to exclude ratings of references.")]
-_Targets = Annotated[
-    Names,
-    Option(
-        metavar="DIMENSION", help="Dimensions with full detail; default: all, or that of the data set in params.yaml."
-    ),
-]
-_Outputs = Annotated[Names, Option(metavar="METRIC:OUTPUT", help="Scores with full detail; default: all.")]
+_Scores = Annotated[o.Files, o.option("FILE", "Scores for a folder of tables.")]
+_Systems = Annotated[o.File, o.option("FILE", "Table `systems`, to exclude ratings of references.")]
+_TARGETS = "Dimensions with full detail; default: all, or that of the data set in params.yaml."
+_Targets = Annotated[o.Names, o.option("DIMENSION", _TARGETS)]
+_Outputs = Annotated[o.Names, o.option("METRIC:OUTPUT", "Scores with full detail; default: all.")]
+_RESTRICTED = "Scores to correlate also within systems, and without human systems."
+_TESTS = "Also test these over systems; accuracy and spa are always tested if there are few systems."
 
 
-@command()
+@o.command()
 def correlate(
     input: _Input,
     scores: _Scores = None,
-    ratings: Ratings = None,
-    contexts: Contexts = None,
+    ratings: o.Ratings = None,
+    contexts: o.Contexts = None,
     systems: _Systems = None,
-    source: Source = None,
-    level: Levels = None,
+    source: o.Source = None,
+    level: o.Levels = None,
     detail_target: _Targets = None,
     outputs: _Outputs = None,
-    compared: Annotated[Names, Option(metavar="METRIC:OUTPUT", help="Further scores with intervals and tests.")] = None,
-    restricted: Annotated[
-        Names, Option(metavar="METRIC:OUTPUT", help="Scores to correlate also within systems, and without human systems.")
-    ] = None,
-    raters: Annotated[Names, Option(metavar="SOURCE", help="Sources whose mean ratings are used as scores.")] = None,
+    compared: Annotated[o.Names, o.option("METRIC:OUTPUT", "Further scores with intervals and tests.")] = None,
+    restricted: Annotated[o.Names, o.option("METRIC:OUTPUT", _RESTRICTED)] = None,
+    raters: Annotated[o.Names, o.option("SOURCE", "Sources whose mean ratings are used as scores.")] = None,
     systems_given: Annotated[
         bool, Option("--systems-given", help="Systems are fixed: intervals and tests are over contexts.")
     ] = False,
-    subset: Subset = None,
-    missing: Missing = "left-out",
+    subset: o.Subset = None,
+    missing: o.Missing = "left-out",
     resamples: Annotated[int, Option(min=0, help="Resamples for intervals and tests; 0: only values and p.")] = 1000,
-    seed: Seed = 2024,
-    tests: Annotated[
-        Names,
-        Option(
-            parser=one_of(*OF_SYSTEMS), metavar="|".join(OF_SYSTEMS),
-            help="Also test these over systems; accuracy and spa are always tested if there are few systems.",
-        ),
-    ] = None,
-    ceilings: Annotated[File, written("Agreement of one annotator with the others.")] = None,
-    pairs: Annotated[File, written("Uncorrected tests of pairs.")] = None,
-    output: OutputTable = None,
-) -> None:  # fmt: skip
+    seed: o.Seed = 2024,
+    tests: Annotated[o.Names, o.one_or_more(OF_SYSTEMS, _TESTS)] = None,
+    ceilings: Annotated[o.File, o.written("Agreement of one annotator with the others.")] = None,
+    pairs: Annotated[o.File, o.written("Uncorrected tests of pairs.")] = None,
+    output: o.OutputTable = None,
+) -> None:
     """Correlate scores with human ratings."""
     from comperdial import schema
     from comperdial.evaluation import results
@@ -111,18 +84,13 @@ def correlate(
     )
     for note in made.notes:
         print(note, file=sys.stderr)
-    if pairs:
-        schema.write(pairs, made.pairs, "pairs")
-    if ceilings:
-        schema.write(ceilings, made.ceilings, "ceilings")
-    if output:
-        schema.write(output, made.correlations, "correlations")
-    else:
-        made.correlations.to_csv(sys.stdout, index=False, lineterminator="\n")
+    o.write(pairs, made.pairs, "pairs")
+    o.write(ceilings, made.ceilings, "ceilings")
+    o.write(output, made.correlations, "correlations", shown=True)
 
 
 def _read(
-    files: list[Path], scores: Files, ratings: Files, contexts: File, systems: File, source: str | None
+    files: list[Path], scores: o.Files, ratings: o.Files, contexts: o.File, systems: o.File, source: str | None
 ) -> tuple[Tables, Mapping[str, Any]]:
     """Return the tables of a folder or of files, and the folder's settings in params.yaml."""
     from comperdial import schema
@@ -156,27 +124,27 @@ def _read(
     return Tables.read(first, scores or [], source or known.get("source", "human")), known
 
 
-def _target(known: Mapping[str, Any]) -> list[str] | None:
+def _target(known: Mapping[str, Any]) -> o.Names:
     return [known["target"]] if known.get("target") else None
 
 
-@command()
+@o.command()
 def robustness(
     input: _Input,
-    curves: Annotated[Path, written("Learning curves.")],
-    power: Annotated[Path, written("Power of a test at 5 %.")],
+    curves: Annotated[Path, o.written("Learning curves.")],
+    power: Annotated[Path, o.written("Power of a test at 5 %.")],
     scores: _Scores = None,
-    ratings: Ratings = None,
-    contexts: Contexts = None,
+    ratings: o.Ratings = None,
+    contexts: o.Contexts = None,
     systems: _Systems = None,
-    source: Source = None,
-    level: Levels = None,
+    source: o.Source = None,
+    level: o.Levels = None,
     detail_target: _Targets = None,
     outputs: _Outputs = None,
-    judgements: Annotated[Files, Option(metavar="FILE", help="Tables `judgements`: single samples.")] = None,
+    judgements: Annotated[o.Files, o.option("FILE", "Tables `judgements`: single samples.")] = None,
     coefficient: Annotated[Coefficient, Option(help="Coefficient computed on each subset.")] = "spearman",
     repeats: Annotated[int, Option(min=1, help="Subsets per size.")] = 100,
-    seed: Seed = 2024,
+    seed: o.Seed = 2024,
 ) -> None:
     """Measure how ranks change with less data."""
     import pandas as pd
@@ -198,18 +166,18 @@ def robustness(
     schema.write(power, evaluation.power(samples, detail=detail, subsampling=subsampling), "power")
 
 
-@command()
+@o.command()
 def dimensions(
     scores: Annotated[list[Path], Argument(help="Tables `scores` of one data set.")],
-    tables: Annotated[Path, Option(metavar="FOLDER", help="Tables of the data set.")],
-    output: Annotated[Path, written("Table `dimension_correlations`: a .parquet, .csv or .jsonl file.")],
-    study: Annotated[File, Option(metavar="FILE", help="A study.yaml, for its ensembles.")] = None,
+    tables: Annotated[Path, o.option("FOLDER", "Tables of the data set.")],
+    output: Annotated[Path, o.written("Table `dimension_correlations`: a .parquet, .csv or .jsonl file.")],
+    study: Annotated[o.File, o.option("FILE", "A study.yaml, for its ensembles.")] = None,
     outputs: Annotated[
-        Names, Option(metavar="METRIC:OUTPUT", help="Scores with intervals on all dimensions; default: all.")
+        o.Names, o.option("METRIC:OUTPUT", "Scores with intervals on all dimensions; default: all.")
     ] = None,
     resamples: Annotated[int, Option(min=0, help="Resamples for intervals; 0: no intervals.")] = 1000,
-    seed: Seed = 2024,
-    between: Annotated[File, written("Correlations between a rater's dimensions.")] = None,
+    seed: o.Seed = 2024,
+    between: Annotated[o.File, o.written("Correlations between a rater's dimensions.")] = None,
 ) -> None:
     """Correlate scores with each rated dimension, by source of ratings."""
     from comperdial import schema
@@ -231,18 +199,17 @@ def dimensions(
     schema.write(output, table, "dimension_correlations")
 
 
-@command()
+@o.command()
 def rank(
     boards: Annotated[Path, Argument(help="A file of boards, such as studies/overall/boards.yaml.")],
     board: Annotated[str, Argument(help="One of its boards.")],
-    tables: Annotated[list[Path], Option(metavar="FOLDER", help="Tables of the data sets.")],
-    scores: Annotated[list[Path], Option(metavar="FILE", help="Tables `scores`.")],
-    output: Annotated[Path, written("The ranking.")],
-    comparisons: Annotated[Path, written("The tests of pairs of metrics.")],
-    pairs: Annotated[Path, written("The counts of pairs of systems.")],
+    tables: Annotated[list[Path], o.option("FOLDER", "Tables of the data sets.")],
+    scores: Annotated[list[Path], o.option("FILE", "Tables `scores`.")],
+    output: Annotated[Path, o.written("The ranking.")],
+    comparisons: Annotated[Path, o.written("The tests of pairs of metrics.")],
+    pairs: Annotated[Path, o.written("The counts of pairs of systems.")],
     resamples: Annotated[int, Option(min=0, help="Swaps in WMT's test; 0: skip it.")] = 1000,
-    seed: Seed = 2024,
-    catalogue: Catalogue = CATALOGUE,
+    seed: o.Seed = 2024,
 ) -> None:
     """Rank metrics over many data sets, on a board's tasks."""
     import pandas as pd
@@ -255,7 +222,7 @@ def rank(
     tasks = overall.Board.of(board, entry["tasks"])
     outputs = [(row["metric"], row["output"]) for row in entry["outputs"]]
     folders = {path.name: path for path in tables if path.name in tasks.datasets}
-    known = load_catalogue(catalogue).datasets
+    known = load_catalogue(o.CATALOGUE).datasets
     targets = {name: known[name].target for name in folders if name in known}
     every = pd.concat([schema.read(path, "scores") for path in scores], ignore_index=True)
     samples = overall.read_samples(

@@ -8,27 +8,12 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from comperdial.cli.options import (
-    CATALOGUE,
-    Catalogue,
-    Columns,
-    File,
-    Labels,
-    LowerIsBetter,
-    Names,
-    Scale,
-    Sheet,
-    StripMarkup,
-    command,
-    given,
-    output_folder,
-    written,
-)  # fmt: skip
+from comperdial.cli import options as o
 from comperdial.core.errors import ConfigError, UnknownNameError
 
 
-@command("sources")
-def list_sources(catalogue: Catalogue = CATALOGUE) -> int:
+@o.command("sources")
+def list_sources(catalogue: o.Catalogue = o.CATALOGUE) -> int:
     """List the public files: present, missing or altered.
 
     Exit status 1 if one is altered.
@@ -44,10 +29,10 @@ def list_sources(catalogue: Catalogue = CATALOGUE) -> int:
     return int("altered" in states)
 
 
-@command()
+@o.command()
 def fetch(
-    names: Annotated[Names, Argument(help="Files or data sets; default: all pinned files.")] = None,
-    catalogue: Catalogue = CATALOGUE,
+    names: Annotated[o.Names, Argument(help="Files or data sets; default: all pinned files.")] = None,
+    catalogue: o.Catalogue = o.CATALOGUE,
 ) -> None:
     """Fetch public files from the mirror or over HTTPS, and verify them."""
     from comperdial.data import sources
@@ -61,7 +46,7 @@ def fetch(
             sources.fetch(source, sources.raw_path(source), lock_file=lock_path(catalogue))
 
 
-@command("wordnet")
+@o.command("wordnet")
 def set_up_wordnet() -> None:
     """Find WordNet for METEOR, or install it."""
     from comperdial.data import wordnet
@@ -70,27 +55,23 @@ def set_up_wordnet() -> None:
     print(f"WordNet {corpus.version} in {corpus.path} ({corpus.source})")
 
 
-@command()
+@o.command()
 def read(
     dataset: Annotated[str, Argument(help="A data set of params.yaml or the catalogue, or your own file.")],
-    name: Annotated[
-        str | None, Option(help="Name of the data set for your own file; default: the file's name.")
-    ] = None,
-    output: Annotated[File, written("Default: data/tables/NAME.", output_folder)] = None,
-    columns: Columns = None,
-    scale: Scale = None,
-    labels: Labels = None,
-    lower_is_better: LowerIsBetter = None,
-    sheet: Sheet = None,
-    strip_markup: StripMarkup = False,
+    name: Annotated[o.Name, Option(help="Name of the data set for your own file; default: the file's name.")] = None,
+    output: Annotated[o.File, o.written("Default: data/tables/NAME.", o.output_folder)] = None,
+    columns: o.Columns = None,
+    scale: o.Scale = None,
+    labels: o.Labels = None,
+    lower_is_better: o.LowerIsBetter = None,
+    sheet: o.Sheet = None,
+    strip_markup: o.StripMarkup = False,
 ) -> None:
     """Read a data set, or a file of your own, into tables."""
     from comperdial import schema
     from comperdial.data import readers
 
-    how = given(
-        columns=columns, scale=scale, labels=labels, lower_is_better=lower_is_better, sheet=sheet, strip_markup=strip_markup
-    )  # fmt: skip
+    how = o.given(locals(), o.READING)
     name, reader, files, settings = _source(dataset, name, how, kept=output is not None)
     # Read and validate all tables before writing the first.
     for table, frame in readers.read(reader, name, files, settings).items():
@@ -98,7 +79,7 @@ def read(
 
 
 def _source(
-    dataset: str, name: str | None, how: dict[str, Any], *, kept: bool
+    dataset: str, name: o.Name, how: dict[str, Any], *, kept: bool
 ) -> tuple[str, str, Mapping[str, Path], dict[str, Any]]:
     """Return name, reader, files and reader settings of a file or a configured data set."""
     from comperdial.config import load_yaml
@@ -110,7 +91,7 @@ def _source(
     from comperdial.selection import file_name
 
     params = load_yaml(params_file()) if params_file().is_file() else {}
-    challenges, catalogue = params.get("challenges") or {}, Path(params.get("catalogue", CATALOGUE))
+    challenges, catalogue = params.get("challenges") or {}, Path(params.get("catalogue", o.CATALOGUE))
     path = Path(dataset)
     if path.suffix in TABLE_SUFFIXES or path.is_file():
         name = name or path.stem
@@ -137,17 +118,17 @@ def _source(
     return dataset, entry.reader, sources.require_all(entry.files), params.get(entry.reader, {})
 
 
-@command()
+@o.command()
 def recorded(
     folder: Annotated[Path, Argument(help="Folder of the data set's tables.")],
     name: Annotated[str, Option(help="Name of the metric in the table.")],
     format: Annotated[str, Option(help="`table`, or the name of a project-specific format (unieval).")],
     about: Annotated[str, Option(help="Who computed the scores, and how; part of the signature.")],
-    output: Annotated[Path, written("Table `scores`: a .jsonl, .csv or .parquet file.")],
-    source: Annotated[str | None, Option(help="File of the catalogue with the scores.")] = None,
-    path: Annotated[File, Option(help="Local file with the scores.")] = None,
-    ratings: Annotated[File, Option(help="Table `ratings`, to check which items were rated.")] = None,
-    catalogue: Catalogue = CATALOGUE,
+    output: Annotated[Path, o.written("Table `scores`: a .jsonl, .csv or .parquet file.")],
+    source: Annotated[o.Name, Option(help="File of the catalogue with the scores.")] = None,
+    path: Annotated[o.File, Option(help="Local file with the scores.")] = None,
+    ratings: Annotated[o.File, Option(help="Table `ratings`, to check which items were rated.")] = None,
+    catalogue: o.Catalogue = o.CATALOGUE,
 ) -> None:
     """Import scores that were computed elsewhere."""
     from comperdial import schema

@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 
 from comperdial import __version__
-from comperdial.cli.options import command
+from comperdial.cli import options as o
 
 # Extras for users; the others are for development.
 _EXTRAS = {
@@ -34,7 +34,7 @@ def how_to_install(module: str) -> str:
     return f"pip install 'comperdial[{extra}]'" if extra else f"pip install {package}"
 
 
-@command()
+@o.command()
 def doctor() -> None:
     """List what is installed, which metrics can run here, and how to install the rest."""
     from comperdial.core.versions import installed

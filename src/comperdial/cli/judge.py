@@ -4,94 +4,69 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, BadParameter, Exit, Option, confirm
 
-from comperdial.cli.options import Catalogue, Columns, Sheet, app, command, given, group, output_file, output_table
+from comperdial.cli import options as o
 from comperdial.core.errors import ConfigError, FileError, UnknownNameError
 from comperdial.core.terminal import harmless, money
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from comperdial.judges.pairs import Choices, Pairs
     from comperdial.judges.tasks import Judge, Judging, Task
     from comperdial.stats.proportions import Share
 
-judge = group("Rate responses and dialogues with a language model (or with rules).")
-app.add_typer(judge, name="judge")
+judge = o.group("Rate responses and dialogues with a language model (or with rules).")
+o.app.add_typer(judge, name="judge")
 
 
 def _parameter(text: str) -> tuple[str, Any]:
     """Parse a name and a value, as JSON if valid and as text otherwise."""
     name, _, value = text.partition("=")
     if not name or not value:
-        raise typer.BadParameter(f"{text!r}; expected NAME=VALUE, such as max_completion_tokens=4000")
+        raise BadParameter(f"{text!r}; expected NAME=VALUE, such as max_completion_tokens=4000")
     with suppress(ValueError):
         return name, json.loads(value)
     return name, value
 
 
 # Selection of tasks.
-Tables = Annotated[list[Path] | None, typer.Argument(help="Folders of tables; default: the data sets of params.yaml.")]
-Metrics = Annotated[list[str] | None, typer.Option("--metric", help="VARIANT_JUDGE, several allowed; default: all.")]
-Judges = Annotated[list[str] | None, typer.Option(help="Judges; default: those of the data set in params.yaml.")]
-Params = Annotated[
-    Path | None, typer.Option(help="Configuration; default: params.yaml, or the repository's if there is none.")
-]
+Tables = Annotated[o.Files, Argument(help="Folders of tables; default: the data sets of params.yaml.")]
+Metrics = Annotated[o.Names, Option("--metric", help="VARIANT_JUDGE, several allowed; default: all.")]
+Params = Annotated[o.File, Option(help="Configuration; default: params.yaml if it exists.")]
 # The judge of a file.
-Server = Annotated[
-    str | None,
-    typer.Option(
-        "--server", "--base-url", metavar="NAME|URL", help="openai, azure, ollama, vllm, llama.cpp, a URL, or rules."
-    ),
-]
-Model = Annotated[str | None, typer.Option(help="The server's name of the model.")]
-Configured = Annotated[str | None, typer.Option("--judge", help="A judge of params.yaml, instead of a server.")]
-Name = Annotated[str | None, typer.Option(help="Name of the judge in the output; default: the model's.")]
-Key = Annotated[
-    str | None,
-    typer.Option(metavar="VARIABLE", help="Environment variable with the key; default: the server's usual one."),
-]
-Price = Annotated[
-    tuple[float, float] | None,
-    typer.Option(metavar="IN OUT", help="US dollars per million tokens; default: from data/prices.yaml."),
-]
-Parameters = Annotated[
-    list[tuple] | None,
-    typer.Option(
-        "--parameter", parser=_parameter, metavar="NAME=VALUE",
-        help="Sent with each request, such as temperature=0 or max_completion_tokens=4000; repeatable.",
-    ),
-]  # fmt: skip
-Concurrency = Annotated[int | None, typer.Option(min=1, help="Concurrent requests; default: 16.")]
-Timeout = Annotated[float | None, typer.Option(min=0.001, help="Timeout of an answer in seconds; default: 300.")]
+_SERVER = "openai, azure, ollama, vllm, llama.cpp, a URL, or rules."
+Server = Annotated[o.Name, o.option("NAME|URL", _SERVER)]
+Model = Annotated[o.Name, Option(help="The server's name of the model.")]
+Configured = Annotated[o.Name, Option("--judge", help="A judge of params.yaml, instead of a server.")]
+Key = Annotated[o.Name, o.option("VARIABLE", "Environment variable with the key; default: the server's usual one.")]
+Price = Annotated[o.Range, o.option("IN OUT", "US dollars per million tokens; default: from data/prices.yaml.")]
+_PARAMETER = "Sent with each request, such as temperature=0 or max_completion_tokens=4000; repeatable."
+Parameters = Annotated[list[tuple] | None, o.option("NAME=VALUE", _PARAMETER, parser=_parameter)]
+_OF_JUDGE = ("model", "price", "parameter", "name", "key", "concurrency", "timeout")
 # The budget, and the file of answers.
-Budget = Annotated[float | None, typer.Option(min=0, help="Limit in US dollars for all answers in the file.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Spend up to the estimated maximum without confirmation.")]
-AskAgain = Annotated[bool, typer.Option("--ask-again", help="Retry refusals and answers without a rating.")]
-Answers = Annotated[Path | None, typer.Option(help="An SQLite file of answers or its folder; default: data/ledger.")]
-Output = Annotated[Path, typer.Option(parser=output_table, metavar="FILE", help="A .csv, .jsonl or .parquet file.")]
-Reasons = Annotated[
-    Path | None, typer.Option(parser=output_table, metavar="FILE", help="Single judgements, with rationales.")
-]
+Budget = Annotated[float | None, Option(min=0, help="Limit in US dollars for all answers in the file.")]
+AskAgain = Annotated[bool, Option("--ask-again", help="Retry refusals and answers without a rating.")]
+Answers = Annotated[o.File, Option(help="An SQLite file of answers or its folder; default: data/ledger.")]
+Reasons = Annotated[o.File, o.written("Single judgements, with rationales.")]
+_TEXTS = "Include answers in words, which may quote texts of the data."
+_PROMPT = "A rubric from `comperdial prompts`, or a template file."
+_NAMES = "For a template: names of the ratings; default: those in its form, or `rating`."
 
 
-@command("plan", of=judge)
-def plan(
-    tables: Tables = None, metric: Metrics = None, judges: Judges = None, params: Params = None, answers: Answers = None
-) -> None:
+@o.command("plan", of=judge)
+def plan(tables: Tables = None, metric: Metrics = None, params: Params = None, answers: Answers = None) -> None:
     """Estimate requests, tokens and cost of unanswered requests; asks nothing."""
     from comperdial.judges.answers import AnswerFile
     from comperdial.judges.judging import estimate, table_items
     from comperdial.judges.requests import MissingAnswersError
 
-    judging, chosen = _chosen(tables, metric, judges, params, {"ledger": answers})
+    judging, chosen = _chosen(tables, metric, params, {"ledger": answers})
     cost = worst = 0.0
     for folder, task in chosen:
         why = task.unavailable(folder.name)
@@ -112,16 +87,13 @@ def plan(
     print(f"All together: {money(cost)}, at most {money(worst)}; {spent}. Prices: {judging.prices}")
 
 
-@command("run", of=judge)
+@o.command("run", of=judge)
 def run(
     tables: Tables = None,
     metric: Metrics = None,
-    judges: Judges = None,
     budget: Budget = None,
     ask_again: AskAgain = False,
-    output: Annotated[
-        Path | None, typer.Option(parser=output_table, metavar="FILE", help="Scores of one data set and metric.")
-    ] = None,
+    output: Annotated[o.File, o.written("Scores of one data set and metric.")] = None,
     judgements: Reasons = None,
     params: Params = None,
     answers: Answers = None,
@@ -130,7 +102,7 @@ def run(
     from comperdial.judges.judging import judge_tables
     from comperdial.judges.requests import MissingAnswersError
 
-    _, chosen = _chosen(tables, metric, judges, params, {"ledger": answers, "budget": budget})
+    _, chosen = _chosen(tables, metric, params, {"ledger": answers, "budget": budget})
     writing = output or judgements
     if writing and len(chosen) != 1:
         raise ConfigError(f"{len(chosen)} metrics", where="--output", expected="one data set and one --metric")
@@ -138,8 +110,8 @@ def run(
     for folder, task in chosen:
         try:
             judged = judge_tables(task, folder, dataset=folder.name, ask_again=ask_again)
-            _write(output, judged.scores, "scores")
-            _write(judgements, judged.judgements, "judgements")
+            o.write(output, judged.scores, "scores")
+            o.write(judgements, judged.judgements, "judgements")
             outcome, ran = str(judged), True
         except MissingAnswersError as error:
             if writing:
@@ -151,58 +123,39 @@ def run(
         raise ConfigError(problem, expected="a judge that can be reached")
 
 
-@command("file", of=judge)
+@o.command("file", of=judge)
 def file_(
-    file: Annotated[Path, typer.Argument(help="Responses in any common format.")],
-    output: Output,
-    prompt: Annotated[
-        str,
-        typer.Option(
-            "--prompt",
-            "--variant",
-            metavar="RUBRIC|FILE",
-            help="A rubric from `comperdial prompts`, or a template file.",
-        ),
-    ] = "cpds-d",
+    file: Annotated[Path, Argument(help="Responses in any common format.")],
+    output: o.Output,
+    prompt: Annotated[str, o.option("RUBRIC|FILE", _PROMPT)] = "cpds-d",
     server: Server = None,
     model: Model = None,
     judge: Configured = None,
     price: Price = None,
     budget: Budget = None,
-    yes: Yes = False,
+    yes: Annotated[bool, Option("--yes", help="Spend up to the estimated maximum without confirmation.")] = False,
     parameter: Parameters = None,
-    samples: Annotated[
-        int | None, typer.Option(min=1, help="Answers averaged per score; default: the rubric's.")
-    ] = None,
-    ratings: Annotated[
-        list[str] | None,
-        typer.Option(help="For a template: names of the ratings; default: those in its form, or `rating`."),
-    ] = None,
-    scale: Annotated[
-        tuple[float, float] | None,
-        typer.Option(metavar="LOW HIGH", help="For a template: the scale; default: the one it states."),
-    ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Also ask for a rationale.")] = False,
-    columns: Columns = None,
-    sheet: Sheet = None,
+    samples: Annotated[int | None, Option(min=1, help="Answers averaged per score; default: the rubric's.")] = None,
+    ratings: Annotated[o.Names, Option(help=_NAMES)] = None,
+    scale: Annotated[o.Range, o.option("LOW HIGH", "For a template: the scale; default: the one it states.")] = None,
+    explain: Annotated[bool, Option("--explain", help="Also ask for a rationale.")] = False,
+    columns: o.Columns = None,
+    sheet: o.Sheet = None,
     judgements: Reasons = None,
     ask_again: AskAgain = False,
-    name: Name = None,
+    name: Annotated[o.Name, Option(help="Name of the judge in the output; default: the model's.")] = None,
     key: Key = None,
-    concurrency: Concurrency = None,
-    timeout: Timeout = None,
+    concurrency: Annotated[int | None, Option(min=1, help="Concurrent requests; default: 16.")] = None,
+    timeout: Annotated[float | None, Option(min=0.001, help="Timeout of an answer in seconds; default: 300.")] = None,
     params: Params = None,
     answers: Answers = None,
 ) -> None:
     """Rate a file of responses; shows the cost before anything is spent."""
+    settings = o.given(locals(), ("server", *_OF_JUDGE))
     from comperdial.judges.judging import estimate, judge_items
     from comperdial.judges.own import allowed, own_task, read_own
 
     judging = _configured(params, {"ledger": answers})[0]
-    settings = given(
-        server=server, model=model, price=price, parameter=parameter, name=name, key=key, concurrency=concurrency,
-        timeout=timeout,
-    )  # fmt: skip
     who = _who(judging, judge, settings)
     if explain:
         who = who.model_copy(update={"explain": True})
@@ -212,23 +165,23 @@ def file_(
     form = task.variant.form
     print(harmless(f"{file}  {task.name}: {', '.join(form.dimensions)} from {form.low:g} to {form.high:g}; {planned}"))
     if not (planned.free or planned.unpriced or yes or judging.budget or budget is not None) and sys.stdin.isatty():
-        yes = typer.confirm(f"Spend about {money(planned.cost)}?") if planned.requests else True
+        yes = confirm(f"Spend about {money(planned.cost)}?") if planned.requests else True
         if not yes:
-            raise typer.Exit(1)
+            raise Exit(1)
     task = allowed(task, planned, budget, yes=yes)
     judged = judge_items(task, items, dataset=read.dataset, ask_again=ask_again)
-    _write(output, judged.scores, "scores")
-    _write(judgements, judged.judgements, "judgements")
+    o.write(output, judged.scores, "scores")
+    o.write(judgements, judged.judgements, "judgements")
     print(harmless(f"{judged}\nscores: {output}, answers: {judging.ledger}"))
 
 
-@command("preferences", of=judge)
+@o.command("preferences", of=judge)
 def preferences(
-    output: Output,
-    question: Annotated[str, typer.Option(help="A question in your own words, or the name of one.")],
-    dialogues: Annotated[Path | None, typer.Argument(help="Dialogues (JSON Lines).")] = None,
-    pairs: Annotated[Path | None, typer.Argument(help="Pairs, or table `preferences`.")] = None,
-    data: Annotated[str | None, typer.Option(help="Public preferences, such as llmfao, instead of files.")] = None,
+    output: o.Output,
+    question: Annotated[str, Option(help="A question in your own words, or the name of one.")],
+    dialogues: Annotated[o.File, Argument(help="Dialogues (JSON Lines).")] = None,
+    pairs: Annotated[o.File, Argument(help="Pairs, or table `preferences`.")] = None,
+    data: Annotated[o.Name, Option(help="Public preferences, such as llmfao, instead of files.")] = None,
     server: Server = None,
     model: Model = None,
     judge: Configured = None,
@@ -239,15 +192,15 @@ def preferences(
     key: Key = None,
     params: Params = None,
     answers: Answers = None,
-    catalogue: Catalogue = Path("data/sources.yaml"),
 ) -> None:
     """Compare pairs of dialogues, each in both orders."""
+    settings = o.given(locals(), ("server", *_OF_JUDGE))
     from comperdial.challenge.pairs import read_dialogues
     from comperdial.data import preferences as public
     from comperdial.judges.pairs import judge_pairs, of_votes, read_pairs
 
     judging = _configured(params, {"ledger": answers, "budget": budget})[0]
-    who = _who(judging, judge, given(server=server, model=model, price=price, parameter=parameter, key=key))
+    who = _who(judging, judge, settings)
     if (data is None) != (pairs is not None) or (pairs is not None and dialogues is None):
         problem = "--data and files" if data else "no pairs to compare"
         expected = "either a file of dialogues and one of pairs, or --data NAME"
@@ -255,26 +208,23 @@ def preferences(
     if dialogues is not None and pairs is not None:
         known, compared = read_dialogues(dialogues), read_pairs(pairs)
     else:
-        compared = of_votes(public.read_preferences(str(data), catalogue=catalogue), str(data))
-        known = {one.key: one for one in public.read_dialogues(str(data), catalogue=catalogue)}
+        compared = of_votes(public.read_preferences(str(data), catalogue=o.CATALOGUE), str(data))
+        known = {one.key: one for one in public.read_dialogues(str(data), catalogue=o.CATALOGUE)}
     choices = judge_pairs(judging, who, known, compared, question, ask_again=ask_again)
-    _write(output, choices.preferences, "preferences")
+    o.write(output, choices.preferences, "preferences")
     print(harmless(f"{data or pairs}  {who.name}: {choices.report or 'nothing was asked'}"))
     print(harmless("\n".join(_outcome(choices, compared, question))))
     print(f"preferences: {output}, answers: {judging.ledger}")
 
 
-@command("import", of=judge)
+@o.command("import", of=judge)
 def import_(
-    tables: Annotated[Path, typer.Argument(help="Folder of a data set's tables.")],
-    metric: Annotated[str, typer.Option(help="An entry of `recorded_judges`.")],
-    output: Output,
-    judgements: Output,
-    coverage: Annotated[
-        Path, typer.Option(parser=output_file, metavar="FILE", help="CSV file of readable answers and agreement.")
-    ],
-    params: Annotated[Path | None, typer.Option(help="Configuration; default: params.yaml.")] = None,
-    catalogue: Catalogue = Path("data/sources.yaml"),
+    tables: Annotated[Path, Argument(help="Folder of a data set's tables.")],
+    metric: Annotated[str, Option(help="An entry of `recorded_judges`.")],
+    output: o.Output,
+    judgements: o.Output,
+    coverage: Annotated[Path, o.written("CSV file of readable answers and agreement.", o.output_file)],
+    params: Params = None,
 ) -> None:
     """Make tables from recorded answers of a judge."""
     from comperdial.config import load_yaml
@@ -286,16 +236,14 @@ def import_(
     if metric not in entries:
         raise UnknownNameError("recorded judge", metric, entries, where=str(path))
     to = {"scores_to": output, "judgements_to": judgements, "coverage_to": coverage}
-    take_answers(metric, entries[metric], tables, catalogue=catalogue, **to)
+    take_answers(metric, entries[metric], tables, catalogue=o.CATALOGUE, **to)
 
 
-@command("export-answers", of=judge)
+@o.command("export-answers", of=judge)
 def export_answers(
-    file: Annotated[Path, typer.Argument(parser=output_file, metavar="FILE")],
-    texts: Annotated[
-        bool, typer.Option("--texts", help="Include answers in words, which may quote texts of the data.")
-    ] = False,
-    dataset: Annotated[str | None, typer.Option(help="Only this data set; default: all.")] = None,
+    file: Annotated[Path, Argument(parser=o.output_file, metavar="FILE")],
+    texts: Annotated[bool, Option("--texts", help=_TEXTS)] = False,
+    dataset: Annotated[o.Name, Option(help="Only this data set; default: all.")] = None,
     answers: Answers = Path("data/ledger"),
 ) -> None:
     """Export answers to a Parquet file without their prompts, for DVC."""
@@ -305,9 +253,9 @@ def export_answers(
         print(f"{file}: {kept.export(file, texts=texts, dataset=dataset):,} answers")
 
 
-@command("import-answers", of=judge)
+@o.command("import-answers", of=judge)
 def import_answers(
-    file: Annotated[Path, typer.Argument(help="Output of `judge export-answers`.")],
+    file: Annotated[Path, Argument(help="Output of `judge export-answers`.")],
     answers: Answers = Path("data/ledger"),
 ) -> None:
     """Import the answers of another file."""
@@ -319,10 +267,10 @@ def import_answers(
         print(f"{kept.path}: {kept.add(file):,} new answers")
 
 
-@command("prompts")
+@o.command("prompts")
 def prompts(
-    name: Annotated[str | None, typer.Argument(help="A prompt or rubric to print, or your own template.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Include the block that asks for a rationale.")] = False,
+    name: Annotated[o.Name, Argument(help="A prompt or rubric to print, or your own template.")] = None,
+    explain: Annotated[bool, Option("--explain", help="Include the block that asks for a rationale.")] = False,
 ) -> None:
     """List the judges' rubrics and prompts, or print one."""
     from comperdial.judges import own, prompting
@@ -346,7 +294,7 @@ def prompts(
         print(f"{'questions':17}  {'':16}  {level:8}  {', '.join(texts)}")
 
 
-def _configured(params: Path | None, changes: Mapping[str, Any]) -> tuple[Judging, dict[str, Any]]:
+def _configured(params: o.File, changes: Mapping[str, Any]) -> tuple[Judging, dict[str, Any]]:
     """Return the configured judges with the given overrides, and the whole configuration; no judges without a file."""
     from comperdial.config import load_yaml
     from comperdial.config.checking import Lines
@@ -354,21 +302,15 @@ def _configured(params: Path | None, changes: Mapping[str, Any]) -> tuple[Judgin
     from comperdial.judges.own import NO_JUDGES
     from comperdial.judges.tasks import groups_of, read_judging
 
-    shipped = Path(__file__).parents[3] / "params.yaml"
-    path = params or next((path for path in (params_file(), shipped) if path.is_file()), None)
-    judging, config = NO_JUDGES, dict[str, Any]()
-    if path is not None:
+    path, judging, config = params_file(params), NO_JUDGES, dict[str, Any]()
+    if params or path.is_file():
         config = with_studies(load_yaml(path))
         judging = read_judging(config.get("judges"), config.get("judging"), groups=groups_of(config), lines=Lines(path))
     return replace(judging, **{name: value for name, value in changes.items() if value is not None}), config
 
 
 def _chosen(
-    tables: Sequence[Path] | None,
-    metrics: Sequence[str] | None,
-    judges: Sequence[str] | None,
-    params: Path | None,
-    changes: Mapping[str, Any],
+    tables: o.Files, metrics: o.Names, params: o.File, changes: Mapping[str, Any]
 ) -> tuple[Judging, list[tuple[Path, Task]]]:
     """Return the configured judges, and the selected tasks with their folders of tables."""
     judging, config = _configured(params, changes)
@@ -380,23 +322,20 @@ def _chosen(
             hint = f"Make them: snakemake {folder}/responses.parquet --config 'datasets=[{folder.name}]'"
             raise FileError("no tables of a data set", where=str(folder), expected="responses.parquet", hint=hint)
     every = judging.every_task()
-    for kind, names, known in (("judge", judges, judging.judges), ("metric of a judge", metrics, every)):
-        if unknown := [name for name in names or () if name not in known]:
-            raise UnknownNameError(kind, unknown[0], known)
+    if unknown := [name for name in metrics or () if name not in every]:
+        raise UnknownNameError("metric of a judge", unknown[0], every)
     if metrics:
         return judging, [(folder, every[name]) for folder in folders for name in metrics]
-    return judging, [(folder, task) for folder in folders for task in _tasks(judging, judges, config, folder)]
+    return judging, [(folder, task) for folder in folders for task in _tasks(judging, config, folder)]
 
 
-def _tasks(judging: Judging, judges: Sequence[str] | None, config: Mapping[str, Any], folder: Path) -> list[Task]:
+def _tasks(judging: Judging, config: Mapping[str, Any], folder: Path) -> list[Task]:
     """Return the tasks of a data set, turns before dialogues."""
     from comperdial import schema
     from comperdial.data.catalogue import load_catalogue
     from comperdial.judges.tasks import judged_levels
 
     dataset = folder.name
-    if judges:
-        judging = replace(judging, by_dataset={**judging.by_dataset, dataset: tuple(judges)})
     catalogue = Path(config.get("catalogue") or "")
     entry = load_catalogue(catalogue).datasets.get(dataset) if catalogue.is_file() else None
     levels = judged_levels(dataset, entry.levels if entry else None)
@@ -408,7 +347,7 @@ def _tasks(judging: Judging, judges: Sequence[str] | None, config: Mapping[str, 
     return sorted(tasks, key=lambda task: task.variant.level == "dialogue")
 
 
-def _who(judging: Judging, name: str | None, settings: dict[str, Any]) -> Judge:
+def _who(judging: Judging, name: o.Name, settings: dict[str, Any]) -> Judge:
     """Return the judge named in params.yaml, or the one described by the settings."""
     from comperdial.judges.own import own_judge
 
@@ -429,13 +368,6 @@ def _who(judging: Judging, name: str | None, settings: dict[str, Any]) -> Judge:
     if who.service != "rules" and who.name in judging.judges:
         raise ConfigError(f"{who.name!r} is a judge of params.yaml", where="--name", expected="another name")
     return who
-
-
-def _write(path: Path | None, table: pd.DataFrame, name: str) -> None:
-    from comperdial import schema
-
-    if path:
-        schema.write(path, table, name)
 
 
 def _outcome(choices: Choices, pairs: Pairs, question: str) -> list[str]:

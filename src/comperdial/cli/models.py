@@ -7,40 +7,32 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
-from comperdial.cli.options import File, Names, Resamples, Seed, command, group, output_file, output_folder, written
+from comperdial.cli import options as o
 from comperdial.core.errors import MissingResourceError, UnknownNameError
 
 log = logging.getLogger(__name__)
 
-models = group("List and fetch models of metrics.", "models")
+models = o.group("List and fetch models of metrics.", "models")
 
-_Features = Annotated[
-    File, Option(metavar="FILE", help="Features and data sets; default: the built-in local_features.yaml.")
-]
-_Tables = Annotated[Path, Option(metavar="FOLDER", help="Tables of the data sets.")]
-_Scores = Annotated[Path, Option(metavar="FOLDER", help="Folder with DATASET/scores/METRIC.parquet.")]
+_Features = Annotated[o.File, o.option("FILE", "Features and data sets; default: the built-in local_features.yaml.")]
+_Tables = Annotated[Path, o.option("FOLDER", "Tables of the data sets.")]
+_Scores = Annotated[Path, o.option("FOLDER", "Folder with DATASET/scores/METRIC.parquet.")]
 
 
 @models.callback(invoke_without_command=True, no_args_is_help=False)
-def _models(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        list_models()
-
-
-@command("list", of=models)
-def list_models() -> None:
-    """List the models and whether they are present (the default)."""
+def list_models(context: typer.Context) -> None:
+    """List and fetch models of metrics."""
     from comperdial.models import registry, store
 
-    for name in registry.names():
+    for name in () if context.invoked_subcommand else registry.names():
         entry, problem = registry.entry(name), store.missing(name)
         state = "present" if problem is None else "altered" if "altered" in problem else "not present"
         print(f"{state:11}  {entry.size:>8}  {name}: {entry.about} ({entry.origin})")
 
 
-@command("fetch", of=models)
+@o.command("fetch", of=models)
 def fetch_models(names: Annotated[list[str], Argument(help="Names from `comperdial models`.")]) -> None:
     """Fetch models from the Hugging Face hub."""
     from comperdial.models import fetch
@@ -50,11 +42,11 @@ def fetch_models(names: Annotated[list[str], Argument(help="Names from `comperdi
         print(f"{name}@{model.digest} in {model.path}")
 
 
-@command()
+@o.command()
 def train(
     name: Annotated[str, Argument(help="An entry of `training` in params.yaml.")],
-    params: Annotated[Path, Option(metavar="FILE", help="Configuration with the entry.")] = Path("params.yaml"),
-    output: Annotated[File, written("The trained model; default: data/models/NAME.", output_folder)] = None,
+    params: Annotated[Path, o.option("FILE", "Configuration with the entry.")] = Path("params.yaml"),
+    output: Annotated[o.File, o.written("The trained model; default: data/models/NAME.", o.output_folder)] = None,
 ) -> None:
     """Train a model of a learned metric (docs/density.md).
 
@@ -99,13 +91,13 @@ def train(
     print(f"{target}: {held_out.format(**card['held-out']['all'])}")
 
 
-@command()
+@o.command()
 def fit(
     features: _Features = None,
     tables: _Tables = Path("data/tables"),
     scores: _Scores = Path("results"),
-    leave_out: Annotated[Names, Option(metavar="PART", help="Parts to omit.")] = None,
-    output: Annotated[File, written("A .json file; default: the built-in one.", output_file)] = None,
+    leave_out: Annotated[o.Names, o.option("PART", "Parts to omit.")] = None,
+    output: Annotated[o.File, o.written("A .json file; default: the built-in one.", o.output_file)] = None,
 ) -> None:
     """Fit the learned metric `local` to human ratings.
 
@@ -130,15 +122,15 @@ def fit(
     log.info("%s: %d fits on %d data sets", target, len(coefficients["fits"]), len(sets))
 
 
-@command()
+@o.command()
 def ablate(
-    output: Annotated[Path, written("Table `correlations`.")],
-    pairs: Annotated[Path, written("Table `pairs`.")],
+    output: Annotated[Path, o.written("Table `correlations`.")],
+    pairs: Annotated[Path, o.written("Table `pairs`.")],
     features: _Features = None,
     tables: _Tables = Path("data/tables"),
     scores: _Scores = Path("results"),
-    resamples: Resamples = 1000,
-    seed: Seed = 2024,
+    resamples: o.Resamples = 1000,
+    seed: o.Seed = 2024,
 ) -> None:
     """Correlate `local` without each of its parts, and each part alone.
 

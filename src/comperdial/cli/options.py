@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 import typer.core
+from typer import Option
 
 from comperdial import __version__
 from comperdial.core.errors import FileError, UnknownNameError
-from comperdial.core.files import check_output, check_suffix, parse_json
+from comperdial.core.files import TABLE_SUFFIXES, check_output, check_suffix, parse_json
 from comperdial.core.names import LEVELS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Command(typer.core.TyperCommand):
@@ -23,9 +28,7 @@ class Command(typer.core.TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer does not export its class
-        """Repeat the option before each value; reject a second --sheet, which would replace the first."""
-        if sum(argument.partition("=")[0] == "--sheet" for argument in args) > 1:
-            raise typer.BadParameter("--sheet was given twice; expected once")
+        """Repeat the option before each value."""
         lists = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         repeated: list[str] = []
         current = ""
@@ -68,9 +71,9 @@ def _print_version(wanted: bool) -> None:
 @app.callback(help=app.info.help)
 def _program(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Declare the options of the program; ``main`` reads ``--debug``."""
 
@@ -113,11 +116,18 @@ def output_file(text: str) -> Path:
     return path
 
 
-def output_table(text: str) -> Path:
-    """Parse the path of an output table; its suffix is the format."""
-    path = output_file(text)
-    check_suffix(path)
-    return path
+def output_of(*suffixes: str) -> Callable[[str], Path]:
+    """Return a parser of output files with one of these suffixes."""
+
+    def parse(text: str) -> Path:
+        path = output_file(text)
+        check_suffix(path, suffixes)
+        return path
+
+    return parse
+
+
+output_table = output_of(*TABLE_SUFFIXES)
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -131,108 +141,87 @@ def json_object(text: str) -> dict[str, Any]:
     return value
 
 
-def part_of(text: str) -> tuple[int, int]:
-    """Parse ``3-of-16``: the number of a part, and the number of parts."""
-    number, _, count = text.partition("-of-")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise ValueError(f"{text!r}; expected a part and the number of parts, such as 3-of-16")
-    return int(number), int(count)
+def option(metavar: str, about: str, **more: Any) -> Any:  # noqa: ANN401 - as typer does
+    """Return an option with a placeholder for its value, and a help text."""
+    return Option(metavar=metavar, help=about, **more)
 
 
-def one_of(*names: str) -> Callable[[str], str]:
-    """Return a parser of names for list options (typer supports choices only for single values)."""
+def written(about: str, parser: Callable[[str], Path] = output_table) -> Any:  # noqa: ANN401
+    """Return an option for an output path: a table, or what ``parser`` accepts."""
+    return option("FOLDER" if parser is output_folder else "FILE", about, parser=parser)
+
+
+def a_json(about: str) -> Any:  # noqa: ANN401
+    """Return an option for a JSON object."""
+    return option("JSON", about, parser=json_object)
+
+
+def one_or_more(names: Sequence[str], about: str, metavar: str | None = None) -> Any:  # noqa: ANN401
+    """Return a list option with choices, which typer supports only for single values."""
 
     def parse(text: str) -> str:
         if text not in names:
             raise ValueError(str(UnknownNameError("choice", text, names)))
         return text
 
-    return parse
+    return option(metavar or "|".join(names), about, parser=parse)
 
 
-def given(**options: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Return the options that the user set: ``given(columns=columns, scale=scale, …)``."""
-    return {name: value for name, value in options.items() if value is not None and value is not False and value != []}
+def given(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return those of the named options that the user set; ``options`` are a command's ``locals()``."""
+    chosen = {name: options[name] for name in names if name in options}
+    return {name: value for name, value in chosen.items() if value is not None and value is not False and value != []}
 
 
-def written(about: str, parser: Callable[[str], Path] = output_table) -> Any:  # noqa: ANN401 - what typer returns
-    """Return an option for an output path: a table, or what ``parser`` accepts."""
-    return typer.Option(parser=parser, metavar="FOLDER" if parser is output_folder else "FILE", help=about)
+def write(output: Path | None, table: pd.DataFrame, name: str, *, shown: bool = False) -> None:
+    """Write a table to the output that the user gave; without one, and if ``shown``, as CSV to standard output."""
+    from comperdial import schema
+
+    if output:
+        schema.write(output, table, name)
+    elif shown:
+        table.to_csv(sys.stdout, index=False, lineterminator="\n")
 
 
 # Optional values.
 File = Path | None
 Files = list[Path] | None
+Name = str | None
 Names = list[str] | None
+Range = tuple[float, float] | None
 
 # Shared options.
 CATALOGUE = Path("data/sources.yaml")
-Catalogue = Annotated[Path, typer.Option(help="Catalogue of data sets.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Catalogue = Annotated[Path, Option(help="Catalogue of data sets.")]
+Seed = Annotated[int, Option(min=0, help="Random seed.")]
+Output = Annotated[Path, written("A .csv, .jsonl or .parquet file.")]
 
 # How to read a file of ratings or votes.
-Columns = Annotated[
-    dict | None, typer.Option(parser=json_object, metavar="JSON", help="Map from our column names to the file's.")
-]
-Scale = Annotated[
-    tuple[float, float] | None,
-    typer.Option(metavar="LOW HIGH", help="Lowest and highest possible rating of a file."),
-]
-Labels = Annotated[
-    dict | None,
-    typer.Option(parser=json_object, metavar="JSON", help='Map from labels to numbers: {"Yes": 1, "No": 0}.'),
-]
-LowerIsBetter = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Dimensions in which low ratings are good.")
-]
-Sheet = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Sheet of an Excel workbook; default: all with the same columns."),
-]
-StripMarkup = Annotated[
-    bool, typer.Option("--strip-markup", help="Remove HTML tags, entities and error marks from texts.")
-]
+READING = ("columns", "scale", "labels", "lower_is_better", "sheet", "strip_markup")
+Columns = Annotated[dict | None, a_json("Map from our column names to the file's.")]
+Scale = Annotated[Range, option("LOW HIGH", "Lowest and highest possible rating of a file.")]
+Labels = Annotated[dict | None, a_json('Map from labels to numbers: {"Yes": 1, "No": 0}.')]
+LowerIsBetter = Annotated[Names, option("NAME", "Dimensions in which low ratings are good.")]
+Sheet = Annotated[Name, option("NAME", "Sheet of an Excel workbook; default: all with the same columns.")]
+StripMarkup = Annotated[bool, Option("--strip-markup", help="Remove HTML tags, entities and error marks from texts.")]
 
 # The ratings to compare scores with.
-Ratings = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="FILE", help="Table `ratings`, or context_id (or dialogue_id), system_id, rating; several allowed."
-    ),
-]
-Contexts = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Table `contexts`, for the dialogue of each context.")
-]
-Source = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Source of the ratings; default: human, or the only one.")
-]
-Levels = Annotated[
-    list[str] | None,
-    typer.Option("--level", parser=one_of(*LEVELS), metavar="|".join(LEVELS), help="Levels; default: all."),
-]
+_RATINGS = "Table `ratings`, or context_id (or dialogue_id), system_id, rating; several allowed."
+Ratings = Annotated[Files, option("FILE", _RATINGS)]
+Contexts = Annotated[File, option("FILE", "Table `contexts`, for the dialogue of each context.")]
+Source = Annotated[Name, option("NAME", "Source of the ratings; default: human, or the only one.")]
+Levels = Annotated[Names, one_or_more(LEVELS, "Levels; default: all.")]
 
 # Options of an analysis.
-Subset = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN=VALUE",
-        help="Only matching units, by turn=1 or a column of the file; several: any value of a column, all columns.",
-    ),
-]
+_SUBSET = "Only matching units, by turn=1 or a column of the file; several: any value of a column, all columns."
+Subset = Annotated[Names, option("COLUMN=VALUE", _SUBSET)]
 Missing = Annotated[
     Literal["left-out", "worst"],
-    typer.Option(help="Rated units without a score: left out for that metric, or given its lowest score."),
+    Option(help="Rated units without a score: left out for that metric, or given its lowest score."),
 ]
-Resamples = Annotated[int, typer.Option(min=2, help="Resamples for intervals and tests.")]
+Resamples = Annotated[int, Option(min=2, help="Resamples for intervals and tests.")]
 
 # The metrics, and how they run.
-Params = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Configuration of metrics; default: params.yaml if it exists.")
-]
-Embeddings = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Cache of embeddings; default: none.")]
-OutputTable = Annotated[
-    Path | None,
-    typer.Option(
-        parser=output_table, metavar="FILE", help="A .jsonl, .csv or .parquet file; default: CSV on standard output."
-    ),
-]
+Params = Annotated[File, option("FILE", "Configuration of metrics; default: params.yaml if it exists.")]
+Embeddings = Annotated[File, option("FOLDER", "Cache of embeddings; default: none.")]
+OutputTable = Annotated[File, written("A .jsonl, .csv or .parquet file; default: CSV on standard output.")]

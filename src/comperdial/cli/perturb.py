@@ -8,11 +8,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from comperdial.cli.options import File, Names, Seed, command, json_object, output_folder, written
+from comperdial.cli import options as o
 from comperdial.core.errors import ConfigError, MissingResourceError, UnknownNameError
 
 
-@command("perturbations")
+@o.command("perturbations")
 def list_perturbations() -> None:
     """List the perturbations and the dimensions they should lower."""
     from comperdial.perturbations import PERTURBATIONS, require
@@ -28,16 +28,14 @@ def list_perturbations() -> None:
             print(f"    cannot run here: {error.problem}; expected {error.expected}")
 
 
-@command("perturb")
+@o.command("perturb")
 def make_pairs(
     folder: Annotated[Path, Argument(help="Folder with systems, contexts, responses (and ratings) as Parquet.")],
-    dataset: Annotated[str, Option(metavar="NAME", help="Name of the new data set.")],
-    output: Annotated[Path, written("Output folder.", output_folder)],
-    strategy: Annotated[
-        Names, Option(metavar="NAME", help="Strategies from `comperdial perturbations`; default: all.")
-    ] = None,
+    dataset: Annotated[str, o.option("NAME", "Name of the new data set.")],
+    output: Annotated[Path, o.written("Output folder.", o.output_folder)],
+    strategy: Annotated[o.Names, o.option("NAME", "Strategies from `comperdial perturbations`; default: all.")] = None,
     sample: Annotated[int, Option(min=1, help="Pairs per strategy.")] = 200,
-    seed: Seed = 0,
+    seed: o.Seed = 0,
     all_items: Annotated[bool, Option("--all-items", help="Include items rated below the median.")] = False,
 ) -> None:
     """Make pairs of original and perturbed items from a data set."""
@@ -65,15 +63,15 @@ def make_pairs(
         print(f"{name}: left out: {why}")
 
 
-@command("score-pairs")
+@o.command("score-pairs")
 def score_sample(
     tables: Annotated[Path, Argument(help="A folder of pairs from `comperdial perturb`.")],
     metrics: Annotated[list[str], Option(help="Metrics; those that cannot run here are skipped.")],
     kinds: Annotated[list[str], Option(help="Perturbations.")],
-    output: Annotated[Path, written("Table `scores`, .parquet.")],
-    ratios: Annotated[Path, written("Table `ratios`.")],
+    output: Annotated[Path, o.written("Table `scores`, .parquet.")],
+    ratios: Annotated[Path, o.written("Table `ratios`.")],
     sample: Annotated[int, Option(min=1, help="Maximum pairs per perturbation.")] = 400,
-    seed: Seed = 2024,
+    seed: o.Seed = 2024,
 ) -> None:
     """Score a sample of pairs, and count how often the original's score is higher."""
     import numpy as np
@@ -101,20 +99,17 @@ def score_sample(
     schema.write(ratios, made, "ratios")
 
 
-@command()
+_BOUNDS = "The lowest and highest score, {METRIC: {OUTPUT: [LOW, HIGH]}}; without it only threshold 0."
+
+
+@o.command()
 def ratios(
     scores: Annotated[list[Path], Argument(help="Tables `scores` of one data set.")],
-    tables: Annotated[Path, Option(metavar="FOLDER", help="Tables of the data set.")],
-    output: Annotated[Path, written("Table `ratios`: a .parquet, .csv or .jsonl file.")],
-    bounds: Annotated[
-        dict | None,
-        Option(
-            parser=json_object, metavar="JSON",
-            help="The lowest and highest score, {METRIC: {OUTPUT: [LOW, HIGH]}}; without it only threshold 0.",
-        ),
-    ] = None,
-    about: Annotated[File, Option(metavar="FILE", help="The data set's about.json, for the bounds.")] = None,
-) -> None:  # fmt: skip
+    tables: Annotated[Path, o.option("FOLDER", "Tables of the data set.")],
+    output: Annotated[Path, o.written("Table `ratios`: a .parquet, .csv or .jsonl file.")],
+    bounds: Annotated[dict | None, o.a_json(_BOUNDS)] = None,
+    about: Annotated[o.File, o.option("FILE", "The data set's about.json, for the bounds.")] = None,
+) -> None:
     """Count how often scores fall for perturbed responses."""
     from comperdial import schema
     from comperdial.core.files import read_json

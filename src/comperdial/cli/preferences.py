@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import math
 import sys
-from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
-from comperdial.cli.options import Catalogue, Columns, Seed, Sheet, command, json_object, output_folder, output_table
+from comperdial.cli import options as o
 from comperdial.core.errors import ConfigError
 from comperdial.core.files import form_path, write_table, write_text
 
@@ -20,38 +19,26 @@ log = logging.getLogger(__name__)
 
 # A larger matrix is unreadable.
 _MOST_DRAWN = 60
-_SOURCES = Path("data/sources.yaml")
-Output = Annotated[Path, typer.Option(parser=output_table, metavar="FILE", help="A .csv, .jsonl or .parquet file.")]
+_EXAMPLE = "Use the bundled example: PandaLM's votes, with two judges."
 
 
-@command("preferences")
+@o.command("preferences")
 def preferences_(
     input: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Votes in any common format, or table `preferences`.")
+        o.File, Argument(metavar="[FILE]", help="Votes in any common format, or table `preferences`.")
     ] = None,
-    example: Annotated[
-        bool, typer.Option("--example", help="Use the bundled example: PandaLM's votes, with two judges.")
-    ] = False,
-    data: Annotated[str | None, typer.Option(help="A data set of the catalogue instead of a file.")] = None,
-    question: Annotated[str | None, typer.Option(help="The question, if there are several.")] = None,
-    source: Annotated[str | None, typer.Option(help="Source of the votes; default: human, or the only one.")] = None,
-    columns: Columns = None,
-    labels: Annotated[
-        dict | None,
-        typer.Option(parser=json_object, metavar="JSON", help="Map from the file's values to first, second or tie."),
-    ] = None,
-    sheet: Sheet = None,
-    scores: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Tables `scores` of metrics.")] = None,
-    contexts: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Dialogue of each context, for scores of turns.")
-    ] = None,
-    resamples: Annotated[int, typer.Option(min=2, help="Resamples for intervals of agreement and metrics.")] = 1000,
-    seed: Seed = 2024,
-    output: Annotated[
-        Path | None,
-        typer.Option(parser=output_folder, metavar="FOLDER", help="Also write tables and figures to this folder."),
-    ] = None,
-    catalogue: Catalogue = _SOURCES,
+    example: Annotated[bool, Option("--example", help=_EXAMPLE)] = False,
+    data: Annotated[o.Name, Option(help="A data set of the catalogue instead of a file.")] = None,
+    question: Annotated[o.Name, Option(help="The question, if there are several.")] = None,
+    source: Annotated[o.Name, Option(help="Source of the votes; default: human, or the only one.")] = None,
+    columns: o.Columns = None,
+    labels: Annotated[dict | None, o.a_json("Map from the file's values to first, second or tie.")] = None,
+    sheet: o.Sheet = None,
+    scores: Annotated[o.Files, o.option("FILE", "Tables `scores` of metrics.")] = None,
+    contexts: Annotated[o.File, o.option("FILE", "Dialogue of each context, for scores of turns.")] = None,
+    resamples: Annotated[int, Option(min=2, help="Resamples for intervals of agreement and metrics.")] = 1000,
+    seed: o.Seed = 2024,
+    output: Annotated[o.File, o.written("Also write tables and figures to this folder.", o.output_folder)] = None,
 ) -> None:
     """Rank systems by votes, with strengths and intervals, and compare judges with people."""
     from comperdial.data import catalogue as catalogues
@@ -74,8 +61,8 @@ def preferences_(
         for note in notes:
             log.info("%s: %s", input, note)
     else:
-        table = read_preferences(str(data), catalogue=catalogue)
-        title = catalogues.load_catalogue(catalogue).dataset(str(data)).title
+        table = read_preferences(str(data), catalogue=o.CATALOGUE)
+        title = catalogues.load_catalogue(o.CATALOGUE).dataset(str(data)).title
     votes = preferences.votes_of(table, question=question, source=source)
     analyses = preferences.analyses(votes, resamples=resamples, seed=seed)
     judges = preferences.agreement_with_people(table, question=question, resamples=resamples, seed=seed)
@@ -108,12 +95,12 @@ def preferences_(
             write_text(form_path(output / name, ".csv"), content)
 
 
-@command("plan-preferences")
+@o.command("plan-preferences")
 def plan(
-    win_rate: Annotated[float, typer.Option(help="Share of votes for the better one, without ties.")],
+    win_rate: Annotated[float, Option(help="Share of votes for the better one, without ties.")],
     power: float = 0.8,
-    alpha: Annotated[float, typer.Option(help="Level of the two-sided test.")] = 0.05,
-    ties: Annotated[float, typer.Option(metavar="SHARE", help="Share of ties.")] = 0.0,
+    alpha: Annotated[float, Option(help="Level of the two-sided test.")] = 0.05,
+    ties: Annotated[float, o.option("SHARE", "Share of ties.")] = 0.0,
 ) -> None:
     """Compute the number of votes needed to detect a win rate."""
     from comperdial.stats.win_rate import votes_needed
@@ -136,26 +123,19 @@ def plan(
         print(f"{math.ceil(needed / (1 - ties)):,} votes in all, with a share of {ties:g} ties")
 
 
-@command()
+@o.command()
 def recorded_pairs(
-    dataset: Annotated[str, typer.Argument(help="llmbar_natural, llmbar_mt_bench or llmfao.")],
-    output: Output,
-    catalogue: Catalogue = _SOURCES,
+    dataset: Annotated[str, Argument(help="llmbar_natural, llmbar_mt_bench or llmfao.")],
+    output: o.Output,
 ) -> None:
     """Write recorded choices of judges between two answers."""
     from comperdial.judges.recorded_pairs import judged_pairs
 
-    write_table(output, judged_pairs(dataset, catalogue=catalogue)[1])
+    write_table(output, judged_pairs(dataset, catalogue=o.CATALOGUE)[1])
 
 
-class Rated(StrEnum):
-    """Data sets with ratings and comparisons of dialogues."""
-
-    ieval = "ieval"
-
-
-@command()
-def rated_dialogues(dataset: Rated, output: Output, catalogue: Catalogue = _SOURCES) -> None:
+@o.command()
+def rated_dialogues(dataset: Literal["ieval"], output: o.Output) -> None:
     """Write the participants' ratings of iEval's dialogues, and properties of the bots' utterances."""
     import pandas as pd
 
@@ -164,7 +144,7 @@ def rated_dialogues(dataset: Rated, output: Output, catalogue: Catalogue = _SOUR
     from comperdial.data.readers import ieval
     from comperdial.evaluation.preferences import properties
 
-    files = sources.require_all(catalogues.load_catalogue(catalogue).dataset(dataset.value).files)
+    files = sources.require_all(catalogues.load_catalogue(o.CATALOGUE).dataset(dataset).files)
     key = ["dialogue_id", "system_id"]
     counts = [{name: getattr(one, name) for name in key} | properties(one) for one in ieval.dialogues(files)]
     rated = ieval.ratings(files)[[*key, "annotator_id", "seconds", "likert"]]

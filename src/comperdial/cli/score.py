@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, BadParameter, Option
 
-from comperdial.cli.options import Embeddings, OutputTable, Params, command, json_object, output_file, part_of
+from comperdial.cli import options as o
 from comperdial.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from comperdial.metrics import Metric
 
 
-@command()
-def metrics(params: Params = None) -> None:
+@o.command()
+def metrics(params: o.Params = None) -> None:
     """List the metrics, and whether they can run here."""
     from comperdial.config.studies import params_file
     from comperdial.metrics import create, kinds
@@ -41,40 +38,33 @@ def metrics(params: Params = None) -> None:
         show(metric, f"{name}: {metric.signature()}")
 
 
-@command()
+_PART = "Score only this part, such as 3-of-16 (docs/metrics.md)."
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, _, count = text.partition("-of-")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise ValueError(f"{text!r}; expected a part and the number of parts, such as 3-of-16")
+    return int(number), int(count)
+
+
+@o.command()
 def score(
     input: Annotated[Path, Argument(help="A file with `response`, `references`, …, or a folder of tables.")],
-    metric: Annotated[
-        str | None,
-        Option(metavar="NAME", help="A metric from `comperdial metrics`.", show_default=False),
-    ] = None,
-    metrics: Annotated[
-        list[str] | None, Option(metavar="NAME", help="Several metrics, with options as in bleu,text=raw.")
-    ] = None,
-    params: Params = None,
-    option: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Options of --metric.")] = None,
-    options: Annotated[
-        dict | None,
-        Option(parser=json_object, metavar="JSON", help="All options of --metric, as JSON."),
-    ] = None,
-    name: Annotated[
-        str | None, Option(help="Name of --metric in the table; default: NAME.", show_default=False)
-    ] = None,
-    part: Annotated[
-        tuple | None,
-        Option(parser=part_of, metavar="I-of-N", help="Score only this part, such as 3-of-16 (docs/metrics.md)."),
-    ] = None,
-    parts: Annotated[
-        list[str] | None, Option(metavar="NAME=FILE", help="Scores of the metrics that --metric combines.")
-    ] = None,
-    embeddings: Embeddings = None,
-    output: OutputTable = None,
+    metric: Annotated[o.Name, o.option("NAME", "A metric from `comperdial metrics`.", show_default=False)] = None,
+    metrics: Annotated[o.Names, o.option("NAME", "Several metrics, with options as in bleu,text=raw.")] = None,
+    params: o.Params = None,
+    option: Annotated[o.Names, o.option("NAME=VALUE", "Options of --metric.")] = None,
+    name: Annotated[o.Name, Option(help="Name of --metric in the table; default: NAME.", show_default=False)] = None,
+    part: Annotated[tuple | None, o.option("I-of-N", _PART, parser=_part)] = None,
+    parts: Annotated[o.Names, o.option("NAME=FILE", "Scores of the metrics that --metric combines.")] = None,
+    embeddings: o.Embeddings = None,
+    output: o.OutputTable = None,
 ) -> None:
     """Score a file of responses or a folder of tables."""
     from comperdial import api, schema
-    from comperdial.metrics import scoring
+    from comperdial.metrics import named, scoring
     from comperdial.metrics.local import Local, score_from
-    from comperdial.metrics.named import suited_to
     from comperdial.models.encoder import STORE_VARIABLE
 
     if bool(metric) == bool(metrics):
@@ -84,18 +74,22 @@ def score(
     if embeddings:
         os.environ[STORE_VARIABLE] = str(embeddings)
     if metrics:
-        for_one = {"option": option, "options": options, "name": name, "part": part, "parts": parts}
+        for_one = {"option": option, "name": name, "part": part, "parts": parts}
         if wrong := next((text for text, value in for_one.items() if value), None):
             expected = "--metric, or options as in bleu,text=raw"
             raise ConfigError(f"--{wrong} is for one metric", where="--metrics", expected=expected)
-        return _write(api.score(input, metrics, params=params), output)
-    made, called = _metric(str(metric), params, option or [], options), name or str(metric)
+        return o.write(output, api.score(input, metrics, params=params), "scores", shown=True)
+    try:
+        changes = dict(map(named.option, option or ()))
+    except ConfigError as error:
+        raise ConfigError(error.problem, where="--option", expected=error.expected) from None
+    made, called = named.metric_named(str(metric), named.read_entries(params), changes), name or str(metric)
     if not input.is_dir():
-        return _write(api.score(input, {called: made}), output)
-    suited, unsuited = suited_to({called: made}, (batch for _, batch in scoring.batches(input)))
+        return o.write(output, api.score(input, {called: made}), "scores", shown=True)
+    suited, unsuited = named.suited_to({called: made}, (batch for _, batch in scoring.batches(input)))
     if unsuited:
         api.name_not_run(unsuited)
-        return _write(schema.empty("scores"), output)
+        return o.write(output, schema.empty("scores"), "scores", shown=True)
     made = suited[called]
     if parts:
         if not isinstance(made, Local):
@@ -106,40 +100,15 @@ def score(
         return score_from(made, called, input, files, output)
     if output and output.suffix == ".parquet":
         return scoring.write_scores(made, called, input, output, part or schema.WHOLE)
-    return _write(scoring.score_tables(made, called, input, part or schema.WHOLE), output)
+    return o.write(output, scoring.score_tables(made, called, input, part or schema.WHOLE), "scores", shown=True)
 
 
-def _metric(text: str, params: Path | None, option: list[str], options: dict | None) -> Metric:
-    """Return the metric named by ``--metric``, with its options."""
-    from comperdial.metrics import create
-    from comperdial.metrics.named import metric_named, read_entries
-    from comperdial.metrics.named import option as pair
-
-    try:
-        more = dict(map(pair, option))
-    except ConfigError as error:
-        raise ConfigError(error.problem, where="--option", expected=error.expected) from None
-    return metric_named(text, read_entries(params), more) if options is None else create(text, **options | more)
-
-
-def _write(scores: pd.DataFrame, output: Path | None) -> None:
-    """Write scores to a file, or as CSV to standard output."""
-    from comperdial import schema
-
-    if output:
-        schema.write(output, scores, "scores")
-    else:
-        scores.to_csv(sys.stdout, index=False, lineterminator="\n")
-
-
-@command()
+@o.command()
 def merge(
     parts: Annotated[list[Path], Argument(metavar="PART...", help="All parts, .parquet files in any order.")],
-    output: Annotated[Path, Option(parser=output_file, metavar="FILE", help="A .parquet file.")],
+    output: Annotated[Path, o.written("A .parquet file.", o.output_of(".parquet"))],
 ) -> None:
     """Merge the tables from `score --part`."""
     from comperdial import schema
 
-    if output.suffix != ".parquet":
-        raise ConfigError(f"{output}: unknown kind of file", where="--output", expected=".parquet")
     schema.merge(parts, output)

@@ -11,27 +11,16 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from comperdial.cli.options import (
-    CATALOGUE,
-    Catalogue,
-    File,
-    Files,
-    command,
-    output_file,
-    output_folder,
-    output_stem,
-    written,
-)  # fmt: skip
-from comperdial.core.errors import ConfigError
+from comperdial.cli import options as o
 
 _Study = Annotated[str, Argument(help="A folder of studies/, or `dataset` for what every data set has.")]
 _Dataset = Annotated[str, Argument(help="A data set of params.yaml.")]
-_OfDataset = Annotated[str | None, Option(help="The data set, for the study `dataset`.")]
-_Stem = Annotated[Path, written("Common path of the files, without suffix.", output_stem)]
-_Page = Annotated[Path, written("A .html file.", output_file)]
+_OfDataset = Annotated[o.Name, Option(help="The data set, for the study `dataset`.")]
+_Stem = Annotated[Path, o.written("Common path of the files, without suffix.", o.output_stem)]
+_Page = Annotated[Path, o.written("A .html file.", o.output_file)]
 
 
-@command()
+@o.command()
 def table(
     study: _Study,
     name: Annotated[str, Argument(help="A table in its study.yaml.")],
@@ -42,7 +31,7 @@ def table(
     _make("table", study, name, output, dataset)
 
 
-@command()
+@o.command()
 def figure(
     study: _Study,
     name: Annotated[str, Argument(help="A figure in its study.yaml.")],
@@ -60,11 +49,11 @@ def _make(kind: str, study: str, name: str, output: Path, dataset: str | None) -
     making.make(kind, study, name, form_path(output, ""), dataset=dataset)
 
 
-@command()
+@o.command()
 def describe(
     dataset: _Dataset,
-    output: Annotated[Path, written("A .json file.", output_file)],
-    params: Annotated[File, Option(metavar="FILE", help="Default: params.yaml.")] = None,
+    output: Annotated[Path, o.written("A .json file.", o.output_file)],
+    params: Annotated[o.File, o.option("FILE", "Default: params.yaml.")] = None,
 ) -> None:
     """Write a data set's configuration for tables and figures."""
     from comperdial import selection
@@ -73,7 +62,7 @@ def describe(
     write_json(output, selection.describe(selection.Selection.read(params), dataset))
 
 
-@command()
+@o.command()
 def notebook(
     notebook: Annotated[Path, Argument(help="A jupytext file of notebooks/.")],
     dataset: Annotated[str, Option(help="A data set of params.yaml.")],
@@ -90,7 +79,7 @@ def notebook(
     write_text(output, execute(notebook))
 
 
-@command()
+@o.command()
 def page(dataset: _Dataset, output: _Page) -> None:
     """Make the page of a data set from existing results."""
     from comperdial.auditing.dataset import section
@@ -101,8 +90,8 @@ def page(dataset: _Dataset, output: _Page) -> None:
     write_text(output, page(dataset, output).replace("<footer>", f"{section(dataset)}\n<footer>", 1))
 
 
-@command()
-def summary(dataset: _Dataset, output: Annotated[Path, written("Output folder.", output_folder)]) -> None:
+@o.command()
+def summary(dataset: _Dataset, output: Annotated[Path, o.written("Output folder.", o.output_folder)]) -> None:
     """Write the key numbers that DVC compares between commits."""
     from comperdial import schema
     from comperdial.report.about import About
@@ -115,7 +104,7 @@ def summary(dataset: _Dataset, output: Annotated[Path, written("Output folder.",
     summarise(correlations, target, output, simulated=about.simulated)
 
 
-@command("pack-records")
+@o.command("pack-records")
 def pack() -> None:
     """Pack Snakemake's metadata for DVC (done by `make publish`)."""
     from comperdial.config import records
@@ -123,15 +112,19 @@ def pack() -> None:
     print(f"{records.pack()}: the records of this folder's results")
 
 
-@command()
+_FORMS = (".html", ".md", ".csv", ".tex")
+
+
+@o.command()
 def leaderboard(
-    files: Annotated[Files, Argument(help="Scores: dataset, level, item_id, system_id, value.")] = None,
+    files: Annotated[o.Files, Argument(help="Scores: dataset, level, item_id, system_id, value.")] = None,
     board: Annotated[str, Option(help="responses, references or dialogues.")] = "responses",
     template: Annotated[bool, Option("--template", help="Only print the file to fill in.")] = False,
-    texts: Annotated[File, Option(metavar="FILE", help="With --template: write the texts as JSONL.")] = None,
-    output: Annotated[File, written("Also write the ranking: .html, .md, .csv or .tex.", output_file)] = None,
+    texts: Annotated[o.File, o.written("Also write the texts as JSONL.", o.output_of(".jsonl"))] = None,
+    output: Annotated[
+        o.File, o.written("Also write the ranking: .html, .md, .csv or .tex.", o.output_of(*_FORMS))
+    ] = None,
     resamples: Annotated[int, Option(min=0, help="Swaps in WMT's test; 0: skip it.")] = 1000,
-    catalogue: Catalogue = CATALOGUE,
 ) -> None:
     """Rank your metric among the existing ones, over all available data sets."""
     from comperdial import schema
@@ -140,17 +133,7 @@ def leaderboard(
     from comperdial.report import render
     from comperdial.studies.leaderboard import Leaderboard
 
-    forms: dict[str, Callable[..., str]] = {
-        ".html": render.page,
-        ".md": render.markdown,
-        ".csv": render.csv,
-        ".tex": partial(render.latex, label="tab:leaderboard"),
-    }
-    if output and output.suffix not in forms:
-        raise ConfigError(f"{output}", where="--output", expected=f"a name ending in {', '.join(forms)}")
-    if texts and (texts.suffix != ".jsonl" or not template):
-        raise ConfigError(f"{texts}", where="--texts", expected="a name ending in .jsonl, with --template")
-    ranking = Leaderboard(board, load_catalogue(catalogue))
+    ranking = Leaderboard(board, load_catalogue(o.CATALOGUE))
     if texts:
         write_table(texts, ranking.texts())
     if template:
@@ -164,15 +147,16 @@ def leaderboard(
     table = ranking.ranking(scores, resamples=resamples, seed=2024)
     sys.stdout.write(render.text(table))
     if output:
-        write_text(output, forms[output.suffix](table))
+        latex = partial(render.latex, label="tab:leaderboard")
+        forms: tuple[Callable[..., str], ...] = (render.page, render.markdown, render.csv, latex)
+        write_text(output, forms[_FORMS.index(output.suffix)](table))
 
 
-@command()
+@o.command()
 def audit_recorded(
-    output: Annotated[Path, written("Output folder, for one file per table.", output_folder)],
-    catalogue: Catalogue = CATALOGUE,
+    output: Annotated[Path, o.written("Output folder, for one file per table.", o.output_folder)],
 ) -> None:
     """Audit the recorded judges for the study `judge_audit`."""
     from comperdial.auditing.recorded import compute
 
-    compute(output, catalogue=catalogue)
+    compute(output, catalogue=o.CATALOGUE)

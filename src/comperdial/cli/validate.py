@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from comperdial.cli.options import Columns, Labels, LowerIsBetter, Scale, Sheet, StripMarkup, command, given
+from comperdial.cli import options as o
+from comperdial.core.errors import SchemaError
 from comperdial.core.scripts import Writing
 
 if TYPE_CHECKING:
@@ -32,17 +34,16 @@ _ORIGINS = {
 _SHOWN, _WIDTH, _LONGEST = 10, 100, 300
 
 
-@command()
+@o.command()
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of any kind.")],
-    table: Annotated[str | None, typer.Option(help="Validate files as this table; default: by file name.")] = None,
-    columns: Columns = None,
-    scale: Scale = None,
-    labels: Labels = None,
-    lower_is_better: LowerIsBetter = None,
-    sheet: Sheet = None,
-    strip_markup: StripMarkup = False,
-    params: Annotated[Path, typer.Option(help="Configuration with the metrics to check.")] = Path("params.yaml"),
+    table: Annotated[o.Name, typer.Option(help="Validate files as this table; default: by file name.")] = None,
+    columns: o.Columns = None,
+    scale: o.Scale = None,
+    labels: o.Labels = None,
+    lower_is_better: o.LowerIsBetter = None,
+    sheet: o.Sheet = None,
+    strip_markup: o.StripMarkup = False,
 ) -> None:
     """Show how files of ratings, votes, responses or scores are read, and what to run next; validate tables."""
     from comperdial import schema
@@ -51,9 +52,7 @@ def validate(
     from comperdial.data.readers.table import read_content
     from comperdial.data.votes import are_votes
 
-    options = given(
-        columns=columns, scale=scale, labels=labels, lower_is_better=lower_is_better, sheet=sheet, strip_markup=strip_markup
-    )  # fmt: skip
+    options = o.given(locals(), o.READING)
     for path in files:
         name = table or path.stem
         if table or (name in schema.TABLES and _is_table(path, name)):
@@ -66,15 +65,15 @@ def validate(
             _show_log(path, file)
         elif voted or {"first_system_id", "choice"} & {*(columns or {})}:
             _show_votes(path, file, options)
-        elif not columns and _are_scores(file.frame.set_axis(file.frame.columns.map(str), axis=1)):
-            _show_scores(path)
         else:
             try:
                 content = read_content(name, path, options)
-            except NoRatingsError as error:
-                _show_responses(path, file, options, error)
+            except SchemaError as error:
+                shown = isinstance(error, NoRatingsError) and _show_responses(path, file, options, error)
+                if not shown and (columns or not _show_scores(path, file)):
+                    raise
             else:
-                _show_ratings(path, content, options, params)
+                _show_ratings(path, content, options)
 
 
 def _is_table(path: Path, name: str) -> bool:
@@ -86,49 +85,26 @@ def _is_table(path: Path, name: str) -> bool:
     return needed <= {*(schema.column_names(path) if path.suffix == ".parquet" else read_file(path).frame.columns)}
 
 
-def _are_scores(frame: pd.DataFrame) -> bool:
-    """Return whether a file has ids of items and systems, and numbers, but no texts: scores of responses in another file."""
-    from comperdial.data.columns import NAMES, REASONS, is_text, plain, rater_of
-
-    for name in map(str, frame.columns):
-        if rater_of(name) or (is_text(frame[name]) and not REASONS.search(plain(name)) and "prompt" not in plain(name)):
-            return False
-    names = {plain(str(name)) for name in frame.columns}
-    texts = {*NAMES["response"], *NAMES["history"]} - {"source", "output"}
-    return bool(
-        names & {"item_id", "dialogue_id", *NAMES["context_id"]}
-        and names & {*NAMES["system_id"]}
-        and not names & {*texts, "rating", *NAMES["annotator_id"]}
-    )
-
-
 # What is shown for each kind
 
 
 def _print(path: Path, what: str, about: Lines, first: Lines, missing: Iterable[str], following: Sequence[str]) -> None:
     print(f"{path}: {what}")
-    for heading, lines in (("", about), ("First item:", first)):
-        lines = list(lines)
-        if heading and lines:
-            print(heading)
-        for name, text in lines:
-            print(
-                fill(text, _WIDTH, initial_indent=f"  {name:<12}", subsequent_indent=" " * 14, break_on_hyphens=False)
-            )
-    missing = list(missing)
-    if missing:
-        print("Not available:")
-    for line in missing:
-        print(fill(line, _WIDTH, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False))
+    for heading, lines in (("", about), ("First item:", first), ("Not available:", (("-", line) for line in missing))):
+        for place, (name, text) in enumerate(lines):
+            if heading and not place:
+                print(heading)
+            start = "  - " if name == "-" else f"  {name:<12}"
+            print(fill(text, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start), break_on_hyphens=False))
     print("Next: " + "\n      ".join(following))
 
 
-def _show_ratings(path: Path, content: Content, options: Mapping[str, Any], params: Path) -> None:
+def _show_ratings(path: Path, content: Content, options: Mapping[str, Any]) -> None:
     from comperdial.metrics import kinds
     from comperdial.metrics.named import metric_named, read_entries
 
     rated = _Rated(content)
-    entries = read_entries(params) if params.is_file() else {}
+    entries = read_entries() if Path("params.yaml").is_file() else {}
     missing = rated.missing({name: metric_named(name, entries) for name in entries or kinds()})
     following = [f"comperdial compare {path}{_repeated(options)}"]
     if content.layout.judges or len({*content.tables["ratings"]["source"]}) > 1:
@@ -169,10 +145,17 @@ def _show_votes(path: Path, file: File, options: Mapping[str, Any]) -> None:
     _print(path, "votes between two", about, first, missing, following)
 
 
-def _show_scores(path: Path) -> None:
+def _show_scores(path: Path, file: File) -> bool:
+    """Show a file of scores; return whether it is one."""
+    from comperdial.data.columns import plain, rater_of
     from comperdial.evaluation.aggregate import read_scores
 
-    scores = read_scores([path], unnamed=True)
+    if any(plain(str(name)) == "rating" or rater_of(str(name)) for name in file.frame):
+        return False
+    try:
+        scores = read_scores([path], unnamed=True)
+    except SchemaError:
+        return False
     about = [("rows", f"{len(scores)} scores"), ("systems", _listed(_counts(scores["system_id"])))]
     about += [
         ("metric", f"{metric}: {output}, {len(part)} scores from {part['value'].min():g} to {part['value'].max():g}")
@@ -182,6 +165,7 @@ def _show_scores(path: Path) -> None:
     first = [(name, str(one[name])) for name in ("item_id", "system_id", "metric")] + [("value", f"{one['value']:g}")]
     missing = ["no responses, and no ratings: give these in a file of their own"]
     _print(path, "scores of responses", about, first, missing, [f"comperdial compare RATINGS --scores {path}"])
+    return True
 
 
 def _show_log(path: Path, file: File) -> None:
@@ -206,10 +190,9 @@ def _show_log(path: Path, file: File) -> None:
     _print(path, f"a log of {log.tool}", about, first, missing, following)
 
 
-def _show_responses(path: Path, file: File, options: Mapping[str, Any], error: Exception) -> None:
-    """Show a file without ratings as responses to score; re-raise the error about ratings if it has no responses either."""
+def _show_responses(path: Path, file: File, options: Mapping[str, Any], error: Exception) -> bool:
+    """Show a file without ratings as responses to score; return whether it has responses."""
     from comperdial.auditing.judged import has_labels
-    from comperdial.core.errors import SchemaError
     from comperdial.data.columns import lay_out, markup
     from comperdial.data.own_files import is_missing
 
@@ -217,7 +200,7 @@ def _show_responses(path: Path, file: File, options: Mapping[str, Any], error: E
     try:
         layout = lay_out(file, path, columns, ratings=False)
     except SchemaError:
-        raise error from None
+        return False
     frame = layout.frame
     about = [("read as", note) for note in layout.notes] + _roles(layout)
     about.append(("rows", str(len(frame))))
@@ -239,6 +222,7 @@ def _show_responses(path: Path, file: File, options: Mapping[str, Any], error: E
             f"comperdial audit {path} --nominal   # if it has a judge's labels and people's, without an order"
         )
     _print(path, "responses without ratings", about, first, missing, following)
+    return True
 
 
 class _Rated:
@@ -379,13 +363,9 @@ def _listed(names: Sequence[object]) -> str:
 
 def _repeated(options: Mapping[str, Any]) -> str:
     """Format options as typed on the command line."""
-    import json
-
     words: list[str] = []
     for name, value in options.items():
-        words.append(f"--{name.replace('_', '-')}")
-        if isinstance(value, Mapping):
-            words.append(json.dumps(value, ensure_ascii=False))
-        elif value is not True:
-            words += [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
+        values = value if isinstance(value, list | tuple) else [] if value is True else [value]
+        texts = [json.dumps(one, ensure_ascii=False) if isinstance(one, Mapping) else str(one) for one in values]
+        words += [f"--{name.replace('_', '-')}", *texts]
     return "".join(f" {shlex.quote(word)}" for word in words)

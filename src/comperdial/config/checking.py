@@ -44,7 +44,7 @@ class Expected:
         )
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Json) -> dict[str, Any]:
-        return {**handler(schema), "description": self.words}
+        return {**handler(schema), "$comment": self.words}
 
 
 class _NotNull:
@@ -83,9 +83,11 @@ DatasetName = Annotated[str, Expected("lower-case letters, digits and underscore
 
 
 class Strict(BaseModel):
-    """A mapping with exactly these keys; values are not converted."""
+    """A mapping with exactly these keys; values are not converted. Docstrings of fields describe them in the JSON schema."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     @model_validator(mode="before")
     @classmethod

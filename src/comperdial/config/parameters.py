@@ -70,7 +70,7 @@ OutputName = Annotated[str, Expected("the name of an output", "^[^:]+$")]
 # Appears in signatures, whose parts are separated by bars.
 Signed = Annotated[str, Expected("one line of text without a bar (|)", r"^[^|\r\n]*[^|\s][^|\r\n]*$")]
 Resamples = Annotated[int, Field(ge=100), Expected("a whole number of resamples, 100 or more")]
-Columns = Annotated[dict[str, Any], Field(description="our name of a column: the file's")]
+Columns = Annotated[dict[str, Any], Field(json_schema_extra={"$comment": "our name of a column: the file's"})]
 
 
 class Ratings(Strict):
@@ -88,39 +88,26 @@ class SimulatedRatings(Strict):
 
 
 class Challenge(Strict):
-    """A data set made of dialogues and submissions, or read from a folder in ComperDial's own form.
-
-    Attributes
-    ----------
-    title
-        its name in tables
-    dialogues
-        a file in the form of ComperDial_data.json
-    submissions
-        .jsonl files, or folders of them
-    agents
-        agents to run here, by the system's name: FILE or FILE:CLASS
-    ratings
-        files of ratings; without them there are scores and no correlations
-    simulated
-        ratings by programs, as in the demo
-    comperdial
-        a folder that `comperdial export` wrote, alone
-    source
-        whose ratings to use, if not those of `evaluation.source`
-    target
-        the rated dimension of tables and figures
-    """
+    """A data set made of dialogues and submissions, or read from a folder in ComperDial's own form."""
 
     title: Text
+    """its name in tables"""
     dialogues: Maybe[FilePath] = None
+    """a file in the form of ComperDial_data.json"""
     submissions: Maybe[Annotated[list[FilePath], Field(min_length=1)]] = None
+    """.jsonl files, or folders of them"""
     agents: Maybe[dict[SystemName, FilePath]] = None
+    """agents to run here, by the system's name: FILE or FILE:CLASS"""
     ratings: Maybe[Ratings] = None
+    """files of ratings; without them there are scores and no correlations"""
     simulated: Maybe[SimulatedRatings] = None
+    """ratings by programs, as in the demo"""
     comperdial: Maybe[FilePath] = None
+    """a folder that `comperdial export` wrote, alone"""
     source: Maybe[Text] = None
+    """whose ratings to use, if not those of `evaluation.source`"""
     target: Maybe[Text] = None
+    """the rated dimension of tables and figures"""
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> Self:
@@ -135,54 +122,35 @@ class Challenge(Strict):
 
 
 class OwnData(Strict):
-    """The user's own rated responses.
-
-    Attributes
-    ----------
-    file
-        CSV, TSV, JSONL, JSON, Parquet or Excel
-    title
-        its name in tables; default: the entry's name
-    columns
-        our name of a column: the file's
-    scale
-        [low, high], or one for each dimension; default: what the file says or holds
-    source
-        whose ratings to use
-    target
-        the rated dimension of tables and figures
-    """
+    """The user's own rated responses."""
 
     file: TableFile
+    """CSV, TSV, JSONL, JSON, Parquet or Excel"""
     title: Maybe[Text] = None
+    """its name in tables; default: the entry's name"""
     columns: Maybe[Columns] = None
+    """our name of a column: the file's"""
     scale: Maybe[Annotated[list[Any] | dict[str, Any], Expected("[low, high], or one per dimension")]] = None
+    """[low, high], or one for each dimension; default: what the file says or holds"""
     source: Maybe[Text] = None
+    """whose ratings to use"""
     target: Maybe[Text] = None
+    """the rated dimension of tables and figures"""
 
 
 class Personas(Strict):
-    """Personas from a knowledge graph.
-
-    Attributes
-    ----------
-    graph
-        a file in PeaCoK's layout
-    constraints
-        the folder of names, families, ages and negative words
-    count
-        how many to draw
-    seed
-        another seed draws other personas
-    default_ages
-        the range of ages of heads without one
-    """
+    """Personas from a knowledge graph."""
 
     graph: FilePath
+    """a file in PeaCoK's layout"""
     constraints: FilePath
+    """the folder of names, families, ages and negative words"""
     count: Count
+    """how many to draw"""
     seed: Seed
+    """another seed draws other personas"""
     default_ages: Annotated[list[int], Field(min_length=2, max_length=2), Expected("two ages")]
+    """the range of ages of heads without one"""
 
 
 class ComperdialColumns(Strict):
@@ -193,60 +161,36 @@ class ComperdialColumns(Strict):
 
 
 class Comperdial(Strict):
-    """Sony/ComperDial's own files, and what the paper counts.
-
-    Attributes
-    ----------
-    columns
-        the names of fields in the two rated files
-    counts
-        what the paper counts; a difference is reported
-    """
+    """Sony/ComperDial's own files, and what the paper counts."""
 
     columns: ComperdialColumns
+    """the names of fields in the two rated files"""
     counts: dict[Literal["systems", "dialogues", "turns", "rated_dialogues"], Seed]
+    """what the paper counts; a difference is reported"""
 
 
 class Shows(Strict):
-    """The outputs that represent scores in tables and figures, and their labels.
-
-    Attributes
-    ----------
-    main
-        the output, or outputs, with intervals, tests and ranks
-    label
-        the label of the main output, or of each output
-    """
+    """The outputs that represent scores in tables and figures, and their labels."""
 
     main: Maybe[OutputName | Annotated[Distinct[OutputName], Field(min_length=1)]] = None
+    """the output, or outputs, with intervals, tests and ranks"""
     label: Maybe[Text | dict[OutputName, Text]] = None
+    """the label of the main output, or of each output"""
 
 
 class Metric(Shows):
-    """A metric: its kind, and the kind's options, which :func:`comperdial.metrics.create` checks.
-
-    Attributes
-    ----------
-    kind
-        the module in `comperdial.metrics`
-    main
-        the output, or outputs, with intervals, tests and ranks
-    label
-        the label of the main output, or of each output
-    datasets
-        only these data sets
-    skip
-        not these data sets
-    apart
-        true: in no general table, only where it is named
-    """
+    """A metric: its kind, and the kind's options, which :func:`comperdial.metrics.create` checks."""
 
     model_config = ConfigDict(extra="allow")
 
     kind: Text
+    """the module in `comperdial.metrics`"""
     datasets: Maybe[Distinct[Text]] = None
+    """only these data sets"""
     skip: Maybe[Distinct[Text]] = None
+    """not these data sets"""
     apart: bool = False
+    """true: in no general table, only where it is named"""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -270,56 +214,37 @@ class Judge(Strict):
     """Who judges.
 
     Answers depend on `model`, `mode`, `parameters` and `explain`; the other keys make nothing stale.
-
-    Attributes
-    ----------
-    service
-        `openai` (OpenAI, or with `base_url` any server that speaks its protocol), `transformers` (a local causal
-        model) or `rules` (a program that counts words)
-    model
-        the service's name of the model; a folder for `transformers`
-    role
-        which of a study's roles it plays, such as the paper's smaller and larger model; default: each
-    mode
-        `probabilities` takes the expected value over the probabilities of the scale's tokens instead of a written
-        answer
-    parameters
-        sent with each request; `dtype`, `prefix` and `chat_template_kwargs` for `transformers`
-    explain
-        ask for a rationale too
-    items
-        only so many responses or dialogues of each data set: those with the smallest hashes, the same ones
-        everywhere
-    base_url
-        the server
-    key
-        the environment variable with the key; default for OpenAI: OPENAI_API_KEY
-    free
-        whether it costs nothing; default: true for a server on this machine
-    concurrency
-        requests at a time
-    requests_per_minute
-        the rate limit
-    timeout
-        seconds
-    attempts
-        how often a request is tried after a fault
     """
 
     service: Text
+    """`openai` (OpenAI, or with `base_url` any server that speaks its protocol), `transformers` (a local causal model)
+    or `rules` (a program that counts words)"""
     model: Maybe[Text] = None
+    """the service's name of the model; a folder for `transformers`"""
     role: Maybe[Text] = None
+    """which of a study's roles it plays, such as the paper's smaller and larger model; default: each"""
     mode: Literal["generate", "probabilities"] = "generate"
+    """`probabilities` takes the expected value over the probabilities of the scale's tokens instead of a written answer"""
     parameters: Annotated[dict[str, Any], AfterValidator(_sendable)] = {}
+    """sent with each request; `dtype`, `prefix` and `chat_template_kwargs` for `transformers`"""
     explain: Maybe[Flag] = None
+    """ask for a rationale too"""
     items: Maybe[Count] = None
+    """only so many responses or dialogues of each data set: those with the smallest hashes, the same ones everywhere"""
     base_url: Maybe[Annotated[str, Expected("http://… or https://…", "^https?://", hidden=True)]] = None
+    """the server"""
     key: Maybe[VariableName] = None
+    """the environment variable with the key; default for OpenAI: OPENAI_API_KEY"""
     free: Maybe[Flag] = None
+    """whether it costs nothing; default: true for a server on this machine"""
     concurrency: Maybe[Count] = None
+    """requests at a time"""
     requests_per_minute: Maybe[AboveZero] = None
+    """the rate limit"""
     timeout: Maybe[AboveZero] = None
+    """seconds"""
     attempts: Maybe[Count] = None
+    """how often a request is tried after a fault"""
 
 
 def _counts(counts: int | list[int]) -> int | list[int]:
@@ -336,56 +261,38 @@ _FIELDS = {"turn": ["fact", "history", "reference", "response"], "dialogue": ["d
 
 
 class Variant(Strict):
-    """One way of asking a judge.
-
-    Attributes
-    ----------
-    prompt
-        a prompt of the package, or a file
-    fields
-        what the template uses: history, response, reference, fact; for dialogues turn_scores and responses, or
-        dialogue
-    dimensions
-        the ratings in an answer
-    label
-        its name in tables
-    main
-        the rating with intervals, tests and ranks
-    scale
-        [low, high]
-    samples
-        how many answers are averaged; of a list, the largest first, each makes a score
-    retries
-        fresh samples after an answer that cannot be read
-    turns
-        the variant whose turn scores the dialogue prompt gets
-    roles
-        the judges' roles that are asked
-    explain
-        ask for a rationale too
-    labels
-        values of answers, such as {"Yes": 1, "No": 0}: the score is their mean, weighted by their probabilities
-    question
-        a dimension with a question of the package, or a text
-    """
+    """One way of asking a judge."""
 
     prompt: Text
+    """a prompt of the package, or a file"""
     fields: Annotated[Distinct[Text], Field(min_length=1)]
+    """what the template uses: history, response, reference, fact; for dialogues turn_scores and responses, or dialogue"""
     dimensions: Annotated[Distinct[Text], Field(min_length=1)]
+    """the ratings in an answer"""
     label: Maybe[Text] = None
+    """its name in tables"""
     main: Maybe[Text] = None
+    """the rating with intervals, tests and ranks"""
     scale: Maybe[Annotated[list[Number], Field(min_length=2, max_length=2), Expected("both ends of the scale")]] = None
+    """[low, high]"""
     samples: Annotated[
         Count | Annotated[list[Count], Field(min_length=1)],
         Expected("a whole number of 1 or more, or a list of such"),
         AfterValidator(_counts),
     ] = 1
+    """how many answers are averaged; of a list, the largest first, each makes a score"""
     retries: Seed = 3
+    """fresh samples after an answer that cannot be read"""
     turns: Maybe[Text] = None
+    """the variant whose turn scores the dialogue prompt gets"""
     roles: Distinct[Text] = []
+    """the judges' roles that are asked"""
     explain: Flag = False
+    """ask for a rationale too"""
     labels: Maybe[Annotated[dict[_LABEL, Number], Field(min_length=2)]] = None
+    """values of answers, such as {"Yes": 1, "No": 0}: the score is their mean, weighted by their probabilities"""
     question: Maybe[Text] = None
+    """a dimension with a question of the package, or a text"""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -414,30 +321,20 @@ class Variant(Strict):
 
 
 class Judging(Strict):
-    """What judges are asked.
-
-    Attributes
-    ----------
-    judges
-        who judges which data set; `default` for data sets that are not named
-    variants
-        from the registry, or entries of your own
-    asks
-        which variants are asked on which data set; default: all
-    ledger
-        the folder of the answers
-    prices
-        US dollars per million tokens
-    budget
-        the most that all answers in the ledger together may cost, in US dollars; 0 asks no paid service
-    """
+    """What judges are asked."""
 
     judges: dict[str, Distinct[Text]]
+    """who judges which data set; `default` for data sets that are not named"""
     variants: dict[VariantName, Variant]
+    """from the registry, or entries of your own"""
     asks: dict[str, Distinct[Text]] = {}
+    """which variants are asked on which data set; default: all"""
     ledger: Text = "data/ledger"
+    """the folder of the answers"""
     prices: Text = "data/prices.yaml"
+    """US dollars per million tokens"""
     budget: Annotated[int | float, Field(ge=0), Expected("US dollars, 0 or more")] = 0
+    """the most that all answers in the ledger together may cost, in US dollars; 0 asks no paid service"""
 
     @model_validator(mode="after")
     def _for_the_others(self) -> Self:
@@ -450,7 +347,9 @@ class JudgingSections(Strict):
     """The sections ``judges`` and ``judging``, whose entries refer to each other."""
 
     judges: Section[dict[JudgeName, Judge]] = {}
+    """who judges"""
     judging: Judging | None = None
+    """what judges are asked"""
 
     @model_validator(mode="after")
     def _name_each_other(self) -> Self:
@@ -489,7 +388,9 @@ class JudgingSections(Strict):
 
 class _Placed(Strict):
     source: Maybe[Text] = None
+    """a file of the catalogue"""
     path: Maybe[FilePath] = None
+    """a local file"""
 
     @model_validator(mode="after")
     def _has_one_file(self) -> Self:
@@ -500,49 +401,29 @@ class _Placed(Strict):
 
 
 class Recorded(_Placed, Shows):
-    """Scores computed elsewhere.
-
-    Attributes
-    ----------
-    dataset
-        the data set that they are of
-    format
-        the reader; `table` for a file with context_id, system_id and value
-    about
-        who computed them, with what; part of the signature
-    source
-        a file of the catalogue
-    path
-        a local file
-    """
+    """Scores computed elsewhere."""
 
     dataset: Text
+    """the data set that they are of"""
     format: Text
+    """the reader; `table` for a file with context_id, system_id and value"""
     about: Signed
+    """who computed them, with what; part of the signature"""
 
 
 class RecordedJudge(Shows):
-    """Answers of a language model that others recorded.
-
-    Attributes
-    ----------
-    dataset
-        the data set that they are of
-    format
-        the reader
-    model
-        the model that answered
-    prompt
-        the prompt it was given
-    sources
-        files of the catalogue, by the reader's names
-    """
+    """Answers of a language model that others recorded."""
 
     dataset: Text
+    """the data set that they are of"""
     format: Text
+    """the reader"""
     model: Signed
+    """the model that answered"""
     prompt: Signed
+    """the prompt it was given"""
     sources: Annotated[dict[str, Text], Field(min_length=1)]
+    """files of the catalogue, by the reader's names"""
 
 
 class Corpus(_Placed):
@@ -617,50 +498,33 @@ class Agreement(Strict):
     """Number of resamples and seed; the section `agreement` uses them for Krippendorff's alpha."""
 
     resamples: Resamples
+    """resamples of intervals, tests and soft pairwise accuracies"""
     seed: Seed
+    """the seed of all that is drawn"""
 
 
 class Evaluation(Agreement):
-    """What is correlated with what.
-
-    Attributes
-    ----------
-    source
-        whose ratings: human, or the name of a judge; never mixed
-    target
-        the rated dimension of tables and figures; if nobody rated it, the only one or the first by name
-    levels
-        which levels to evaluate
-    systems
-        `fixed`: intervals and tests are over contexts only, as they always are with two or three systems
-    tests
-        statistics over systems to test besides the default ones
-    curves
-        learning curves and power
-    resamples
-        resamples of intervals, tests and soft pairwise accuracies
-    seed
-        the seed of all that is drawn
-    """
+    """What is correlated with what."""
 
     source: Text
+    """whose ratings: human, or the name of a judge; never mixed"""
     target: Text
+    """the rated dimension of tables and figures; if nobody rated it, the only one or the first by name"""
     levels: Annotated[Distinct[Literal["turn", "dialogue", "system"]], Field(min_length=1)]
+    """which levels to evaluate"""
     systems: Literal["sampled", "fixed"] = "sampled"
+    """`fixed`: intervals and tests are over contexts only, as they always are with two or three systems"""
     tests: Distinct[Literal["tau_c", "tau_23", "accuracy", "acc_eq", "spa"]] = []
+    """statistics over systems to test besides the default ones"""
     curves: Curves
+    """learning curves and power"""
 
 
 class Figures(Strict):
-    """Figures of each data set: the outputs that each shows instead of the main ones.
-
-    Attributes
-    ----------
-    resamples
-        resamples of intervals that only figures show
-    """
+    """Figures of each data set: the outputs that each shows instead of the main ones."""
 
     resamples: Resamples
+    """resamples of intervals that only figures show"""
     heatmap: Maybe[list[Output]] = None
     scatter: Maybe[list[Output]] = None
     slope: Maybe[list[Output]] = None
@@ -670,21 +534,14 @@ class Figures(Strict):
 
 
 class Tables(Strict):
-    """Tables of the papers.
-
-    Attributes
-    ----------
-    benchmark
-        the data set whose numbered tables are in results/studies/comperdial
-    systems
-        the scores in the table of systems
-    level_differences
-        how many dialogues to show that are rated lower as a whole than by turn (ComperDial's Table 13 shows three)
-    """
+    """Tables of the papers."""
 
     benchmark: Text
+    """the data set whose numbered tables are in results/studies/comperdial"""
     systems: Annotated[list[Output], Field(min_length=1)]
+    """the scores in the table of systems"""
     level_differences: Annotated[int, Field(ge=1), Expected("a positive number of dialogues")]
+    """how many dialogues to show that are rated lower as a whole than by turn (ComperDial's Table 13 shows three)"""
 
 
 class Ensembles(Strict):
@@ -729,29 +586,20 @@ class Shown(BaseModel):
     ``levels`` (each with the level of its ratings), ``coefficients`` (default: pearson, spearman), ``source`` and ``sources``
     (of reported values, and their labels), ``reported_of``, ``section_by`` (level or dataset), ``sort`` (a coefficient) and
     ``notes``.
-
-    Attributes
-    ----------
-    title
-        its heading
-    caption
-        the text below it
-    function
-        a function in `comperdial.studies.<study>`; default: the table of correlations
-    datasets
-        default: the study's
-    inputs
-        the files that it reads, by name; `{dataset}`, `{scorer}`, `{judge}` and `{recorded_judge}` stand for each
-        one
     """
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
 
     title: Maybe[Text] = None
+    """its heading"""
     caption: Maybe[Text] = None
+    """the text below it"""
     function: Maybe[Text] = None
+    """a function in `comperdial.studies.<study>`; default: the table of correlations"""
     datasets: Maybe[Distinct[Text]] = None
+    """default: the study's"""
     inputs: dict[str, str | list[str]] = {}
+    """the files that it reads, by name; `{dataset}`, `{scorer}`, `{judge}` and `{recorded_judge}` stand for each one"""
 
     @model_validator(mode="after")
     def _known_settings(self) -> Self:
@@ -762,60 +610,40 @@ class Shown(BaseModel):
 
 
 class Study(Strict):
-    """What a study needs and shows: ``studies/NAME/study.yaml``.
-
-    Attributes
-    ----------
-    title
-        its heading
-    datasets
-        what to run
-    metrics
-        metrics to run on these data sets besides those of params.yaml, with their changes
-    judges
-        who judges these data sets
-    variants
-        what they are asked
-    recorded_judges
-        recorded answers to import
-    ensembles
-        scores that are averaged
-    perturbed
-        data sets whose responses are made worse
-    planned_contrasts
-        comparisons fixed before the results were seen
-    own_metrics_only
-        data sets of such studies alone are scored only with the metrics that these list
-    restricted
-        outputs that are also correlated within systems and without human systems
-    raters
-        other sources of ratings, whose mean rating of a response is taken as a score
-    tables
-        tables by name
-    figures
-        figures by name
-    resamples
-        instead of those in params.yaml
-    seed
-        instead of that in params.yaml
-    """
+    """What a study needs and shows: ``studies/NAME/study.yaml``."""
 
     title: Text
+    """its heading"""
     datasets: Distinct[Text] = []
+    """what to run"""
     metrics: Section[dict[MetricName, Metric | None]] = {}
+    """metrics to run on these data sets besides those of params.yaml, with their changes"""
     judges: Distinct[Text] = []
+    """who judges these data sets"""
     variants: Section[dict[VariantName, Variant]] = {}
+    """what they are asked"""
     recorded_judges: Section[dict[RecordedJudgeName, RecordedJudge]] = {}
+    """recorded answers to import"""
     ensembles: Ensembles | None = None
+    """scores that are averaged"""
     perturbed: Perturbed | None = None
+    """data sets whose responses are made worse"""
     planned_contrasts: list[Contrast] = []
+    """comparisons fixed before the results were seen"""
     own_metrics_only: bool = False
+    """data sets of such studies alone are scored only with the metrics that these list"""
     restricted: Distinct[Output] = []
+    """outputs that are also correlated within systems and without human systems"""
     raters: Distinct[Text] = []
+    """other sources of ratings, whose mean rating of a response is taken as a score"""
     tables: Section[dict[str, Shown]] = {}
+    """tables by name"""
     figures: Section[dict[str, Shown]] = {}
+    """figures by name"""
     resamples: Maybe[Seed] = None
+    """instead of those in params.yaml"""
     seed: Maybe[Seed] = None
+    """instead of that in params.yaml"""
 
 
 # Numbers in a mapping from --config arrive as text. All shards go into one argument of a merge, limited to 128 KiB on Linux.
@@ -828,67 +656,42 @@ Shards = Annotated[
 
 
 class Parameters(JudgingSections):
-    """All of ``params.yaml``.
-
-    Attributes
-    ----------
-    datasets
-        what to run: names of the catalogue, of `own_data` and `challenges`, or files
-    own_data
-        your own files of ratings
-    catalogue
-        the file of public files and data sets
-    mirror
-        a folder <owner>/<repository>/<path> to take public files from; COMPERDIAL_MIRROR takes precedence
-    challenges
-        data sets made of dialogues and submissions
-    personas
-        how personas are drawn
-    comperdial
-        names of fields in Sony/ComperDial
-    metrics
-        what to run; a name alone is an entry of the registry
-    recorded
-        scores computed elsewhere
-    recorded_judges
-        answers that others recorded
-    training
-        what `comperdial train` trains
-    shards
-        into how many parts scoring is split, by data set
-    evaluation
-        what is correlated with what
-    agreement
-        Krippendorff's alpha: resamples and seed
-    figures
-        what figures show
-    tables
-        what tables show
-    studies
-        settings that replace those of study.yaml
-    judges
-        who judges
-    judging
-        what judges are asked
-    """
+    """All of ``params.yaml``."""
 
     datasets: Annotated[Distinct[Chosen], Field(min_length=1)]
+    """what to run: names of the catalogue, of `own_data` and `challenges`, or files"""
     own_data: Section[dict[DatasetName, OwnData]] = {}
+    """your own files of ratings"""
     catalogue: FilePath
+    """the file of public files and data sets"""
     mirror: Annotated[str | None, Expected("a folder or null")] = None
+    """a folder <owner>/<repository>/<path> to take public files from; COMPERDIAL_MIRROR takes precedence"""
     challenges: dict[DatasetName, Challenge]
+    """data sets made of dialogues and submissions"""
     personas: Personas
+    """how personas are drawn"""
     comperdial: Comperdial
+    """names of fields in Sony/ComperDial"""
     metrics: Annotated[dict[MetricName, Metric], Field(min_length=1)]
+    """what to run; a name alone is an entry of the registry"""
     recorded: Section[dict[MetricName, Recorded]] = {}
+    """scores computed elsewhere"""
     recorded_judges: Section[dict[RecordedJudgeName, RecordedJudge]] = {}
+    """answers that others recorded"""
     training: Section[dict[MetricName, Training]] = {}
+    """what `comperdial train` trains"""
     shards: Section[dict[str, Shards]] = {}
+    """into how many parts scoring is split, by data set"""
     evaluation: Evaluation
+    """what is correlated with what"""
     agreement: Agreement
+    """Krippendorff's alpha: resamples and seed"""
     figures: Figures
+    """what figures show"""
     tables: Tables
+    """what tables show"""
     studies: Section[dict[str, dict[str, Any]]] = {}
+    """settings that replace those of study.yaml"""
 
 
 def read_parameters(mapping: Mapping[str, Any], *, lines: Lines | None = None) -> Parameters:

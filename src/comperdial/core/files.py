@@ -10,7 +10,7 @@ import io
 import json
 import logging
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -245,10 +245,10 @@ def read_parquet(path: Path) -> pd.DataFrame:
     return frame
 
 
-def check_suffix(path: Path) -> None:
-    """Raise an error if the suffix is not that of a table."""
-    if path.suffix not in TABLE_SUFFIXES:
-        expected = "a name ending in " + ", ".join(TABLE_SUFFIXES)
+def check_suffix(path: Path, known: Sequence[str] = TABLE_SUFFIXES) -> None:
+    """Raise an error if the suffix is not that of a table, or not a known one."""
+    if path.suffix not in known:
+        expected = "a name ending in " + ", ".join(known)
         raise FileError(f"unknown kind of file {path.suffix!r}", where=str(path), expected=expected)
 
 
