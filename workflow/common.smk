@@ -11,7 +11,7 @@ from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.studies import DATASET, VARIABLE, entry_of, inputs_of, read_study, shown_outputs
 from comperdial.config import records
-from comperdial.core.code import code
+from comperdial.core.code import code, modules_of
 from comperdial.core.errors import ComperdialError
 from comperdial.core.files import sha256, write_text
 from comperdial.data import wordnet
@@ -68,6 +68,11 @@ STUDIES = list(S.studies)
 def digest(*values):
     """Return a hash of the values that determine a result, in order, to keep the output of `snakemake -n` short."""
     return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:12]
+
+
+def code_of(*modules):
+    """Return a hash of the modules that a command calls, and of those which they import (see `modules_of`)."""
+    return code(*modules_of(*modules))
 
 
 def one_of(names):
@@ -273,15 +278,16 @@ def entry_code(kind):
 
     def hashed(wildcards):
         study = wildcards.get("study", DATASET)
-        paths = ["report/plots"] if kind == "figures" else []
-        of = str(SPECS[study][kind][wildcards.name].get("function", "")).rpartition(".")[0] or study
-        if Path(f"src/comperdial/studies/{of}.py").is_file():
-            paths.append(f"studies/{of}.py")
+        of, _, name = str(SPECS[study][kind][wildcards.name].get("function", "correlations")).rpartition(".")
+        if study == DATASET and not of:
+            path = "report/plots/dataset.py" if kind == "figures" else "report/dataset.py"
+        else:
+            path = "report/correlations.py" if name == "correlations" else f"studies/{of or study}.py"
         settings = {key: value for key, value in SPECS[study].items() if key not in ("tables", "figures")}
         return digest(
             settings,
             SPECS[study][kind][wildcards.name],
-            code("report/*.py", "report/notes.yaml", "report/table.*", *paths),
+            code(*modules_of("studies/making.py", path), "report/notes.yaml", "report/table.*"),
         )
 
     return hashed

@@ -51,7 +51,7 @@ rule notebook:
         source=lambda wildcards: S.source(PAGES[wildcards.name][1]),
         target=EVALUATION["target"],
         caption=lambda wildcards: f"An executed notebook (data set {PAGES[wildcards.name][1]})",
-        code=code("report/*.py"),
+        code=code_of("report/notebook.py", "report/reading.py", "report/showing.py"),
     shell:
         "comperdial notebook {input.notebook} --dataset {params.dataset} --source {params.source} --target {params.target:q}"
         " --output {output} > {log} 2>&1"
@@ -87,7 +87,7 @@ rule page:
     params:
         caption=ABOUT_PAGE,
         outputs=lambda wildcards: S.outputs(wildcards.dataset),
-        code=code("report/*.py", "report/site", "auditing"),
+        code=code(*modules_of("report/page.py", "auditing/dataset.py"), "report/site"),
     shell:
         PAGE
 

@@ -19,7 +19,7 @@ rule correlate:
     params:
         evaluation=lambda wildcards: evaluation_of(wildcards.dataset),
         options=lambda wildcards: correlate_options(wildcards.dataset),
-        code=code("evaluation", "stats"),
+        code=code_of("evaluation/results.py"),
     shell:
         "comperdial correlate data/tables/{wildcards.dataset} --scores {input.scores} {params.options:q}"
         " --output {output.correlations} --pairs {output.pairs} --ceilings {output.ceilings} > {log} 2>&1"
@@ -47,7 +47,7 @@ rule robustness:
         evaluation=lambda wildcards: evaluation_of(wildcards.dataset),
         seed=EVALUATION["seed"],
         levels=" ".join(f"--level {level}" for level in EVALUATION["levels"]),
-        code=code("evaluation", "stats"),
+        code=code_of("evaluation/__init__.py", "evaluation/results.py"),
     shell:
         "comperdial robustness data/tables/{wildcards.dataset} --scores {input.scores} --judgements {input.judgements}"
         " {params.levels} --seed {params.seed} --coefficient {params.coefficient} --repeats {params.repeats}"

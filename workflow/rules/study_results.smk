@@ -85,7 +85,7 @@ rule predict_scores:
     params:
         **resampling("continuity"),
         folders=[f"data/tables/{name}" for name in HAZUMI],
-        code=code("training/score_prediction.py", "evaluation", "stats"),
+        code=code_of("evaluation/perspective.py"),
     shell:
         f"comperdial continuity predict {{params.folders}} --output {{output.values}} --differences {{output.differences}} {RESAMPLING}"
         " > {log} 2>&1"
@@ -105,7 +105,7 @@ rule perspective:
     params:
         **resampling("continuity"),
         options=lambda wildcards: PERSPECTIVE[wildcards.dataset],
-        code=code("evaluation", "stats"),
+        code=code_of("evaluation/perspective.py"),
     shell:
         f"comperdial continuity perspective data/tables/{{wildcards.dataset}} {{params.options}} --output {{output}} {RESAMPLING}"
         " > {log} 2>&1"
@@ -152,7 +152,7 @@ rule continuity_models:
     wildcard_constraints:
         dataset=one_of(CHATS),
     params:
-        code=code("evaluation/continuing.py", "training/continuity.py", "stats"),
+        code=code_of("evaluation/continuing.py"),
     shell:
         "comperdial continuity models {wildcards.dataset} --vectors {input.vectors} --baselines {input.baselines}"
         " --output {output.measures} --scores {output.scores} --continuations {output.continuations} > {log} 2>&1"
@@ -170,7 +170,7 @@ rule liking:
     log:
         "logs/liking.log",
     params:
-        code=code("evaluation/continuing.py", "training/continuity.py", "stats"),
+        code=code_of("evaluation/continuing.py"),
     shell:
         "comperdial continuity liking --measures {input.measures} --vectors {input.vectors} {input.rated} --joined {output.joined}"
         " --output {output.liking} --scores {output.scores} > {log} 2>&1"
@@ -210,7 +210,7 @@ rule rank:
     params:
         **resampling("overall"),
         folders=lambda wildcards: [f"data/tables/{name}" for name in on_board(wildcards)],
-        code=code("evaluation", "stats"),
+        code=code_of("evaluation/overall.py"),
     shell:
         f"comperdial rank {{input.boards}} {{wildcards.board}} --tables {{params.folders}} --scores {{input.scores}} {RESAMPLING}"
         " --output {output.ranking} --comparisons {output.comparisons} --pairs {output.pairs} > {log} 2>&1"
@@ -250,7 +250,7 @@ rule dimensions:
         outputs=lambda wildcards: [
             output for name in compared_metrics(wildcards) for output in S.main_outputs(name, wildcards.dataset)[:1]
         ],
-        code=code("evaluation", "stats"),
+        code=code_of("evaluation/dimensions.py"),
     shell:
         "comperdial dimensions {input.scores} --tables data/tables/{wildcards.dataset} --study {input.study}"
         f" --outputs {{params.outputs}} {RESAMPLING}"
@@ -272,7 +272,7 @@ rule ratios:
         mem_mb=4000,
         runtime=60,
     params:
-        code=code("evaluation", "stats"),
+        code=code_of("evaluation/ratios.py"),
     shell:
         "comperdial ratios {input.scores} --tables data/tables/{wildcards.dataset} --about {input.about}"
         " --output {output} > {log} 2>&1"
@@ -317,7 +317,7 @@ rule ablate:
         "logs/ablate.log",
     params:
         **resampling("local_metrics"),
-        code=code("evaluation", "stats"),
+        code=code_of("evaluation/fitting.py"),
     shell:
         f"comperdial ablate --tables data/tables --scores results {RESAMPLING}"
         " --output {output.ablation} --pairs {output.pairs} > {log} 2>&1"
@@ -336,8 +336,6 @@ rule audit_recorded:
         sets=SPECS.get("judge_audit", {}).get("tables", {}).get("alternative_test", {}).get("sets"),
         recorded=digest(S.config.get("recorded_judges")),
         checksums=digest({name: source.sha256 for name, source in S.catalogue.files.items()}),
-        code=code(
-            "auditing", "evaluation/rated_data.py", "stats", "judges/recorded", "data/readers", "data/recorded.py"
-        ),
+        code=code(*modules_of("auditing/recorded.py"), "judges/recorded", "data/readers", "data/recorded.py"),
     shell:
         "comperdial audit-recorded --output {params.folder} > {log} 2>&1"

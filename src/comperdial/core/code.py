@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from comperdial.core.errors import FileError
 
 PACKAGE = Path(__file__).parents[1]
+# The rooms whose modules `modules_of` follows; a change elsewhere, as in `core`, makes no result stale.
+ROOMS = ("auditing", "evaluation", "report", "stats", "studies", "training")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -25,6 +28,28 @@ def code(*paths: str, root: Path = PACKAGE) -> str:
     """
     files = [one for path in paths for one in (sorted(root.glob(path)) if "*" in path else [root / path])]
     return hashlib.sha256("".join(map(_hash, files)).encode()).hexdigest()[:12]
+
+
+def modules_of(*paths: str, root: Path = PACKAGE) -> list[str]:
+    """Return modules of the package with all modules in :data:`ROOMS` that they import, directly or not."""
+    found: set[str] = set()
+    left = list(paths)
+    while left:
+        path = left.pop()
+        if path not in found:
+            found.add(path)
+            left += [one for one in _imported(root / path, root) if one.split("/")[0] in ROOMS]
+    return sorted(found)
+
+
+def _imported(path: Path, root: Path) -> Iterator[str]:
+    """Yield the modules of the package that a module imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{root.name}."):
+            folder = "/".join(str(node.module).split(".")[1:])
+            for name in node.names:
+                modules = (f"{folder}/{name.name}.py", f"{folder}.py", f"{folder}/__init__.py")
+                yield next(one for one in modules if (root / one).is_file())
 
 
 @cache
