@@ -12,7 +12,7 @@ from comperdial.cli import main
 from comperdial.config.studies import read_study
 from comperdial.core.errors import UnknownNameError
 from comperdial.evaluation import fitting
-from comperdial.metrics import Batch, create, scoring
+from comperdial.metrics import Batch, create, local, scoring
 from comperdial.metrics.local import Features, Fit
 from comperdial.report import render
 from comperdial.studies import local_metrics
@@ -144,6 +144,15 @@ def test_facts_count_if_there_are_any_and_nothing_else_may_be_missing():
     words = 3 * (np.log(3) - 0.5) / 2
     assert score(0.5) == pytest.approx([0.25 + 0.2 + words, 0.25 + words])
     assert np.isnan(score(np.nan)).tolist() == [False, True]
+
+
+def test_scores_of_the_parts_are_used_if_there_are_any(study, coefficients, tmp_path, monkeypatch):
+    metric, expected = create("local", coefficients=str(coefficients)), scored(study, coefficients, "one")
+    for part in metric.parts.values():
+        monkeypatch.setattr(type(part), "compute", None)
+    tables = {name: study / "results/one/scores" / f"{name}.parquet" for name in METRICS}
+    local.score_from(metric, "local", study / "tables/one", tables, tmp_path / "scores.parquet")
+    pd.testing.assert_frame_equal(schema.read(tmp_path / "scores.parquet", "scores"), expected, check_exact=True)
 
 
 def test_coefficients_are_of_certain_scores(coefficients, tmp_path):

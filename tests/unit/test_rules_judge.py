@@ -94,10 +94,7 @@ RATINGS = "humanness - 5\noverall - 5\nFinal Score - 5\nRationale: it is perfect
 
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(list(ANSWERS)), st.booleans(), odd, odd, odd, odd)
-@example("original_detail", False, "Response:", "", "", "")
 @example("original_detail", False, "", "", "Response:", "- Engagingness:")
-@example("cpds_simple_ref", True, "### Response:\nfine", "Response:", "", "")
-@example("cpds_detail", False, "Rationale: it is good.", "", "", "")
 @example("cpds_simple", True, RATINGS, RATINGS, RATINGS, RATINGS)
 @example("cpds_dialogue", False, RATINGS, "", "", "")
 @example("explicit_dialogue", False, "### Output Format:\nhumanness - x", "", "### Conversation:", "")
@@ -137,15 +134,6 @@ def test_odd_texts_change_neither_sections_nor_form(name, explain, response, ref
     assert (result.rationale is not None) is explain
 
 
-def test_history_facts_and_turns_may_be_none_or_many():
-    assert 1 <= ratings(history=[], fact=[])["humanness"] <= 5
-    for count in (1, 12):
-        scores = [f"{1 + number % 5}" for number in range(count)]
-        responses = [f"Clock number {number} ticks." for number in range(count)]
-        result = ratings("cpds_dialogue", turn_scores=scores, responses=responses)
-        assert result["overall dialogue turn score"] == round(sum(map(float, scores)) / count, 1)
-
-
 @pytest.mark.parametrize(
     ("name", "changes", "why"),
     [
@@ -153,17 +141,13 @@ def test_history_facts_and_turns_may_be_none_or_many():
         ("cpds_detail", {"### Response:": "### Candidate:"}, "no response"),
         ("cpds_detail", {"1-5": "one to five", "1 to 5": "one to five"}, "scale"),
         ("cpds_detail", {"- Humanness:": "- Empathy:"}, "nothing about empathy"),
-        ("cpds_dialogue", {"3.67": "good"}, "a turn score is no number"),
-        ("cpds_dialogue", {"3.67": "0.5"}, "a turn score is no number"),
-        ("cpds_dialogue", {"3.67": "7"}, "a turn score is no number"),
         ("cpds_dialogue", {"3.67": "nan"}, "a turn score is no number"),
+        ("cpds_dialogue", {"3.67": "7"}, "a turn score is no number"),
         ("cpds_dialogue", {"### Dialogue Turn Scores:": "### Scores:"}, "no turn scores"),
-        ("implicit_turn", {}, "no form"),
     ],
 )
 def test_a_prompt_that_cannot_be_rated_gets_a_sentence_without_a_rating(name, changes, why):
-    prompt = load(name, question="relevance" if name == "implicit_turn" else None)
-    text = prompt.render(VALUES)
+    text = load(name).render(VALUES)
     for old, new in changes.items():
         text = text.replace(old, new)
     result = complete(text).text
@@ -229,6 +213,3 @@ def test_a_worse_conversation_is_rated_lower_where_it_is_worse():
     dull = conversation(GOOD[0], "Yes.", GOOD[2], "I do not know.")
     assert all(dull[name] < good[name] for name in ("coherence", "engagingness", "informativeness", "overall"))
     assert set(conversation("Hm.", "", "So?", "...").values()) == {1}
-    # What the other says matters as what is answered, and nothing else.
-    tea = ["Do you like tea?", "Green tea, from a shop near Uji.", "Me too.", "Which sort?"]
-    assert conversation(*tea) == conversation(*tea[:2], "ME TOO!!!", tea[3])
