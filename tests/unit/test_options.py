@@ -70,22 +70,11 @@ def test_the_command_takes_options_and_names_them(tmp_path, monkeypatch, capsys)
     frame["topic"] = np.where(frame["context_id"].astype(int) < 6, "tea", "sea")
     frame.to_csv("mine.csv", index=False)
     # The scores lack four responses.
-    pd.concat(
-        score_rows(units[4:], sign * ratings[4:], metric, dataset="mine")
-        for metric, sign in (("good", 1), ("poor", -1))
-    ).to_csv("scores.csv", index=False)
-    command = [
-        "compare",
-        "mine.csv",
-        "--scores",
-        "scores.csv",
-        "--resamples",
-        "20",
-        "--coefficient",
-        "pearson",
-        "--level",
-        "turn",
-    ]
+    weights = (("good", 1), ("fair", 2), ("poor", -1))
+    pd.concat(score_rows(units[4:], sign * ratings[4:], metric, dataset="mine") for metric, sign in weights).to_csv(
+        "scores.csv", index=False
+    )
+    command = ["compare", "mine.csv", "--scores", "scores.csv", "--resamples", "20", "--coefficient", "pearson"]
     assert main([*command, "--subset", "topic=tea", "--missing", "worst", "--correction", "fdr"]) == 0
     text = capsys.readouterr().out
     for part in ("Only topic=tea", "36 of 72 rated responses", "|missing:worst", "rank (FDR)", "89%"):
