@@ -11,14 +11,12 @@ from scipy.stats import pearsonr
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from comperdial.cli import main
-from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError
 from comperdial.data.continuations import Conversation, Message, merged, samples, splits
 from comperdial.data.readers import chitchat
 from comperdial.evaluation import continuing
 from comperdial.evaluation.perspective import by_person, in_whose_eye, simple_scores
 from comperdial.stats import classification
-from comperdial.studies import continuity as study_tables
 from comperdial.training import continuity, continuity_tasks
 from comperdial.training.continuity import Features, Histories
 from comperdial.training.score_prediction import predict, split_in_time, text_features
@@ -248,18 +246,3 @@ def test_whose_eye_ranks_metrics_by_role():
     apart = result.loc[("length", "difference")]
     assert apart["low"] > 0
     assert apart["p"] < 0.01
-
-
-def test_ours_on_other_chats_are_apart_from_the_papers_on_x(root, tmp_path):
-    study = load_yaml(root / "studies/continuity/study.yaml") | {"datasets": ["chitchat", "convai2"]}
-    keys = {"dataset": "convai2", "split": "time", "rate": "balanced", "against": "", "n": 40, "users": 9}
-    keys |= {"value": 0.6, "low": 0.5, "high": 0.7, "model": "tfidf", "user": "none", "measure": "accuracy"}
-    pd.DataFrame([{**keys, "group": group} for group in ("all", "0")]).to_csv(tmp_path / "dcp.csv", index=False)
-    inputs = {"paper": [root / "studies/continuity/paper.csv"], "measures": [tmp_path / "dcp.csv"]}
-    table = study_tables.continuing(inputs, study | {"entry": study["tables"]["continuity_4"]})
-    paper, ours = (section.frame for section in table.sections)
-    assert (paper["", "Ours, on X"] == "data not obtainable").all()
-    assert paper.loc["BERT-DCP", ("Paper, on X", "accuracy")] == "0.668"
-    assert ours.loc[("tfidf", "none"), ("Ours", "accuracy")] == "0.600 [0.50, 0.70]"
-    assert ours.loc[("FED", "none"), ("Of", "replies")] == "not run"
-    assert "Chit-Chat: no results" in table.notes

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
 
 import tinymodels
 from comperdial import models, schema
@@ -18,7 +17,6 @@ from comperdial.config.registry import completed
 from comperdial.core.errors import (
     FileError,
     MissingResourceError,
-    NothingToShowError,
 )
 from comperdial.data.corpora import Dialogue, read_corpus
 from comperdial.metrics import create
@@ -28,8 +26,8 @@ from comperdial.studies import density as study_tables
 from comperdial.training import density
 from comperdial.training import trained as trained_models
 from comperdial.training.pairs import Pairs, Reader
-from comperdial.training.selection import Group, SelectionModel
-from resulttables import correlation, pair, write_results, write_rows
+from comperdial.training.selection import Group
+from resulttables import write_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -173,18 +171,6 @@ def test_the_losses_are_equations_1_and_4():
     assert loss.item() == pytest.approx(np.mean(terms))
 
 
-def test_candidates_read_together_are_as_read_alone(bert, pairs):
-    model = SelectionModel(models.find(str(bert)))
-    model.start(1)
-    model.eval()
-    groups = [pairs.group(pair, 4, np.random.default_rng(1), facts=True) for pair in pairs[:4]]
-    with torch.inference_mode():
-        together = model(groups)
-        alone = [model([Group(group.context, [candidate])]) for group in groups for candidate in group.candidates]
-    for place, values in enumerate(together):
-        torch.testing.assert_close(values, torch.cat([one[place] for one in alone]), rtol=1e-4, atol=1e-5)
-
-
 # ---- The metric
 
 
@@ -232,14 +218,6 @@ def test_what_a_trained_model_says_of_itself(trained, bert):
     card = json.loads((trained / "card.json").read_text())
     assert card["corpora"]["talk"]["dialogues"] == 20
     assert set(card["held-out"]) == {"all", "talk", "other"}
-    # The encoder is trained, its tables are not.
-    weights = load_file(trained / "weights.safetensors")
-    start = dict(SelectionModel(models.find(str(bert))).named_parameters())
-    assert not [name for name in weights if "word_embeddings" in name]
-    assert any(
-        name.startswith("encoder.encoder.layer.0.") and not np.allclose(start[name].detach(), value, atol=1e-4)
-        for name, value in weights.items()
-    )
 
 
 def test_an_altered_model_is_refused(trained, tmp_path):
@@ -327,48 +305,6 @@ def test_train_trains_an_entry_of_params(bert, tmp_path, monkeypatch, capsys):
 # ---- The study
 
 
-@pytest.fixture
-def made(tmp_path):
-    rows = [
-        {"section": "Reference-based", "label": "BLEU", "metric": "bleu", "output": "score", "reported": "BLEU"},
-        {"section": "Reference-based", "label": "chrF", "metric": "chrf", "output": "score"},
-        {"section": "Density", "label": "DEnsity", "metric": "density", "output": "density"},
-        {"section": "Density", "label": "Selection", "metric": "density-selection", "output": "density"},
-    ]
-    pairs = [
-        pair("one", "density:density", "bleu:score", 0.1, 0.01),
-        pair("one", "chrf:score", "density:density", 0.1, 0.03),
-        pair("one", "density:density", "density-selection:density", 0.05, 0.2),
-    ]
-    results = [correlation("one", row["metric"], row["output"], 0.4) for row in rows]
-    inputs = write_results(
-        tmp_path, [*results, correlation("two", "bleu", "score", 0.2)], pairs, outputs=["bleu:score"], recorded_of={}
-    )
-    inputs["reported"] = [tmp_path / "known.csv"]
-    inputs["reported"][0].write_text(
-        "source,place,dataset,level,against,dimension,metric,output,coefficient,value,starred,note\n"
-    )
-    entry = {
-        "title": "T", "caption": "C.", "rows": rows, "source": "p", "levels": {"turn": "turn"}, "section_by": "dataset",
-        "coefficients": ["pearson"], "models": ["density", "density-selection"], "inputs": inputs,
-    }  # fmt: skip
-    return inputs, {"name": "density", "title": "DEnsity", "datasets": ["one", "two"], "entry": entry}
-
-
-def test_differences_are_of_density_minus_the_other_with_holm_in_each_kind(made):
-    inputs, study = made
-    rows = study_tables.tests(inputs, study).frame.set_index("label")
-    assert rows["difference"].to_dict() == pytest.approx({"BLEU": 0.1, "chrF": -0.1, "Selection": 0.05})
-    assert (rows.loc["chrF", "low"], rows.loc["chrF", "high"]) == pytest.approx((-0.2, 0.0))
-    assert rows["holm_p"].to_dict() == pytest.approx({"BLEU": 0.02, "chrF": 0.03, "Selection": 0.2})
-    with pytest.raises(NothingToShowError, match="no scores of DEnsity"):
-        study_tables.tests(inputs | {"pairs": inputs["pairs"][1:]}, study)
-    labels = {"label": "Maha.", "output": "density", "reported": "BLEU"}
-    rows = [{"section": name, "metric": name} | labels for name in ("density", "density-selection")]
-    table = study_tables.ablation(inputs, study | {"entry": study["entry"] | {"rows": rows}})
-    assert table.frame["difference"].dropna().tolist() == pytest.approx([0.05])
-
-
 def test_pairs_are_scored_and_counted(tmp_path):
     texts = {
         "repetition-1": ("I like tea.", "I like like like tea."),
@@ -390,21 +326,6 @@ def test_pairs_are_scored_and_counted(tmp_path):
     entry |= {"kinds": {"repetition": "Repetition", "speaker": "Speaker"}, "bins": 7}
     _, shown = study_tables.adversarial({"ratios": [ratios]}, {"entry": entry})
     assert shown[["kind", "accuracy", "n"]].to_numpy().tolist() == [["Repetition", 1.0, 2], ["Speaker", 0.0, 1]]
-
-
-def test_histograms_count_each_side_and_how_much_they_share(tmp_path):
-    def scores(metric, answers, others):
-        sides = [("original", value) for value in answers] + [("perturbed", value) for value in others]
-        return [
-            ("p", "turn", f"random_response-{n}-{s}-0", s, metric, "density", v, 0, "density|v:1")
-            for n, (s, v) in enumerate(sides)
-        ]
-
-    rows = [*scores("density", [1.0, 2.0], [-4.0, -5.0]), *scores("density-selection", [1.0, 2.0], [1.0, 2.0])]
-    inputs = {"scores": [write_rows(tmp_path, scores=rows)["scores"]]}
-    _, bars = study_tables.histograms(inputs, {"entry": {"bins": 7, "title": "T", "notes": "{answers} answers"}})
-    assert set(bars.groupby(["metric", "side"])["count"].sum()) == {2}
-    assert bars.groupby("metric")["overlap"].first().to_dict() == {"density": 0.0, "density-selection": 1.0}
 
 
 def test_examples_have_normalised_scores_and_ranks(tmp_path):

@@ -146,16 +146,6 @@ def test_the_cache_holds_what_goes_in(tmp_path, kept):
         assert again.missing([*texts, *new, *texts, *new]) == new
 
 
-WRITES = """
-import sys
-from pathlib import Path
-import numpy as np
-from comperdial.models.vectors import Encoded, VectorStore
-store = VectorStore(Path(sys.argv[1]), 4)
-for number in range(50):
-    for name in ("all", sys.argv[2]):
-        store.put([(f"{name} {number}", Encoded(np.full((3, 4), number, np.float32), np.zeros(3, bool), number))])
-"""
 KILLED = """
 import os, signal, sys
 import numpy as np
@@ -170,17 +160,6 @@ store.put(rows())
 """
 
 
-def test_processes_write_at_once_and_one_that_is_killed_leaves_nothing(tmp_path):
-    path = tmp_path / "encoder.sqlite"
-    started = [subprocess.Popen([sys.executable, "-c", WRITES, path, name]) for name in "xy"]
-    assert [process.wait() for process in started] == [0, 0]
-    store = VectorStore(path, 4)
-    assert all((store.get(f"{name} {n}").vectors == n).all() for name in ("all", *"xy") for n in range(50))
-    assert subprocess.run([sys.executable, "-c", KILLED, path], check=False).returncode == -signal.SIGKILL
-    assert path.with_name("encoder.sqlite-journal").stat().st_size
-    assert VectorStore(path, 4).missing(["all 0", "0", "1999"]) == ["0", "1999"]
-
-
 def test_a_damaged_cache_is_an_error_and_no_vector_is_wrong(encoders, tmp_path):
     path = tmp_path / f"{encoders['tiny'].namespace()}.sqlite"
     right = encode(encoders["tiny"], tmp_path, TEXTS[:5])
@@ -191,3 +170,11 @@ def test_a_damaged_cache_is_an_error_and_no_vector_is_wrong(encoders, tmp_path):
             encode(encoders["tiny"], tmp_path, TEXTS[:5])
     path.unlink()
     assert_same(encode(encoders["tiny"], tmp_path, TEXTS[:5]), right)
+
+
+def test_a_process_that_is_killed_leaves_nothing(tmp_path):
+    path = tmp_path / "encoder.sqlite"
+    VectorStore(path, 4).put([("kept", encoded(1))])
+    assert subprocess.run([sys.executable, "-c", KILLED, path], check=False).returncode == -signal.SIGKILL
+    assert path.with_name("encoder.sqlite-journal").stat().st_size
+    assert VectorStore(path, 4).missing(["kept", "0", "1999"]) == ["0", "1999"]

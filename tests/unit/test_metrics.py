@@ -93,13 +93,6 @@ def test_normalise(text, expected):
     assert normalise(text) == expected
 
 
-@settings(max_examples=50)
-@given(st.text())
-def test_normalise_twice_is_once(text):
-    once = normalise(text)
-    assert normalise(once) == once == " ".join(once.split())
-
-
 # ---- Scripts
 
 # Two sentences of each script, with and without spaces, that share little.

@@ -15,7 +15,6 @@ from comperdial.core.errors import SchemaError, UnknownNameError
 from comperdial.data import wordnet
 from comperdial.perturbations import PERTURBATIONS, Corpus, Dialogue, Line, Turn, generated, generator, perturb
 from comperdial.perturbations.pronouns import replaced
-from comperdial.perturbations.turns import rarest
 from resulttables import write_rows
 
 TEXTS_OF = {"d1": {"I like tea.", "Do you like tea?"}, "d2": {"We saw Oslo with Tessa in May.", "My boat is red."}}
@@ -104,12 +103,6 @@ def test_entities():
         new = turned("entities", text, seed=seed)
         assert new.startswith("We went to ") and not any(name in new for name, _ in found)
     assert turned("entities", "you may march") is None
-
-
-def test_rarest_synonym(real_wordnet):
-    cases = {"dreamed": "stargazed", "helps": "assists", "tables": None, "older": None}
-    assert {word: rarest(word) for word in cases} == cases
-    assert turned("paraphrase", "He was a teacher.") == "He was an instructor."
 
 
 WORDS = """

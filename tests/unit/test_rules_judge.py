@@ -189,27 +189,3 @@ def words(count):
 def test_the_branches_of_the_final_score(scores, responses, expected):
     result = ratings("cpds_dialogue", turn_scores=scores.split(), responses=responses)
     assert tuple(result.values()) == expected
-
-
-GOOD = (
-    "Do you like the sea?",
-    "I swim in the harbour every morning, the water is warm until October.",
-    "Which harbour is that?",
-    "The old one of Chania, behind the lighthouse. Have you been to Crete?",
-)
-
-
-def conversation(*texts):
-    return ratings(
-        "explicit_dialogue", dialogue=[{"speaker": "AB"[n % 2], "text": text} for n, text in enumerate(texts)]
-    )
-
-
-def test_a_worse_conversation_is_rated_lower_where_it_is_worse():
-    good = conversation(*GOOD)
-    same = conversation(*GOOD[:3], GOOD[1])
-    assert same["diversity"] < good["diversity"]
-    assert same["coherence"] < good["coherence"]
-    dull = conversation(GOOD[0], "Yes.", GOOD[2], "I do not know.")
-    assert all(dull[name] < good[name] for name in ("coherence", "engagingness", "informativeness", "overall"))
-    assert set(conversation("Hm.", "", "So?", "...").values()) == {1}

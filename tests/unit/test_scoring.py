@@ -113,14 +113,6 @@ def test_parts_of_any_size_give_the_same_table(tables, tmp_path, monkeypatch, pa
     assert context["value"].to_dict() == {(item, system): held[int(item[1:])] for item, system in WORDS}
 
 
-def test_nothing_to_score_is_an_empty_table(tmp_path):
-    tables = write_tables(tmp_path / "tables", [r for r in RESPONSES if r["system_id"] == "gold"])
-    scoring.write_scores(Length(), "mine", tables, tmp_path / "s.parquet")
-    for scores in (scoring.score_tables(Length(), "mine", tables), read(tmp_path / "s.parquet")):
-        assert scores.empty
-        assert list(scores.columns) == schema.table("scores").columns
-
-
 def changed(**values):
     """Return the responses with the last one changed."""
     return [*RESPONSES[:-1], RESPONSES[-1] | values]
@@ -236,20 +228,6 @@ def test_the_rows_that_each_metric_gives_alone(several, metrics, tmp_path, monke
     monkeypatch.setattr(scoring, "_PART", 4)
     scoring.score_all(dict(reversed(metrics.items())), several, tmp_path / "reversed.parquet")
     pd.testing.assert_frame_equal(read(tmp_path / "reversed.parquet"), scores)
-
-
-def test_each_text_is_encoded_once_for_all_metrics_and_parts(several, metrics, tmp_path, monkeypatch):
-    monkeypatch.delenv(encoder_module.STORE_VARIABLE, raising=False)
-    monkeypatch.setattr(scoring, "_PART", 4)
-    seen, encode = [], encoder_module.Vectors._encode
-
-    def watched(self, texts):
-        seen.extend((self.encoder.keep, text) for text in texts)
-        return encode(self, texts)
-
-    monkeypatch.setattr(encoder_module.Vectors, "_encode", watched)
-    scoring.score_all(metrics, several, tmp_path / "all.parquet")
-    assert len(seen) == len(set(seen)) > 20
 
 
 def test_a_metric_that_cannot_run_is_named_before_anything_is_scored(tables, tmp_path):
