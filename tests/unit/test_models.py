@@ -288,10 +288,9 @@ def test_a_pickles_code_is_never_run(tmp_path):
 
 def test_a_pickle_of_anything_else_is_refused(tmp_path):
     path = tmp_path / "pytorch_model.bin"
-    for value in ([1, 2], {"model": {"a": 1}}, {"a": 3}):
-        torch.save(value, path)
-        with pytest.raises(SourceError, match="more than tensors by name"):
-            convert.convert_pickles(tmp_path)
+    torch.save({"model": {"a": 1}}, path)
+    with pytest.raises(SourceError, match="more than tensors by name"):
+        convert.convert_pickles(tmp_path)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(SourceError, match="the pickle cannot be read"):
         convert.convert_pickles(tmp_path)
@@ -390,8 +389,6 @@ def test_weights_or_words_that_are_missing_are_never_made_up(tiny, tmp_path):
 
 def test_batches_and_settings(monkeypatch):
     assert list(runtime.batches([3, 9, 4, 3, 20], 10)) == [[4], [1], [2, 0], [3]]
-    monkeypatch.setenv(runtime.TOKENS_VARIABLE, "12")
-    assert list(runtime.batches([4, 4, 4, 4])) == [[0, 1, 2], [3]]
     monkeypatch.setenv(runtime.TOKENS_VARIABLE, "0")
     with pytest.raises(ConfigError, match="0"):
         list(runtime.batches([1]))
