@@ -112,22 +112,26 @@ def test_odd_texts_change_neither_sections_nor_form(name, explain, response, ref
     }
     text = prompt.render(lines(values))
     request = read(text)
+    # A fact that would look like an entry of the form has a backslash before its mark.
+    line = inline(f"- {fact}")
+    spoken = tuple(turn["text"] for turn in HISTORY)
     whole = [(turn["speaker"], turn["text"]) for turn in values["dialogue"]]
     expected = {
-        "history": (*(turn["text"] for turn in HISTORY), inline(f"B: {utterance}")[3:]),
+        "history": (*spoken, inline(f"B: {utterance}")[3:]),
         "response": (inline(response),),
         "reference": (inline(reference),),
-        "turn scores": ("3.25", "4"),
+        "fact": ("i row.", line[1:].lstrip() if line.startswith("-") else line),
+        "turn_scores": ("3.25", "4"),
         "responses": (RESPONSE, inline(f"It is {response}")),
-        "conversation": tuple(inline(f"{speaker}: {text}") for speaker, text in whole),
+        "dialogue": tuple(inline(f"{speaker}: {text}") for speaker, text in whole),
     }
-    assert {field: shown for field, shown in request.sections.items() if field != "facts"} == {
-        field: expected[field] for field in request.sections if field != "facts"
-    }
+    names = {"fact": "facts", "turn_scores": "turn scores", "dialogue": "conversation"}
+    assert request.sections == {names.get(field, field): expected[field] for field in prompt.fields}
     plain = read(prompt.render(VALUES | {"turn_scores": ["1"] * 2, "responses": ["x"] * 2})).instructions
     assert request.instructions == plain
     result = parse(complete(text).text, Form(plain.names, plain.names[-1], plain.low, plain.high))
     assert result.failure is None and tuple(result.values) == plain.names and dict(result.values) == rate(request)[0]
+    assert (result.rationale is not None) is explain
 
 
 @pytest.mark.parametrize(
