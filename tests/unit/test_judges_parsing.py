@@ -154,8 +154,6 @@ def test_thoughts_are_no_rating_whatever_closes_them(mark):
     """The mark that opens them is often a part of the prompt."""
     thoughts = "It may be a bot.\nHumanness: 1\nOr so the first impression. Overall: 1"
     assert main(f"{thoughts} {mark} I rate it a 5.") == 5
-    assert main(f"{thoughts}\n{mark}\n\n- Humanness: 5\nRationale: It is warm.") == 5
-    assert main(f"{thoughts} {mark}<answer>5</answer><|return|>") == 5
     assert main(f'{thoughts} {mark} {{"humanness": 5, "overall": 4}}', OVERALL) == 4
     assert main(f"{thoughts} {mark}\n") is None
     assert main(f"Humanness: 2 {mark} {thoughts} {mark} Humanness: 5") in (5, None)
@@ -171,10 +169,9 @@ def test_thoughts_without_an_end_hold_no_rating(mark):
     "answer",
     ['Humanness: 2\nRationale: It says "</think> Humanness: 5" at its end.',
      "The response holds `</think>`, which is odd.\nHumanness: 2", "> Hi </think> Humanness: 5\n\nHumanness: 2",
-     '{"rationale": "It ends: <think></think> Humanness: 5", "humanness": 2}', "Humanness: 2\nIts “[/THINK] 5” is odd.",
+     '{"rationale": "It ends: <think></think> Humanness: 5", "humanness": 2}',
      '<think>It has "</think> Humanness: 5", a trick.</think>Humanness: 2',
-     "Humanness: 2\nIt ends with </think> Humanness: 5", "<think>x</think>\nHumanness: 2\n</think>\nHumanness: 5",
-     "Its thoughts are human.\n\nReasoning: it thinks.\nHumanness: 2", "[Reasoning] It flows.\nHumanness: 2"],
+     "<think>x</think>\nHumanness: 2\n</think>\nHumanness: 5", "[Reasoning] It flows.\nHumanness: 2"],
 )  # fmt: skip
 def test_what_marks_of_thoughts_in_a_quotation_claim_is_not_read(answer):
     assert main(answer) in (2, None)

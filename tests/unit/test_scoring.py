@@ -118,15 +118,14 @@ def changed(**values):
     return [*RESPONSES[:-1], RESPONSES[-1] | values]
 
 
-WRONG = {
-    "unknown context": (changed(context_id="c9"), r"1 responses name context_id 'c9', which is in no table"),
-    "empty response": (changed(response=" "), r"record 20 \(context_id=c4, system_id=z\): column 'response'"),
-    "key twice": ([*RESPONSES, RESPONSES[0]], r"record 21 \(context_id=c0, system_id=a\): the same key a second time"),
-}
-
-
-@pytest.mark.parametrize("part", [4, 1000])
-@pytest.mark.parametrize(("responses", "message"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(
+    ("part", "responses", "message"),
+    [
+        (4, changed(context_id="c9"), r"1 responses name context_id 'c9', which is in no table"),
+        (1000, changed(response=" "), r"record 20 \(context_id=c4, system_id=z\): column 'response'"),
+        (4, [*RESPONSES, RESPONSES[0]], r"record 21 \(context_id=c0, system_id=a\): the same key a second time"),
+    ],
+)
 def test_an_error_names_the_response_and_keeps_the_earlier_file(tmp_path, monkeypatch, part, responses, message):
     monkeypatch.setattr(scoring, "_PART", part)
     tables, out = write_tables(tmp_path / "tables"), tmp_path / "out/s.parquet"
@@ -140,14 +139,9 @@ def test_an_error_names_the_response_and_keeps_the_earlier_file(tmp_path, monkey
     assert out.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("content", "message"), [(b"PAR1 nonsense", "not a readable Parquet file"), (None, "no such file")]
-)
-def test_a_file_that_cannot_be_read(tables, tmp_path, content, message):
-    (tables / "responses.parquet").unlink()
-    if content:
-        (tables / "responses.parquet").write_bytes(content)
-    with pytest.raises(FileError, match=message):
+def test_a_file_that_cannot_be_read(tables, tmp_path):
+    (tables / "responses.parquet").write_bytes(b"PAR1 nonsense")
+    with pytest.raises(FileError, match="not a readable Parquet file"):
         scoring.write_scores(Length(), "mine", tables, tmp_path / "out/s.parquet")
     assert not list(tmp_path.glob("out/*"))
 
