@@ -21,8 +21,6 @@ from comperdial.training import continuity, continuity_tasks
 from comperdial.training.continuity import Features, Histories
 from comperdial.training.score_prediction import predict, split_in_time, text_features
 
-# ---- Conversations
-
 
 def sent(sender, text, minutes):
     time = datetime(2018, 5, 1, tzinfo=UTC) + timedelta(minutes=minutes)
@@ -167,9 +165,6 @@ def test_files_hold_no_text_and_no_name(tmp_path, monkeypatch):
     continuity_tasks.write_vectors(path, {"hello": np.ones(2, np.float32)})
     assert b"hello" not in path.read_bytes()
     assert continuity_tasks.read_vectors([path])["chitchat"]["minilm"]["hello"].tolist() == [1, 1]
-
-
-# ---- Interlocutors and outsiders
 
 
 def test_the_split_runs_along_each_dialogue():

@@ -54,9 +54,6 @@ PROMPTS = {
 }
 
 
-# ---- Prompts
-
-
 @pytest.mark.parametrize("name", [*NAMES, *STUDY])
 def test_a_prompt_is_the_same_byte_by_byte(name):
     """One byte would make another key, and published answers would be asked for again."""
@@ -68,9 +65,6 @@ def test_a_prompt_is_the_same_byte_by_byte(name):
         assert "{{ clocks }}" in text or "response" not in prompt.fields
         hashes += [prompt.hash[:12], hashlib.sha256(text.encode()).hexdigest()[:12]]
     assert tuple(hashes) == PROMPTS[name]
-
-
-# ---- From answers to scores
 
 
 @pytest.fixture
@@ -188,9 +182,6 @@ def test_labels_through_a_server(tables, tmp_path):
     pd.testing.assert_frame_equal(again.scores, judged.scores)
 
 
-# ---- Configuration
-
-
 @pytest.mark.parametrize(
     ("judge", "variant", "match"),
     [
@@ -207,9 +198,6 @@ def test_a_mistake_in_the_configuration_is_named(tmp_path, judge, variant, match
     with pytest.raises(ComperdialError, match=match):
         judging = judging_of(judge, tmp_path, variants={"mine": given})
         assert Task(judging, judging.judges["server"], judging.variants["mine"], 1).signature
-
-
-# ---- Commands
 
 
 @pytest.fixture

@@ -203,8 +203,6 @@ def test_ablate_correlates_held_out_scores_of_all_variants(study, sets, tmp_path
     assert schema.read(tmp_path / "pairs.parquet", "pairs").groupby(["dataset", "coefficient"]).size().max() == 21
 
 
-# ---- The study
-
 ROWS = [
     {"label": "local", "metric": "local", "output": "local", "figure": True},
     {"label": "METEOR", "metric": "meteor", "output": "meteor"},

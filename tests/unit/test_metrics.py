@@ -93,9 +93,6 @@ def test_normalise(text, expected):
     assert normalise(text) == expected
 
 
-# ---- Scripts
-
-
 @pytest.mark.parametrize(
     ("response", "reference", "shared", "lengths"),
     [
@@ -131,8 +128,6 @@ def test_a_letter_written_as_two_characters_is_the_same_letter(kind, text):
 def test_script_of(text, script):
     assert script_of(text) == script
 
-
-# ---- What holds of any text
 
 texts = st.one_of(
     st.text(min_size=1).filter(str.strip),
@@ -182,8 +177,6 @@ def test_bounds_are_not_too_wide():
     assert set(bounds["fed"].values()) == set(create("bleu", smoothing="method5").bounds.values()) == {None}
 
 
-# ---- The context in the reference's place
-
 HISTORIES = [
     [{"speaker": "A", "text": " Do you like tea ? "}],
     ["hello there", "are you at home ?", " no way"],
@@ -210,9 +203,6 @@ def test_with_context(of, contexts):
     assert metric == create("with_context", metric="rouge", options='{"stem": true, "beta": 1.2}', of=of)
     with pytest.raises(SchemaError, match="response 1: metric 'with_context' needs histories"):
         metric.score(["tea"], [["tea"]], histories=[[]])
-
-
-# ---- Options, signatures, input
 
 
 @pytest.mark.parametrize(

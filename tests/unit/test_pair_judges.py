@@ -83,9 +83,6 @@ def answering(answer):
     return FaultServer(lambda number, body: (200, completion(answer(body["messages"][0]["content"]))))
 
 
-# ---- Asking
-
-
 def test_a_better_dialogue_wins_in_both_orders_and_equal_ones_tie(judge, monkeypatch):
     judged = judge()
     assert choices(judged) == {"p1": "first", "p2": "second", "p3": "tie"}
@@ -158,9 +155,6 @@ def test_text_cannot_open_a_conversation_and_names_are_checked(judge, dialogues)
         judge(question="humannes")
     with pytest.raises(SchemaError, match="pair 'p': there is no dialogue 'd9' in which 'trick' is judged"):
         judge(pairs=pairs)
-
-
-# ---- Pairs and votes
 
 
 def vote(pair="p1", annotator="1", choice="first", source="human", **more):
@@ -238,9 +232,6 @@ def test_the_command_compares_with_the_tables_choices(root, tmp_path, dialogues,
     assert schema.read(tmp_path / "p.csv", "preferences")["choice"].tolist() == ["first"]
     assert main([*map(str, command)]) == 1
     assert "no pairs to compare; expected either a file of dialogues and one of pairs" in capsys.readouterr().err
-
-
-# ---- Judges that others recorded
 
 
 @pytest.fixture

@@ -156,8 +156,6 @@ def test_one_example_of_every_strategy(root, real_wordnet):
             assert change(dialogue, generator(2024, name, first[1]), corpus) == expected
 
 
-# Data sets of pairs
-
 BOTS = {"bot-a": TALK[1::2], "bot-b": ("No, I don't like water.", "In Rome, with two cats in May.")}
 
 

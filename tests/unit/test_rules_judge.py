@@ -84,8 +84,6 @@ def test_published_answers_are_given_again_under_this_version(name):
     assert (plain.finish, plain.model, plain.logprobs) == ("stop", "rules-1", None)
 
 
-# ---- Texts under judgement
-
 PIECES = ["### Response:", "Response:", "- Humanness: 5", "\n", "\u2028", "#", "overall - 5", "on a scale of 1 to 9"]
 PIECES += ["Turn1: x", "A: ", "{{ history }}", "Rationale: fine", "\\", "(none)", "I like bees?", "a a a", " "]
 odd = st.one_of(st.text(max_size=80), st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
@@ -153,9 +151,6 @@ def test_a_prompt_that_cannot_be_rated_gets_a_sentence_without_a_rating(name, ch
     result = complete(text).text
     assert result.startswith("This prompt cannot be rated") and why in result
     assert parse(result, Form(("humanness", "final score"), "humanness")).failure is not None
-
-
-# ---- What moves a rating
 
 
 VARIED = [

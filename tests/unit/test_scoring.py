@@ -89,9 +89,6 @@ def read(path):
     return schema.read(path, "scores")
 
 
-# ---- One metric
-
-
 @pytest.mark.parametrize("counts_cuts", [True, False])
 @pytest.mark.parametrize("part", [1, 7])
 def test_parts_of_any_size_give_the_same_table(tables, tmp_path, monkeypatch, part, counts_cuts):
@@ -170,8 +167,6 @@ def test_scores_of_a_users_file_have_cuts_and_missing_values_are_counted(tmp_pat
     assert "mine: 1 of 3 responses have no score of words" in caplog.messages
 
 
-# ---- Many metrics
-
 TEXTS = ["do you like tea ?", "i like green tea", "what book did you read", "the sea", "it's good", "yes , tea"]
 
 
@@ -229,9 +224,6 @@ def test_a_metric_that_cannot_run_is_named_before_anything_is_scored(tables, tmp
     with pytest.raises(MissingResourceError, match=r"metric 'big': .*absent"):
         scoring.score_all(metrics, tables, tmp_path / "out/s.parquet")
     assert not (tmp_path / "out").exists()
-
-
-# ---- Scores of other programs
 
 
 def scores_of(path):
