@@ -173,8 +173,8 @@ def write(folder, *, own=True):
             gold = [f"Gold {number} says {turn}."]
             contexts[context] = ("made", context, dialogue, turn, shown, gold, [f"fact {turn}"])
             responses.append(("made", context, system, f"{texts[turn]} {number}"))
-            score = float(number + (system == "bot-a"))
-            rated.append(("made", "turn", context, system, "a", None, "Overall", score, 0.0, 9.0, "human"))
+            score = float(number**2 + (system == "bot-a"))
+            rated.append(("made", "turn", context, system, "a", None, "Overall", score, 0.0, 10.0, "human"))
     kinds = {"bot-a": "agent", "bot-b": "human", "gold": "reference"}
     systems = [("made", system, kind, None, "") for system, kind in kinds.items()]
     write_rows(folder, contexts=contexts.values(), responses=responses, ratings=rated, systems=systems)
@@ -213,10 +213,10 @@ def test_pairs(own, tmp_path):
 
 
 def test_good_originals_are_drawn(tmp_path):
-    # Ratings: the dialogue's number, one more for bot-a; the median is 2.
+    # Ratings: the square of the dialogue's number, one more for bot-a; the median is 3, the mean 4.
     made = perturb(write(tmp_path), "x", ["repetition", "duplication"], 100, 1)
-    assert {name: count.items for name, count in made.counts.items()} == {"repetition": 6, "duplication": 3}
-    assert set(made.pairs["source_dialogue_id"]) == {"d2-bot-a", "d3-bot-a", "d3-bot-b"}
+    assert {name: count.items for name, count in made.counts.items()} == {"repetition": 8, "duplication": 4}
+    assert set(made.pairs["source_dialogue_id"]) == {"d2-bot-a", "d2-bot-b", "d3-bot-a", "d3-bot-b"}
     assert perturb(tmp_path, "x", ["repetition"], 100, 1, good=False).counts["repetition"].items == 16
 
 
