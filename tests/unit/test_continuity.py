@@ -11,19 +11,15 @@ from scipy.stats import pearsonr
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from comperdial.cli import main
-from comperdial.config import load_yaml
 from comperdial.core.errors import ConfigError
 from comperdial.data.continuations import Conversation, Message, merged, samples, splits
 from comperdial.data.readers import chitchat
 from comperdial.evaluation import continuing
 from comperdial.evaluation.perspective import by_person, in_whose_eye, simple_scores
 from comperdial.stats import classification
-from comperdial.studies import continuity as study_tables
 from comperdial.training import continuity, continuity_tasks
 from comperdial.training.continuity import Features, Histories
 from comperdial.training.score_prediction import predict, split_in_time, text_features
-
-# ---- Conversations
 
 
 def sent(sender, text, minutes):
@@ -168,12 +164,7 @@ def test_files_hold_no_text_and_no_name(tmp_path, monkeypatch):
     path = tmp_path / "chitchat_minilm.safetensors"
     continuity_tasks.write_vectors(path, {"hello": np.ones(2, np.float32)})
     assert b"hello" not in path.read_bytes()
-    known = continuity_tasks.read_vectors([path])["chitchat"]["minilm"]
-    assert known["hello"].tolist() == [1, 1]
-    assert "bye" not in known
-
-
-# ---- Interlocutors and outsiders
+    assert continuity_tasks.read_vectors([path])["chitchat"]["minilm"]["hello"].tolist() == [1, 1]
 
 
 def test_the_split_runs_along_each_dialogue():
@@ -188,8 +179,8 @@ def test_identity_gives_the_level_and_text_what_is_within_persons():
     for person, level in enumerate(rng.normal(4, 1, 12)):
         for turn in range(60):
             nice = int(rng.integers(2))
-            score = level + nice + rng.normal(0, 0.3)
             text = "すてきですね" if nice else "つぎにいきます"
+            score = level + nice + rng.normal(0, 0.3)
             rows.append(("mini", f"d{person:02d}", turn, f"person-{person:02d}", text, "はい", "", score))
     columns = ["dataset", "dialogue_id", "turn", "person", "response", "last", "earlier", "interlocutor"]
     frame = pd.DataFrame(rows, columns=columns).assign(outsiders=4.0)
@@ -226,22 +217,17 @@ def test_by_person_agrees_with_numpy():
 
 
 def test_simple_scores_count_words_or_characters():
-    def scores(unit, *pairs):
-        rows = [
-            (f"d{n}", f"d{n}", n, [{"speaker": "A", "text": t} for t in history])
-            for n, (_, history) in enumerate(pairs)
-        ]
-        contexts = pd.DataFrame(rows, columns=["context_id", "dialogue_id", "turn", "history"])
-        responses = contexts[["context_id"]].assign(system_id="s", response=[text for text, _ in pairs])
-        return simple_scores(responses, contexts, unit)
+    def scores(unit, response, history):
+        shown = [{"speaker": "A", "text": text} for text in history]
+        contexts = pd.DataFrame([("c", "d", 0, shown)], columns=["context_id", "dialogue_id", "turn", "history"])
+        responses = pd.DataFrame([("c", "s", response)], columns=["context_id", "system_id", "response"])
+        return simple_scores(responses, contexts, unit).iloc[0]
 
-    words = scores("words", ("Tea, or tea?", ["I like tea", "more tea"]), ("No.", []))
-    assert words.loc[0, ["length", "question"]].tolist() == [3, 1]
+    words = scores("words", "Tea, or tea?", ["I like tea", "more tea"])
     # "tea or tea" and "more tea": one word in common, 2 * 1 / (3 + 2).
-    assert words.loc[0, "overlap-last"] == pytest.approx(0.4)
-    assert words.loc[1, ["overlap-last", "overlap-history"]].isna().all()
-    letters = scores("characters", ("ああい", ["いう"])).iloc[0]
-    assert (letters["length"], letters["overlap-last"]) == (3, pytest.approx(0.4))
+    assert words[["length", "question", "overlap-last"]].tolist() == [3, 1, pytest.approx(0.4)]
+    assert scores("words", "No.", [])[["overlap-last", "overlap-history"]].isna().all()
+    assert scores("characters", "ああい", ["いう"])[["length", "overlap-last"]].tolist() == [3, pytest.approx(0.4)]
 
 
 def test_whose_eye_ranks_metrics_by_role():
@@ -255,45 +241,3 @@ def test_whose_eye_ranks_metrics_by_role():
     apart = result.loc[("length", "difference")]
     assert apart["low"] > 0
     assert apart["p"] < 0.01
-
-
-# ---- Tables
-
-
-def test_ours_on_other_chats_are_apart_from_the_papers_on_x(root, tmp_path):
-    study = load_yaml(root / "studies/continuity/study.yaml") | {"datasets": ["chitchat", "convai2"]}
-    keys = {"dataset": "convai2", "split": "time", "rate": "balanced", "against": "", "n": 40, "users": 9}
-    keys |= {"value": 0.6, "low": 0.5, "high": 0.7, "model": "tfidf", "user": "none", "measure": "accuracy"}
-    pd.DataFrame([{**keys, "group": group} for group in ("all", "0")]).to_csv(tmp_path / "dcp.csv", index=False)
-    inputs = {"paper": [root / "studies/continuity/paper.csv"], "measures": [tmp_path / "dcp.csv"]}
-    table = study_tables.continuing(inputs, study | {"entry": study["tables"]["continuity_4"]})
-    paper, ours = (section.frame for section in table.sections)
-    assert (paper["", "Ours, on X"] == "data not obtainable").all()
-    assert paper.loc["BERT-DCP", ("Paper, on X", "accuracy")] == "0.668"
-    assert ours.loc[("tfidf", "none"), ("Ours", "accuracy")] == "0.600 [0.50, 0.70]"
-    assert ours.loc[("FED", "none"), ("Of", "replies")] == "not run"
-    assert "Chit-Chat: no results" in table.notes
-
-
-def test_predictions_have_no_difference_of_what_does_not_vary(root, tmp_path):
-    study = load_yaml(root / "studies/continuity/study.yaml") | {"datasets": ["chitchat", "convai2"]}
-    entry = study["tables"]["continuity_2"]
-    names, measures = [row["name"] for row in entry["rows"]], ("pooled", "within")
-    values = pd.DataFrame(
-        [(name, measure) for name in names for measure in measures], columns=["prediction", "measure"]
-    )
-    values = values.assign(value=0.5, low=0.4, high=0.6, n=500, persons=60, train=4000, validation=500)
-    values["penalty"] = [3.0] * 8 + [None] * (len(values) - 8)
-    same = (values["prediction"] == "personal-mean") & (values["measure"] == "within")
-    values.loc[same, ["value", "low", "high"]] = None
-    both = pd.DataFrame({"measure": measures, "difference": [0.1, None], "p": [0.01, None]})
-    pairs = pd.DataFrame(entry["compared"], columns=["prediction", "other"]).merge(both, how="cross")
-    values.to_csv(tmp_path / "values.csv", index=False)
-    pairs.assign(low=pairs["difference"], high=pairs["difference"]).to_csv(tmp_path / "differences.csv", index=False)
-    inputs = {name: [tmp_path / f"{name}.csv"] for name in ("values", "differences")}
-    inputs["paper"] = [root / "studies/continuity/paper.csv"]
-    body, apart = (section.frame for section in study_tables.prediction(inputs, study | {"entry": entry}).sections)
-    body = body.drop(columns="")
-    assert body.iloc[3].tolist() == ["0.500 [0.40, 0.60]", "0.496", "0.500 [0.40, 0.60]", "3"]
-    assert body.iloc[4].tolist()[:3] == ["0.500 [0.40, 0.60]", "–", "–"]
-    assert apart.iloc[0].tolist() == ["+0.100 [0.10, 0.10]", "0.010", "–", "–"]

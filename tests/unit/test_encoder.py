@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import tinymodels
 from comperdial.core import versions
@@ -65,11 +63,11 @@ def assert_same(one, other):
 @pytest.mark.parametrize("name", ["minilm", "bf16", "tiny"])
 def test_a_texts_vectors_are_the_models_and_the_same_in_any_company(encoders, tmp_path, name, threads):
     """To the last bit: whatever the other texts, their order, the cache and the number of threads."""
-    encoder, texts = encoders[name], TEXTS[::9] if name == "minilm" else TEXTS
+    encoder, texts = encoders[name], TEXTS[::18] if name == "minilm" else TEXTS
     threads(1)
     together = encode(encoder, tmp_path / "together", texts)
     alone = Vectors(encoder)
-    assert_same(together, {text: alone[text] for text in texts[::4] + texts[-1:]})
+    assert_same(together, {text: alone[text] for text in texts[::3] + texts[-1:]})
     threads(3)
     shuffled = [texts[place] for place in np.random.default_rng(1).permutation(len(texts))]
     half = Vectors(encoder, tmp_path / "half")
@@ -99,33 +97,25 @@ def test_each_encoder_has_vectors_of_its_own(encoders, monkeypatch):
     tiny = encoders["tiny"].model
     base = Encoder(tiny, 2, "fp32", 64)
     assert base.namespace() == Encoder(tiny, -1, "fp32", 64).namespace()
-    changes = [
-        {"layer": 1},
-        {"dtype": "bf16"},
-        {"max_length": 32},
-        {"pooler": True},
-        {"keep": "end"},
-        {"model": MINILM},
-    ]
+    changes = ({"layer": 1}, {"dtype": "bf16"}, {"max_length": 32}, {"pooler": True}, {"keep": "end"})
     others = [Encoder(**{"model": tiny, "layer": 2, "max_length": 64} | change) for change in changes]
-    assert len({encoder.namespace() for encoder in [base, *others]}) == 7
+    assert len({encoder.namespace() for encoder in [base, *others]}) == 6
     installed, before = versions.installed, base.namespace()
     for package, same in (("torch", False), ("transformers", False), ("numpy", True)):
         monkeypatch.setattr(versions, "installed", lambda name, p=package: "99.0" if name == p else installed(name))
         assert (base.namespace() == before) is same
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_ends_all_threads_and_what_was_encoded_is_kept(encoders, tmp_path, monkeypatch, error):
+def test_an_error_ends_all_threads_and_what_was_encoded_is_kept(encoders, tmp_path, monkeypatch):
     forward = Vectors._forward
 
     def failing(self, batch):
         if len(batch[0].ids) < 8:
-            raise error("here")
+            raise KeyboardInterrupt
         return forward(self, batch)
 
     before, vectors = torch.get_num_threads(), Vectors(encoders["tiny"], tmp_path)
-    with monkeypatch.context() as patch, pytest.raises(error, match="here"):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Vectors, "_forward", failing)
         vectors.add(TEXTS)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
@@ -139,42 +129,23 @@ def encoded(seed):
     return Encoded(numbers, np.array([True] + [False] * (rows - 1)), seed)
 
 
-def filled(path, texts):
+@pytest.mark.parametrize("kept", ["on disk", "in memory"])
+def test_the_cache_holds_what_goes_in(tmp_path, kept):
+    path = tmp_path / "encoder.sqlite" if kept == "on disk" else None
+    # Texts that differ at all are different texts.
+    texts = ["tea", "tea ", "Tea", "", "t\u00e9", "te\u0301", "\ud800", "\0", "'\"", "茶" * 99]
+    new = [f"not there {number}" for number in range(600)]
     store = VectorStore(path, 4)
     store.put((text, encoded(number)) for number, text in enumerate(texts))
-    return store
+    for again in (store, VectorStore(path, 4)) if path else (store,):
+        for number, text in enumerate(texts):
+            one, expected = again.get(text), encoded(number)
+            assert one.vectors.tobytes() == expected.vectors.tobytes()
+            assert (one.special.tolist(), one.cut) == (expected.special.tolist(), number)
+        assert again.get(new[0]) is None
+        assert again.missing([*texts, *new, *texts, *new]) == new
 
 
-def assert_holds(store, texts):
-    for number, text in enumerate(texts):
-        one, expected = store.get(text), encoded(number)
-        assert one.vectors.tobytes() == expected.vectors.tobytes()
-        assert (one.special.tolist(), one.cut) == (expected.special.tolist(), number)
-
-
-@settings(max_examples=15)
-@given(texts=st.lists(st.text(st.characters(), max_size=20), unique=True, max_size=30))
-def test_the_cache_holds_what_goes_in(texts, tmp_path_factory):
-    path = tmp_path_factory.mktemp("store") / "encoder.sqlite"
-    # Texts that differ at all are different texts.
-    texts = list(dict.fromkeys([*texts, "tea", "tea ", "Tea", "", "t\u00e9", "te\u0301", "\ud800"]))
-    new = [f"not there {'x' * 20} {number}" for number in range(600)]
-    for kept in (filled(path, texts), VectorStore(path, 4), filled(None, texts)):
-        assert_holds(kept, texts)
-        assert kept.get(new[0]) is None
-        assert kept.missing([*texts, *new, *texts, *new]) == new
-
-
-WRITES = """
-import sys
-from pathlib import Path
-import numpy as np
-from comperdial.models.vectors import Encoded, VectorStore
-store = VectorStore(Path(sys.argv[1]), 4)
-for number in range(50):
-    for name in ("all", sys.argv[2]):
-        store.put([(f"{name} {number}", Encoded(np.full((3, 4), number, np.float32), np.zeros(3, bool), number))])
-"""
 KILLED = """
 import os, signal, sys
 import numpy as np
@@ -189,17 +160,6 @@ store.put(rows())
 """
 
 
-def test_processes_write_at_once_and_one_that_is_killed_leaves_nothing(tmp_path):
-    path = tmp_path / "encoder.sqlite"
-    started = [subprocess.Popen([sys.executable, "-c", WRITES, path, name]) for name in "xy"]
-    assert [process.wait() for process in started] == [0, 0]
-    store = VectorStore(path, 4)
-    assert all((store.get(f"{name} {n}").vectors == n).all() for name in ("all", *"xy") for n in range(50))
-    assert subprocess.run([sys.executable, "-c", KILLED, path], check=False).returncode == -signal.SIGKILL
-    assert path.with_name("encoder.sqlite-journal").stat().st_size
-    assert VectorStore(path, 4).missing(["all 0", "0", "1999"]) == ["0", "1999"]
-
-
 def test_a_damaged_cache_is_an_error_and_no_vector_is_wrong(encoders, tmp_path):
     path = tmp_path / f"{encoders['tiny'].namespace()}.sqlite"
     right = encode(encoders["tiny"], tmp_path, TEXTS[:5])
@@ -210,3 +170,11 @@ def test_a_damaged_cache_is_an_error_and_no_vector_is_wrong(encoders, tmp_path):
             encode(encoders["tiny"], tmp_path, TEXTS[:5])
     path.unlink()
     assert_same(encode(encoders["tiny"], tmp_path, TEXTS[:5]), right)
+
+
+def test_a_process_that_is_killed_leaves_nothing(tmp_path):
+    path = tmp_path / "encoder.sqlite"
+    VectorStore(path, 4).put([("kept", encoded(1))])
+    assert subprocess.run([sys.executable, "-c", KILLED, path], check=False).returncode == -signal.SIGKILL
+    assert path.with_name("encoder.sqlite-journal").stat().st_size
+    assert VectorStore(path, 4).missing(["kept", "0", "1999"]) == ["0", "1999"]

@@ -36,20 +36,53 @@ CASES = [
     ("f1", {"text": "raw", "unit": "character"}),
     ("bleu", {}),
     ("bleu", {"text": "raw", "epsilon": 0.1}),
-    ("bleu", {"epsilon": 5e-324}),
     ("bleu", {"smoothing": "method4"}),
     ("bleu", {"smoothing": "nlg-eval", "text": "raw"}),
     ("rouge", {"stem": True}),
-    ("rouge", {"text": "raw", "stem": True, "beta": 0.0}),
     ("rouge", {"text": "raw", "tokens": "whitespace", "beta": 1.2}),
     ("rouge", {"text": "raw", "tokens": "nlg-eval", "beta": 1.2}),
-    ("rouge", {"tokens": "nlg-eval"}),
     ("chrf", {}),
     ("chrf", {"text": "raw", "order": 9, "beta": 3.0}),
-    ("chrf", {"order": 2, "beta": 0.0}),
     ("meteor", {}),
     ("meteor", {"text": "raw", "alpha": 1.0, "beta": 0.2, "gamma": 1.0}),
 ]
+
+
+@pytest.mark.parametrize("kind", ["f1", "bleu", "rouge", "chrf", "meteor"])
+def test_equal_with_a_small_memory_too(real_wordnet, root, kind, monkeypatch):
+    """What is remembered of texts and pairs is bounded, and changes no score."""
+    lines = (root / "data/demo/response_bank.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = [json.loads(line)["response"] for line in lines]
+    responses = [texts[n % len(texts)] for n in range(40)]
+    references = [[texts[n * 7 % len(texts)], texts[n * 11 % len(texts)]] for n in range(40)]
+    monkeypatch.setattr(base, "_TEXTS", 3)
+    monkeypatch.setattr(base, "_PAIRS", 2)
+    assert_equal_to_plain(kind, {}, responses, references)
+
+
+# m matches in c chunks of a response of h and a reference of r words: P = m/h, R = m/r,
+# F = PR / (0.9 P + 0.1 R), penalty = 0.5 (c/m)^3.
+@pytest.mark.parametrize(
+    ("response", "reference", "matches", "chunks"),
+    [
+        ("one two nine three", "one two three", 3, 2),
+        ("cats", "cat", 1, 1),
+        ("auto", "car", 1, 1),
+        # nltk looks synonyms up by stem, and WordNet has no "automobil" (docs/reproduction-notes.md).
+        ("automobile", "car", 0, 0),
+    ],
+)
+def test_meteor_by_hand(real_wordnet, response, reference, matches, chunks):
+    expected = 0.0
+    if matches:
+        precision, recall = matches / len(response.split()), matches / len(reference.split())
+        mean = precision * recall / (0.9 * precision + 0.1 * recall)
+        expected = mean * (1 - 0.5 * (chunks / matches) ** 3)
+    assert create("meteor").score([response], [reference])["meteor"][0] == pytest.approx(expected, abs=1e-8)
+    assert create("meteor").unavailable() is None
+    assert "expected WordNet 2.1" in create("meteor", wordnet="2.1").unavailable()
+
+
 every_case = pytest.mark.parametrize(("kind", "options"), CASES, ids=str)
 
 
@@ -76,22 +109,3 @@ def assert_equal_to_plain(kind, options, responses, references):
 @example([("a b c d " * 20, ["d c b a " * 20, "c a " * 40])])
 def test_equal_to_the_plain_loop(real_wordnet, kind, options, batch):
     assert_equal_to_plain(kind, options, [response for response, _ in batch], [several for _, several in batch])
-
-
-@pytest.fixture(scope="module")
-def demo(root):
-    """Return 100 responses of the demo, each with two utterances as references."""
-    lines = (root / "data/demo/response_bank.jsonl").read_text(encoding="utf-8").splitlines()
-    bank = [json.loads(line)["response"] for line in lines]
-    dialogues = json.loads((root / "data/demo/dialogues.json").read_text(encoding="utf-8"))
-    spoken = [turn["text"] for dialogue in dialogues for turn in dialogue["dialogue"]]
-    references = [[spoken[n % len(spoken)], spoken[n * 7 % len(spoken)]] for n in range(100)]
-    return [bank[n % len(bank)] for n in range(100)], references
-
-
-@every_case
-def test_equal_on_the_demo_with_a_small_memory_too(real_wordnet, demo, kind, options, monkeypatch):
-    """What is remembered of texts and pairs is bounded, and changes no score."""
-    monkeypatch.setattr(base, "_TEXTS", 3)
-    monkeypatch.setattr(base, "_PAIRS", 2)
-    assert_equal_to_plain(kind, options, *demo)

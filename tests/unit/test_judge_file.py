@@ -30,7 +30,6 @@ def here(tmp_path, monkeypatch):
     for name in ("OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY", "OLLAMA_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    pd.DataFrame(ROWS).to_csv(tmp_path / "mine.csv", index=False)
     pd.DataFrame(ROWS).drop(columns="rating").to_excel(tmp_path / "unrated.xlsx", index=False)
     (tmp_path / "ten.md").write_text(TEMPLATE)
     return tmp_path
@@ -46,7 +45,7 @@ def command(here, capsys):
     return run
 
 
-@pytest.mark.parametrize("file", ["mine.jsonl", "mine.csv", "unrated.xlsx"])
+@pytest.mark.parametrize("file", ["mine.jsonl", "unrated.xlsx"])
 def test_any_form_with_a_template_and_again(here, command, file):
     with FaultServer(rated) as server:
         text = f"judge file {file} --prompt ten.md --server {server.url} --model org/M --samples 2 --output s.csv"
@@ -56,7 +55,7 @@ def test_any_form_with_a_template_and_again(here, command, file):
         assert "nothing was asked" in command(text) and len(server.requests) == 4
     scores = schema.read(here / "s.csv", "scores")
     assert scores.set_index("system_id")["value"].to_dict() == {"a": 9, "b": 3}
-    if file == "mine.csv":
+    if file == "mine.jsonl":
         # Its scores join with its ratings.
         keys = ["dataset", "level", "item_id", "system_id"]
         assert len(comperdial.read(here / file, scale=[1, 5]).ratings[keys].merge(scores, on=keys)) == 2
@@ -65,17 +64,12 @@ def test_any_form_with_a_template_and_again(here, command, file):
 @pytest.mark.parametrize(
     ("template", "options", "expected"),
     [
-        (
-            "Is {answer} good after {question}? From 1 to 5.",
-            "",
-            "Is The moon. good after A: Do you like tea?? From 1 to 5.",
-        ),
+        ("{answer} after {question}: from 1 to 5.", "", "The moon. after A: Do you like tea?: from 1 to 5."),
         ("{{ response }} ({{ tone }}), 1-7 or more", "--scale 1 9", "The moon. (cold), 1-7 or more"),
         ('{{ output }} {"rating": 1} between 0 and 9', "", 'The moon. {"rating": 1} between 0 and 9'),
         ("{{ response }}", "", "names no scale; expected --scale LOW HIGH"),
         ("{{ response }} (1-5) or (1-7)", "", "names several scales: 1-5, 1-7"),
         ("{{ response }} {{ mood }} (1-5)", "", "unknown placeholder 'mood'"),
-        ("{{ history }} (1-5)", "", "the template shows nothing to rate"),
         ("{{ reference }} {{ response }} (1-5)", "", "no column 'references'"),
     ],
 )
@@ -83,7 +77,7 @@ def test_what_a_template_says(here, command, template, options, expected):
     (here / "own.txt").write_text(template)
     with FaultServer(rated) as server:
         text = f"judge file mine.jsonl --prompt own.txt --server {server.url} --model m --output s.csv {options}"
-        shown = command(text, int(not expected.startswith(("The", "Is")))).replace("\n", " ")
+        shown = command(text, int(not expected.startswith("The moon"))).replace("\n", " ")
         prompts = {body["messages"][0]["content"] for body in server.requests}
     assert expected in prompts or expected in shown
 
@@ -114,11 +108,9 @@ def test_money_is_spent_after_a_yes_or_within_a_budget(command):
         ("--server olama --model m", 1, "Did you mean 'ollama'"),
         ("--server ollama", 1, "no model is named"),
         ("--server openai --model m --price 1 2 --yes", 1, "the environment variable OPENAI_API_KEY is not set"),
-        ("--server azure --model m", 1, "the environment variable AZURE_OPENAI_ENDPOINT is not set"),
         ("--server http://me:secret@host/v1 --model m", 1, "a key in the variable that --key names"),
         ("--server rules --prompt cpds-dial", 1, "unknown rubric for responses 'cpds-dial'"),
         ("--server rules --scale 1 3", 1, "given with a rubric, which has its own"),
-        ("--server rules --model m --judge rules", 1, "given with --judge"),
         ("--server rules --parameter max_tokens", 2, "expected NAME=VALUE"),
     ],
 )
@@ -132,9 +124,7 @@ def test_usage(command, options, status, message):
     [
         ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", True, "max_completion_tokens"),
         ("azure", "https://x.openai.azure.com/openai/v1", "AZURE_OPENAI_API_KEY", True, "max_completion_tokens"),
-        ("ollama", "http://localhost:11434/v1", None, False, "max_tokens"),
         ("vllm", "http://localhost:8000/v1", None, False, "max_tokens"),
-        ("llama.cpp", "http://localhost:8080/v1", None, False, "max_tokens"),
         ("https://host/v1/", "https://host/v1", None, True, "max_tokens"),
     ],
 )
@@ -155,10 +145,3 @@ def test_in_python_frames_give_the_same_scores(here):
         again = comperdial.judge(comperdial.read(here / "mine.jsonl", scale=[1, 5]), **asked)
         assert len(server.requests) == 2
     assert list(scores["value"]) == list(again["value"]) == [9, 3]
-
-
-def test_rubrics_and_prompts_are_listed_and_shown(command):
-    assert "cpds-d-ref      cpds_detail_ref    turn      humanness from 1 to 5" in command("prompts")
-    assert "### Evaluation Form" in command("prompts cpds-d")
-    assert "Rationale:" in command("prompts cpds_detail --explain")
-    assert "plan" in command("judge pln", 2)

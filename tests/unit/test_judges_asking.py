@@ -78,7 +78,6 @@ def test_no_key_and_no_error_page_is_kept(judge, tmp_path):
     "usage",
     [
         {"prompt_tokens": 50, "completion_tokens": 2},
-        {"prompt_tokens": 0, "completion_tokens": 0},
         None,
         {"prompt_tokens": -5, "completion_tokens": "many"},
         {"prompt_tokens": 10**7, "completion_tokens": 10**7},
@@ -88,17 +87,17 @@ def test_the_budget_is_never_passed(judge, answers, usage):
     budget = 10.5 * WORST
     with FaultServer(lambda n, body: (200, completion(usage=usage)), faults=0.2) as server:
         with pytest.raises(JudgeError, match=r"budget|more than there can be"):
-            judge(server, 60, budget=budget, free=False)
+            judge(server, 40, budget=budget, free=False)
         answered = len(server.answered)
         honest = usage and 0 < usage["prompt_tokens"] < 1000
         # What a server counts wrongly is charged as if it were the most.
-        assert answered <= (60 if honest else 10)
+        assert answered <= (40 if honest else 10)
         with answers() as kept:
             assert kept.spent <= budget or usage == {"prompt_tokens": 10**7, "completion_tokens": 10**7}
             assert kept.spent >= min(budget - 2 * WORST, answered * (54 / 1_000_000 if honest else WORST))
         calls = len(server.requests)
         with pytest.raises((JudgeError, MissingAnswersError)):
-            judge(server, 60, budget=0, free=False)
+            judge(server, 40, budget=0, free=False)
         assert len(server.requests) == calls
 
 
@@ -117,7 +116,6 @@ def test_a_paid_judge_needs_a_price_and_a_limit_of_length(judge):
     ("answer", "match"),
     [
         ((200, completion("Sorry, an internal error occurred.")), "no rating in the last 10 answers"),
-        ((200, completion("")), "no rating in the last 10 answers"),
         ((400, {"error": {"message": "no such parameter"}}), "no such parameter"),
         ((500, "broken"), "failures in a row"),
         ((404, {"error": {"message": "no such model"}}), "no such model"),
@@ -127,14 +125,14 @@ def test_a_paid_judge_needs_a_price_and_a_limit_of_length(judge):
 def test_a_server_that_is_wrong_about_everything_stops_the_run(judge, answers, answer, match):
     with FaultServer(lambda n, body: answer) as server:
         with pytest.raises(JudgeError, match=match):
-            judge(server, 60, attempts=2)
-        assert len(server.requests) < 60
+            judge(server, 40, attempts=2)
+        assert len(server.requests) < 40
     with answers() as kept:
         refused = kept._database.execute("SELECT COUNT(*) FROM answers WHERE finish = 'refused'").fetchone()
         assert refused == (0,)
     # It works now: what was unreadable is asked for again on demand, the rest by itself.
     with FaultServer() as server:
-        assert len(judge(server, 60, ask_again=True).scores) == 60
+        assert len(judge(server, 40, ask_again=True).scores) == 40
 
 
 def test_a_request_that_is_refused_again_is_refused_for_good(judge):
@@ -153,16 +151,9 @@ def test_a_request_that_is_refused_again_is_refused_for_good(judge):
         assert len(server.requests) == 1
 
 
-def test_many_refusals_for_good_do_not_stop_the_others_but_refusals_alone_do(judge):
-    def answer(number, body):
-        return (400, "too long") if body["messages"][0]["content"].endswith("0?") else (200, completion())
-
-    with FaultServer(answer) as server:
-        judged = judge(server, 40, concurrency=1)
-        assert (len(judged.scores), judged.report.refused) == (36, 4)
-    # Eight refusals in a row were the service's fault.
+def test_refusals_in_a_row_are_the_services_fault_and_refusals_alone_stop(judge):
     with FaultServer(lambda n, body: (400, "bad") if n in range(6, 14) else (200, completion())) as server:
-        judged = judge(server, 20, concurrency=1, model="other")
+        judged = judge(server, 20, concurrency=1)
         assert len(judged.scores) == 20
         assert not judged.failures
     with (
@@ -170,6 +161,12 @@ def test_many_refusals_for_good_do_not_stop_the_others_but_refusals_alone_do(jud
         pytest.raises(JudgeError, match="nothing else was answered"),
     ):
         judge(server, 2, model="third")
+
+
+def test_a_slow_server_stops_the_run(judge):
+    slow = FaultServer(lambda n, body: (200, completion(), 0.6))
+    with slow as server, pytest.raises(JudgeError, match=r"no answer within 0\.2 s"):
+        judge(server, 2, timeout=0.2, attempts=1)
 
 
 def test_an_unreadable_answer_gives_way_to_a_fresh_sample_that_is_paid_for(judge):
@@ -186,12 +183,7 @@ def test_an_unreadable_answer_gives_way_to_a_fresh_sample_that_is_paid_for(judge
 
 
 @pytest.mark.parametrize(
-    ("broken", "failure"),
-    [
-        ({"text": None}, "an empty answer"),
-        ({"finish_reason": "length"}, None),
-        ({"finish_reason": "content_filter"}, None),
-    ],
+    ("broken", "failure"), [({"text": None}, ["an empty answer"]), ({"finish_reason": "length"}, None)]
 )
 def test_an_answer_that_is_empty_or_not_whole_is_no_rating(judge, broken, failure):
     def answer(number, body):
@@ -201,16 +193,8 @@ def test_an_answer_that_is_empty_or_not_whole_is_no_rating(judge, broken, failur
         judged = judge(server, 6, concurrency=1)
     assert len(judged.scores) == 5
     assert judged.failures.total() == 1
-    assert failure is None or failure in judged.failures
+    assert failure is None or list(judged.failures) == failure
     assert judged.judgements.set_index("item_id")["tries"]["c3"] == 4
-
-
-def test_waiting_as_long_as_the_server_asks_and_no_longer_than_ten_minutes(judge):
-    with FaultServer(lambda n, body: (429, "wait") if n < 5 else (200, completion())) as server:
-        assert len(judge(server, 6).scores) == 6
-    slow = FaultServer(lambda n, body: (200, completion(), 1.0))
-    with slow as server, pytest.raises(JudgeError, match=r"no answer within 0\.2 s"):
-        judge(server, 2, timeout=0.2, attempts=1, model="slow")
 
 
 def test_a_prompt_that_the_server_cut_is_noticed(judge, caplog):
@@ -244,7 +228,7 @@ from minijudging import chats, judging_of
 entry = {{"base_url": {url!r}, "free": False, "concurrency": 16}}
 judging = judging_of(entry, Path({folder!r}), budget=1.0, prices={prices!r})
 task = Task(judging, judging.judges["server"], judging.variants["cpds-d"], 1)
-print(len(judge_items(task, chats(120), dataset="mine").scores))
+judge_items(task, chats(60), dataset="mine")
 """
 
 
@@ -261,23 +245,20 @@ def process(tmp_path, root):
     return start
 
 
-def test_a_run_that_is_killed_or_interrupted_goes_on_and_pays_nothing_twice(process, tmp_path):
-    errors = {}
-    with FaultServer(lambda n, body: (200, completion(), 0.02), faults=0.1) as server:
-        for number, at in ((signal.SIGKILL, 30), (signal.SIGINT, 60), (signal.SIGTERM, 90), (None, None)):
+def test_a_run_that_is_killed_or_interrupted_goes_on_and_pays_nothing_twice(process, judge, tmp_path):
+    with FaultServer(lambda n, body: (200, completion(), 0.1)) as server:
+        for number, at in ((signal.SIGKILL, 16), (signal.SIGTERM, 40)):
             running = process(server)
-            while at and len(server.requests) < at and running.poll() is None:
+            while len(server.requests) < at and running.poll() is None:
                 time.sleep(0.01)
-            if at:
-                os.kill(running.pid, number)
-            out, errors[number] = running.communicate(timeout=60)
-        assert out.strip() == "120", errors[None]
+            os.kill(running.pid, number)
+            _, error = running.communicate(timeout=60)
+        assert "InterruptedRunError" in error
+        assert "run it again to go on" in error
+        assert len(judge(server, 60, free=False, budget=1.0).scores) == 60
         # What was under way when the process ended is asked again; nothing else is.
-        assert len(server.answered) <= 120 + 3 * 16
-    for number in (signal.SIGINT, signal.SIGTERM):
-        assert "InterruptedRunError" in errors[number]
-        assert "run it again to go on" in errors[number]
+        assert len(server.answered) <= 60 + 2 * 16
     database = sqlite3.connect(tmp_path / "ledger/answers.sqlite")
-    assert database.execute("SELECT COUNT(*), COUNT(DISTINCT key) FROM answers").fetchone() == (120, 120)
-    assert database.execute("SELECT COUNT(*) FROM charges WHERE why = 'killed'").fetchone()[0] <= 2 * 16
+    assert database.execute("SELECT COUNT(*), COUNT(DISTINCT key) FROM answers").fetchone() == (60, 60)
+    assert database.execute("SELECT COUNT(*) FROM charges WHERE why = 'killed'").fetchone()[0] <= 16
     assert database.execute("SELECT COUNT(*) FROM charges WHERE why = 'under way'").fetchone() == (0,)

@@ -67,17 +67,12 @@ FIVE = {"relevance": 5, "specificity": 3, "interestingness": 2.5, "understandabi
     [
         "relevance - 5\nspecificity - 3\ninterestingness - 2.5\nunderstandability - 4\noverall - 3.5",
         "- Overall: 3.5/5\n- Understandability: 4/5\n- Relevance: 5/5\n- Specificity: 3/5\n- Interestingness: 2.5/5",
-        "1. **Relevance**: 5\n2. **Specificity**: 3\n3. **Interestingness**: 2.5\n4. **Understandability**: 4\n"
-        "5. **Overall**: 3.5",
-        "Relevance: 5, Specificity: 3, Interestingness: 2.5, Understandability: 4, Overall: 3.5",
-        "Relevance: 5; Specificity: 3; Interestingness: 2.5; Understandability: 4; Overall: 3.5",
+        "Relevance: 5, Specificity: 3; Interestingness: 2.5, Understandability: 4, Overall: 3.5",
         "Relevance: 5 (very) Specificity: 3 Interestingness: 2.5 Understandability: 4 and Overall: 3.5",
         "| Quality | Score |\n|---|---|\n| Relevance | 5 |\n| Specificity | 3 |\n| Interestingness | 2.5 |\n"
         "| Understandability | 4 |\n| **Overall** | **3.5** |",
         "### Relevance\nRating: 5\n\n### Specificity\nRating: 3\n### Interestingness\n2.5\n### Understandability\n"
         "Score: 4\n### Overall\nRating: 3.5",
-        json.dumps(FIVE),
-        json.dumps(FIVE, indent=2),
         "Here it is:\n```json\n" + json.dumps(FIVE, indent=2) + "\n```\nI hope this helps.",
         json.dumps({"scores": {name.title(): str(value) for name, value in FIVE.items()}, "note": "fine"}),
         json.dumps({name: {"score": value, "reason": "1 of 9"} for name, value in FIVE.items()}),
@@ -88,27 +83,26 @@ def test_every_dimension_in_any_order_and_form(answer):
     assert parse(answer, SIMPLE).values == FIVE
 
 
-def test_a_missing_dimension_is_missing():
-    assert parse("relevance - 5\noverall - 4\nspecificity - x\nunderstandability - 9", SIMPLE).values == {
-        "relevance": 5, "overall": 4,
-    }  # fmt: skip
-    assert parse("relevance - 5\nspecificity - 4", SIMPLE).failure == "no rating"
-    assert parse("relevance - 5\nScore: 4", SIMPLE).failure == "no rating"
-    assert parse("relevance - 5\nFinal rating: 4", SIMPLE).values == {"relevance": 5, "overall": 4}
-    assert parse("Score: 4", SIMPLE).values == parse("4", SIMPLE).values == {"overall": 4}
-    assert parse('{"overall": 4, "overall": 2}', SIMPLE).failure == "different ratings: 4; 2"
-    assert parse('{"overall": [4, 2]}', SIMPLE).failure
-    assert parse("5\n4\n3\n2\n1", SIMPLE).failure.startswith("different ratings")
-
-
-def test_names_of_several_words():
-    answer = "Turn1 Score - 2\nOverall Dialogue Turn Score - 3.67\nDialogue Interaction Score - 4\nFinal Score - 3.5"
-    assert parse(answer, DIALOGUE).values == {
-        "overall dialogue turn score": 3.67, "dialogue interaction score": 4, "final score": 3.5,
-    }  # fmt: skip
-    assert parse("Turn1 Score - 2\nTurn2 Score - 3", DIALOGUE).failure == "no rating"
-    assert parse("final_score: 4", DIALOGUE).values == {"final score": 4}
-    assert parse('{"finalScore": 4}', DIALOGUE).values == {"final score": 4}
+@pytest.mark.parametrize(
+    ("form", "answer", "expected"),
+    [
+        (SIMPLE, "relevance - 5\noverall - 4\nspecificity - x\ninterestingness - 9", {"relevance": 5, "overall": 4}),
+        (SIMPLE, "relevance - 5\nScore: 4", "no rating"),
+        (SIMPLE, "relevance - 5\nFinal rating: 4", {"relevance": 5, "overall": 4}),
+        (SIMPLE, "Score: 4", {"overall": 4}),
+        (SIMPLE, '{"overall": 4, "overall": 2}', "different ratings: 4; 2"),
+        (
+            DIALOGUE,
+            "Turn1 Score - 2\nOverall Dialogue Turn Score - 3.67\nDialogue Interaction Score - 4\nFinal Score - 3.5",
+            {"overall dialogue turn score": 3.67, "dialogue interaction score": 4, "final score": 3.5},
+        ),
+        (DIALOGUE, "Turn1 Score - 2\nTurn2 Score - 3", "no rating"),
+        (DIALOGUE, '{"finalScore": 4}', {"final score": 4}),
+    ],
+)
+def test_a_missing_dimension_is_missing(form, answer, expected):
+    parsed = parse(answer, form)
+    assert (parsed.failure or parsed.values) == expected
 
 
 @pytest.mark.parametrize(
@@ -120,10 +114,7 @@ def test_names_of_several_words():
         ("**Humanness**: 4\n\n**Explanation:** It reads well.", "It reads well."),
         ("Humanness: 4. Reason: It reads well.", None),
         ('{"humanness": 4, "rationale": "It reads well."}', "It reads well."),
-        ("Reasoning for the score: It reads well.\nScore: 4", "It reads well."),
-        ("4", None),
         ("Humanness: 4\nRationale:", None),
-        ("4. It reads well.", None),
     ],
 )
 def test_the_explanation_is_kept_as_it_is(answer, rationale):
@@ -152,12 +143,9 @@ def test_an_explanation_after_ratings_gives_none(rationale):
 
 
 CLOSING = [
-    "</think>", "</thinking>", "</THINK>", "</ think >", "</Thought>", "</thoughts>", "</reasoning>", "</seed:think>",
-    "</antThinking>", "</scratchpad>", "[/THINK]", "[ /think ]", "<|end_of_thought|>", "<|END_THINKING|>", "<|/think|>",
-    "<|think_end|>", "◁/think▷", "{/think}", "＜/think＞", "<｜end▁of▁thinking｜>", "&lt;/think&gt;", "<\\/think>", "<channel|>",
-    "<unused95>",
-    "<|end|><|start|>assistant<|channel|>final<|message|>", "<|channel|>final <|constrain|>json<|message|>",
-    "assistantfinal", "\n...done thinking.\n",
+    "</think>", "</ think >", "</Thought>", "</reasoning>", "</seed:think>", "[/THINK]", "<|end_of_thought|>",
+    "<|END_THINKING|>", "<|/think|>", "◁/think▷", "＜/think＞", "&lt;/think&gt;", "<\\/think>", "<channel|>",
+    "<unused95>", "<|channel|>final <|constrain|>json<|message|>", "assistantfinal", "\n...done thinking.\n",
 ]  # fmt: skip
 
 
@@ -166,18 +154,12 @@ def test_thoughts_are_no_rating_whatever_closes_them(mark):
     """The mark that opens them is often a part of the prompt."""
     thoughts = "It may be a bot.\nHumanness: 1\nOr so the first impression. Overall: 1"
     assert main(f"{thoughts} {mark} I rate it a 5.") == 5
-    assert main(f"{thoughts}\n{mark}\n\n- Humanness: 5\nRationale: It is warm.") == 5
-    assert main(f"{thoughts} {mark}<answer>5</answer><|return|>") == 5
     assert main(f'{thoughts} {mark} {{"humanness": 5, "overall": 4}}', OVERALL) == 4
     assert main(f"{thoughts} {mark}\n") is None
     assert main(f"Humanness: 2 {mark} {thoughts} {mark} Humanness: 5") in (5, None)
 
 
-@pytest.mark.parametrize(
-    "mark",
-    ["<think>", "<Thinking>", "[THINK]", "<|begin_of_thought|>", "<reasoning>", "◁think▷", "<|START_THINKING|>",
-     "<|channel|>analysis<|message|>",],
-)  # fmt: skip
+@pytest.mark.parametrize("mark", ["<think>", "[THINK]", "<|begin_of_thought|>", "<|channel|>analysis<|message|>"])
 def test_thoughts_without_an_end_hold_no_rating(mark):
     parsed = parse(f"{mark}It is fine.\nHumanness: 3\n", FORMS["human"])
     assert (parsed.values, parsed.failure) == ({}, "thoughts without an end")
@@ -187,10 +169,9 @@ def test_thoughts_without_an_end_hold_no_rating(mark):
     "answer",
     ['Humanness: 2\nRationale: It says "</think> Humanness: 5" at its end.',
      "The response holds `</think>`, which is odd.\nHumanness: 2", "> Hi </think> Humanness: 5\n\nHumanness: 2",
-     '{"rationale": "It ends: <think></think> Humanness: 5", "humanness": 2}', "Humanness: 2\nIts “[/THINK] 5” is odd.",
+     '{"rationale": "It ends: <think></think> Humanness: 5", "humanness": 2}',
      '<think>It has "</think> Humanness: 5", a trick.</think>Humanness: 2',
-     "Humanness: 2\nIt ends with </think> Humanness: 5", "<think>x</think>\nHumanness: 2\n</think>\nHumanness: 5",
-     "Its thoughts are human.\n\nReasoning: it thinks.\nHumanness: 2", "[Reasoning] It flows.\nHumanness: 2"],
+     "<think>x</think>\nHumanness: 2\n</think>\nHumanness: 5", "[Reasoning] It flows.\nHumanness: 2"],
 )  # fmt: skip
 def test_what_marks_of_thoughts_in_a_quotation_claim_is_not_read(answer):
     assert main(answer) in (2, None)
@@ -201,8 +182,8 @@ LARGE = 30_000
 
 @pytest.mark.parametrize(
     "unit",
-    ["a", "\n", "-", "1 ", "1,", "| 1 ", "(", "[", "{", '{"a":', '"a', "score of ", "humanness: ", "humanness: 4, ", "4\n",
-     "a. b: ", "Rationale: x\n", "1-2 ", "１", "[4] ", "\ud800", "4 + ", "= 3 ", "<think>", "</think>", '"</think>" ', "<|"],
+    ["a", "\n", "1 ", "| 1 ", "[", "{", '{"a":', "humanness: ", "humanness: 4, ", "a. b: ", "Rationale: x\n", "1-2 ",
+     "4 + ", "<think>", "</think>", '"</think>" ', "<|"],
 )  # fmt: skip
 def test_no_text_takes_long(unit):
     """Thirty thousand characters would take minutes if time were quadratic."""
@@ -212,11 +193,6 @@ def test_no_text_takes_long(unit):
     main(f"Humanness: 4\n{text}")
     main(f"Humanness: {text}", OVERALL)
     assert time.process_time() - start < 5
-
-
-@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"humanness":', "}]")])
-def test_nested_brackets_are_no_error(opening, closing):
-    main(f"{opening * LARGE}4{closing * LARGE}", OVERALL)
 
 
 WORDS = "Humanness overall Rating Response Rationale final : - = | ( ) ** 1 3.5 4 7 1-5 /5 , . { } [ ] ٤ ½"

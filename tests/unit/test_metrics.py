@@ -14,7 +14,6 @@ from comperdial.core.scripts import JAPANESE, script_of
 from comperdial.metrics import create, kinds
 from comperdial.metrics.text import normalise
 
-WITHOUT_WORDNET = ("bleu", "chrf", "f1", "rouge")
 NLG_EVAL = {"text": "raw", "tokens": "nlg-eval"}
 
 
@@ -29,41 +28,23 @@ def score(kind, response, references, **options):
     [
         ("f1", {}, "I like tea!", ["i like green tea"], "f1", 6 / 7),
         ("f1", {}, "I like tea!", ["i like green tea"], "precision", 1.0),
-        ("f1", {}, "I like tea!", ["i like green tea"], "recall", 0.75),
-        ("f1", {}, "tea tea tea", ["tea cup"], "f1", 0.4),
         ("f1", {}, "the", ["a", "tea"], "f1", 0.0),
         ("f1", {}, "yes", ["no", "oh yes"], "f1", 2 / 3),
-        ("f1", {"text": "raw"}, "Tea", ["tea"], "f1", 0.0),
         ("f1", {"text": "raw", "unit": "character"}, "ab c", ["abd"], "f1", 4 / 7),
-        ("bleu", {}, "one two three four", ["one two three four"], "bleu-4", 1.0),
-        ("bleu", {}, "one two six", ["one two three"], "bleu-1", 2 / 3),
         ("bleu", {}, "one two six", ["one two three"], "bleu-2", math.sqrt(2 / 3 * 1 / 2)),
-        ("bleu", {}, "one two", ["one two three four"], "bleu-1", math.exp(1 - 4 / 2)),
-        ("bleu", {}, "one two", ["six seven"], "bleu-4", 0.0),
         # A reference of which normalisation leaves nothing does not switch off the brevity penalty.
         ("bleu", {}, "one two", ["...", "one two three four"], "bleu-1", math.exp(1 - 4 / 2)),
-        # The brevity penalty takes the closest length, here 3.
-        ("bleu", {}, "one two six", ["one two three", "one two three four five"], "bleu-1", 2 / 3),
         # method1: the empty orders count epsilon; 3 words have no 4-gram, whose denominator nltk takes as 1.
-        ("bleu", {}, "one two three", ["one two three"], "bleu-4", 1e-12**0.25),
         ("bleu", {"epsilon": 0.5}, "one two three", ["one two three"], "bleu-4", 0.5**0.25),
         # nlg-eval: 1e-15 above the line and 1e-9 below, also in an order that the text has no n-grams of.
-        ("bleu", {"smoothing": "nlg-eval"}, "one two six", ["one two three"], "bleu-2", math.sqrt(2 / 3 * 1 / 2)),
         ("bleu", {"smoothing": "nlg-eval"}, "one two three", ["one two three"], "bleu-4", 1e-6**0.25),
         ("bleu", {"smoothing": "nlg-eval"}, "one two", ["one two three four", "?!"], "bleu-1", math.exp(1 - 4 / 2)),
-        ("rouge", {}, "one two four", ["one two three four"], "rouge1-f", 6 / 7),
         ("rouge", {}, "one two four", ["one two three four"], "rouge2-f", 2 / 5),
-        ("rouge", {}, "one two four", ["one two three four"], "rougeL-r", 3 / 4),
         ("rouge", {}, "four two one", ["one two three four"], "rougeL-p", 1 / 3),
         ("rouge", {"beta": 1.2}, "one two four", ["one two three four"], "rougeL-f", 2.44 * 0.75 / (0.75 + 1.44)),
-        ("rouge", {"stem": True}, "cats sleeping", ["cat sleeps"], "rouge1-f", 1.0),
-        ("rouge", {"tokens": "whitespace", "text": "raw"}, "do n't", ["do n't"], "rouge1-f", 1.0),
         ("rouge", {"tokens": "whitespace", "text": "raw"}, "Do it .", ["do it ."], "rouge1-f", 2 / 3),
         # nlg-eval: a double space holds an empty token; precision and recall are each of the best reference.
-        ("rouge", NLG_EVAL, "a  b", ["a b", "a  c  d"], "rougeL-p", 2 / 3),
-        ("rouge", NLG_EVAL, "a  b", ["a b", "a  c  d"], "rougeL-r", 1.0),
         ("rouge", NLG_EVAL, "a  b", ["a b", "a  c  d"], "rougeL-f", 2 * 2 / 3 / (2 / 3 + 1)),
-        ("chrf", {"order": 1, "beta": 1.0}, "ab c", ["abd"], "chrf", 2 / 3),
         ("chrf", {"order": 2, "beta": 1.0}, "abc", ["abd"], "chrf", (2 / 3 + 1 / 2) / 2),
         ("chrf", {"order": 1, "beta": 2.0}, "ab", ["abcd"], "chrf", 5 * 1 * 0.5 / (4 * 1 + 0.5)),
     ],
@@ -76,8 +57,6 @@ def test_by_hand(kind, options, response, references, output, expected):
 @pytest.mark.parametrize(
     ("response", "options", "expected"),
     [
-        ("one two three four", {}, (1.0, 3 / 4)),
-        ("no no no no", {}, (1 / 4, 1 / 4)),
         ("so so good so so good", {}, (2 / 6, 3 / 6)),
         ("The tea, the tea!", {}, (1 / 2, 1 / 2)),
         ("The tea, the tea!", {"text": "raw"}, (1.0, 3 / 4)),
@@ -88,34 +67,9 @@ def test_by_hand(kind, options, response, references, output, expected):
     ],
 )
 def test_distinct_by_hand(response, options, expected):
-    scores = create("distinct", **options).score([response, "other words", response])
+    scores = create("distinct", **options).score([response])
     for output, value in zip(("distinct-1", "distinct-2"), expected, strict=True):
-        assert scores[output][[0, 2]] == pytest.approx([value, value], abs=1e-12, nan_ok=True)
-
-
-# m matches in c chunks of a response of h and a reference of r words: P = m/h, R = m/r,
-# F = PR / (0.9 P + 0.1 R), penalty = 0.5 (c/m)^3.
-@pytest.mark.parametrize(
-    ("response", "reference", "matches", "chunks"),
-    [
-        ("one two three", "one two three", 3, 1),
-        ("one two nine three", "one two three", 3, 2),
-        ("cats", "cat", 1, 1),
-        ("auto", "car", 1, 1),
-        # nltk looks synonyms up by stem, and WordNet has no "automobil" (docs/reproduction-notes.md).
-        ("automobile", "car", 0, 0),
-        ("green", "blue", 0, 0),
-    ],
-)
-def test_meteor_by_hand(real_wordnet, response, reference, matches, chunks):
-    expected = 0.0
-    if matches:
-        precision, recall = matches / len(response.split()), matches / len(reference.split())
-        mean = precision * recall / (0.9 * precision + 0.1 * recall)
-        expected = mean * (1 - 0.5 * (chunks / matches) ** 3)
-    assert score("meteor", response, [reference])["meteor"] == pytest.approx(expected, abs=1e-8)
-    assert create("meteor").unavailable() is None
-    assert "expected WordNet 2.1" in create("meteor", wordnet="2.1").unavailable()
+        assert scores[output][0] == pytest.approx(value, abs=1e-12, nan_ok=True)
 
 
 def test_meteor_without_wordnet(monkeypatch):
@@ -133,46 +87,10 @@ def test_meteor_without_wordnet(monkeypatch):
         ("another theme", "another theme"),
         ("  spaces\tand\nlines ", "spaces and lines"),
         ("“curly” — stays", "“curly” — stays"),
-        ("".join(chr(c) for c in range(33, 48)), ""),
     ],
 )
 def test_normalise(text, expected):
     assert normalise(text) == expected
-
-
-@settings(max_examples=50)
-@given(st.text())
-def test_normalise_twice_is_once(text):
-    once = normalise(text)
-    assert normalise(once) == once == " ".join(once.split())
-
-
-# ---- Scripts
-
-# Two sentences of each script, with and without spaces, that share little.
-SENTENCES = {
-    "Japanese": ("緑茶がとても好きです。", "昨日コーヒーを飲んだ"),
-    "Chinese": ("我很喜欢绿茶", "昨天下雨了"),
-    "Thai": ("ผมชอบชาเขียว", "เมื่อวานฝนตก"),
-    "Khmer": ("ខ្ញុំចូលចិត្តតែ", "ភ្លៀងធ្លាក់"),
-    "Korean": ("저는 녹차를 아주 좋아해요", "어제 비가 왔어요"),
-    "Arabic": ("أحب الشاي الأخضر كثيرا", "هطل المطر أمس"),
-    "Russian": ("я очень люблю зелёный чай", "вчера шёл дождь"),
-    "Hindi": ("मुझे हरी चाय बहुत पसंद है", "कल बारिश हुई"),
-    "Greek": ("μου αρέσει πολύ το τσάι", "χθες έβρεξε"),
-    "German": ("ich mag schönen grünen Tee sehr", "übermäßiger Ärger"),
-    "emoji": ("👍🏽 👩\u200d👩\u200d👧 ❤️ ☕", "😀 🌧️"),
-}
-
-
-@pytest.mark.parametrize("language", SENTENCES)
-@pytest.mark.parametrize("form", ["normalised", "raw"])
-def test_a_text_of_any_script_is_like_itself(language, form):
-    same, other = SENTENCES[language]
-    for kind, options in (("f1", {}), ("bleu", {}), ("rouge", {}), ("rouge", {"tokens": "whitespace"}), ("chrf", {})):
-        main = create(kind).outputs[0]
-        assert score(kind, same, [same], text=form, **options)[main] == pytest.approx(1.0), kind
-        assert score(kind, same, [other], text=form, **options)[main] < 0.4, kind
 
 
 @pytest.mark.parametrize(
@@ -203,34 +121,26 @@ def test_a_letter_written_as_two_characters_is_the_same_letter(kind, text):
 @pytest.mark.parametrize(
     ("text", "script"),
     [
-        ("green tea", "Latin"), ("naïve façade", "Latin"), ("?! 12", None), ("👍", None), ("Привет, GPT", "Cyrillic"),
-        ("お茶", JAPANESE), ("コーヒー", JAPANESE), ("绿茶", "Han"), ("我喜欢GPT", "Han"), ("مرحبا", "Arabic"),
-        ("안녕", "Hangul"), ("ชา", "Thai"), ("चाय", "Devanagari"), ("ＡＢＣ", "Latin"), ("I say 茶", "Latin"),
+        ("naïve façade", "Latin"), ("?! 12", None), ("👍", None), ("Привет, GPT", "Cyrillic"), ("お茶", JAPANESE),
+        ("コーヒー", JAPANESE), ("我喜欢GPT", "Han"), ("안녕", "Hangul"), ("ＡＢＣ", "Latin"), ("I say 茶", "Latin"),
     ],
 )  # fmt: skip
 def test_script_of(text, script):
     assert script_of(text) == script
 
 
-# ---- What holds of any text
-
 texts = st.one_of(
     st.text(min_size=1).filter(str.strip),
     st.lists(st.sampled_from(["the", "tea", "teas", "tea cup", "it's", "I", "!", "a"]), min_size=1).map(" ".join),
 )
 MADE = [
-    ("f1", {"text": "raw"}),
     ("f1", {"unit": "character"}),
-    ("bleu", {"text": "raw"}),
     ("bleu", {"epsilon": 1.0}),
     *(("bleu", {"smoothing": f"method{number}"}) for number in (0, 2, 3, 4, 5, 7)),
     ("bleu", {"smoothing": "nlg-eval"}),
     ("rouge", {"beta": 1.2}),
-    ("rouge", {"text": "raw", "tokens": "whitespace"}),
     ("rouge", NLG_EVAL),
     ("chrf", {"beta": 0.3}),
-    ("meteor", {"alpha": 0.1, "gamma": 1.0}),
-    ("distinct", {}),
     ("distinct", {"text": "raw", "over": "ngrams"}),
 ]
 
@@ -239,7 +149,7 @@ MADE = [
 @pytest.mark.parametrize(("kind", "options"), MADE, ids=str)
 @settings(max_examples=20)
 @given(response=texts, references=st.lists(texts, min_size=1, max_size=3))
-def test_scores_are_within_their_bounds_and_a_copy_is_best(real_wordnet, kind, options, response, references):
+def test_scores_are_within_their_bounds_and_a_copy_is_best(kind, options, response, references):
     metric = create(kind, **options)
     pairs = [(response, references), (response, [response]), *((response, [one]) for one in references)]
     scores = metric.score(*map(list, zip(*pairs, strict=True)))
@@ -255,7 +165,7 @@ def test_scores_are_within_their_bounds_and_a_copy_is_best(real_wordnet, kind, o
 
 def test_bounds_are_not_too_wide():
     """Bounds that are too wide would make every difference small."""
-    for kind in WITHOUT_WORDNET:
+    for kind in ("bleu", "chrf", "f1", "rouge"):
         metric = create(kind)
         scores = metric.score(["one two three four", "x"], ["one two three four", "y"])
         for output, limits in metric.bounds.items():
@@ -264,57 +174,35 @@ def test_bounds_are_not_too_wide():
     assert bounds["grounded_cosine"] == {"sum": (-2, 2), "context": (-1, 1), "fact": (-1, 1)}
     assert bounds["bert_nsp"] == {"bert-nsp": (0, 1), "bert-nsp-log-odds": None}
     assert {o for o, limits in bounds["unieval"].items() if limits is None} == {"overall", "engagingness"}
-    for kind in ("bleurt", "fed", "gpt2_coherency", "usr_mlm", "density"):
-        assert set(bounds[kind].values()) == {None}
-    for smoothing in ("method5", "method7"):
-        metric = create("bleu", smoothing=smoothing)
-        assert metric.score(["one two"], ["one two"])["bleu-1"][0] > 1
-        assert set(metric.bounds.values()) == {None}
+    assert set(bounds["fed"].values()) == set(create("bleu", smoothing="method5").bounds.values()) == {None}
 
 
-# ---- The context in the reference's place
-
-RESPONSES = ["I like green tea!", "no", "what did you say about the sea ?", "tea tea tea"]
 HISTORIES = [
     [{"speaker": "A", "text": " Do you like tea ? "}],
     ["hello there", "are you at home ?", " no way"],
-    ["The sea is cold.", "It is said that the sea is deep ."],
     ["tea", "tea cup"],
 ]
-LAST = ["Do you like tea ?", "no way", "It is said that the sea is deep .", "tea cup"]
-WHOLE = ["Do you like tea ?", "hello there are you at home ? no way", f"The sea is cold. {LAST[2]}", "tea tea cup"]
-INNER = [
-    ("f1", {"text": "raw", "unit": "character"}),
-    ("rouge", {"stem": True, "beta": 1.2}),
-]
 
 
-@pytest.mark.parametrize(("of", "contexts"), [("last", LAST), ("history", WHOLE)])
-@pytest.mark.parametrize(("kind", "options"), INNER, ids=[kind for kind, _ in INNER])
-def test_with_context(kind, options, of, contexts):
-    metric, inner = create("with_context", metric=kind, options=options, of=of), create(kind, **options)
-    expected = inner.score(RESPONSES, contexts)
-    scores = metric.score(RESPONSES, references=[["else"]] * 4, histories=HISTORIES)
+@pytest.mark.parametrize(
+    ("of", "contexts"),
+    [
+        ("last", ["Do you like tea ?", "no way", "tea cup"]),
+        ("history", ["Do you like tea ?", "hello there are you at home ? no way", "tea tea cup"]),
+    ],
+)
+def test_with_context(of, contexts):
+    responses, options = ["I like green tea!", "no", "tea tea tea"], {"stem": True, "beta": 1.2}
+    metric, inner = create("with_context", metric="rouge", options=options, of=of), create("rouge", **options)
+    expected = inner.score(responses, contexts)
+    scores = metric.score(responses, references=[["else"]] * 3, histories=HISTORIES)
     assert tuple(scores) == metric.outputs == inner.outputs
     for output, values in expected.items():
         np.testing.assert_array_equal(scores[output], values)
-    np.testing.assert_array_equal(scores.cut, expected.cut)
-    assert (metric.bounds, metric.runs_model, metric.keeps_vectors) == (
-        inner.bounds, inner.runs_model, inner.keeps_vectors,
-    )  # fmt: skip
     assert metric.signature() == f"with_context|of:{of}|metric:({inner.signature()})|v:1"
-
-
-def test_with_context_needs_histories_and_its_options_may_be_text():
-    assert create("with_context").score(["tea"], histories=[["tea"]])["f1"].tolist() == [1.0]
+    assert metric == create("with_context", metric="rouge", options='{"stem": true, "beta": 1.2}', of=of)
     with pytest.raises(SchemaError, match="response 1: metric 'with_context' needs histories"):
-        create("with_context").score(["tea"], [["tea"]], histories=[[]])
-    one, other = (create("with_context", options=o) for o in ('{"unit": "character"}', {"unit": "character"}))
-    assert one == other
-    assert hash(one) == hash(other)
-
-
-# ---- Options, signatures, input
+        metric.score(["tea"], [["tea"]], histories=[[]])
 
 
 @pytest.mark.parametrize(
@@ -331,11 +219,7 @@ def test_with_context_needs_histories_and_its_options_may_be_text():
         ("rouge", {"stem": 1}, ConfigError, "is 1; expected yes or no"),
         ("rouge", {"stem": True, "tokens": "whitespace"}, ConfigError, "'stem'"),
         ("meteor", {"wordnet": 3.0}, ConfigError, "is 3.0; expected a text"),
-        ("f1", {"text": "Raw"}, ConfigError, "'Raw'; expected one of 'normalised', 'raw'"),
-        ("distinct", {"over": "tokens"}, ConfigError, "'tokens'; expected one of 'words', 'ngrams'"),
-        ("with_context", {"metric": "blue"}, UnknownNameError, "unknown metric 'blue'"),
         ("with_context", {"metric": "distinct"}, ConfigError, "is 'distinct'; expected a metric that compares"),
-        ("with_context", {"metric": "with_context"}, ConfigError, "is 'with_context'; expected a"),
         ("with_context", {"options": {"unti": "word"}}, UnknownNameError, "metric 'f1'.*Did you mean 'unit'"),
         ("with_context", {"options": "{unit"}, ConfigError, "expected a mapping"),
     ],
@@ -351,12 +235,10 @@ def test_wrong_options(kind, options, error, message):
         (["x"], None, "metric 'f1' needs references"),
         (["x", "y"], ["x"], "1 references for 2 responses"),
         (["x", " "], ["x", "y"], "response 2: the response is ' '; expected a text that is not empty"),
-        (["x", None], ["x", "y"], "response 2: the response is None"),
         (["x", "y"], ["x", []], "response 2: metric 'f1' needs references"),
         (["x", "y"], ["x", ["y", " "]], "response 2: one of its references is ' '"),
         (["x"], [3], "response 1: references is 3; expected a list"),
         ("xy", ["x", "y"], "a single text; expected a list of responses"),
-        (["x", "y"], "xy", "a single text"),
     ],
 )
 def test_wrong_input(responses, references, message):
@@ -366,9 +248,7 @@ def test_wrong_input(responses, references, message):
 
 def test_signatures_say_all():
     assert create("f1").signature() == "f1|text:normalised|unit:word|v:1"
-    assert create("distinct").signature() == "distinct|text:normalised|over:words|v:1"
     assert create("bleu", text="raw").signature().startswith("bleu|text:raw|smoothing:method1|epsilon:1e-12|nltk:")
-    assert "|smoothing:nlg-eval|epsilon:none|" in create("bleu", smoothing="nlg-eval").signature()
     changed = ({}, {"stem": True}, {"beta": 1.2}, {"beta": 1.2000001}, {"text": "raw"})
     assert len({create("rouge", **options).signature() for options in changed}) == len(changed)
     assert create("chrf", beta=2) == create("chrf", beta="2.0")

@@ -14,23 +14,18 @@ import pytest
 import torch
 import transformers
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import tinymodels
-from comperdial.core.errors import ConfigError, FileError, MissingResourceError, SchemaError
+from comperdial.core.errors import ConfigError, FileError, MissingResourceError
 from comperdial.metrics import _likelihood, create, fed
 from comperdial.metrics.bertscore import BertScore
-from comperdial.metrics.bleurt import fitting
 from comperdial.metrics.pmi import prompt
-from comperdial.models import find, runtime
+from comperdial.models import runtime
 from comperdial.models.encoder import STORE_VARIABLE
-from comperdial.models.vectors import Encoded
 from tinyseq import BLEURT_SIZES, bleurt_weights, write_bleurt, write_sentencepiece, write_t5
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-MINILM = "all-MiniLM-L6-v2"
 # Which tiny model, and the options that it needs.
 KINDS = {
     "bertscore": ("bert", {"layer": 2, "max_length": 64}),
@@ -119,20 +114,16 @@ def cosine(a, b):
 def test_neither_batches_nor_order_matter_and_bf16_little(make, kind, tmp_path, monkeypatch):
     metric = make(kind)
     straight = run(metric)
-    assert straight.cut.dtype == np.int32
     assert not straight.cut.any()
-    for name, values in straight.items():
-        assert values.dtype == np.float64
+    for values in straight.values():
         assert np.isfinite(values).all()
-        assert values[1] == pytest.approx(values[4], rel=1e-12), name
+    order = np.random.default_rng(0).permutation(len(ITEMS))
     monkeypatch.setattr(_likelihood, "_ROWS", 3)
-    for seed, tokens in enumerate((1, 150)):
-        order = np.random.default_rng(seed).permutation(len(ITEMS))
-        monkeypatch.setenv(runtime.TOKENS_VARIABLE, str(tokens))
-        monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / f"other-{seed}"))
-        shuffled = run(metric, [ITEMS[place] for place in order])
-        for name in metric.outputs:
-            np.testing.assert_allclose(shuffled[name], straight[name][order], atol=2e-5)
+    monkeypatch.setenv(runtime.TOKENS_VARIABLE, "150")
+    monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / "other"))
+    shuffled = run(metric, [ITEMS[place] for place in order])
+    for name in metric.outputs:
+        np.testing.assert_allclose(shuffled[name], straight[name][order], atol=2e-5)
     main = metric.outputs[0]
     rough = run(make(kind, dtype="bf16"))[main]
     np.testing.assert_allclose(rough, straight[main], atol=0.25 if kind != "pmi" else 1)
@@ -140,9 +131,8 @@ def test_neither_batches_nor_order_matter_and_bf16_little(make, kind, tmp_path, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_absent_model_is_named_and_nothing_scores_nothing(make, kind, tmp_path, monkeypatch):
-    nothing = make(kind).score([], [], [], [])
-    assert {name: len(values) for name, values in nothing.items()} == dict.fromkeys(nothing, 0)
+def test_a_missing_model_is_named(make, kind, tmp_path, monkeypatch):
+    assert all(len(values) == 0 for values in make(kind).score([], [], [], []).values())
     monkeypatch.setenv("COMPERDIAL_MODELS", str(tmp_path))
     options = {name: value for name, value in KINDS[kind][1].items() if name == "sentences"}
     metric = create(kind, model="gpt2", **options)
@@ -150,9 +140,6 @@ def test_an_absent_model_is_named_and_nothing_scores_nothing(make, kind, tmp_pat
     assert "|model:gpt2@absent|" in metric.signature()
     with pytest.raises(MissingResourceError, match="gpt2"):
         run(metric)
-    if kind in ("fed", "usr_mlm", "grounded_cosine"):
-        with pytest.raises(SchemaError, match="needs histories"):
-            metric.score(["yes"])
 
 
 @pytest.mark.parametrize(
@@ -162,10 +149,6 @@ def test_an_absent_model_is_named_and_nothing_scores_nothing(make, kind, tmp_pat
         ("bertscore", {"max_length": 65}, "max_length 65; expected at most 64"),
         ("fed", {"max_length": 161}, "'max_length' of metric 'fed' is 161; expected a number from [0-9]+ to 160"),
         ("gpt2_coherency", {"separator": "tab"}, "'tab'; expected one of 'space'"),
-        ("usr_mlm", {"max_length": 65}, "is 65; expected a number from [0-9]+ to 64"),
-        ("bert_nsp", {"history": "none"}, "'none'; expected one of"),
-        ("unieval", {"sentences": "spacy"}, "'spacy'; expected one of 'punkt', 'untrained'"),
-        ("unieval", {"max_length": 4}, "is 4; expected a number from 8"),
         ("bleurt", {"max_length": 513}, "is 513; expected a number from 4 to 512"),
     ],
 )
@@ -177,9 +160,7 @@ def test_wrong_options(make, kind, options, message):
 # ---- Embeddings
 
 
-@pytest.mark.parametrize(
-    ("model", "layer", "prefix"), [("bert", 2, True), ("bert", 1, True), ("roberta", 2, False), ("roberta", 1, True)]
-)
+@pytest.mark.parametrize(("model", "layer", "prefix"), [("bert", 1, True), ("roberta", 2, False)])
 def test_bertscore_equals_the_package_one_pair_at_a_time(make, folders, tmp_path, model, layer, prefix):
     """Given several pairs at once, padding moves the package's scores."""
     from bert_score import BERTScorer
@@ -196,16 +177,6 @@ def test_bertscore_equals_the_package_one_pair_at_a_time(make, folders, tmp_path
         rows = [scorer.score([response], [reference]) for _, response, reference, _ in ITEMS]
     for place, output in enumerate(("precision", "recall", "f1")):
         np.testing.assert_allclose(scores[output], [float(row[place][0]) for row in rows], atol=1e-5)
-
-
-def test_bertscore_on_minilm_equals_the_package():
-    from bert_score import BERTScorer
-
-    pairs = ["it's a good book, isn't it?", "the sea ! " * 12], ["I read a book about the sea.", "the sea"]
-    scores = create("bertscore", model=MINILM, layer=6, text="raw").score(*pairs)
-    scorer = BERTScorer(model_type=str(find(MINILM).path), num_layers=6, device="cpu")
-    expected = [float(scorer.score([a], [b])[2][0]) for a, b in zip(*pairs, strict=True)]
-    np.testing.assert_allclose(scores["f1"], expected, atol=1e-5)
 
 
 def test_cosines_by_their_definitions(make, folders):
@@ -243,28 +214,17 @@ def test_cosines_by_their_definitions(make, folders):
     assert np.isnan([scores["fact"][0], scores["sum"][0]]).all()
 
 
-@pytest.mark.parametrize(
-    ("response", "context", "facts", "cut"),
-    [(6, [6], [6], 0), (10, [2], [2], 4), (2, [4, 5], [2], 3), (2, [2], [3, 5], 2), (10, [4, 5], [3, 5], 4 + 3 + 2)],
-)
-def test_grounded_cosine_counts_what_each_text_loses(make, response, context, facts, cut):
-    # Of each text, six words fit beside [CLS] and [SEP].
-    item = of("tea " * response, ["read " * n for n in context], facts=["book " * n for n in facts])
-    assert run(make("grounded_cosine", max_length=8), item).cut.tolist() == [cut]
-
-
 def test_a_long_context_keeps_its_newest_words_and_a_fact_its_first(make):
     def scores(context, fact):
-        result = run(make("grounded_cosine", model=MINILM, max_length=8), of("i like tea", context, facts=[fact]))
+        # Of each text, six words fit beside [CLS] and [SEP].
+        result = run(make("grounded_cosine", max_length=8), of("i like tea", context, facts=[fact]))
         return float(result["context"][0]), float(result["fact"][0]), int(result.cut[0])
 
     context, fact, cut = scores(["like a book about", "green tea"], "i read a book about tea")
     assert cut == 0
-    same = (pytest.approx(context, abs=1e-5), pytest.approx(fact, abs=1e-5), 4 + 1)
-    assert scores(["no no no", "you like a book about", "green tea"], "i read a book about tea today") == same
-    newest = scores(["no no no", "you like a book about", "green sea"], "we read a book about tea today")
-    assert abs(newest[0] - context) > 1e-3
-    assert abs(newest[1] - fact) > 1e-3
+    same = (pytest.approx(context, abs=1e-5), pytest.approx(fact, abs=1e-5), 3 + 1)
+    assert scores(["no no", "you like a book about", "green tea"], "i read a book about tea sea") == same
+    assert run(make("grounded_cosine", max_length=8), of("tea " * 10, ["sea"], facts=["tea"])).cut.tolist() == [4]
 
 
 @pytest.mark.parametrize(
@@ -294,97 +254,53 @@ def test_a_text_of_which_nothing_is_left_has_no_score(make):
             assert values[1] == pytest.approx(1, abs=1e-6)
 
 
-@given(st.integers(0, 2**32 - 1).map(np.random.default_rng), st.booleans())
-@settings(max_examples=30)
-def test_cosines_are_within_their_bounds(random, alike):
-    """Of any vectors, also such that no model gives; rounding takes cosines beyond 1."""
-
-    def encoded(rows):
-        vectors = random.normal(random.normal(), 1, (rows, 16)).astype(np.float32)
-        return Encoded(vectors, np.array([True, *[False] * (rows - 2), True]), 0)
-
-    one, other = encoded(int(random.integers(3, 9))), encoded(int(random.integers(3, 9)))
-    for kind in ("bertscore", "embedding", "sentence_cosine"):
-        metric = create(kind, model=MINILM, layer=6)
-        scores = dict(zip(metric.outputs, metric.pair(one, one if alike else other), strict=True))
-        if kind == "bertscore" and scores["precision"] * scores["recall"] < 0:
-            # The one exception that its docstring names.
-            del scores["f1"]
-        assert all(metric.bounds[output][0] <= value <= metric.bounds[output][1] for output, value in scores.items())
-
-
 def test_rescaling_subtracts_the_packages_baseline(make, monkeypatch):
     path = Path(find_spec("bert_score").origin).parent / "rescale_baseline/en/roberta-large.tsv"
     rows = {int(row["LAYER"]): row for row in csv.DictReader(path.open(encoding="utf-8"))}
     letters = {"f1": "F", "precision": "P", "recall": "R"}
-    for layer in (17, 0, 24):
-        for output, (low, high) in create("bertscore", layer=layer, rescale=True).bounds.items():
-            base = float(rows[layer][letters[output]])
-            assert (low, high) == (pytest.approx((-1 - base) / (1 - base), rel=1e-6), 1.0)
+    for output, (low, high) in create("bertscore", layer=17, rescale=True).bounds.items():
+        base = float(rows[17][letters[output]])
+        assert (low, high) == (pytest.approx((-1 - base) / (1 - base), rel=1e-6), 1.0)
     base = {output: float(rows[0][letter]) for output, letter in letters.items()}
     monkeypatch.setattr(BertScore, "_baseline", lambda self: np.array(list(base.values())))
-    plain, scaled = run(make("bertscore", max_length=8)), run(make("bertscore", max_length=8, rescale=True))
+    plain, scaled = run(make("bertscore")), run(make("bertscore", rescale=True))
     for output, value in base.items():
         np.testing.assert_allclose(scaled[output], (plain[output] - value) / (1 - value), atol=1e-6)
-    assert scaled.cut.tolist() == plain.cut.tolist()
-    assert scaled.cut.any()
     monkeypatch.undo()
-    for options in ({"model": MINILM, "layer": 6}, {"layer": 25}):
-        with pytest.raises(ConfigError, match=f"no baseline of model .*, layer {options['layer']}"):
-            create("bertscore", rescale=True, **options)
+    with pytest.raises(ConfigError, match=r"no baseline of model .*, layer 25"):
+        create("bertscore", rescale=True, layer=25)
 
 
 # ---- FED
 
-# (positive, negative) in Mehri and Eskenazi 2020a.
-TURN = {
-    "interesting": (3, 3), "engaging": (3, 3), "specific": (3, 3), "relevant": (0, 3), "correct": (0, 3),
-    "semantically-appropriate": (2, 1), "understandable": (2, 4), "fluent": (2, 3),
-}  # fmt: skip
-DIALOGUE = {
-    "coherent": (0, 3), "error-recovery": (0, 3), "consistent": (0, 2), "diverse": (0, 3), "depth": (0, 2),
-    "likeable": (3, 3), "understand": (0, 3), "flexible": (2, 2), "informative": (3, 2), "inquisitive": (2, 2),
-}  # fmt: skip
 SETS = yaml.safe_load(Path(fed.__file__).with_name("fed_followups.yaml").read_text(encoding="utf-8"))
 
 
-def test_feds_sets_are_those_of_the_paper():
-    for level, expected in (("turn", TURN), ("dialogue", DIALOGUE)):
-        counts = {name: (len(sets["positive"]), len(sets["negative"])) for name, sets in SETS[level].items()}
-        assert list(counts.items()) == list(expected.items())
-    assert "Tell me more!" in SETS["turn"]["engaging"]["positive"]
-    assert "Let's change the topic." in SETS["turn"]["engaging"]["negative"]
-    assert "Don't change the topic!" in SETS["turn"]["relevant"]["negative"]
-
-
-@pytest.mark.parametrize(
-    ("options", "checked"), [({}, [0, 3]), ({"spaces": "stripped"}, [2, 3]), ({"scored": "follow-up"}, [1])]
-)
-def test_fed_is_its_definition(make, folders, options, checked):
+@pytest.mark.parametrize(("options", "index"), [({}, 0), ({"spaces": "stripped"}, 3), ({"scored": "follow-up"}, 1)])
+def test_fed_is_its_definition(make, folders, options, index):
     metric = make("fed", **options)
     scores = run(metric)
     sets = {**SETS["turn"], **SETS["dialogue"]}
     assert metric.outputs == ("fed", *sets)
     gap = "" if options.get("spaces") == "stripped" else " "
     tokenizer = loaded(folders["gpt2"])[0]
-    for index in checked:
-        texts, response, *_ = ITEMS[index]
-        spoken = [text.strip() for text in (*texts, response)]
+    texts, response, *_ = ITEMS[index]
+    spoken = [text.strip() for text in (*texts, response)]
 
-        def loss(followup, spoken=spoken):
-            whole = f"{gap}<|endoftext|>{gap}".join(["", *spoken, followup]).removeprefix(gap)
-            logs = causal(folders["gpt2"], tokenizer(whole)["input_ids"])
-            own = len(tokenizer(gap + followup)["input_ids"]) if options.get("scored") else len(logs)
-            return -np.mean(logs[-own:])
+    def loss(followup, spoken=spoken):
+        whole = f"{gap}<|endoftext|>{gap}".join(["", *spoken, followup]).removeprefix(gap)
+        logs = causal(folders["gpt2"], tokenizer(whole)["input_ids"])
+        own = len(tokenizer(gap + followup)["input_ids"]) if options.get("scored") else len(logs)
+        return -np.mean(logs[-own:])
 
-        means = {
-            (name, sign): np.mean([loss(text) for text in texts]) if texts else 0.0
-            for name, each in sets.items()
-            for sign, texts in each.items()
-        }
-        expected = {name: means[name, "negative"] - means[name, "positive"] for name in sets}
-        assert {name: scores[name][index] for name in sets} == pytest.approx(expected, abs=1e-5)
-        assert scores["fed"][index] == pytest.approx(np.mean(list(expected.values())), abs=1e-5)
+    means = {
+        (name, sign): np.mean([loss(text) for text in texts]) if texts else 0.0
+        for name, each in sets.items()
+        for sign, texts in each.items()
+    }
+    expected = {name: means[name, "negative"] - means[name, "positive"] for name in sets}
+    assert {name: scores[name][index] for name in sets} == pytest.approx(expected, abs=1e-5)
+    assert scores["fed"][index] == pytest.approx(np.mean(list(expected.values())), abs=1e-5)
     assert len({round(value, 4) for value in scores["fed"]}) == 5
 
 
@@ -394,42 +310,16 @@ def write_sets(path, **levels):
     return str(path)
 
 
-def test_followups_of_ones_own(make, tmp_path):
-    praise, blame = {"positive": ["Cool!"], "negative": []}, {"positive": [], "negative": ["Cool!", "no"]}
-    both = {"positive": ["no"], "negative": ["no"]}
-    path = write_sets(tmp_path / "mine.yaml", turn={"praise": praise}, dialogue={"blame": blame, "same": both})
-    metric = make("fed", followups=path)
-    scores = run(metric)
-    assert metric.outputs == ("fed", "praise", "blame", "same")
-    np.testing.assert_allclose(scores["same"], 0, atol=1e-12)
-    np.testing.assert_allclose(scores["fed"], (scores["praise"] + scores["blame"]) / 3, atol=1e-12)
-    # Named by their content, wherever the file is.
-    labels = [
-        make("fed", followups=write_sets(tmp_path / place / "mine.yaml", **{level: {"praise": praise}})).signature()
-        for place, level in (("a", "turn"), ("b", "turn"), ("c", "dialogue"))
-    ]
-    assert labels[0] == labels[1] != labels[2]
-    assert str(tmp_path) not in labels[0].replace(metric.model, "")
+def test_wrong_followups(tmp_path):
+    path = tmp_path / "sets.yaml"
+    with pytest.raises(FileError, match="cannot be read"):
+        create("fed", followups=str(path))
+    path.write_text("turn: {good: {positive: [a]}}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"turn\.good: 'negative' is None; expected a list"):
+        create("fed", followups=str(path))
 
 
-@pytest.mark.parametrize(
-    ("content", "error", "message"),
-    [
-        ("turn: {good: {positive: [a]}}", ConfigError, r"turn\.good: 'negative' is None; expected a list"),
-        ("turn: {good: {positive: [], negative: []}}", ConfigError, r"turn\.good: no follow-ups"),
-        ("turn: {fed: {positive: [a], negative: []}}", ConfigError, "not a name for a quality"),
-        ("source: nobody", ConfigError, "no qualities; expected some under 'turn' or 'dialogue'"),
-        (None, FileError, "cannot be read"),
-    ],
-)
-def test_wrong_followups(tmp_path, content, error, message):
-    if content is not None:
-        (tmp_path / "sets.yaml").write_text(content, encoding="utf-8")
-    with pytest.raises(error, match=message):
-        create("fed", followups=str(tmp_path / "sets.yaml"))
-
-
-@pytest.mark.parametrize("over", [1, 9, 100])
+@pytest.mark.parametrize("over", [1, 100])
 def test_fed_cuts_the_dialogue_from_the_left_but_for_the_first_marker(make, folders, tmp_path, over):
     path = write_sets(tmp_path / "mine.yaml", turn={"blame": {"positive": [], "negative": ["no", "Cool! yes no"]}})
     tokenizer = loaded(folders["gpt2"])[0]
@@ -527,7 +417,7 @@ def test_usr_mlm_is_its_definition(make, folders, options):
         assert scores["usr-mlm"][index] == pytest.approx(np.mean(expected), abs=1e-5)
 
 
-@pytest.mark.parametrize(("room", "words"), [(64, 3), (27, 3), (20, 3), (16, 30)])
+@pytest.mark.parametrize(("room", "words"), [(64, 3), (20, 3), (16, 30)])
 def test_usr_mlm_cuts_the_context_first(make, folders, room, words):
     tokenizer = loaded(folders["roberta"])[0]
 
@@ -604,20 +494,17 @@ def test_unieval_is_the_share_of_yes_for_each_question(make, yes):
 @pytest.mark.parametrize(
     ("history", "facts", "options", "missing"),
     [
-        (HISTORY, ["tea"], {}, set()),
         (HISTORY, [], {}, {"engagingness", "groundedness", "overall"}),
         ([], ["tea"], {}, {"coherence", "engagingness", "overall"}),
         (HISTORY, [], {"without_facts": "_nofact"}, set()),
-        ([], [], {"without_facts": "_nofact"}, {"coherence", "engagingness", "overall"}),
     ],
 )
 def test_what_unieval_cannot_ask_is_missing(make, yes, history, facts, options, missing):
     scores = run(make("unieval", **options), of("i like cats .", history, facts=facts))
     assert {name for name, values in scores.items() if math.isnan(values[0])} == missing
     if options:
-        assert scores["groundedness"][0] == pytest.approx(
-            yes("groundedness", r="i like cats .", f="_nofact\n"), abs=1e-6
-        )
+        expected = yes("groundedness", r="i like cats .", f="_nofact\n")
+        assert scores["groundedness"][0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_unieval_cuts_the_oldest_of_the_history(make, folders):
@@ -643,7 +530,6 @@ def test_punkt_splits_sentences_and_is_named_by_its_bytes(make, yes, tmp_path, m
     monkeypatch.setattr("comperdial.data.wordnet.roots", lambda: [root])
     monkeypatch.setattr(nltk.data, "path", [str(root)])
     metric = make("unieval", sentences="punkt")
-    assert "punkt_tab, which splits sentences, is not on this machine" in metric.unavailable()
     assert "|sentences:punkt@absent|" in metric.signature()
     with pytest.raises(MissingResourceError, match="sentences: untrained"):
         run(metric)
@@ -652,17 +538,11 @@ def test_punkt_splits_sentences_and_is_named_by_its_bytes(make, yes, tmp_path, m
         (folder / name).write_text("")
     (folder / "abbrev_types.txt").write_text("dr")
     item, texts = of("i like dr. tom. do you?", HISTORY), {"h": "do you like tea ? \n i do . \n\n", "f": "tea\n"}
-    sentences = {"punkt": ["i like dr. tom.", "do you?"], "untrained": ["i like dr.", "tom.", "do you?"]}
-    for splitter, each in sentences.items():
-        expected = sum(yes("engagingness", r=sentence, **texts) for sentence in each)
-        assert run(make("unieval", sentences=splitter), item)["engagingness"][0] == pytest.approx(expected, abs=1e-6)
+    expected = sum(yes("engagingness", r=sentence, **texts) for sentence in ("i like dr. tom.", "do you?"))
+    assert run(metric, item)["engagingness"][0] == pytest.approx(expected, abs=1e-6)
     signature = metric.signature()
-    shutil.make_archive(str(root / "tokenizers/punkt_tab"), "zip", root / "tokenizers", "punkt_tab")
     (folder / "abbrev_types.txt").write_text("dr\nmr")
     assert metric.signature() != signature
-    shutil.rmtree(root / "tokenizers/punkt_tab")
-    assert metric.signature() == signature, "the same bytes, packed"
-    assert run(metric, item)["engagingness"][0] > 0
 
 
 # ---- BLEURT
@@ -741,26 +621,10 @@ def test_bleurt_normalises_takes_the_best_reference_and_counts_what_it_cuts(make
     assert scores.cut.tolist() == [4, 4, (0, 5)[int(np.argmax(both))]]
 
 
-@pytest.mark.parametrize(
-    ("reference", "response", "room", "expected"),
-    [(3, 3, 6, (3, 3)), (3, 3, 5, (3, 2)), (3, 3, 4, (2, 2)), (9, 2, 8, (6, 2)), (9, 2, 3, (2, 1)), (0, 9, 4, (0, 4))],
-)
-def test_bleurt_cuts_the_longer_side(reference, response, room, expected):
-    assert fitting(reference, response, room) == expected
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda w: w.pop("classifier.bias"), "lacks classifier.bias"),
-        (lambda w: w.update({"bleurt.extra.weight": np.ones(1, np.float32)}), "has unexpected bleurt.extra.weight"),
-        (lambda w: w.update({"classifier.weight": np.ones((3, 16), np.float32)}), "in another shape classifier.weight"),
-    ],
-)
-def test_bleurt_refuses_weights_that_do_not_fit(make, tmp_path, change, message):
+def test_bleurt_refuses_weights_that_do_not_fit(make, tmp_path):
     weights = bleurt_weights()
-    change(weights)
-    with pytest.raises(FileError, match=message):
+    weights["classifier.weight"] = np.ones((3, 16), np.float32)
+    with pytest.raises(FileError, match=r"in another shape classifier.weight"):
         run(make("bleurt", model=str(write_bleurt(tmp_path, weights))))
 
 
@@ -805,3 +669,17 @@ def test_unieval_dialog_as_its_page_has_it():
         {"overall": 1.123923, "naturalness": 0.950218, "coherence": 0.973135, "engagingness": 1.750486,
          "groundedness": 0.999566, "understandability": 0.946209}, abs=1e-3,
     )  # fmt: skip
+
+
+# (positive, negative) of each quality in Mehri and Eskenazi 2020a.
+COUNTS = {
+    "turn": [(3, 3), (3, 3), (3, 3), (0, 3), (0, 3), (2, 1), (2, 4), (2, 3)],
+    "dialogue": [(0, 3), (0, 3), (0, 2), (0, 3), (0, 2), (3, 3), (0, 3), (2, 2), (3, 2), (2, 2)],
+}
+
+
+def test_feds_sets_have_the_papers_sizes():
+    for level, expected in COUNTS.items():
+        assert [(len(sets["positive"]), len(sets["negative"])) for sets in SETS[level].values()] == expected
+    assert "Tell me more!" in SETS["turn"]["engaging"]["positive"]
+    assert "Let's change the topic." in SETS["turn"]["engaging"]["negative"]

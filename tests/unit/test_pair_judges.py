@@ -83,9 +83,6 @@ def answering(answer):
     return FaultServer(lambda number, body: (200, completion(answer(body["messages"][0]["content"]))))
 
 
-# ---- Asking
-
-
 def test_a_better_dialogue_wins_in_both_orders_and_equal_ones_tie(judge, monkeypatch):
     judged = judge()
     assert choices(judged) == {"p1": "first", "p2": "second", "p3": "tie"}
@@ -95,7 +92,6 @@ def test_a_better_dialogue_wins_in_both_orders_and_equal_ones_tie(judge, monkeyp
     table = schema.validate(judged.preferences, "preferences")
     assert set(table["annotator_id"]) == set(table["source"]) == {"rules"}
     assert set(table["question"]) == {ASKED}
-    assert table["left"].isna().all()
     few = judge("some")
     assert few.pairs == 2
     assert choices(few).items() <= choices(judged).items()
@@ -106,36 +102,25 @@ def test_a_better_dialogue_wins_in_both_orders_and_equal_ones_tie(judge, monkeyp
         judge("server", url="https://example.org/v1")
 
 
-def test_each_pair_is_asked_about_in_both_orders_with_the_judged_speakers_named(judge):
+def test_a_judge_of_places_has_ties_alone_since_each_pair_is_shown_in_both_orders(judge):
     with answering(lambda prompt: "1") as server:
         judged = judge("server", url=server.url, question="humanness")
         prompts = [body["messages"][0]["content"] for body in server.requests]
-    # A judge of places has ties alone.
     assert set(choices(judged).values()) == {"tie"}
     assert (judged.flipped, judged.same.value, judged.chose_first.value) == (3, 0, 1)
     shown = Counter((f"Speaker 1: {GOOD[0]}" in text, f"Speaker 2: {GOOD[0]}" in text) for text in prompts)
     assert shown == {(False, False): 2, (False, True): 2, (True, False): 2}
-    for text in prompts:
-        assert "\n### Question:\nWhich speaker sounds more human?\n" in text
-        assert text.count("Other: I moved to the coast.") == 2
-        assert "guest" not in text
+    assert all("Which speaker sounds more human?" in text and "guest" not in text for text in prompts)
 
 
 def test_an_answer_after_thoughts_counts_and_an_unreadable_one_gives_no_preference(judge):
-    def thinking(prompt):
-        better = 1 if good_first(prompt) else 2
-        return f"The first impression.\nChoice: {3 - better}\n</think>\nChoice: {better}"
-
-    with answering(thinking) as server:
-        thought = choices(judge("server", url=server.url, model="thinking"))
-    assert (thought["p1"], thought["p2"]) == ("first", "second")
-
     def answer(prompt):
+        better = 1 if good_first(prompt) else 2
         if GOOD[0] not in prompt:
             return "Both are fine."
         if "every single day" in prompt:
-            return "1.5" if good_first(prompt) else "2"
-        return "Choice: Speaker 1" if good_first(prompt) else "2"
+            return "1.5" if better == 1 else "2"
+        return f"Choice: {3 - better}\n</think>\nChoice: Speaker {better}"
 
     with answering(answer) as server:
         judged = judge("server", url=server.url)
@@ -172,9 +157,6 @@ def test_text_cannot_open_a_conversation_and_names_are_checked(judge, dialogues)
         judge(pairs=pairs)
 
 
-# ---- Pairs and votes
-
-
 def vote(pair="p1", annotator="1", choice="first", source="human", **more):
     names = dict(zip(PAIR, (pair, "d1", "good", "d2", "bad"), strict=True))
     given = {"dataset": "mine", "annotator_id": annotator, "question": "overall", "choice": choice, "source": source}
@@ -183,15 +165,6 @@ def vote(pair="p1", annotator="1", choice="first", source="human", **more):
 
 def table(*votes):
     return schema.validate(pd.DataFrame(votes), "preferences")
-
-
-def test_pairs_are_those_of_a_table_of_votes_each_once(tmp_path):
-    votes = pd.DataFrame([vote(), vote(annotator="2", choice="tie"), vote("p2")])
-    votes.drop(columns=["left", "control", "reason", "seconds"]).to_csv(tmp_path / "votes.csv", index=False)
-    result = read_pairs(tmp_path / "votes.csv")
-    assert result.dataset == "mine"
-    assert result.pairs["pair_id"].tolist() == ["p1", "p2"]
-    assert result.votes["choice"].tolist() == ["first", "tie", "first"]
 
 
 @pytest.mark.parametrize(
@@ -203,9 +176,7 @@ def test_pairs_are_those_of_a_table_of_votes_each_once(tmp_path):
             [dict(zip(PAIR, ("p", "d", one, "d", other), strict=True)) for one, other in ("ab", "ba")],
             "pair 'p' is of different dialogues, or the other way round",
         ),
-        ([vote(), vote(annotator="2", dataset="other")], "2 data sets, mine, other"),
         ([vote(choice="left")], "'left'; expected one of first, second, tie"),
-        ([vote(), vote()], "p1"),
     ],
 )
 def test_faults_in_pairs_are_named(tmp_path, records, message):
@@ -232,13 +203,10 @@ def test_agreement_counts_ties_of_the_judge_as_half_and_peoples_not_at_all():
 
 
 def test_a_majority_is_of_votes_that_are_no_ties():
-    votes = {
-        "p1": ["first", "tie", "tie"],
-        "p2": ["first", "second"],
-        "p3": ["second", "second", "first"],
-        "p4": ["tie"],
-    }
-    rows = [vote(pair, str(who), choice) for pair, several in votes.items() for who, choice in enumerate(several)]
+    choices = {"p1": "first tie tie", "p2": "first second", "p3": "second second first", "p4": "tie"}
+    rows = [
+        vote(pair, str(who), choice) for pair, several in choices.items() for who, choice in enumerate(several.split())
+    ]
     assert majority(table(*rows)).set_index("pair_id")["choice"].to_dict() == {"p1": "first", "p3": "second"}
 
 
@@ -251,19 +219,6 @@ def test_answers_in_one_order_are_preferences_with_what_was_shown_left():
     assert (judged.unread, judged.same.n, judged.chose_first.value) == (1, 0, 0)
 
 
-def test_the_example_of_the_docs_prints_what_the_page_says(root, tmp_path, monkeypatch, capsys):
-    page = (root / "docs/judges.md").read_text().split("\n## Judge pairs\n")[1].split("\n## ")[0]
-    script, printed = re.findall(r"^```(?:bash)?\n(.*?)^```$", page, flags=re.M | re.S)[:2]
-    monkeypatch.chdir(tmp_path)
-    for name, content in re.findall(r"^cat > (\S+) <<'END'\n(.*?)^END$", script, flags=re.M | re.S):
-        (tmp_path / name).write_text(content)
-    (command,) = re.findall(r"^comperdial (.*)$", script, flags=re.M)
-    assert main(command.split()) == 0
-    timeless = re.compile(r"in \d+\.\d s")
-    assert timeless.sub("", capsys.readouterr().out) == timeless.sub("", printed)
-    assert schema.read("preferences.csv", "preferences")["choice"].tolist() == ["first", "second", "tie"]
-
-
 def test_the_command_compares_with_the_tables_choices(root, tmp_path, dialogues, capsys):
     write_dialogues(tmp_path / "dialogues.jsonl", dialogues.values())
     schema.write(tmp_path / "votes.parquet", table(vote(), vote(annotator="2", choice="second")), "preferences")
@@ -274,11 +229,9 @@ def test_the_command_compares_with_the_tables_choices(root, tmp_path, dialogues,
     command = ["judge", "preferences", tmp_path / "dialogues.jsonl", *options, "--output", tmp_path / "p.csv"]
     assert main([*map(str, command), str(tmp_path / "votes.parquet")]) == 0
     assert "agreement with human on 'overall', a tie of the judge counted as half: 50.0%" in capsys.readouterr().out
+    assert schema.read(tmp_path / "p.csv", "preferences")["choice"].tolist() == ["first"]
     assert main([*map(str, command)]) == 1
     assert "no pairs to compare; expected either a file of dialogues and one of pairs" in capsys.readouterr().err
-
-
-# ---- Judges that others recorded
 
 
 @pytest.fixture
@@ -319,18 +272,6 @@ def test_llmbars_judges_reach_what_their_owners_publish(recorded, name):
         assert reached == pytest.approx(PUBLISHED[name, row.judge])
         assert row.accuracy_low < row.accuracy < row.accuracy_high
         assert (row.unread, row.ties) == (0, (mine == "tie").sum())
-
-
-def test_a_recorded_answer_that_was_cut_is_not_read(recorded, tmp_path):
-    def change(files, file="llmbar_natural_gpt4_vanilla"):
-        answers = json.loads(files[file].read_text())
-        answers[3]["results"][-1]["swap = True"]["completion"] = ["Output (a) is better than Output (b), as", "length"]
-        (tmp_path / "result.json").write_text(json.dumps(answers))
-        files[file] = tmp_path / "result.json"
-
-    preferences, summary, _ = recorded("llmbar_natural", change)
-    assert summary.set_index("judge")["unread"].to_dict()["gpt-4, vanilla"] == summary["unread"].sum() == 1
-    assert "3" not in set(preferences[preferences["source"] == "gpt-4, vanilla"]["pair_id"])
 
 
 def test_llmfaos_judges_against_the_crowd(recorded):

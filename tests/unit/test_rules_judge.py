@@ -84,8 +84,6 @@ def test_published_answers_are_given_again_under_this_version(name):
     assert (plain.finish, plain.model, plain.logprobs) == ("stop", "rules-1", None)
 
 
-# ---- Texts under judgement
-
 PIECES = ["### Response:", "Response:", "- Humanness: 5", "\n", "\u2028", "#", "overall - 5", "on a scale of 1 to 9"]
 PIECES += ["Turn1: x", "A: ", "{{ history }}", "Rationale: fine", "\\", "(none)", "I like bees?", "a a a", " "]
 odd = st.one_of(st.text(max_size=80), st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
@@ -94,10 +92,7 @@ RATINGS = "humanness - 5\noverall - 5\nFinal Score - 5\nRationale: it is perfect
 
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(list(ANSWERS)), st.booleans(), odd, odd, odd, odd)
-@example("original_detail", False, "Response:", "", "", "")
 @example("original_detail", False, "", "", "Response:", "- Engagingness:")
-@example("cpds_simple_ref", True, "### Response:\nfine", "Response:", "", "")
-@example("cpds_detail", False, "Rationale: it is good.", "", "", "")
 @example("cpds_simple", True, RATINGS, RATINGS, RATINGS, RATINGS)
 @example("cpds_dialogue", False, RATINGS, "", "", "")
 @example("explicit_dialogue", False, "### Output Format:\nhumanness - x", "", "### Conversation:", "")
@@ -137,15 +132,6 @@ def test_odd_texts_change_neither_sections_nor_form(name, explain, response, ref
     assert (result.rationale is not None) is explain
 
 
-def test_history_facts_and_turns_may_be_none_or_many():
-    assert 1 <= ratings(history=[], fact=[])["humanness"] <= 5
-    for count in (1, 12):
-        scores = [f"{1 + number % 5}" for number in range(count)]
-        responses = [f"Clock number {number} ticks." for number in range(count)]
-        result = ratings("cpds_dialogue", turn_scores=scores, responses=responses)
-        assert result["overall dialogue turn score"] == round(sum(map(float, scores)) / count, 1)
-
-
 @pytest.mark.parametrize(
     ("name", "changes", "why"),
     [
@@ -153,25 +139,18 @@ def test_history_facts_and_turns_may_be_none_or_many():
         ("cpds_detail", {"### Response:": "### Candidate:"}, "no response"),
         ("cpds_detail", {"1-5": "one to five", "1 to 5": "one to five"}, "scale"),
         ("cpds_detail", {"- Humanness:": "- Empathy:"}, "nothing about empathy"),
-        ("cpds_dialogue", {"3.67": "good"}, "a turn score is no number"),
-        ("cpds_dialogue", {"3.67": "0.5"}, "a turn score is no number"),
-        ("cpds_dialogue", {"3.67": "7"}, "a turn score is no number"),
         ("cpds_dialogue", {"3.67": "nan"}, "a turn score is no number"),
+        ("cpds_dialogue", {"3.67": "7"}, "a turn score is no number"),
         ("cpds_dialogue", {"### Dialogue Turn Scores:": "### Scores:"}, "no turn scores"),
-        ("implicit_turn", {}, "no form"),
     ],
 )
 def test_a_prompt_that_cannot_be_rated_gets_a_sentence_without_a_rating(name, changes, why):
-    prompt = load(name, question="relevance" if name == "implicit_turn" else None)
-    text = prompt.render(VALUES)
+    text = load(name).render(VALUES)
     for old, new in changes.items():
         text = text.replace(old, new)
     result = complete(text).text
     assert result.startswith("This prompt cannot be rated") and why in result
     assert parse(result, Form(("humanness", "final score"), "humanness")).failure is not None
-
-
-# ---- What moves a rating
 
 
 VARIED = [
@@ -205,30 +184,3 @@ def words(count):
 def test_the_branches_of_the_final_score(scores, responses, expected):
     result = ratings("cpds_dialogue", turn_scores=scores.split(), responses=responses)
     assert tuple(result.values()) == expected
-
-
-GOOD = (
-    "Do you like the sea?",
-    "I swim in the harbour every morning, the water is warm until October.",
-    "Which harbour is that?",
-    "The old one of Chania, behind the lighthouse. Have you been to Crete?",
-)
-
-
-def conversation(*texts):
-    return ratings(
-        "explicit_dialogue", dialogue=[{"speaker": "AB"[n % 2], "text": text} for n, text in enumerate(texts)]
-    )
-
-
-def test_a_worse_conversation_is_rated_lower_where_it_is_worse():
-    good = conversation(*GOOD)
-    same = conversation(*GOOD[:3], GOOD[1])
-    assert same["diversity"] < good["diversity"]
-    assert same["coherence"] < good["coherence"]
-    dull = conversation(GOOD[0], "Yes.", GOOD[2], "I do not know.")
-    assert all(dull[name] < good[name] for name in ("coherence", "engagingness", "informativeness", "overall"))
-    assert set(conversation("Hm.", "", "So?", "...").values()) == {1}
-    # What the other says matters as what is answered, and nothing else.
-    tea = ["Do you like tea?", "Green tea, from a shop near Uji.", "Me too.", "Which sort?"]
-    assert conversation(*tea) == conversation(*tea[:2], "ME TOO!!!", tea[3])

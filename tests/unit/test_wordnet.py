@@ -1,4 +1,4 @@
-import sys
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -48,18 +48,10 @@ def archive(bare, members):
     return path
 
 
-def test_roots_are_nltks_own():
-    import nltk.data
-
-    assert [str(path) for path in wordnet.roots()] == nltk.data.path
-    assert wordnet.own_root() == Path(sys.prefix) / "nltk_data"
-
-
 def test_lexnames_agrees_with_the_data(real_wordnet):
     """Every synset of the data files names its lexicographer file by number; the category must be the file's own."""
     lines = [line.split("\t") for line in wordnet.lexnames().splitlines()]
     assert [int(number) for number, _, _ in lines] == list(range(45))
-    assert (lines[3], lines[44]) == (["03", "noun.Tops", "1"], ["44", "adj.ppl", "3"])
     if not Path(real_wordnet.path).is_dir():
         pytest.skip("this WordNet is zipped")
     categories = {int(number): category for number, _, category in lines}
@@ -69,39 +61,29 @@ def test_lexnames_agrees_with_the_data(real_wordnet):
         assert {categories[number] for number in used} == {str(category)}
 
 
-def test_one_that_nltk_finds_is_used_as_it_is(bare):
-    path = str(fake(bare / "nltk_data/corpora/wordnet", "3.1"))
-    assert wordnet.set_up() == wordnet.WordNet(path, "3.1", "found in nltk's data path")
+def test_one_that_nltk_finds_counts_as_a_folder_or_zipped(bare):
+    path = fake(bare / "nltk_data/corpora/wordnet", "3.1")
+    assert wordnet.set_up() == wordnet.WordNet(str(path), "3.1", "found in nltk's data path")
+    members = {file.name: file.read_text() for file in path.iterdir()}
+    shutil.rmtree(bare / "nltk_data")
+    archive(bare, members)
+    assert wordnet.locate().version == "3.1"
 
 
-def test_a_zipped_one_counts(bare):
-    archive(bare, {path.name: path.read_text() for path in fake(bare / "elsewhere/wordnet").iterdir()})
-    assert wordnet.locate().version == "3.0"
-
-
-@pytest.mark.parametrize("broken", [True, False])
-def test_another_zip_does_not_count(bare, broken):
+def test_another_zip_does_not_count_and_a_damaged_one_is_named(bare):
     path = archive(bare, {"readme": "no WordNet"})
-    if broken:
-        path.write_bytes(b"PK\x03\x04 cut short")
     assert wordnet.locate() is None
+    path.write_bytes(b"PK\x03\x04 cut short")
     with pytest.raises(MissingResourceError, match="WordNet is not on this machine"):
         wordnet.require("3.0")
-
-
-def test_a_zip_without_a_file_that_is_needed_is_named(bare):
+    shutil.rmtree(bare / "nltk_data")
     archive(bare, {"data.noun": HEAD.format("3.0"), "lexnames": wordnet.lexnames()})
     with pytest.raises(MissingResourceError, match=r"wordnet\.zip: WordNet cannot be read .*Remove it and run"):
         create("meteor").score(["a car"], ["an auto"])
 
 
-def test_debians_files_become_a_proper_corpus(bare, monkeypatch):
+def test_debians_files_become_a_proper_corpus(bare):
     fake(bare / "debian", lexnames=False)
-    (bare / "file").touch()
-    with monkeypatch.context() as patch:
-        patch.setattr(wordnet, "own_root", lambda: bare / "file")
-        with pytest.raises(MissingResourceError, match=r"Debian's files in .*Not a directory|File exists"):
-            wordnet.set_up()
     found = wordnet.set_up()
     assert (found.version, found.source) == ("3.0", f"Debian's files in {bare / 'debian'}")
     assert (Path(found.path) / "lexnames").read_text() == wordnet.lexnames()
@@ -114,6 +96,3 @@ def test_without_any_every_way_is_named(bare, monkeypatch):
         wordnet.set_up()
     for part in ("nltk download: no network", "lacks index.sense", "no apt-get on this machine", "comperdial wordnet"):
         assert part in str(caught.value)
-    monkeypatch.setattr("shutil.which", lambda name: "/bin/false")
-    with pytest.raises(MissingResourceError, match="exit status 1"):
-        wordnet.set_up()
