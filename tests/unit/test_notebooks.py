@@ -1,6 +1,7 @@
 """The notebooks: they run, on little data too, and no result is typed into them."""
 
 import ast
+import itertools
 import json
 import logging
 import re
@@ -18,6 +19,8 @@ from comperdial.metrics.scoring import score_tables
 from comperdial.report import notebook, reading, showing
 from comperdial.report.render import SIMULATED
 from conftest import ROOT
+from ratedtables import rating_rows
+from resulttables import correlation, pair
 
 SOURCES = sorted((ROOT / "notebooks").glob("*.py"))
 RATERS = ("r1", "r2", "r3")
@@ -67,43 +70,25 @@ def run(name, root, monkeypatch, dataset="demo"):
 def write_results(folder, names):
     """Write the five tables of an evaluation, with made-up numbers."""
     made = {name: [] for name in ("correlations", "ceilings", "pairs", "curves", "power")}
-    interval = {"value": 0.5, "low": 0.4, "high": 0.6}
     for level, against in reading.CELLS:
-        key = {"dataset": "demo", "level": level, "against": against, "target": "Overall"}
-        pooled = key | {"grouping": "pooled", "coefficient": "spearman", "n": 5}
-        made["ceilings"] += [pooled | {"annotator_id": rater, "value": 0.9} for rater in RATERS]
+        of = {"level": level, "against": against, "target": "Overall", "coefficient": "spearman", "n": 5}
+        rated = of | {"dataset": "demo", "grouping": "pooled", "value": 0.9}
+        made["ceilings"] += [rated | {"annotator_id": rater} for rater in RATERS]
+        of_systems, groupings = (("acc_eq", "spa"), ["pooled"]) if level == "system" else ((), ["pooled", "item"])
         for place, (name, output, signature) in enumerate(names):
-            one = {"metric": name, "output": output}
-            for coefficient in ("pearson", "spearman", "kendall", *(("acc_eq", "spa") if level == "system" else ())):
-                value = 0.75 - place / 10
-                measured = {
-                    "value": value,
-                    "low": value - 0.1,
-                    "high": value + 0.1,
-                    "p": 0.01,
-                    "coverage": 1.0,
-                    "cut": 0,
-                }
+            one = correlation("demo", name, output, 0.75 - place / 10, signature=signature, **of)
+            for coefficient in ("pearson", "spearman", "kendall", *of_systems):
                 made["correlations"] += [
-                    pooled | one | measured | {"coefficient": coefficient, "grouping": grouping, "signature": signature}
-                    for grouping in (("pooled",) if level == "system" else ("pooled", "item"))
+                    one | {"coefficient": coefficient, "grouping": grouping} for grouping in groupings
                 ]
-            made["curves"] += [
-                pooled | one | interval | {"varied": varied, "size": size, "agreement": 0.5, "repeats": 10}
-                for varied in ("systems", "dialogues")
-                for size in (2, 3)
-            ]
+            curve = one | {"agreement": 0.5, "repeats": 10}
+            sizes = [(varied, size) for varied in ("systems", "dialogues") for size in (2, 3)]
+            made["curves"] += [curve | {"varied": varied, "size": size} for varied, size in sizes]
             for other, output_b, _ in names[place + 1 :]:
-                pair = {
-                    "metric_a": name,
-                    "output_a": output,
-                    "metric_b": other,
-                    "output_b": output_b,
-                    "difference": 0.1,
-                }
-                made["pairs"].append(pooled | pair | {"p": 0.04, "test": "made up"})
+                apart = pair("demo", f"{name}:{output}", f"{other}:{output_b}", 0.1, 0.04, **of)
+                made["pairs"].append(apart)
                 if level == "turn":
-                    made["power"].append(pooled | pair | {"varied": "systems", "size": 5, "power": 0.3})
+                    made["power"].append(apart | {"varied": "systems", "size": 5, "power": 0.3})
     for name, rows in made.items():
         frame = pd.DataFrame(rows).reindex(columns=schema.table(name).columns)
         schema.write(folder / f"{name}.parquet", frame, name)
@@ -121,24 +106,21 @@ def small(tmp_path_factory):
     chosen = json.loads((ROOT / "data/demo/dialogues.json").read_text())[:2]
     (root / "data/demo/dialogues.json").write_text(json.dumps(chosen))
     dialogues = read_dialogues(root / "data/demo/dialogues.json")
-    about = {
-        name: {"kind": "human" if "human" in name else "agent", "track": None, "description": ""} for name in SYSTEMS
-    }
+    about = {"track": None, "description": ""}
+    about = {name: about | {"kind": "human" if "human" in name else "agent"} for name in SYSTEMS}
     responses = {
         name: {(d.dialogue_id, turn): answer(d, turn) for d in dialogues for turn in range(d.turns)}
         for name, answer in SYSTEMS.items()
     }
     tables = make_tables("demo", dialogues, about, responses, where="test")
-    contexts = tables["contexts"]
-    tables["ratings"] = pd.DataFrame(
-        [
-            {"dataset": "demo", "level": level, "item_id": item, "system_id": system, "annotator_id": rater, "position": None,
-             "dimension": "Overall", "rating": float(np.clip(round(place + rng.normal()) + 1, 1, 5)),
-             "scale_min": 1.0, "scale_max": 5.0, "source": "simulated"}
-            for level, items in (("turn", contexts["context_id"]), ("dialogue", contexts["dialogue_id"].unique()))
-            for item in items for place, system in enumerate(SYSTEMS) for rater in RATERS
-        ]
-    )  # fmt: skip
+    items = {"turn": tables["contexts"]["context_id"], "dialogue": tables["contexts"]["dialogue_id"].unique()}
+    same = {"dataset": "demo", "scale_min": 1.0, "scale_max": 5.0, "source": "simulated"}
+    ratings = []
+    for level, rater in itertools.product(items, RATERS):
+        units = [*itertools.product(items[level], SYSTEMS)]
+        values = np.tile(np.arange(len(SYSTEMS)), len(items[level])) + rng.normal(size=len(units))
+        ratings.append(rating_rows(units, np.clip(np.round(values) + 1, 1, 5), rater, level, **same))
+    tables["ratings"] = pd.concat(ratings)
     for name, table in tables.items():
         schema.write(tables_in / f"{name}.parquet", table, name)
     made = {
@@ -151,13 +133,10 @@ def small(tmp_path_factory):
     write_results(results, [tuple(f[["metric", "output", "signature"]].iloc[0]) for f in made.values()])
     judged = made["cpds-d_rules"].assign(rationale="It says something.")
     judged.to_parquet(results / "judgements/cpds-d_rules.parquet")
-    rows = [
-        {"level": level, "dimension": "Overall", "annotator_id": rater, "statistic": statistic, "value": 0.5}
-        for level in ("turn", "dialogue")
-        for statistic, raters in {"alpha_ordinal": [None], "bias": RATERS}.items()
-        for rater in raters
-    ]
-    pd.DataFrame(rows).assign(low=0.4, high=0.6).to_csv(results / "tables/alpha.csv", index=False)
+    statistics = [("alpha_ordinal", None), *(("bias", rater) for rater in RATERS)]
+    rows = [(level, *one) for level in items for one in statistics]
+    alpha = pd.DataFrame(rows, columns=["level", "statistic", "annotator_id"])
+    alpha.assign(dimension="Overall", value=0.5, low=0.4, high=0.6).to_csv(results / "tables/alpha.csv", index=False)
     return root
 
 
@@ -202,12 +181,6 @@ def test_it_runs_on_little_data(small, monkeypatch, name, texts):
     assert [text for text in texts if text not in "".join(map(str, shown))] == []
 
 
-def of(column, values, **change):
-    return lambda frame: frame.assign(
-        **{name: frame[name].where(~frame[column].isin(values), value) for name, value in change.items()}
-    )
-
-
 RESULTS = "results/demo/"
 NONE = {f"{RESULTS}{name}": lambda frame: frame.head(0) for name in ("pairs", "curves", "power")}
 
@@ -215,10 +188,8 @@ NONE = {f"{RESULTS}{name}": lambda frame: frame.head(0) for name in ("pairs", "c
 @pytest.mark.parametrize(
     ("name", "changes", "shown", "hidden"),
     [
-        ("02", {f"{RESULTS}correlations": of("metric", ["bleu"], value=0.987, low=0.98, high=0.99)}, ["0.99", "bleu-1"], []),
         ("02", {f"{RESULTS}correlations": lambda frame: frame[frame["metric"] == "bleu"], **NONE},
          ["What is missing: compared metrics.", "No learning curves"], []),
-        ("03", {f"{RESULTS}correlations": of("metric", ["cpds-d_rules"], value=np.nan)}, ["What is missing: a judge"], []),
         ("04", {f"{RESULTS}scores/chrf": lambda frame: frame.assign(signature="chrf|beta:3")},
          ["another signature: chrf."], ['<td class="text">chrf']),
         # People's dialogues are not ours to pass on: one utterance and the response.
