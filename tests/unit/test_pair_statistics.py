@@ -88,6 +88,34 @@ def test_leaving_out_is_recomputing(data, name, grouping):
         np.testing.assert_allclose(without, values, atol=1e-12)
 
 
+def parts(data, grouping):
+    """Return scores, ratings and groups of each metric, or the means of its systems in one group."""
+    x, y, design, items = data
+    for row in x:
+        if grouping == "pooled":
+            there = ~np.isnan(row)
+            sides = [[side[there & (design.systems == system)].mean() for system in range(6)] for side in (row, y)]
+            yield *map(np.array, sides), np.zeros(6)
+        else:
+            yield row, y, items if grouping == "item" else design.systems
+
+
+@pytest.mark.parametrize("name", ["kendall", "tau_c", "tau_23", "accuracy", "pairwise_pearson"])
+def test_pooled_statistics_are_of_the_means_of_systems(data, name):
+    expected = [plain(*part, name) for part in parts(data, "pooled")]
+    np.testing.assert_allclose(one(*data, name, "pooled").values, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("grouping", ["item", "system", "pooled"])
+def test_the_threshold_of_ties_is_the_best_that_there_is(data, grouping):
+    data, expected = (np.round(data[0]), *data[1:]), []
+    for x, y, groups in parts(data, grouping):
+        apart = np.abs(np.subtract.outer(x, x))
+        thresholds = {0.0, *apart[~np.isnan(apart)]}
+        expected.append(max(accuracy(x, y, groups, threshold) for threshold in thresholds))
+    np.testing.assert_allclose(one(*data, "acc_eq", grouping).values, expected, atol=1e-12)
+
+
 @pytest.mark.parametrize("grouping", ["item", "system"])
 @pytest.mark.parametrize("name", ["pearson", "pairwise_pearson"])
 def test_what_varies_little_without_a_cluster_is_not_constant(name, grouping):
