@@ -10,15 +10,10 @@ import pandas as pd
 import pytest
 
 import comperdial
-from comperdial import api, evaluation, schema
+from comperdial import api
 from comperdial.cli import main
-from comperdial.config import load_yaml
-from comperdial.config.registry import completed
 from comperdial.core.errors import ComperdialError
-from comperdial.evaluation import aggregate
-from comperdial.metrics import scoring
 from comperdial.metrics.local import Local
-from comperdial.metrics.named import metric_named, read_entries
 from comperdial.report.compared import sentence
 from comperdial.stats.multiple import benjamini_hochberg, holm
 
@@ -201,16 +196,15 @@ def test_scores_of_any_program_are_compared(capsys):
 def test_names_that_look_like_numbers_join_all_rows(capsys):
     """Programs write 1.0, 1 or the number."""
     frame = mine(system=["1.0", "1.5", "007"] * 6)
-    frame["context_id"] = frame["context_id"].str[1:] + ".0"
-    frame.to_csv("mine.csv", index=False)
-    run(capsys, "score", "mine.csv", "--metrics", "f1", "--output", "f1.csv")
-    scored = pd.read_csv("f1.csv", dtype=str)
-    rated = frame[["rating"]].assign(
-        context_id=frame["context_id"].astype(float), system=frame["system"].replace("1.0", 1)
+    frame["context_id"] = frame["context_id"].str[1:]
+    texts = frame[["context_id", "system"]]
+    scored = texts.rename(columns={"system": "system_id"}).assign(
+        context_id=texts["context_id"] + ".0", value=range(18)
     )
-    scored.assign(item_id=scored["item_id"] + ".0").to_json("s.jsonl", orient="records", lines=True)
-    rated.to_json("r.jsonl", orient="records", lines=True)
-    found = compared(capsys, "--scores", "s.jsonl", "--ratings", "r.jsonl", "--level", "turn")
+    scored.to_csv("s.csv", index=False)
+    rated = texts.assign(context_id=texts["context_id"].astype(float), system=texts["system"].replace("1.0", 1))
+    rated.assign(rating=RATINGS).to_json("r.jsonl", orient="records", lines=True)
+    found = compared(capsys, "--scores", "s.csv", "--ratings", "r.jsonl", "--level", "turn")
     assert set(found["n"]) == {18}
 
 
@@ -244,44 +238,6 @@ def test_a_judge_s_column_goes_by_any_spelling_and_scores_of_other_contexts_are_
 
 
 # What is compared, and how
-
-
-def test_usr_persona_gives_what_the_workflow_gives(usr_tables, tmp_path, root, capsys):
-    """Values, intervals and p are those of `results/correlations`, made as the rules make them."""
-    folder = tmp_path / "usr_persona"
-    for name, frame in usr_tables["usr_persona"].items():
-        schema.write(folder / f"{name}.parquet", frame, name)
-    params, entries = completed(load_yaml(root / "params.yaml")), read_entries(root / "params.yaml")
-    chosen = params["evaluation"]
-    # With one more output than is compared: p does not depend on it.
-    names = {"bleu_raw": "bleu-4", "chrf": "chrf", "f1_raw": "f1"}
-    for name in names:
-        scoring.write_scores(metric_named(name, entries), name, folder, tmp_path / f"{name}.parquet")
-    samples = list(
-        evaluation.samples(
-            aggregate.read_scores([tmp_path / f"{name}.parquet" for name in names]),
-            aggregate.read_ratings(folder / "ratings.parquet"),
-            contexts=aggregate.read_contexts(folder / "contexts.parquet"),
-            systems=schema.read(folder / "systems.parquet", "systems"),
-            source=chosen["source"],
-            levels=chosen["levels"],
-        )
-    )
-    detail = evaluation.Detail(list(names.items()), [chosen["target"]], 50, chosen["seed"])
-    values, tests = evaluation.evaluate(samples, detail=detail)
-    found = compared(
-        capsys, folder, "--params", root / "params.yaml", "--metrics", "bleu_raw", "chrf", "--target", chosen["target"],
-        "--coefficient", "spearman", "--seed", chosen["seed"], resamples=50,
-    )  # fmt: skip
-    values = values.assign(metric=values["metric"] + ":" + values["output"], minus="")
-    tests = tests.assign(metric=tests["metric_a"] + ":" + tests["output_a"], value=tests["difference"])
-    tests = tests.assign(minus=tests["metric_b"] + ":" + tests["output_b"])
-    key, numbers = ["level", "metric", "minus"], ["value", "low", "high", "p"]
-    both = pd.concat([values, tests]).query("grouping == 'pooled' and coefficient == 'spearman'")
-    both = both[both["target"] == chosen["target"]].set_index(key)[numbers]
-    made = found.set_index(key)[numbers].apply(pd.to_numeric)
-    assert len(made) == 2 * 3
-    pd.testing.assert_frame_equal(made, both.loc[made.index].astype(float), rtol=2e-5, atol=1e-6)
 
 
 @pytest.fixture
@@ -367,7 +323,9 @@ def test_a_sentence_claims_no_more_than_its_p(p, adjusted, pairs, claim):
 def test_metrics_fit_the_script_of_the_file(capsys, caplog, real_wordnet):
     answers = {"good": "喜欢，我每天早上喝咖啡。", "fair": "我早上喝茶。", "poor": "算了。"}
     frame = pd.DataFrame([{"system": name, "response": text} for name, text in answers.items()])
-    frame.assign(history="你喜欢咖啡吗？", reference="我每天早上喝咖啡。", rating=[5, 3, 1]).to_csv("mine.csv", index=False)
+    frame.assign(history="你喜欢咖啡吗？", reference="我每天早上喝咖啡。", rating=[5, 3, 1]).to_csv(
+        "mine.csv", index=False
+    )
     validated = " ".join(run(capsys, "validate", "mine.csv").split())
     assert "scripts of responses: Han 100 %" in validated and "into characters" in validated
     metrics = {"f1": "f1", "bleu": "bleu-1", "rouge": "rouge1-f", "chrf": "chrf"}

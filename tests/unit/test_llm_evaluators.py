@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 from comperdial import schema
-from comperdial.cli import main
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.evaluation.dimensions import between_dimensions, dimension_correlations
 from comperdial.evaluation.ensembles import Ensembles, averaged
@@ -176,56 +175,36 @@ def test_what_cannot_be_compared_is_refused():
         bounds_of({"f1": {"f1": [1, 0]}})
 
 
-def test_the_command_writes_what_the_function_returns(rated, found, tmp_path):
-    rows = [(*row, 0, [], [], []) for row in rated.contexts.itertuples(index=False)]
-    few = rated.scores[rated.scores["metric"] == "words"]
-    for name, frame in {"ratings": rated.ratings, "contexts": table("contexts", rows), "scores": few}.items():
-        schema.write(tmp_path / f"{name}.parquet", frame, name)
-    given = [str(tmp_path / "scores.parquet"), "--tables", str(tmp_path), "--output", str(tmp_path / "out.parquet")]
-    assert main(["dimensions", *given, "--resamples", "0"]) == 0
-    made = schema.read(tmp_path / "out.parquet", "dimension_correlations")
-    expected = found[found["metric"] == "words"].set_index(list(schema.table("dimension_correlations").key))
-    pd.testing.assert_series_equal(made.set_index(expected.index.names)["value"], expected["value"], check_like=True)
-    assert main(["ratios", *given]) == 1, "these are no pairs"
-
-
 # Tables
 
 
-REPORTED = "source,place,dataset,level,dimension,metric,output,coefficient,value,starred,note,perturbation\n" + "".join(
-    f"z,{place},{dataset},dialogue,coherence,M,{output},pearson,0.5,,,{perturbation}\n"
-    for place, dataset, output, perturbation in [
-        ("Table 2", "", "direct", ""), ("Table 4", "d", "pearson", ""), ("Table 5", "", "dimensions", ""),
-        ("Table 6", "", "models", ""), ("Table 8", "", "", "order_shuffle"),
-    ]
-)  # fmt: skip
+REPORTED = """source,place,dataset,level,dimension,metric,output,coefficient,value,starred,note,perturbation
+z,Table 2,,dialogue,coherence,M,direct,pearson,0.5,,,
+z,Table 4,d,dialogue,coherence,M,pearson,pearson,0.5,,,
+z,Table 8,,dialogue,coherence,M,,pearson,0.5,,,order_shuffle
+"""
 
 
 @pytest.fixture
 def shown(found, tmp_path):
     """Return a function that makes a table of the study from the small results."""
-    judged = {
-        JUDGE: {"judge": "rules", "service": "rules", "implicit": False, "variant": "explicit", "asked": True},
-        **{name: {"judge": "lm", "service": "x", "implicit": True, "asked": True} for name in ASKED},
-    }
+    asked = {"judge": "lm", "service": "x", "implicit": True, "asked": True}
+    judged = {JUDGE: {"judge": "rules", "service": "rules", "implicit": False, "variant": "explicit", "asked": True}}
     about = {
-        "dataset": "d", "title": "D (rated by gpt-4)", "source": "gpt-4",
-        "mains": {"words": ["mean"], "f1": ["f1"], "lost": ["mean"]}, "judges": judged,
+        "dataset": "d", "title": "D (rated by gpt-4)", "source": "gpt-4", "judges": judged | dict.fromkeys(ASKED, asked),
+        "mains": {"words": ["mean"], "f1": ["f1"], "lost": ["mean"]},
         "labels": {JUDGE: "Explicit by rules", "words": "Words"}, "not_run": {"lost": "no model", "other": "no model"},
     }  # fmt: skip
     (tmp_path / "about.json").write_text(json.dumps(about))
     (tmp_path / "reported.csv").write_text(REPORTED)
-    study = {
-        **STUDY, "metrics": {"words": None, "f1": None, "lost": None}, "datasets": ["d"],
-        "recorded_judges": {"gpt-4_d": {"model": "gpt-4"}},
-    }  # fmt: skip
+    schema.write(tmp_path / "correlations.parquet", found, "dimension_correlations")
+    study = STUDY | {"metrics": dict.fromkeys(("words", "f1", "lost")), "datasets": ["d"]}
+    study["recorded_judges"] = {"gpt-4_d": {"model": "gpt-4"}}
 
     def make(function, **entry):
-        schema.write(tmp_path / "dimensions.parquet", found, "dimension_correlations")
-        files = {"correlations": "dimensions.parquet", "about": "about.json", "reported": "reported.csv"}
-        inputs = {name: [tmp_path / path] for name, path in files.items()}
+        paths = [tmp_path / name for name in ("correlations.parquet", "about.json", "reported.csv")]
         entry = {"title": "T", "caption": "C", "reported_by": "human or gpt-4", **entry}
-        return getattr(llm_evaluators, function)(inputs, {**study, "entry": entry})
+        return getattr(llm_evaluators, function)({path.stem: [path] for path in paths}, study | {"entry": entry})
 
     return make
 
@@ -246,17 +225,6 @@ def test_means_are_apart_for_each_source_and_what_was_not_run_is_named(shown, fo
     # One row for the variants of implicit scoring, without an average: no overall score was asked for.
     assert [*people.columns[people.loc["Implicit by lm"].isna()].get_level_values(1)] == ["Ovr", "Avg"]
     assert "Not run: lost: no model" in made.notes, "what other tables show is not named"
-
-
-def test_tables_of_ensembles_show_them_beside_their_members(shown, found):
-    made = shown("means", place="Table 5", of="dimensions")
-    of = {"origin": "ours", "rated_by": "gpt-4", "score": "dimensions", "evaluator": "Explicit by rules, a program"}
-    expected = value(found, source="gpt-4", dimension="overall", metric=f"ensemble-dimensions:{JUDGE}")
-    assert one(made.frame, **of)["value"] == round(expected, 4)
-    made = shown("means", place="Table 6", of="models")
-    assert {*made.frame.loc[made.frame["origin"] == "ours", "ensemble"]} == {"two"}, "the other lacks a member"
-    labels = made.sections[0].frame.index.get_level_values("Evaluator")
-    assert [*labels] == ["Sets in the mean", "Explicit by rules, a program", "Words", "their mean"]
 
 
 def test_rankings_are_compared_between_people_and_the_judge(shown, found):
