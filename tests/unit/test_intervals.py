@@ -40,10 +40,10 @@ def test_which_designs_have_an_interval(average, dialogues):
     assert known == {3: (not average and dialogues > 1, True), 30: (True, False)}
 
 
-# Nineteen of twenty, over populations whose Kendall's tau is anything.
 def test_intervals_of_few_systems_cover():
+    """Nineteen of twenty, over populations whose Kendall's tau is anything."""
     rng, covered = np.random.default_rng(4), []
-    for rho in np.repeat((0.0, 0.3, 0.6, 0.9), 50):
+    for rho in np.repeat((0.0, 0.5, 0.9), 30):
         x, noise = rng.normal(size=(2, 4))
         low, high = of_means(x, rho * x + np.sqrt(1 - rho**2) * noise)
         truth = np.array([rho, 6 / np.pi * np.arcsin(rho / 2), 2 / np.pi * np.arcsin(rho)])
@@ -76,12 +76,7 @@ def test_over_many_systems_the_width_is_that_of_fisher(average):
 
 
 @settings(max_examples=12)
-@given(
-    seed=st.integers(0, 2**32),
-    systems=st.integers(1, 7),
-    dialogues=st.integers(1, 6),
-    average=st.booleans(),
-)
+@given(st.integers(0, 2**32), st.integers(1, 7), st.integers(1, 6), st.booleans())
 def test_ends_are_between_minus_one_and_one_and_order_and_scale_do_not_matter(seed, systems, dialogues, average):
     rng, options = np.random.default_rng(seed), {"resamples": 20, "seed": 7}
     scores, ratings, design = sample(rng, systems, dialogues, 2, average=average, missing=0.05)
