@@ -1,7 +1,5 @@
 """The audit of a judge: its verdict and numbers on data whose truth is known."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 
@@ -26,7 +24,7 @@ RATERS = ["rater_1", "rater_2", "rater_3"]
 KINDS = ["complaint", "praise", "question"]
 
 
-def rated(*, labelled: float = 1.0, noise: float = 0.8, raters: int = 3, seed: int = 0, **judge: float) -> pd.DataFrame:
+def rated(labelled=1.0, noise=0.8, raters=3, seed=0, **judge):
     """Return four systems' responses to 100 questions; ``judge`` has how much it gives a system too much."""
     rng = np.random.default_rng(seed)
     system = np.tile([*"abcd"], ROWS // 4)
@@ -41,7 +39,7 @@ def rated(*, labelled: float = 1.0, noise: float = 0.8, raters: int = 3, seed: i
     return frame.assign(gpt4_score=np.clip(np.round(3 + quality + offset + rng.normal(size=ROWS) * noise), 1, 5))
 
 
-def votes(turned: bool = False, favour: float = 0.0) -> pd.DataFrame:
+def votes(turned=False, favour=0.0):
     """Return votes of two people and a judge on pairs of three systems, each of which may be shown the other way round."""
     rng, rows = np.random.default_rng(0), []
     strength = {"a": 0.0, "b": 0.5, "c": 1.0}
@@ -55,37 +53,37 @@ def votes(turned: bool = False, favour: float = 0.0) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["question_id", "model_a", "model_b", "winner_1", "winner_2", "gpt4_winner"])
 
 
-def labels() -> pd.DataFrame:
+def labels():
     """Return names, without an order, given to 120 posts by two raters and a judge."""
     rng = np.random.default_rng(1)
     true = rng.choice(KINDS, 120)
 
-    def given(right: float) -> np.ndarray:
+    def given(right):
         return np.where(rng.random(120) < right, true, rng.choice(KINDS, 120))
 
     columns = {"rater_1": given(0.8), "rater_2": given(0.8), "gpt4_label": given(0.9)}
     return pd.DataFrame({"post_id": [f"p{n}" for n in range(120)], "system": rng.choice(["a", "b"], 120), **columns})
 
 
-def value(audit: comperdial.Audit, what: str) -> float:
+def value(audit, what):
     return audit.table.set_index("what").loc[what, "value"]
 
 
-def sentences(audit: comperdial.Audit, title: str) -> str:
+def sentences(audit, title):
     return " ".join(audit.section(title).sentences)
 
 
-def audited(frame: pd.DataFrame, *args, **options) -> comperdial.Audit:
+def audited(frame, *args, **options):
     return comperdial.audit(frame, *args, scale=[1, 5], **options)
 
 
 @cache
-def plain() -> comperdial.Audit:
+def plain():
     return audited(rated())
 
 
 @cache
-def of_votes() -> comperdial.Audit:
+def of_votes():
     return comperdial.audit(votes())
 
 
@@ -99,9 +97,8 @@ def test_a_judge_as_good_as_people_may_stand_in_for_one(noise, verdict, failed):
     audit = audited(rated(noise=noise))
     assert audit.verdict.startswith(verdict) and audit.alternative.passed == (failed == 0)
     assert len(audit.failures(["alt-test", "pearson=0.5", "kappa=0.6"])) == failed
-    for wrong in ("agreement", "pearson=high", "no-shift"):
-        with pytest.raises(ComperdialError):
-            audit.failures([wrong])
+    with pytest.raises(ComperdialError):
+        audit.failures(["pearson=high"])
 
 
 def test_a_test_that_a_constant_judge_passes_shows_nothing():
@@ -142,7 +139,7 @@ def test_corrected_means_are_those_of_the_statistics():
     frame = rated(labelled=0.3, raters=1).rename(columns={"rater_1": "rating"})
     audit = audited(frame)
 
-    def parts(kept: pd.Series) -> tuple[np.ndarray, ...]:
+    def parts(kept):
         own, rest = frame[kept & frame["rating"].notna()], frame[kept & frame["rating"].isna()]
         return own["rating"], own["gpt4_score"], rest["gpt4_score"], own["question"], rest["question"]
 
@@ -248,24 +245,11 @@ def test_a_judge_on_another_scale_is_mapped_if_asked():
     assert value(audited(frame, judge_scale=[0, 100]), "winning rate") == value(plain(), "winning rate")
 
 
-def test_labels_are_joined_by_what_was_rated():
+def test_labels_of_other_responses_are_an_error():
     frame = rated().drop(columns="question")
-    judged, people = frame.drop(columns=RATERS), frame.drop(columns="gpt4_score")
-    audit = audited(judged, ratings=people.sample(frac=1, random_state=0), clusters="none")
-    for what in (PEARSON, "winning rate"):
-        assert value(audit, what) == pytest.approx(value(plain(), what))
+    other = frame.drop(columns="gpt4_score").assign(response=[f"other {n}" for n in range(ROWS)])
     with pytest.raises(ComperdialError, match="none of the rated responses is among the judged ones"):
-        audited(judged, ratings=people.assign(response=[f"other {n}" for n in range(ROWS)]))
-
-
-def test_people_and_judge_may_be_in_two_files_of_one_form(tmp_path):
-    frame, pair = votes(), ["question_id", "model_a", "model_b"]
-    people = frame.drop(columns="gpt4_winner").melt(pair, var_name="worker", value_name="winner")
-    people.to_csv(tmp_path / "crowd.csv", index=False)
-    frame.rename(columns={"gpt4_winner": "winner"})[[*pair, "winner"]].to_csv(tmp_path / "gpt4-votes.csv", index=False)
-    audit = comperdial.audit(tmp_path / "gpt4-votes.csv", ratings=tmp_path / "crowd.csv")
-    for what in ("winning rate", PEARSON, "offset of c"):
-        assert value(audit, what) == pytest.approx(value(of_votes(), what))
+        audited(frame.drop(columns=RATERS), ratings=other)
 
 
 def test_the_command_writes_every_form(tmp_path, capsys):
@@ -292,6 +276,7 @@ def test_the_command_writes_every_form(tmp_path, capsys):
         (rated(labelled=0.01), {}, "responses with a label by people and one by gpt4_score; expected 10 or more"),
         (rated().assign(gpt4_score=3), {}, "the same label for all"),
         (rated(), {"judge": "gpt5"}, "gpt5"),
+        (rated(), {"human": "fluency"}, "fluency"),
         (votes().drop(columns="gpt4_winner"), {}, "votes by human alone"),
         (labels().drop(columns="gpt4_label"), {}, "--nominal"),
         (labels()[["post_id"]], {"nominal": True}, "no column of labels"),
@@ -305,21 +290,9 @@ def test_what_is_missing_is_one_message(frame, options, message):
 # Which columns are whose
 
 
-@pytest.mark.parametrize(
-    ("human", "columns", "raters"),
-    [
-        ("rater_1,rater_2", ("rater_1", "rater_2"), 2), ("rater_2,rater_1", ("fluency", "rating"), 0),
-        ("fluency", ("rating", "fluency"), 1), ("ann", ("ann", "ben"), 1),
-    ],
-)  # fmt: skip
-def test_human_names_a_column_or_the_columns_of_raters(human, columns, raters):
-    rng = np.random.default_rng(2)
-    values = {name: rng.integers(1, 6, 40) for name in (*columns, "gpt4_score")}
-    data = pd.DataFrame({"response": [f"text {n}" for n in range(40)], "system": ["a", "b"] * 20} | values)
-    if not raters:
-        with pytest.raises(ComperdialError, match="--human"):
-            audited(data, human=human)
-        return
+@pytest.mark.parametrize(("human", "raters"), [("rater_1,rater_2", 2), ("rater_1", 1), ("rater_2,rater_1", 2)])
+def test_human_names_a_column_or_the_columns_of_raters(human, raters):
+    data = rated().drop(columns="question")
     audit = audited(data, human=human)
     assert audit.judged.people.shape[1] == raters
     people = data[human.split(",")].mean(axis=1)
