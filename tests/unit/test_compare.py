@@ -3,7 +3,6 @@
 import doctest
 import html
 import io
-import json
 
 import numpy as np
 import pandas as pd
@@ -344,11 +343,3 @@ def test_japanese_is_split_into_characters():
     values = scores.set_index("output")["value"]
     # They share 9 of 12 characters each, one of them the full stop, which ROUGE leaves out.
     assert values["f1"] == pytest.approx(9 / 12) and values["rouge1-f"] == pytest.approx(8 / 11)
-
-
-def test_judges_columns_are_no_ratings(capsys):
-    frame = mine(gpt4_score=RATINGS, Claude=1, llm_judge=2, bertscore=0.1).drop(columns="rating")
-    frame.to_csv("others.csv", index=False)
-    shown = " ".join(run(capsys, "validate", "others.csv").split())
-    assert "no column contains human ratings; scores by judges or metrics: gpt4_score" in shown
-    assert main(["validate", "others.csv", "--columns", json.dumps({"rating": "llm_judge"}), "--scale", "1", "5"]) == 0

@@ -181,7 +181,6 @@ def test_what_cannot_be_compared_is_refused():
 REPORTED = """source,place,dataset,level,dimension,metric,output,coefficient,value,starred,note,perturbation
 z,Table 2,,dialogue,coherence,M,direct,pearson,0.5,,,
 z,Table 4,d,dialogue,coherence,M,pearson,pearson,0.5,,,
-z,Table 8,,dialogue,coherence,M,,pearson,0.5,,,order_shuffle
 """
 
 
@@ -237,17 +236,3 @@ def test_rankings_are_compared_between_people_and_the_judge(shown, found):
     wide = both.pivot(index="metric", columns="source", values="value")
     row = one(made.frame, dimension="coherence")
     assert (row["evaluators"], row["ours"]) == (3, pytest.approx(wide.corr(method="spearman").loc["human", "gpt-4"]))
-
-
-def test_robustness_is_beside_the_papers(shown, tmp_path):
-    frame = fallen([1, 0, 2, 0]).assign(perturbation="order_shuffle", dimension="coherence", level="dialogue")
-    schema.write(tmp_path / "ratios.parquet", frame.drop_duplicates(["metric", "threshold"]), "ratios")
-    files = ("ratios.parquet", "about.json", "reported.csv")
-    inputs = {name.partition(".")[0]: [tmp_path / name] for name in files}
-    entry = {"title": "T", "caption": "C", "place": "Table 8"}
-    made = llm_evaluators.robustness(inputs, {"entry": entry, "metrics": {"len": {"main": "o"}}})
-    titles = ["p: a drop above δ", "p: any drop", "p, reported: a drop above δ"]
-    assert [section.title for section in made.sections] == titles
-    row = one(made.frame, origin="ours", evaluator="len", drop="any_drop")
-    assert (row["ratio"], row["n"]) == (0.5, 4)
-    assert one(made.frame, origin="reported", drop="above_delta")["ratio"] == 0.5

@@ -140,15 +140,6 @@ def test_the_statistics_are_those_of_the_tables(toy):
     mean = toy["scores"].query("output == 'one'").groupby("system_id")["value"].mean()
     assert {row["system_id"]: number(row["m:one"]) for row in found["systems"]["rows"]} == mean.map(number).to_dict()
     assert found["figures"] == [{"name": "heatmap", "src": "../toy/figures/heatmap.png"}]
-    # Of a response only main outputs are shown, and each sample of a judge.
-    path = "results/toy/judgements/n.parquet"
-    judged = schema.read(path, "judgements")
-    again = judged.assign(sample=1, value=4.5, failure=None, key=judged["key"] + "2")
-    schema.write(path, pd.concat([judged, again], ignore_index=True), "judgements")
-    write_json(Path("results/toy/about.json"), toy["about"] | {"outputs": ["m:two", "absent:x"]})
-    browser = contents("toy", "x.html")["browser"]
-    assert [score["output"] for score in browser["scores"]] == ["two"]
-    assert {*browser["judgements"][1]["value"]["values"]} == {4.5}
 
 
 def test_the_page_is_one_file_without_a_way_in_or_out(toy):

@@ -10,15 +10,7 @@ from comperdial.config import load_yaml
 from comperdial.core.errors import NothingToShowError
 from comperdial.report import render
 from comperdial.studies import comperdial as study
-from comperdial.studies.making import make
 from resulttables import correlation, write_rows
-
-
-def test_a_table_of_reported_facts(tmp_path, root, monkeypatch):
-    monkeypatch.chdir(root)
-    make("table", "comperdial", "table_01", tmp_path / "table")
-    line = "| Response collection | Dialogue models | 4(3) | 6 | 7 | 2 | 97 |"
-    assert line in (tmp_path / "table.md").read_text().splitlines()
 
 
 def rating(level, item, system, annotator, value, dimension="Overall", low=1.0, high=5.0, source="human"):
