@@ -148,14 +148,14 @@ def make(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "made"),
+    ("datasets", "made"),
     [
-        (["DATASETS=usr_persona usr_topical"], "results/local/usr_topical.html"),
-        (["DATASETS=data/anna's.csv usr_persona"], "results/anna_s/report.html"),
+        ("usr_persona usr_topical", "results/local/usr_topical.html"),
+        ("data/anna's.csv usr_persona", "results/anna_s/report.html"),
     ],
 )
-def test_a_run_ends_by_naming_pages_that_exist(make, tmp_path, arguments, made):
-    done = make("reproduce", *arguments, made=made)
+def test_a_run_ends_by_naming_pages_that_exist(make, tmp_path, datasets, made):
+    done = make("reproduce", f"DATASETS={datasets}", made=made)
     named = re.findall(r"results/[\w./*-]+", done.stdout)
     assert (done.returncode, done.stderr) == (0, "") and made in named
     assert not [name for name in named if name != made and not (tmp_path / name).exists()]
