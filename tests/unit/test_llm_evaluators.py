@@ -17,6 +17,7 @@ from comperdial.evaluation.ratios import bounds_of, pairs_of, ratios
 from comperdial.evaluation.samples import Tables
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies import llm_evaluators
+from ratedtables import rating_rows, score_rows
 
 DIALOGUE = DIMENSIONS["dialogue"]
 JUDGE, ASKED = "explicit-dialogue_rules", [f"implicit-{name}_lm" for name in DIALOGUE[:4]]
@@ -34,27 +35,29 @@ def table(name, rows):
 @pytest.fixture(scope="module")
 def rated():
     """Twenty dialogues of one system, rated by people and in two rounds by gpt-4; scores of turns and of dialogues."""
-    rng = np.random.default_rng(4)
-    ratings, scores, contexts = [], [], []
-    for d in range(20):
-        truth = rng.normal()
-        for dimension in DIALOGUE:
-            for source, people in (("human", ("ann", "bob")), ("gpt-4", ("round-1", "round-2"))):
-                for who in people:
-                    value = np.clip(np.round(2 * truth + rng.normal()), -9, 9)
-                    ratings.append(
-                        ("d", "dialogue", f"d{d}", "bot", who, None, dimension, float(value), -9.0, 9.0, source)
-                    )
-            scored = {JUDGE: dimension, f"implicit-{dimension}_lm": dimension, "gpt-4_d": dimension}
-            for metric, output in scored.items():
-                if metric != "implicit-overall_lm":
-                    value, made = truth + rng.normal(), f"{metric}|service:rules|v:1"
-                    scores.append(("d", "dialogue", f"d{d}", "bot", metric, output, value, 0, made))
-        for t in range(2):
-            contexts.append(("d", f"d{d}t{t}", f"d{d}"))
-            scores.append(("d", "turn", f"d{d}t{t}", "bot", "words", "mean", truth + rng.normal(), 0, "words|v:1"))
-    contexts = pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id"])
-    return Tables(table("scores", scores), table("ratings", ratings), contexts)
+    rng, units = np.random.default_rng(4), [(f"d{d}", "bot") for d in range(20)]
+    truth = rng.normal(size=20)
+    raters = [("ann", "human"), ("bob", "human"), ("round-1", "gpt-4"), ("round-2", "gpt-4")]
+    ratings = [
+        rating_rows(
+            units, np.round(2 * truth + rng.normal(size=20)), who, "dialogue", dimension=dimension, source=source
+        )
+        for dimension in DIALOGUE
+        for who, source in raters
+    ]
+    outputs = [(metric, name) for name in DIALOGUE for metric in (JUDGE, f"implicit-{name}_lm", "gpt-4_d")]
+    outputs.remove(("implicit-overall_lm", "overall"))
+    scores = [
+        score_rows(
+            units, truth + rng.normal(size=20), metric, "dialogue", output=name, signature=f"{metric}|service:rules|v:1"
+        )
+        for metric, name in outputs
+    ]
+    turns = [(f"d{d}t{t}", "bot") for d in range(20) for t in range(2)]
+    scores.append(score_rows(turns, np.repeat(truth, 2) + rng.normal(size=40), "words", output="mean"))
+    contexts = pd.DataFrame([("d", turn, turn.partition("t")[0]) for turn, _ in turns])
+    contexts.columns = ["dataset", "context_id", "dialogue_id"]
+    return Tables(pd.concat(scores), pd.concat(ratings), contexts)
 
 
 @pytest.fixture(scope="module")
