@@ -20,6 +20,7 @@ from comperdial.data.preferences import read_dialogues
 from comperdial.data.preferences import read_preferences as read_votes
 from comperdial.data.votes import read_votes as own_votes
 from comperdial.evaluation.preferences import agreement_with_people, metric_choices, strengths, votes_of, win_matrix
+from comperdial.report.plots import style
 from comperdial.stats.bradley_terry import Ballots, uncertainty
 from comperdial.stats.bradley_terry import strengths as bradley_terry
 from comperdial.stats.win_rate import flip_p, votes_needed
@@ -124,13 +125,14 @@ def preferences(folder, lines, *options):
     return main(["preferences", str(path), "--resamples", "20", *map(str, options)])
 
 
-def test_the_command_analyses_votes_and_how_often_a_metric_predicts_them(tmp_path, capsys):
-    rows = [("d1", "kind", 5), ("d2", "rude", 1), ("d3", "rude", 2), ("d4", "kind", 3)]
-    units, values = [row[:2] for row in rows], [row[2] for row in rows]
-    score_rows(units, values, level="dialogue", dataset="mine").to_csv(tmp_path / "scores.csv", index=False)
+def test_the_command_analyses_votes_and_how_often_a_metric_predicts_them(tmp_path, capsys, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(style, "save", lambda figure, frame, stem: drawn.append(stem.name))
+    rows = {("d1", "kind"): 5, ("d2", "rude"): 1, ("d3", "rude"): 2, ("d4", "kind"): 3}
+    score_rows(rows, rows.values(), level="dialogue", dataset="mine").to_csv(tmp_path / "scores.csv", index=False)
     assert preferences(tmp_path, VOTES, "--scores", tmp_path / "scores.csv", "--output", tmp_path / "out") == 0
     printed = capsys.readouterr().out
-    assert "4 votes of 2 annotators on 2 systems" in printed
+    assert "4 votes of 2 annotators on 2 systems" in printed and drawn == ["matrix", "strengths"]
     # Of two annotators on p1 one preferred a system, the other neither.
     assert next(line for line in printed.splitlines() if line.startswith("agreement")).endswith(" 0.000")
     assert ["kind", "rude", "2", "1", "1", "0.667"] in [line.split()[:6] for line in printed.splitlines()]
