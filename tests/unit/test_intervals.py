@@ -205,8 +205,8 @@ def test_power_rises_with_numbers_and_with_the_effect(effect, a, b, c, systems, 
     assert min(power(effect, 50), power(1.5 * effect)) >= here - 1e-6
 
 
-def test_power_of_a_z_test_with_many():
+@pytest.mark.parametrize("variances", [(1e4, 0.0, 0.0), (0.0, 1e4, 0.0), (0.0, 0.0, 1e8)])
+def test_power_of_a_z_test_with_many(variances):
     # Two-sided 5 % test, effect 2.8 standard errors: 80 % power (normal quantiles 1.96 + 0.84).
-    pair = Components(0.1, 2.802, 1e4, 0.0, 0.0, (10_000, 10_000))
+    pair = Components(0.1, 2.802, *variances, (10_000, 10_000))
     assert pair.power(10_000, 10_000) == pytest.approx(0.80, abs=0.001)
-    assert Components(0, 50.0, 1.0, 1.0, 1.0, (10, 10)).power(10, 10) == 1
