@@ -112,6 +112,16 @@ def test_the_measures_of_one_rater_are_those_of_the_statistics():
     assert "cannot be tested" in audit.verdict
 
 
+def test_the_judge_and_each_rater_are_compared_with_the_other_raters():
+    frame, others = rated(), {name: [other for other in RATERS if other != name] for name in RATERS}
+    rest = np.concatenate([frame[names].mean(axis=1) for names in others.values()])
+    for what, values in (
+        ("Pearson of the judge with all raters but one", np.tile(frame["gpt4_score"], 3)),
+        ("Pearson of that rater with the same", np.concatenate([frame[name] for name in RATERS])),
+    ):
+        assert value(plain(), what) == pytest.approx(np.corrcoef(values, rest)[0, 1])
+
+
 def test_items_of_one_dialogue_do_not_count_as_independent():
     frame = rated(noise=0.5)
     many = pd.concat([frame[:40].assign(question=f"copy {n}", dialogue_id=frame.index[:40]) for n in range(8)])
@@ -190,6 +200,8 @@ def test_pairs_shown_the_other_way_round_have_the_same_numbers():
     other = comperdial.audit(votes(turned=True))
     for what in ("winning rate", PEARSON, "offset of c", "Weighted kappa of two raters"):
         assert value(of_votes(), what) == pytest.approx(value(other, what), abs=1e-9)
+    title = "Systems on the labelled items"
+    pd.testing.assert_frame_equal(*(one.section("Systems").frames[title] for one in (of_votes(), other)))
     what = "share for the first, judge"
     assert value(of_votes(), what) == pytest.approx(1 - value(other, what))
     assert "It favours c +" in sentences(comperdial.audit(votes(favour=1.5)), "Systems")
