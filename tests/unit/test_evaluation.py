@@ -223,6 +223,13 @@ def test_systems_are_given_where_there_are_few_or_somebody_asks(systems, fixed, 
     assert tests.loc[tests["grouping"] == "pooled", "test"].str.startswith(test).all()
 
 
+@pytest.mark.parametrize(("count", "known"), [(2, False), (3, True)])
+def test_it_takes_three_systems_to_correlate_their_means(made, count, known):
+    few = made["scores"]["system_id"].isin([f"s{n}" for n in range(count)]) | (made["scores"]["metric"] != "good")
+    found = evaluation.correlations(all_samples(made | {"scores": made["scores"][few]}, levels=["system"]))
+    assert found.loc[found["metric"] == "good", "value"].notna().eq(known).all()
+
+
 @pytest.mark.parametrize(
     ("change", "choice", "message"),
     [
