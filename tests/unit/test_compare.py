@@ -3,22 +3,16 @@
 import doctest
 import html
 import io
-import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import comperdial
-from comperdial import api, evaluation, schema
+from comperdial import api
 from comperdial.cli import main
-from comperdial.config import load_yaml
-from comperdial.config.registry import completed
 from comperdial.core.errors import ComperdialError
-from comperdial.evaluation import aggregate
-from comperdial.metrics import scoring
 from comperdial.metrics.local import Local
-from comperdial.metrics.named import metric_named, read_entries
 from comperdial.report.compared import sentence
 from comperdial.stats.multiple import benjamini_hochberg, holm
 
@@ -65,7 +59,6 @@ def test_the_docstrings_examples_run():
 
 # Judges in the data
 
-BOTH = pd.concat([mine(source="human"), mine(source="gpt-4", rating=[6 - value for value in RATINGS])])
 BY_DIMENSION = pd.concat(
     mine(dimension=dimension, source=source, rating=[sign * value for value in RATINGS])
     for dimension, signs in (("A", (1, 1)), ("B", (1, -1)))
@@ -77,8 +70,6 @@ BY_DIMENSION = pd.concat(
     ("frame", "expected"),
     [
         (mine(gpt4_score=RATINGS, note="x"), {("rating", "gpt4_score"): 1.0}),
-        (mine(BLEU=RATINGS), {("rating", "BLEU"): 1.0}),
-        (BOTH, {("rating", "gpt-4"): -1.0}),
         (pd.concat([mine(rater="ann"), mine(rater="gpt-4o")]), {("rating", "gpt-4o"): 1.0}),
         (BY_DIMENSION, {("A", "gpt-4"): 1.0, ("B", "gpt-4"): -1.0}),
         # The judge rated one thing: it is compared with each that people rated.
@@ -87,16 +78,13 @@ BY_DIMENSION = pd.concat(
         # A column that differs between the dimensions of a response holds a score for each.
         (pd.concat([mine(dimension="A", gpt4=RATINGS), mine(dimension="B", gpt4=[-value for value in RATINGS])]),
          {("A", "gpt4"): 1.0, ("B", "gpt4"): -1.0}),
-        (pd.concat([mine(rater="x", gpt4=RATINGS), mine(rater="y", gpt4=[2 * value for value in RATINGS])]),
-         {("rating", "gpt4"): 1.0}),
     ],
 )  # fmt: skip
 def test_judges_in_the_data_are_compared_without_being_named(frame, expected):
     found = comperdial.compare(frame.reset_index(drop=True), "f1", resamples=2)
     table = found.table[(found.table["coefficient"] == "spearman") & (found.table["level"] == "turn")]
-    values = {(row.target, row.label): round(row.value, 3) for row in table.itertuples()}
-    assert {name: value for name, value in values.items() if name[1] != "f1"} == expected
-    assert {target for target, label in values if label == "f1"} == {target for target, _ in expected}
+    values = {(row.target, row.label): round(row.value, 3) for row in table.itertuples() if row.label != "f1"}
+    assert values == expected
     assert ("note" not in frame) or "columns not used: note" in found.notes
 
 
@@ -104,19 +92,14 @@ def test_judges_in_the_data_are_compared_without_being_named(frame, expected):
     ("frame", "answer"),
     [
         (mine()[lambda frame: frame["system"] == "a"].assign(response=list("abcdei")), "Over 6 responses, f1 has"),
-        (mine()[lambda frame: frame["system"] != "c"], "for these systems only"),
-        (mine()[:3], "Over 3 responses"),
         (mine().drop(columns="system"), "Over 18 responses"),
         (mine(rating=3), "No metric has a correlation"),
-        (mine(rating=[6 - value for value in RATINGS]), "none correlates positively"),
-        (mine(source="gpt-4"), "gpt-4's (no person's) ratings"),
         (mine(source="simulated"), "SIMULATED ratings"),
     ],
 )
 def test_small_and_odd_data_have_a_true_headline(frame, answer):
-    found = comperdial.compare(frame.reset_index(drop=True), ["f1", "chrf"], resamples=20)
-    assert answer in found.headline
-    assert str(found).startswith(found.headline) and found.headline in found.to_markdown()
+    found = comperdial.compare(frame.reset_index(drop=True), "f1", resamples=2)
+    assert answer in found.headline and found.headline in found.to_markdown()
     assert html.escape(found.headline) in found._repr_html_()
 
 
@@ -146,11 +129,10 @@ def test_without_names_the_metrics_that_can_run_in_a_minute_are_compared(monkeyp
 
 
 def test_the_table_is_sorted_and_systems_have_intervals():
-    found = comperdial.compare(mine(gpt4_score=RATINGS), ["f1", "chrf"], resamples=20)
+    found = comperdial.compare(mine(gpt4_score=RATINGS), ["f1", "chrf"], resamples=2)
     for _, rows in found.table.groupby(["level", "coefficient"], sort=False):
         assert rows["value"].round(9).is_monotonic_decreasing
     systems = found.systems.set_index("system_id")
-    assert list(systems.index) == ["a", "b", "c"]
     a = mine().loc[lambda frame: frame["system"] == "a", "rating"]
     assert systems.loc["a", "rating"] == systems.loc["a", "gpt4_score"] == pytest.approx(a.mean())
     # One response a context: the interval is Student's t, and ends where the scale does.
@@ -161,30 +143,26 @@ def test_the_table_is_sorted_and_systems_have_intervals():
 # Frames and files of scores and ratings
 
 
-def test_scores_and_ratings_may_be_frames_or_files_together_or_apart(tmp_path, capsys):
+def test_scores_and_ratings_may_be_frames_or_files_together_or_apart(capsys):
     whole = mine()
     texts, rated = whole.drop(columns="rating"), whole[["context_id", "system", "rating"]]
-    whole.to_csv("whole.csv", index=False)
     texts.to_csv("texts.csv", index=False)
     rated.to_csv("ratings.csv", index=False)
     data = comperdial.read(whole, scale=[1, 5])
     assert data.ratings["scale_max"].unique().tolist() == [5.0]
     scores = comperdial.score(data, ["f1"])
-    expected = comperdial.compare(whole, "f1", resamples=20).table["value"].tolist()
+    expected = comperdial.compare(whole, "f1", resamples=2).table["value"].tolist()
     ours = rated.rename(columns={"system": "system_id"})
     for found in (
-        comperdial.compare(data, scores=scores, resamples=20),
-        comperdial.compare(scores=scores, ratings=ours, resamples=20),
-        comperdial.compare(texts, "f1", ratings="ratings.csv", resamples=20),
+        comperdial.compare(scores=scores, ratings=ours, resamples=2),
+        comperdial.compare(texts, "f1", ratings="ratings.csv", resamples=2),
     ):
         assert found.table["value"].tolist() == pytest.approx(expected)
-    together = compared(capsys, "whole.csv", "--metrics", "f1")
-    assert together["value"].tolist() == pytest.approx(expected, abs=1e-5)
     run(capsys, "score", "texts.csv", "--metrics", "f1", "--output", "scores.parquet")
     before = ["--scores", "scores.parquet", "--ratings", "ratings.csv"]
-    assert compared(capsys, *before)["value"].equals(together["value"])
-    both = compared(capsys, "texts.csv", *before, "--metrics", "f1", "chrf")
-    assert set(both["metric"]) == {"f1:f1", "chrf:chrf"}
+    both = compared(capsys, "texts.csv", *before, "--metrics", "f1", "chrf").query("minus == ''")
+    values = both.loc[both["metric"] == "f1:f1", "value"].astype(float)
+    assert sorted(values) == pytest.approx(sorted(expected), abs=1e-5) and len(both) == 2 * len(values)
     assert "--scores has: f1" in fails(capsys, "--metrics", "f2", *before)
     assert "nothing to score with 'chrf'" in fails(capsys, "--metrics", "chrf", *before)
 
@@ -199,54 +177,40 @@ MIXED = theirs(metric="theirs", level="turn", output="", seconds=1.5, prompt="x"
 )
 
 
-def test_scores_of_any_program_are_compared(tmp_path, capsys):
+def test_scores_of_any_program_are_compared(capsys):
     """More columns, another order, other names and kinds of files change nothing; empty values are none."""
     mine()[["context_id", "system", "rating"]].to_csv("ratings.csv", index=False)
     theirs().to_csv("theirs.csv", index=False)
-    plain = compared(capsys, "--scores", "theirs.csv", "--ratings", "ratings.csv")
-    assert set(plain["metric"]) == {"theirs:score"} and set(plain.loc[plain["level"] == "turn", "n"]) == {18}
+    given = ["--ratings", "ratings.csv", "--level", "turn", "--scores"]
+    plain = compared(capsys, *given, "theirs.csv")
+    assert set(plain["metric"]) == {"theirs:score"} and set(plain["n"]) == {18}
     MIXED.sample(frac=1, random_state=1).to_csv("mixed.csv", index=False, sep=";")
-    theirs(metric="theirs").to_parquet("other.parquet")
-    theirs().to_json("theirs.jsonl", orient="records", lines=True)
-    for name in ("mixed.csv", "other.parquet", "theirs.jsonl"):
-        assert compared(capsys, "--scores", name, "--ratings", "ratings.csv").equals(plain), name
-    theirs().assign(value=lambda f: f["value"].astype(object).where(f["value"] != 3, "")).to_csv(
-        "theirs.csv", index=False
-    )
-    some = compared(capsys, "--scores", "theirs.csv", "--ratings", "ratings.csv", "--level", "turn")
-    assert set(some["n"]) == {18 - (theirs()["value"] == 3).sum()}
+    assert compared(capsys, *given, "mixed.csv").equals(plain)
+    values = theirs()["value"].astype(object)
+    theirs().assign(value=values.where(values != 3, "")).to_csv("theirs.csv", index=False)
+    assert set(compared(capsys, *given, "theirs.csv")["n"]) == {18 - (values == 3).sum()}
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_names_that_look_like_numbers_join_all_rows(capsys, suffix):
+def test_names_that_look_like_numbers_join_all_rows(capsys):
     """Programs write 1.0, 1 or the number."""
     frame = mine(system=["1.0", "1.5", "007"] * 6)
-    frame["context_id"] = frame["context_id"].str[1:] + ".0"
-    frame.to_csv("mine.csv", index=False)
-    run(capsys, "score", "mine.csv", "--metrics", "f1", "--output", "f1.csv")
-    whole = compared(capsys, "mine.csv", "--metrics", "f1")
-    assert set(whole.loc[whole["level"] == "turn", "n"]) == {18}
-    scored = pd.read_csv("f1.csv", dtype=str)
-    rated = frame[["rating"]].assign(
-        context_id=frame["context_id"].astype(float), system=frame["system"].replace("1.0", 1)
+    frame["context_id"] = frame["context_id"].str[1:]
+    texts = frame[["context_id", "system"]]
+    scored = texts.rename(columns={"system": "system_id"}).assign(
+        context_id=texts["context_id"] + ".0", value=range(18)
     )
-    if suffix == "csv":
-        scored.to_csv("s.csv", index=False)
-        frame[["context_id", "system", "rating"]].to_csv("r.csv", index=False)
-    else:
-        scored.assign(item_id=scored["item_id"] + ".0").to_json("s.jsonl", orient="records", lines=True)
-        rated.to_json("r.jsonl", orient="records", lines=True)
-    found = compared(capsys, "--scores", f"s.{suffix}", "--ratings", f"r.{suffix}")
-    assert found[["value", "n"]].equals(whole[["value", "n"]])
+    scored.to_csv("s.csv", index=False)
+    rated = texts.assign(context_id=texts["context_id"].astype(float), system=texts["system"].replace("1.0", 1))
+    rated.assign(rating=RATINGS).to_json("r.jsonl", orient="records", lines=True)
+    found = compared(capsys, "--scores", "s.csv", "--ratings", "r.jsonl", "--level", "turn")
+    assert set(found["n"]) == {18}
 
 
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
-        (theirs().drop(columns="context_id"), "theirs.csv: no column 'context_id'"),
         (theirs().drop(columns="value"), "theirs.csv: no column 'value'"),
-        (theirs(value="high"), "theirs.csv, record 1, column 'value': holds 'high'; expected a number"),
-        (theirs(value="1e308"), "record 1, column 'value': holds '1e308'"),
+        (theirs(value="1e308"), "theirs.csv, record 1, column 'value': holds '1e308'"),
         (theirs(value=""), "theirs.csv: no scores"),
         (theirs(context_id="x"), "the same key a second time"),
         (theirs(context_id=[f"x{n}" for n in range(18)]), "no score of metric 'theirs' belongs to a rated response; the first"),
@@ -263,64 +227,15 @@ def test_a_judge_s_column_goes_by_any_spelling_and_scores_of_other_contexts_are_
     frame.to_csv("mine.csv", index=False)
     more = pd.concat([theirs(), theirs(context_id="other").drop_duplicates(["context_id", "system_id"])])
     more.to_csv("theirs.csv", index=False)
-    for name in ("GPT4 Score", "gpt4_score", "gpt4-score:score"):
-        found = compared(capsys, "mine.csv", "--metrics", name, "--level", "turn", "--coefficient", "spearman")
-        assert float(found["value"].iloc[0]) == pytest.approx(
-            frame["GPT4 Score"].corr(frame["rating"], method="spearman"), abs=1e-5
-        )
-    run(capsys, "compare", "mine.csv", "--scores", "theirs.csv", "--against", "GPT4 Score:score", "--level", "turn")
+    more = ["--scores", "theirs.csv", "--level", "turn", "--coefficient", "spearman"]
+    found = compared(capsys, "mine.csv", "--metrics", "gpt4-score", *more)
+    expected = frame["GPT4 Score"].corr(frame["rating"], method="spearman")
+    values = found[found["minus"] == ""].set_index("metric")["value"]
+    assert values["GPT4 Score:score"] == pytest.approx(expected, abs=1e-5)
     assert "3 of 21 scores belong to no rated response" in caplog.text
-    twice = pd.concat([frame.assign(annotator=rater) for rater in "xy"], ignore_index=True)
-    twice.assign(**{"GPT4 Score": range(36)}).to_csv("twice.csv", index=False)
-    assert "several values of 18 responses, whose mean counts" in run(capsys, "compare", "twice.csv", "--metrics", "f1")
-    frame.assign(**{"GPT4 Score": "good"}).to_csv("words.csv", index=False)
-    assert "record 1, column 'GPT4 Score': holds 'good'" in fails(capsys, "words.csv", "--metrics", "gpt4_score")
 
 
 # What is compared, and how
-
-
-def test_usr_persona_gives_what_the_workflow_gives(usr_tables, tmp_path, root, capsys):
-    """Values, intervals and p are those of `results/correlations`, made as the rules make them."""
-    folder = tmp_path / "usr_persona"
-    for name, frame in usr_tables["usr_persona"].items():
-        schema.write(folder / f"{name}.parquet", frame, name)
-    params, entries = completed(load_yaml(root / "params.yaml")), read_entries(root / "params.yaml")
-    chosen = params["evaluation"]
-    # With one more output than is compared: p does not depend on it.
-    names = {"bleu_raw": "bleu-4", "chrf": "chrf", "f1_raw": "f1"}
-    for name in names:
-        scoring.write_scores(metric_named(name, entries), name, folder, tmp_path / f"{name}.parquet")
-    samples = list(
-        evaluation.samples(
-            aggregate.read_scores([tmp_path / f"{name}.parquet" for name in names]),
-            aggregate.read_ratings(folder / "ratings.parquet"),
-            contexts=aggregate.read_contexts(folder / "contexts.parquet"),
-            systems=schema.read(folder / "systems.parquet", "systems"),
-            source=chosen["source"],
-            levels=chosen["levels"],
-        )
-    )
-    detail = evaluation.Detail(list(names.items()), [chosen["target"]], 50, chosen["seed"])
-    values = evaluation.correlations(samples, detail=detail).query("grouping == 'pooled'")
-    values = values.assign(label=values["metric"] + ":" + values["output"])
-    tests = evaluation.pairs(samples, detail=detail)
-    found = compared(
-        capsys, folder, "--params", root / "params.yaml", "--metrics", "bleu_raw", "chrf", "--target", chosen["target"],
-        "--coefficient", "pearson", "spearman", "kendall", "--seed", chosen["seed"], resamples=50,
-    )  # fmt: skip
-    assert set(found["level"]) == {"turn", "system"} and len(found) == 2 * 3 * 3
-    for row in found.to_dict("records"):
-        same = "level == @row['level'] and target == @row['target'] and coefficient == @row['coefficient'] and "
-        if row["minus"]:
-            a, b = row["metric"].partition(":")[0], row["minus"].partition(":")[0]
-            expected = tests.query(f"{same} metric_a == {a!r} and metric_b == {b!r}").iloc[0]
-            numbers = {"value": expected["difference"], "p": expected["p"]}
-        else:
-            expected = values.query(f"{same} label == @row['metric']").iloc[0]
-            numbers = expected[["value", "low", "high", "p"]].to_dict()
-        for name, value in numbers.items():
-            assert (row[name] == "" and pd.isna(value)) or float(row[name]) == pytest.approx(value, rel=2e-5, abs=1e-6)
 
 
 @pytest.fixture
@@ -342,40 +257,19 @@ def test_against_one_metric_corrects_over_the_comparisons_with_it_alone(four, ca
     every = compared(capsys, *four)
     every = every[every["minus"] != ""].set_index(["metric", "minus"])
     assert set(every["tests"].astype(float)) == {6}
-    found = compared(capsys, *four, "--against", "x")
-    pairs = found[found["minus"] != ""].set_index(["metric", "minus"])
-    assert set(pairs.index) == {("w:o", "x:o"), ("x:o", "y:o"), ("x:o", "z:o")}
-    assert set(pairs["tests"].astype(float)) == {3} and set(found["rank"]) == {""}
-    assert pairs["p"].equals(every.loc[pairs.index, "p"])
-    np.testing.assert_allclose(pairs["p_adjusted"].astype(float), holm(pairs["p"].astype(float)), rtol=1e-4)
-    fdr = compared(capsys, *four, "--against", "x", "--correction", "fdr").query("minus != ''")
-    np.testing.assert_allclose(fdr["p_adjusted"].astype(float), benjamini_hochberg(fdr["p"].astype(float)), rtol=1e-4)
-    some = compared(capsys, *four, "--metrics", "y", "z", "--against", "x:o")
-    assert set(some.loc[some["minus"] != "", "metric"]) == {"x:o"}, "it is added to the others"
+    for correction, adjust in (("holm", holm), ("fdr", benjamini_hochberg)):
+        found = compared(capsys, *four, "--against", "x", "--correction", correction)
+        pairs = found[found["minus"] != ""].set_index(["metric", "minus"])
+        assert set(pairs.index) == {("w:o", "x:o"), ("x:o", "y:o"), ("x:o", "z:o")}
+        assert set(pairs["tests"].astype(float)) == {3} and set(found["rank"]) == {""}
+        assert pairs["p"].equals(every.loc[pairs.index, "p"])
+        np.testing.assert_allclose(pairs["p_adjusted"].astype(float), adjust(pairs["p"].astype(float)), rtol=1e-4)
     assert "unknown metric 'v'" in fails(capsys, *four, "--against", "v")
-    assert "only x has scores" in fails(capsys, *four, "--metrics", "x", "--against", "x")
 
 
-def test_systems_are_fixed_if_asked_for_or_if_there_are_few():
-    many = pd.concat([mine(), mine(rating=[6 - value for value in RATINGS]).assign(system=lambda f: f["system"] + "2")])
-    plain, fixed = (
-        comperdial.compare(many.reset_index(drop=True), ["f1", "chrf"], resamples=20, systems=systems)
-        for systems in (None, "fixed")
-    )
-    assert fixed.table["value"].tolist() == pytest.approx(plain.table["value"].tolist(), abs=1e-12)
-    assert "over contexts, these systems" in str(fixed) and "over contexts, these systems" not in str(plain)
-    two = comperdial.compare(mine()[lambda f: f["system"] != "c"].reset_index(drop=True), ["f1", "chrf"], resamples=20)
-    assert "the systems count as given" in str(two)
-
-
-def test_pairs_of_systems_are_compared_at_system_level(capsys):
-    many = pd.concat([mine(), mine(rating=RATINGS[::-1]).assign(system=lambda f: f["system"] + "2")])
-    many.to_csv("mine.csv", index=False)
-    command = ["mine.csv", "--metrics", "f1", "--coefficient", "accuracy", "spa"]
-    rows = compared(capsys, *command)
-    assert set(rows["level"]) == {"system"} and set(rows["coefficient"]) == {"accuracy", "spa"}
-    assert pd.to_numeric(rows["value"]).between(0, 1).all()
-    assert "no system level" in fails(capsys, *command, "--level", "turn")
+def test_systems_are_fixed_if_asked_for():
+    many = pd.concat([mine(), mine().assign(system=lambda frame: frame["system"] + "2")], ignore_index=True)
+    assert "|systems:fixed" in str(comperdial.compare(many, "f1", resamples=2, systems="fixed"))
 
 
 def test_a_few_contexts_have_no_interval_and_no_test():
@@ -390,13 +284,12 @@ def test_what_cannot_be_run_is_named_and_the_rest_goes_on(tmp_path, capsys):
         "metrics:\n  far: {kind: bleurt}\n  plain: {kind: bleu, text: raw, main: bleu-4}\n"
     )
     mine(reference=[""] * 3 + ["i like tea"] * 15).to_csv("mine.csv", index=False)
-    out = run(capsys, "compare", "mine.csv", "--metrics", "f1", "far", "distinct", "grounded_cosine")
+    out = run(capsys, "compare", "mine.csv", "--metrics", "f1", "far", "grounded_cosine")
     (line,) = (line for line in out.splitlines() if line.startswith("- Not run: "))
     assert "far: model 'BLEURT-20' is not present" in line and "grounded_cosine: no response has history" in line
-    assert "83%" in out and "100%" in out, "the responses that have scores"
+    assert "83%" in out, "the responses that have scores"
     assert {*compared(capsys, "mine.csv")["metric"]} == {"plain:bleu-4"}, "the metrics of params.yaml, if none is named"
     for options, message in (
-        (["--metrics", "grounded_cosine"], "no metric could be run"),
         (["--metrics", "bleu:bleu-5"], "Did you mean 'bleu-4'"),
         (["--metrics", "f1", "--output", "out.xyz"], "out.xyz: unknown kind of file"),
         (["--metrics", "f1", "--target", "warm"], "unknown dimension 'warm'"),
@@ -404,23 +297,13 @@ def test_what_cannot_be_run_is_named_and_the_rest_goes_on(tmp_path, capsys):
         assert message in fails(capsys, "mine.csv", *options)
 
 
-@pytest.mark.parametrize(("suffix", "form"), [("md", "markdown"), ("tex", "latex"), ("csv", "csv"), ("txt", "text")])
-def test_a_file_s_suffix_decides_its_form(tmp_path, capsys, suffix, form):
-    mine()[:6].to_csv("mine.csv", index=False)
-    run(capsys, "compare", "mine.csv", "--metrics", "f1", "--output", f"out.{suffix}")
-    expected = run(capsys, "compare", "mine.csv", "--metrics", "f1", "--format", form)
-    assert (tmp_path / f"out.{suffix}").read_text() == expected
-
-
 @pytest.mark.parametrize(
     ("p", "adjusted", "pairs", "claim"),
     [
-        (0.003, 0.003, 1, "a correlates better than b: +0.11 [0.04, 0.19], p = 0.003"),
         (0.0001, 0.0003, 3, "a correlates better than b: +0.11 [0.04, 0.19], p < 0.001 (Holm: < 0.001)"),
         (0.03, 0.09, 3, "a correlates better than b: +0.11 [0.04, 0.19], p = 0.030 (Holm: 0.090, not significant)"),
         (0.04999, 0.04999, 1, "a correlates better than b: +0.11 [0.04, 0.19], p < 0.050"),
         (0.05, 0.05, 1, "no significant difference between a and b: +0.11 [0.04, 0.19], p = 0.050"),
-        (0.5, 1.0, 3, "no significant difference between a and b: +0.11 [0.04, 0.19], p = 0.500 (Holm: 1.000)"),
         (float("nan"), float("nan"), 1, "no test of a and b: +0.11 [0.04, 0.19], n = 7"),
     ],
 )
@@ -431,54 +314,23 @@ def test_a_sentence_claims_no_more_than_its_p(p, adjusted, pairs, claim):
 
 # Languages
 
-HAN = [
-    ("周末做什么？", "我和家人去爬山。", "我和家人一起去爬山。", "山很高。", "不知道。"),
-    ("你喜欢咖啡吗？", "喜欢，我每天早上喝咖啡。", "我每天早上喝。", "咖啡很苦。", "算了。"),
-]
-ARABIC = [
-    ("ماذا تفعل غدا؟", "سأذهب مع عائلتي إلى الجبل", "سأذهب مع عائلتي إلى البحر", "الجبل عال", "لا أعرف"),
-    ("هل تحب القهوة؟", "نعم أشرب القهوة كل صباح", "أشرب القهوة كل صباح", "القهوة مرة", "ربما"),
-]
-ENGLISH = [
-    ("what will you do?", "i will go to the mountains", "i will go to the sea", "mountains are high", "who knows"),
-    ("how was it?", "it was nice and sunny", "it was nice", "sunny indeed", "no idea"),
-    ("do you like coffee?", "yes i drink it every day", "i drink it every day", "it is bitter", "maybe"),
-]
 
-
-@pytest.mark.parametrize(
-    ("dialogues", "scripts", "english", "characters"),
-    [
-        (HAN, "Han 100 %", False, True),
-        (ARABIC, "Arabic 100 %", False, False),
-        ([*ENGLISH, HAN[0]], "Latin 75 %, Han 25 %", True, True),
-    ],
-    ids=["Han", "Arabic", "mixed"],
-)
-def test_metrics_fit_the_script_of_the_file(dialogues, scripts, english, characters, capsys, caplog, real_wordnet):
-    """A context, a reference, and the responses of three systems rated 5, 3 and 1."""
-    frame = pd.DataFrame(
-        [
-            {"history": history, "reference": reference, "system": system, "response": response, "rating": rating}
-            for history, reference, *answers in dialogues
-            for (system, rating), response in zip({"good": 5, "fair": 3, "poor": 1}.items(), answers, strict=True)
-        ]
+def test_metrics_fit_the_script_of_the_file(capsys, caplog, real_wordnet):
+    answers = {"good": "喜欢，我每天早上喝咖啡。", "fair": "我早上喝茶。", "poor": "算了。"}
+    frame = pd.DataFrame([{"system": name, "response": text} for name, text in answers.items()])
+    frame.assign(history="你喜欢咖啡吗？", reference="我每天早上喝咖啡。", rating=[5, 3, 1]).to_csv(
+        "mine.csv", index=False
     )
-    frame.to_csv("mine.csv", index=False)
     validated = " ".join(run(capsys, "validate", "mine.csv").split())
-    assert f"scripts of responses: {scripts}" in validated and ("into characters" in validated) == characters
+    assert "scripts of responses: Han 100 %" in validated and "into characters" in validated
     metrics = {"f1": "f1", "bleu": "bleu-1", "rouge": "rouge1-f", "chrf": "chrf"}
-    run(capsys, "score", "mine.csv", "--metrics", *metrics, *([] if english else ["meteor"]), "--output", "s.csv")
-    assert ("meteor: not run: English only" in caplog.text) != english
+    run(capsys, "score", "mine.csv", "--metrics", *metrics, "meteor", "--output", "s.csv")
+    assert "meteor: not run: English only" in caplog.text
     table = pd.read_csv("s.csv")
     for metric, output in metrics.items():
-        chosen = table[(table["metric"] == metric) & (table["output"] == output)]
-        good, fair, poor = (
-            chosen.loc[chosen["system_id"] == system, "value"].mean() for system in ("good", "fair", "poor")
-        )
-        assert good > fair > poor and good < 1, metric
-        split = chosen["signature"].str.contains("split:characters").all()
-        assert split == (characters and metric != "chrf"), metric
+        chosen = table[(table["metric"] == metric) & (table["output"] == output)].set_index("system_id")
+        assert 1 > chosen["value"]["good"] > chosen["value"]["fair"] > chosen["value"]["poor"], metric
+        assert chosen["signature"].str.contains("split:characters").all() == (metric != "chrf"), metric
 
 
 def test_japanese_is_split_into_characters():
@@ -487,11 +339,3 @@ def test_japanese_is_split_into_characters():
     values = scores.set_index("output")["value"]
     # They share 9 of 12 characters each, one of them the full stop, which ROUGE leaves out.
     assert values["f1"] == pytest.approx(9 / 12) and values["rouge1-f"] == pytest.approx(8 / 11)
-
-
-def test_judges_columns_are_no_ratings(capsys):
-    frame = mine(gpt4_score=RATINGS, Claude=1, llm_judge=2, bertscore=0.1).drop(columns="rating")
-    frame.to_csv("others.csv", index=False)
-    shown = " ".join(run(capsys, "validate", "others.csv").split())
-    assert "no column contains human ratings; scores by judges or metrics: gpt4_score" in shown
-    assert main(["validate", "others.csv", "--columns", json.dumps({"rating": "llm_judge"}), "--scale", "1", "5"]) == 0

@@ -54,13 +54,6 @@ def found(made):
     return evaluation.correlations(all_samples(made))
 
 
-@pytest.fixture(scope="module")
-def detailed(made):
-    return evaluation.evaluate(
-        all_samples(made), detail=Detail(outputs=[("good", "o"), ("bad", "o")], resamples=50, seed=1)
-    )
-
-
 def value(found, level, against, metric, coefficient="pearson", grouping="pooled", column="value"):
     wanted = {"level": level, "against": against, "metric": metric, "coefficient": coefficient, "grouping": grouping}
     return found.loc[(found[[*wanted]] == pd.Series(wanted)).all(axis=1), column].item()
@@ -118,13 +111,17 @@ def test_ceilings_against_a_plain_loop(made):
     assert set(found.loc[found["grouping"] == "pooled", "n"]) == {SYSTEMS}, "what others did not rate is left out"
 
 
-def test_detail_is_of_the_outputs_that_it_names(made, found, detailed):
-    values, tests = detailed
+def test_detail_is_of_the_outputs_that_it_names(made, found):
+    cells = [("turn", "turn"), ("dialogue", "dialogue"), ("system", "turn")]
+    samples = [sample for sample in all_samples(made) if (sample.level, sample.against) in cells]
+    detail = Detail(outputs=[("good", "o"), ("bad", "o")], resamples=50, seed=1)
+    values, tests = evaluation.evaluate(samples, detail=detail)
     pooled = values[(values["grouping"] == "pooled") & values["coefficient"].isin(PLAIN)]
     known = pooled[pooled["low"].notna()]
     assert set(known["metric"]) == set(values.loc[values["grouping"] == "item", "metric"]) == {"good", "bad", "human"}
     assert (known["low"] <= known["value"]).all() and set(known["over"]) == {"systems and contexts"}
-    pd.testing.assert_series_equal(pooled["value"].reset_index(drop=True), found["value"])
+    same = found[[cell in cells for cell in zip(found["level"], found["against"], strict=True)]]
+    np.testing.assert_array_equal(pooled["value"], same["value"])
     x, y = plain(made, "good")["turn", "turn"]
     within = [stats.kendalltau(one, y.loc[one.index]).statistic for _, one in x.groupby("item_id")]
     assert value(values, "turn", "turn", "good", "kendall", "item") == pytest.approx(np.mean(within), abs=1e-12)
@@ -141,23 +138,19 @@ def test_detail_is_of_the_outputs_that_it_names(made, found, detailed):
     assert pair["difference"] == pytest.approx(difference, abs=1e-12)
 
 
-def test_one_changed_rating_changes_every_kind_of_result(made):
-    def everything(turn):
-        samples = all_samples(made | {"turn": turn}, levels=["turn"])
-        detail, few = Detail(outputs=[("good", "o"), ("bad", "o")], resamples=20), Subsampling(repeats=2)
-        tables = evaluation.evaluate(samples, detail=detail)
-        options = {"detail": detail, "subsampling": few}
-        return (
-            *tables,
-            evaluation.ceilings(samples),
-            *(of(samples, **options) for of in (evaluation.curves, evaluation.power)),
-        )
-
-    other = made["turn"].copy()
-    other.loc[other.index[0], "rating"] += 3
-    for before, again, after in zip(everything(made["turn"]), everything(made["turn"]), everything(other), strict=True):
-        pd.testing.assert_frame_equal(before, again)
-        assert not before.equals(after)
+def test_curves_end_at_the_whole_and_power_is_that_of_the_difference(made, found):
+    detail, few = Detail(outputs=[("good", "o"), ("bad", "o")], resamples=20), Subsampling(repeats=2)
+    samples = all_samples(made, levels=["turn"])
+    curves, again = (evaluation.curves(samples, detail=detail, subsampling=few) for _ in range(2))
+    pd.testing.assert_frame_equal(curves, again)
+    whole = curves[(curves["varied"] == "systems") & (curves["size"] == SYSTEMS) & (curves["metric"] == "good")]
+    expected = [value(found, "turn", "turn", "good", name) for name in whole["coefficient"]]
+    assert len(whole) and whole["value"].tolist() == pytest.approx(expected, abs=1e-12)
+    power = evaluation.power(samples, detail=detail, subsampling=few)
+    (name,) = power["coefficient"].unique()
+    apart = value(found, "turn", "turn", "good", name) - value(found, "turn", "turn", "bad", name)
+    np.testing.assert_allclose(power["difference"].abs(), apart, atol=1e-12)
+    assert power["power"].between(0.05, 1).all()
 
 
 def test_what_is_missing_is_missing_on_both_sides_and_counted(made):
@@ -194,22 +187,20 @@ def test_ties_are_those_of_the_scores_as_computed_but_for_rounding(made):
     rng = np.random.default_rng(3)
     good, bad = (made["scores"][made["scores"]["metric"] == name].copy() for name in ("good", "bad"))
     bad["value"] = (10.0 ** rng.integers(-15, 1, len(bad)) * rng.integers(1, 4, len(bad))).astype(np.float32)
-    tiny = made | {"scores": bad}
-    found = evaluation.correlations(all_samples(tiny, levels=["turn"]))
-    x, y = plain(tiny, "bad")["turn", "turn"]
-    assert value(found, "turn", "turn", "bad", "kendall") == pytest.approx(
-        stats.kendalltau(x, y.loc[x.index]).statistic
-    )
     exact = rng.integers(1, 5, len(good)) / 10
     noise = np.array([0.0, 1e-16, -1e-16, 2e-16])[rng.integers(0, 4, len(good))]
-    scores = pd.concat([good.assign(value=exact), good.assign(value=exact * (1 + noise), metric="rounded")])
+    scores = pd.concat([bad, good.assign(value=exact), good.assign(value=exact * (1 + noise), metric="rounded")])
     values, tests = evaluation.evaluate(
         all_samples(made | {"scores": scores}, levels=["turn"]), detail=Detail(resamples=50)
     )
+    x, y = plain({**made, "scores": bad}, "bad")["turn", "turn"]
+    expected = stats.kendalltau(x, y.loc[x.index]).statistic
+    assert value(values, "turn", "turn", "bad", "kendall") == pytest.approx(expected)
     one, other = (values[values["metric"] == name].reset_index(drop=True) for name in ("good", "rounded"))
     for column in ("value", "low", "loso_value", "p"):
         np.testing.assert_allclose(one[column].astype(float), other[column].astype(float), atol=1e-12)
-    assert (tests["difference"].abs() < 1e-12).all() and (tests["p"].dropna() == 1).all()
+    same = tests[~tests[["metric_a", "metric_b"]].isin(["bad"]).any(axis=1)]
+    assert (same["difference"].abs() < 1e-12).all() and (same["p"].dropna() == 1).all()
 
 
 @pytest.mark.parametrize(
@@ -230,6 +221,13 @@ def test_systems_are_given_where_there_are_few_or_somebody_asks(systems, fixed, 
     values, tests = evaluation.evaluate(samples, detail=Detail(resamples=50, seed=1))
     assert set(values.loc[(values["grouping"] == "pooled") & values["low"].notna(), "over"]) == {over}
     assert tests.loc[tests["grouping"] == "pooled", "test"].str.startswith(test).all()
+
+
+@pytest.mark.parametrize(("count", "known"), [(2, False), (3, True)])
+def test_it_takes_three_systems_to_correlate_their_means(made, count, known):
+    few = made["scores"]["system_id"].isin([f"s{n}" for n in range(count)]) | (made["scores"]["metric"] != "good")
+    found = evaluation.correlations(all_samples(made | {"scores": made["scores"][few]}, levels=["system"]))
+    assert found.loc[found["metric"] == "good", "value"].notna().eq(known).all()
 
 
 @pytest.mark.parametrize(
@@ -254,13 +252,10 @@ def test_scores_that_do_not_belong_to_the_ratings(made, change, choice, message)
         all_samples(made | {"scores": pd.concat([kept, changed])}, **choice)
 
 
-def test_contexts_of_a_file_have_one_dialogue_each(tmp_path):
-    path = tmp_path / "contexts.csv"
-    path.write_text("context_id,dialogue_id\n01,1\n02,1\n")
-    assert aggregate.read_contexts(path, dataset="d").to_numpy().tolist() == [["d", "01", "1"], ["d", "02", "1"]]
-    path.write_text("context_id,dialogue_id\n01,1\n01,2\n")
+def test_a_context_is_in_one_dialogue(tmp_path):
+    (tmp_path / "contexts.csv").write_text("context_id,dialogue_id\n01,1\n01,2\n")
     with pytest.raises(SchemaError, match="context '01' is in two rows"):
-        aggregate.read_contexts(path)
+        aggregate.read_contexts(tmp_path / "contexts.csv")
 
 
 # The results of a data set

@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 from comperdial import schema
-from comperdial.cli import main
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.evaluation.dimensions import between_dimensions, dimension_correlations
 from comperdial.evaluation.ensembles import Ensembles, averaged
@@ -18,6 +17,7 @@ from comperdial.evaluation.ratios import bounds_of, pairs_of, ratios
 from comperdial.evaluation.samples import Tables
 from comperdial.schema.evaluated import DIMENSIONS
 from comperdial.studies import llm_evaluators
+from ratedtables import rating_rows, score_rows
 
 DIALOGUE = DIMENSIONS["dialogue"]
 JUDGE, ASKED = "explicit-dialogue_rules", [f"implicit-{name}_lm" for name in DIALOGUE[:4]]
@@ -34,35 +34,37 @@ def table(name, rows):
 
 @pytest.fixture(scope="module")
 def rated():
-    """Thirty dialogues of one system, rated by people and in two rounds by gpt-4; scores of turns and of dialogues."""
-    rng = np.random.default_rng(4)
-    ratings, scores, contexts = [], [], []
-    for d in range(30):
-        truth = rng.normal()
-        for dimension in DIALOGUE:
-            for source, people in (("human", ("ann", "bob")), ("gpt-4", ("round-1", "round-2"))):
-                for who in people:
-                    value = np.clip(np.round(2 * truth + rng.normal()), -9, 9)
-                    ratings.append(
-                        ("d", "dialogue", f"d{d}", "bot", who, None, dimension, float(value), -9.0, 9.0, source)
-                    )
-            scored = {JUDGE: dimension, f"implicit-{dimension}_lm": dimension, "gpt-4_d": dimension}
-            for metric, output in scored.items():
-                if metric != "implicit-overall_lm":
-                    value, made = truth + rng.normal(), f"{metric}|service:rules|v:1"
-                    scores.append(("d", "dialogue", f"d{d}", "bot", metric, output, value, 0, made))
-        for t in range(2):
-            contexts.append(("d", f"d{d}t{t}", f"d{d}"))
-            scores.append(("d", "turn", f"d{d}t{t}", "bot", "words", "mean", truth + rng.normal(), 0, "words|v:1"))
-    contexts = pd.DataFrame(contexts, columns=["dataset", "context_id", "dialogue_id"])
-    return Tables(table("scores", scores), table("ratings", ratings), contexts)
+    """Twenty dialogues of one system, rated by people and in two rounds by gpt-4; scores of turns and of dialogues."""
+    rng, units = np.random.default_rng(4), [(f"d{d}", "bot") for d in range(20)]
+    truth = rng.normal(size=20)
+    raters = [("ann", "human"), ("bob", "human"), ("round-1", "gpt-4"), ("round-2", "gpt-4")]
+    ratings = [
+        rating_rows(
+            units, np.round(2 * truth + rng.normal(size=20)), who, "dialogue", dimension=dimension, source=source
+        )
+        for dimension in DIALOGUE
+        for who, source in raters
+    ]
+    outputs = [(metric, name) for name in DIALOGUE for metric in (JUDGE, f"implicit-{name}_lm", "gpt-4_d")]
+    outputs.remove(("implicit-overall_lm", "overall"))
+    scores = [
+        score_rows(
+            units, truth + rng.normal(size=20), metric, "dialogue", output=name, signature=f"{metric}|service:rules|v:1"
+        )
+        for metric, name in outputs
+    ]
+    turns = [(f"d{d}t{t}", "bot") for d in range(20) for t in range(2)]
+    scores.append(score_rows(turns, np.repeat(truth, 2) + rng.normal(size=40), "words", output="mean"))
+    contexts = pd.DataFrame([("d", turn, turn.partition("t")[0]) for turn, _ in turns])
+    contexts.columns = ["dataset", "context_id", "dialogue_id"]
+    return Tables(pd.concat(scores), pd.concat(ratings), contexts)
 
 
 @pytest.fixture(scope="module")
 def found(rated):
     ensembles = Ensembles.of(STUDY["ensembles"], sorted(rated.scores["metric"].unique()), VARIANTS)
     return dimension_correlations(
-        rated, ensembles=ensembles, outputs={("words", "mean")}, own={"gpt-4_d": "gpt-4"}, resamples=60, seed=1
+        rated, ensembles=ensembles, outputs={("words", "mean")}, own={"gpt-4_d": "gpt-4"}, resamples=20, seed=1
     )
 
 
@@ -80,14 +82,13 @@ def means(rated, source, dimension):
 
 @pytest.mark.parametrize("source", ["human", "gpt-4"])
 def test_correlations_are_scipys_apart_for_each_source(rated, found, source):
-    scores = rated.scores
-    words = scores[scores["metric"] == "words"]
+    words = rated.scores[rated.scores["metric"] == "words"]
     own = words.groupby(words["item_id"].str.partition("t")[0])["value"].mean()
     for name, of in {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}.items():
         row = one(found, source=source, dimension="coherence", metric="words", coefficient=name)
         expected = of(own, means(rated, source, "coherence").reindex(own.index))
         assert (row["value"], row["p"]) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
-        assert (row["n"], row["coverage"], row["level"]) == (30, 1.0, "dialogue")
+        assert (row["n"], row["coverage"], row["level"]) == (20, 1.0, "dialogue")
         assert row["low"] < row["value"] < row["high"]
 
 
@@ -116,7 +117,7 @@ def test_how_dimensions_go_together_is_pandas_corr(rated):
     assert {*frame["who"]} == {"human", "gpt-4", JUDGE}, "implicit scoring lacks the overall score"
     expected = means(rated, "gpt-4", "diversity").corr(means(rated, "gpt-4", "coherence"))
     row = one(frame, who="gpt-4", dimension_a="diversity", dimension_b="coherence")
-    assert (row["value"], row["n"]) == (pytest.approx(expected), 30)
+    assert (row["value"], row["n"]) == (pytest.approx(expected), 20)
 
 
 # Robustness
@@ -165,70 +166,47 @@ def test_pairs_of_one_original_are_no_independent_pairs():
 
 
 def test_what_cannot_be_compared_is_refused():
+    contexts = table("contexts", [("p", "c", "dullness-1", 0, [], [], [])])
+    responses = table("responses", [("p", "c", "original", "a"), ("p", "c", "perturbed", "b")])
     with pytest.raises(SchemaError, match="a score of 8, outside its bounds"):
         fallen([1, 0], bounds={("len", "o"): (0.0, 5.0)})
     with pytest.raises(UnknownNameError, match="perturbation 'dullness'"):
-        contexts = table("contexts", [("p", "c", "dullness-1", 0, [], [], [])])
-        responses = table("responses", [("p", "c", "original", "a"), ("p", "c", "perturbed", "b")])
         ratios(contexts, pairs_of(contexts, responses), schema.empty("scores"), {})
     with pytest.raises(SchemaError, match="dialogue 'dullness-1' has responses of original; expected a pair"):
         pairs_of(contexts, responses[:1])
-    for value in ({"f1": 1}, {"f1": {"f1": [1, 0]}}, {"f1": {"f1": ["0", 1]}}):
-        with pytest.raises(ConfigError, match="bounds, f1"):
-            bounds_of(value)
-
-
-def test_the_command_writes_what_the_function_returns(rated, tmp_path):
-    contexts = table("contexts", [(*row, 0, [], [], []) for row in rated.contexts.itertuples(index=False)])
-    for name, frame in {"ratings": rated.ratings, "contexts": contexts, "scores": rated.scores}.items():
-        schema.write(tmp_path / f"{name}.parquet", frame, name)
-    given = [str(tmp_path / "scores.parquet"), "--tables", str(tmp_path), "--output", str(tmp_path / "out.parquet")]
-    assert main(["dimensions", *given, "--resamples", "0", "--between", str(tmp_path / "b.parquet")]) == 0
-    key = list(schema.table("dimension_correlations").key)
-    made = schema.read(tmp_path / "out.parquet", "dimension_correlations").sort_values(key, ignore_index=True)
-    expected = dimension_correlations(rated, resamples=0).sort_values(key, ignore_index=True)
-    pd.testing.assert_frame_equal(made, expected)
-    assert main(["ratios", *given]) == 1, "these are no pairs"
+    with pytest.raises(ConfigError, match="bounds, f1"):
+        bounds_of({"f1": {"f1": [1, 0]}})
 
 
 # Tables
 
 
-REPORTED = "source,place,dataset,level,dimension,metric,output,coefficient,value,starred,note,perturbation\n" + "".join(
-    f"z,{place},{dataset},dialogue,{dimension},M,{output},pearson,0.5,,,{perturbation}\n"
-    for place, dataset, output, perturbation in [
-        ("Table 2", "", "direct", ""), ("Table 4", "d", "pearson", ""), ("Table 5", "", "dimensions", ""),
-        ("Table 6", "", "models", ""), ("Table 8", "", "", "order_shuffle"),
-    ]
-    for dimension in (["coherence"] if place == "Table 8" else ["overall"] if place == "Table 5" else DIALOGUE)
-)  # fmt: skip
+REPORTED = """source,place,dataset,level,dimension,metric,output,coefficient,value,starred,note,perturbation
+z,Table 2,,dialogue,coherence,M,direct,pearson,0.5,,,
+z,Table 4,d,dialogue,coherence,M,pearson,pearson,0.5,,,
+"""
 
 
 @pytest.fixture
 def shown(found, tmp_path):
     """Return a function that makes a table of the study from the small results."""
-    judged = {
-        JUDGE: {"judge": "rules", "service": "rules", "implicit": False, "variant": "explicit", "asked": True},
-        **{name: {"judge": "lm", "service": "x", "implicit": True, "asked": True} for name in ASKED},
-    }
+    asked = {"judge": "lm", "service": "x", "implicit": True, "asked": True}
+    judged = {JUDGE: {"judge": "rules", "service": "rules", "implicit": False, "variant": "explicit", "asked": True}}
     about = {
-        "dataset": "d", "title": "D (rated by gpt-4)", "source": "gpt-4",
-        "mains": {"words": ["mean"], "f1": ["f1"], "lost": ["mean"]}, "judges": judged,
+        "dataset": "d", "title": "D (rated by gpt-4)", "source": "gpt-4", "judges": judged | dict.fromkeys(ASKED, asked),
+        "mains": {"words": ["mean"], "f1": ["f1"], "lost": ["mean"]},
         "labels": {JUDGE: "Explicit by rules", "words": "Words"}, "not_run": {"lost": "no model", "other": "no model"},
     }  # fmt: skip
     (tmp_path / "about.json").write_text(json.dumps(about))
     (tmp_path / "reported.csv").write_text(REPORTED)
-    study = {
-        **STUDY, "metrics": {"words": None, "f1": None, "lost": None}, "datasets": ["d"],
-        "recorded_judges": {"gpt-4_d": {"model": "gpt-4"}},
-    }  # fmt: skip
+    schema.write(tmp_path / "correlations.parquet", found, "dimension_correlations")
+    study = STUDY | {"metrics": dict.fromkeys(("words", "f1", "lost")), "datasets": ["d"]}
+    study["recorded_judges"] = {"gpt-4_d": {"model": "gpt-4"}}
 
     def make(function, **entry):
-        schema.write(tmp_path / "dimensions.parquet", found, "dimension_correlations")
-        files = {"correlations": "dimensions.parquet", "about": "about.json", "reported": "reported.csv"}
-        inputs = {name: [tmp_path / path] for name, path in files.items()}
+        paths = [tmp_path / name for name in ("correlations.parquet", "about.json", "reported.csv")]
         entry = {"title": "T", "caption": "C", "reported_by": "human or gpt-4", **entry}
-        return getattr(llm_evaluators, function)(inputs, {**study, "entry": entry})
+        return getattr(llm_evaluators, function)({path.stem: [path] for path in paths}, study | {"entry": entry})
 
     return make
 
@@ -239,60 +217,25 @@ def value(found, **which):
 
 def test_means_are_apart_for_each_source_and_what_was_not_run_is_named(shown, found):
     made = shown("means", place="Table 2", of="evaluators")
-    titles = [section.title.partition(", ")[2] for section in made.sections]
-    assert titles == [
-        "ours, against ratings by people",
-        "ours, against ratings by GPT-4",
-        "reported, against ratings by people or GPT-4",
-    ]
+    titles = ["ours, against ratings by people", "ours, against ratings by GPT-4"]
+    titles.append("reported, against ratings by people or GPT-4")
+    assert [section.title.partition(", ")[2] for section in made.sections] == titles
     expected = value(found, source="human", dimension="overall", metric="words")
     people, judge = (section.frame for section in made.sections[:2])
     assert people.loc["Words", ("Dialogue level", "Ovr")] == f"{expected:.3f}"
-    row = one(made.frame, evaluator="Words", rated_by="human", level="dialogue", dimension="overall")
-    assert (row["value"], row["of"]) == (round(expected, 4), 1)
     assert "GPT-4 (recorded)" in people.index and "GPT-4 (recorded)" not in judge.index
     # One row for the variants of implicit scoring, without an average: no overall score was asked for.
     assert [*people.columns[people.loc["Implicit by lm"].isna()].get_level_values(1)] == ["Ovr", "Avg"]
     assert "Not run: lost: no model" in made.notes, "what other tables show is not named"
 
 
-def test_tables_of_ensembles_show_them_beside_their_members(shown, found):
-    made = shown("means", place="Table 5", of="dimensions")
-    rows = made.frame[(made.frame["origin"] == "ours") & (made.frame["rated_by"] == "gpt-4")]
-    assert {*rows["evaluator"]} == {"Explicit by rules, a program", "Implicit by lm"}
-    row = one(rows, evaluator="Explicit by rules, a program", score="dimensions")
-    metric = f"ensemble-dimensions:{JUDGE}"
-    assert row["value"] == round(value(found, source="gpt-4", dimension="overall", metric=metric), 4)
-    made = shown("means", place="Table 6", of="models")
-    assert {*made.frame.loc[made.frame["origin"] == "ours", "ensemble"]} == {"two"}, "the other lacks a member"
-    labels = made.sections[0].frame.index.get_level_values("Evaluator")
-    assert [*labels] == ["Sets in the mean", "Explicit by rules, a program", "Words", "their mean"]
-
-
 def test_rankings_are_compared_between_people_and_the_judge(shown, found):
     made = shown("rankings", place="Table 4")
-    kept = found[(found["coefficient"] == "pearson") & (found["dimension"] == "overall")]
-    both = kept[kept["metric"].isin(["words"]) | ((kept["metric"] == JUDGE) & (kept["output"] == "overall"))]
+    kept = found[(found["coefficient"] == "pearson") & (found["dimension"] == "coherence")]
+    both = kept[
+        kept["metric"].isin(["words", "implicit-coherence_lm"])
+        | ((kept["metric"] == JUDGE) & (kept["output"] == "coherence"))
+    ]
     wide = both.pivot(index="metric", columns="source", values="value")
-    row = one(made.frame, dimension="overall")
-    assert (row["evaluators"], row["ours"]) == (2, pytest.approx(wide.corr(method="spearman").loc["human", "gpt-4"]))
-
-
-def test_robustness_is_beside_the_papers(shown, tmp_path):
-    frame = fallen([1, 0, 2, 0]).assign(perturbation="order_shuffle", dimension="coherence", level="dialogue")
-    frame = frame.drop_duplicates(["metric", "threshold"])
-    schema.write(tmp_path / "ratios.parquet", frame, "ratios")
-    shown("every_correlation")
-    inputs = {
-        name: [tmp_path / f"{name}.{end}"]
-        for name, end in (("ratios", "parquet"), ("about", "json"), ("reported", "csv"))
-    }
-    entry = {"title": "T", "caption": "C", "place": "Table 8"}
-    made = llm_evaluators.robustness(inputs, {"entry": entry, "metrics": {"len": {"main": "o"}}})
-    titles = ["p: a drop above δ", "p: any drop", "p, reported: a drop above δ"]
-    assert [section.title for section in made.sections] == titles
-    of = {"perturbation": "order_shuffle", "dimension": "coherence"}
-    row = one(made.frame, origin="ours", evaluator="len", drop="any_drop", **of)
-    assert (row["ratio"], row["n"]) == (0.5, 4)
-    assert made.sections[1].frame.loc["len", ("Perturbation", "Avg")] == "0.500"
-    assert one(made.frame, origin="reported", drop="above_delta", **of)["ratio"] == 0.5
+    row = one(made.frame, dimension="coherence")
+    assert (row["evaluators"], row["ours"]) == (3, pytest.approx(wide.corr(method="spearman").loc["human", "gpt-4"]))

@@ -88,6 +88,42 @@ def test_leaving_out_is_recomputing(data, name, grouping):
         np.testing.assert_allclose(without, values, atol=1e-12)
 
 
+def parts(data, grouping):
+    """Return scores, ratings and groups of each metric, or the means of its systems in one group."""
+    x, y, design, items = data
+    for row in x:
+        if grouping == "pooled":
+            there = ~np.isnan(row)
+            sides = [[side[there & (design.systems == system)].mean() for system in range(6)] for side in (row, y)]
+            yield *map(np.array, sides), np.zeros(6)
+        else:
+            yield row, y, items if grouping == "item" else design.systems
+
+
+@pytest.mark.parametrize("name", ["kendall", "tau_c", "tau_23", "accuracy", "pairwise_pearson"])
+def test_pooled_statistics_are_of_the_means_of_systems(data, name):
+    expected = [plain(*part, name) for part in parts(data, "pooled")]
+    np.testing.assert_allclose(one(*data, name, "pooled").values, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("grouping", ["item", "system", "pooled"])
+def test_the_threshold_of_ties_is_the_best_that_there_is(data, grouping):
+    expected = []
+    for x, y, groups in parts(data, grouping):
+        pairs = []
+        for group in np.unique(groups):
+            own, rated = x[(groups == group) & ~np.isnan(x)], y[(groups == group) & ~np.isnan(x)]
+            i, j = np.triu_indices(len(own), 1)
+            pairs += [(own[i] - own[j], np.sign(rated[i] - rated[j]))] if len(i) else []
+        thresholds = {0.0, *np.abs(np.concatenate([apart for apart, _ in pairs]))}
+        values = [
+            np.mean([np.mean(np.sign(apart) * (abs(apart) > least + 1e-12) == order) for apart, order in pairs])
+            for least in thresholds
+        ]
+        expected.append(max(values))
+    np.testing.assert_allclose(one(*data, "acc_eq", grouping).values, expected, atol=1e-12)
+
+
 @pytest.mark.parametrize("grouping", ["item", "system"])
 @pytest.mark.parametrize("name", ["pearson", "pairwise_pearson"])
 def test_what_varies_little_without_a_cluster_is_not_constant(name, grouping):
@@ -211,17 +247,14 @@ def test_p_value_of_the_worked_example():
     assert np.isnan(found[np.tril_indices(2)]).all()
 
 
-def test_soft_pairwise_accuracy_of_good_and_bad_metrics():
-    rng = np.random.default_rng(5)
-    systems, items = np.repeat(np.arange(12), 20), np.tile(np.arange(20), 12)
-    human = np.repeat(np.linspace(0, 2, 12), 20) + rng.normal(size=240)
-    scores = np.stack([human, 3 * human + 1, -human, rng.normal(size=240), human])
+def test_soft_pairwise_accuracy_is_one_less_the_mean_distance_of_the_p_values():
+    rng, design = np.random.default_rng(5), crossed(12, 20, 1)
+    human = design.systems / 6 + rng.normal(size=240)
+    scores = np.stack([human, 3 * human + 1, rng.normal(size=240), human])
     # A metric is judged by the units that it scored.
-    scores[4, ::7] = np.nan
-    found = one(scores, human, Design(systems, items), items, "spa", "pooled", resamples=500, seed=2).values
-    assert found[0] == found[1] == found[4] == 1
-    assert found[2] < 0.3 < found[3] < 0.9
-    # By the definition: one less the mean distance of the p-values of pairs.
-    signs = sign_flips(20, 500, 2)
-    p, rated = (p_better(m, m, signs) for m in (system_matrix(side, systems, items) for side in (scores[3], human)))
-    assert found[3] == pytest.approx(1 - np.nanmean(np.abs(p - rated)), abs=1e-12)
+    scores[3, ::7] = np.nan
+    found = one(scores, human, design, design.dialogues, "spa", "pooled", resamples=500, seed=2).values
+    assert found[0] == found[1] == found[3] == 1
+    signs, sides = sign_flips(20, 500, 2), (scores[2], human)
+    p, rated = (p_better(m, m, signs) for m in (system_matrix(s, design.systems, design.dialogues) for s in sides))
+    assert found[2] == pytest.approx(1 - np.nanmean(np.abs(p - rated)), abs=1e-12)

@@ -1,7 +1,5 @@
 """The figures of a data set: their numbers compared with plain computations, and the same bytes on every run."""
 
-from __future__ import annotations
-
 import warnings
 from types import SimpleNamespace
 
@@ -17,18 +15,17 @@ from comperdial.core.files import write_json
 from comperdial.report.plots import dataset
 from comperdial.studies.making import write_figure
 from ratedtables import rating_rows, score_rows
+from resulttables import correlation, write_rows
 
-OF = {"dataset": "d", "level": "turn", "against": "turn", "target": "Overall", "grouping": "pooled"}
-OF["coefficient"] = "spearman"
 VALUES = {"bleu": 0.3, "f1": 0.5, "j": 0.1}
+
+
+CEILINGS = [("a", 0.6), ("b", 0.8)]
+OF = {"target": "Overall", "coefficient": "spearman", "n": 30}
 ABOUT = {
     "dataset": "d", "title": "Set D", "source": "human", "target": None, "main_target": "Overall", "labels": {"f1": "F1"},
     "figure_outputs": {}, "judge_outputs": ["j:o"], "judged": ["j"], "resamples": 40, "seed": 1, "coefficient": "spearman",
 }  # fmt: skip
-
-
-def put(path, rows, name):
-    schema.write(path, pd.DataFrame(rows).reindex(columns=list(schema.table(name).columns)), name)
 
 
 def study(kind):
@@ -47,53 +44,41 @@ def made(tmp_path):
     rated = rated.assign(bleu=rated["rating"] + noise[0], f1=rated["words"] + noise[1], j=noise[2])
     rated.loc[:2, "bleu"] = np.nan
     rated = rated.astype(dict.fromkeys(VALUES, "float32"))
-    context = {"dataset": "d", "turn": 0, "history": [], "references": [], "facts": []}
-    pair = OF | {"metric_a": "a", "output_a": "o", "output_b": "o", "varied": "dialogues"}
-    tables = {
-        "systems": [
-            {"dataset": "d", "system_id": f"s{n}", "kind": "human" if n == 1 else "agent", "description": "-"} for n in range(6)
-        ],
-        "contexts": [context | {"context_id": f"d{d}", "dialogue_id": f"d{d}"} for d in range(5)],
-        "responses": rated.assign(dataset="d", context_id=rated["item_id"], response=[" ".join("w" * n) for n in rated["words"]]),
+    frames = {
         "ratings": pd.concat(
             rating_rows(units, one, who, scale_min=1.0, scale_max=5.0) for who, one in zip("abc", single, strict=True)
         ),
-        "correlations": [
-            OF | {"level": level, "against": level.replace("system", "turn"), "coefficient": coefficient, "metric": metric}
-            | {"output": "o", "value": value + shift, "low": value - 0.1, "high": value + 0.2, "p": 0.01, "n": 30}
-            | {"coverage": 1.0, "cut": 0, "signature": metric}
-            for level in ("turn", "dialogue", "system")
-            for coefficient, shift in (("pearson", 0.0), ("spearman", 0.05), ("kendall", -0.1))
-            for metric, value in VALUES.items()
-        ],
-        "ceilings": [OF | {"annotator_id": who, "value": value, "n": 9} for who, value in (("a", 0.6), ("b", 0.8))],
-        "curves": [
-            OF | {"varied": "systems", "size": size, "metric": metric, "output": "o", "value": value, "repeats": 20}
-            | {"low": value - 1 / size, "high": value + 1 / size, "agreement": 1 - 1 / size}
-            for size in (2, 6) for metric, value in VALUES.items()
-        ],
-        "power": [
-            pair | {"metric_b": b, "size": size, "difference": difference, "power": min(1.0, abs(size * difference))}
-            for size in (5, 10) for b, difference in (("b", 0.01), ("c", -0.02), ("d", 0.2))
-        ],
+        "correlations": pd.DataFrame(
+            correlation("d", metric, "o", value + shift, **OF | {"coefficient": name, "level": level, "against": against})
+            for level, against in (("turn", "turn"), ("dialogue", "dialogue"), ("system", "turn"))
+            for name, shift in (("pearson", 0.0), ("spearman", 0.05), ("kendall", -0.1)) for metric, value in VALUES.items()
+        ),
+        "ceilings": pd.DataFrame(correlation("d", "", "", value, **OF) | {"annotator_id": who} for who, value in CEILINGS),
     }  # fmt: skip
-    for name, rows in tables.items():
-        put(tmp_path / f"{name}.parquet", rows, name)
-    for name in VALUES:
-        scored = score_rows(units, rated[name], name).dropna(subset="value")
-        put(tmp_path / f"scores/{name}.parquet", scored, "scores")
-    inputs = {path.stem: [path] for path in tmp_path.glob("*.*")} | {"scores": sorted((tmp_path / "scores").glob("*"))}
-    inputs["about"] = [tmp_path / "about.json"]
+    words = [" ".join("w" * n) for n in rated["words"]]
+    paths = write_rows(
+        tmp_path,
+        systems=[("d", f"s{n}", "human" if n == 1 else "agent", None, "-") for n in range(6)],
+        contexts=[("d", f"d{n}", f"d{n}", 0, [], [], []) for n in range(5)],
+        responses=[("d", *unit, text) for unit, text in zip(units, words, strict=True)],
+    )
+    for name, frame in frames.items():
+        paths[name] = tmp_path / f"{name}.parquet"
+        schema.write(paths[name], frame.reindex(columns=list(schema.table(name).columns)), name)
+    inputs = {name: [path] for name, path in paths.items()} | {"about": [tmp_path / "about.json"]}
+    inputs["scores"] = [tmp_path / f"scores/{name}.parquet" for name in VALUES]
+    for name, path in zip(VALUES, inputs["scores"], strict=True):
+        schema.write(path, score_rows(units, rated[name], name).dropna(subset="value"), "scores")
 
     def draw(kind, *outputs, **more):
         write_json(tmp_path / "about.json", ABOUT | {"figure_outputs": {kind: outputs}} | more)
-        return getattr(dataset, kind)(inputs, study(kind))
+        return getattr(dataset, kind)(inputs, study(kind))[1]
 
     return SimpleNamespace(folder=tmp_path, inputs=inputs, rated=rated, draw=draw)
 
 
 def test_a_figure_has_the_same_bytes_twice_and_is_marked_as_simulated(made):
-    write_json(made.folder / "about.json", ABOUT | {"source": "simulated"})
+    write_json(made.folder / "about.json", ABOUT | {"source": "simulated", "figure_outputs": {"scatter": ["j:o"]}})
     ratings = schema.read(made.folder / "ratings.parquet", "ratings").assign(source="simulated")
     schema.write(made.folder / "ratings.parquet", ratings, "ratings")
     for run in ("one", "two"):
@@ -108,33 +93,26 @@ def test_a_figure_has_the_same_bytes_twice_and_is_marked_as_simulated(made):
 
 
 def test_heatmap_has_the_ceiling_first_then_the_best_metric(made):
-    _, frame = made.draw("heatmap")
+    frame = made.draw("heatmap")
     assert list(dict.fromkeys(frame["metric"])) == ["ceiling", "f1", "bleu", "j"]
     assert (frame["value"].iloc[0], len(frame)) == (pytest.approx(0.7), 1 + 3 * 3 * 3)
-    assert {*made.draw("heatmap", "f1:o", "none:x")[1]["metric"]} == {"ceiling", "f1"}
-    assert {*made.draw("heatmap", "none:x")[1]["metric"]} == {"ceiling", *VALUES}, "all if none of them is known"
 
 
-def test_scatter_and_slope_show_means_of_complete_pairs(made):
-    _, frame = made.draw("scatter", "bleu:o")
-    units = made.rated.dropna(subset="bleu")
+def test_scatter_shows_means_of_complete_pairs_and_slope_their_ranks(made):
+    frame = made.draw("scatter", "bleu:o")
     rows = frame[frame["kind"] != "all"].set_index("system_id")
-    means = units.groupby("system_id")[["bleu", "rating"]].mean()
+    means = made.rated.dropna(subset="bleu").groupby("system_id")[["bleu", "rating"]].mean()
     np.testing.assert_allclose(rows[["score", "rating"]], means.loc[rows.index], rtol=1e-6)
     whole = frame[frame["kind"] == "all"].iloc[0]
-    assert (rows.loc["s1", "kind"], whole["n"], whole["value"]) == ("human", len(units), pytest.approx(0.35))
-    _, frame = made.draw("slope", "f1:o")
-    means, found = made.rated.groupby("system_id")[["f1", "rating"]].mean(), frame.set_index("system_id")
+    assert (rows.loc["s1", "kind"], whole["n"], whole["value"]) == ("human", 27, pytest.approx(0.35))
+    found = made.draw("slope", "f1:o").set_index("system_id")
+    means = made.rated.groupby("system_id")[["f1", "rating"]].mean()
     for column, name in (("score", "f1"), ("rating", "rating")):
         assert found.loc[means.index, f"{column}_rank"].tolist() == stats.rankdata(-means[name].round(12)).tolist()
-    assert frame["tau"].iloc[0] == pytest.approx(0.4), "that of the table of correlations"
 
 
 def test_length_bias_is_scipys_and_the_partial_value_is_the_formulas(made):
-    _, frame = made.draw("length_bias")
-    found = frame.set_index(["metric", "measure"])["value"]
-    of_people = stats.spearmanr(made.rated["rating"], made.rated["words"]).statistic
-    assert found["people", "length"] == pytest.approx(of_people)
+    found = made.draw("length_bias").set_index(["metric", "measure"])["value"]
     for metric, value in VALUES.items():
         units = made.rated.dropna(subset=metric)
         length, rated, both = (
@@ -144,23 +122,14 @@ def test_length_bias_is_scipys_and_the_partial_value_is_the_formulas(made):
         partial = (rated - length * both) / np.sqrt((1 - length**2) * (1 - both**2))
         shown = [found[metric, measure] for measure in ("length", "ratings", "ratings given length")]
         assert shown == pytest.approx([length, value + 0.05, partial], abs=1e-12)
+    assert found["people", "length"] == pytest.approx(both)
 
 
 def test_judge_agreement_has_each_pair_once(made):
-    _, frame = made.draw("judge_agreement", "bleu:o", "f1:o")
-    pairs = frame.set_index(["metric_a", "metric_b"])
+    pairs = made.draw("judge_agreement", "bleu:o", "f1:o").set_index(["metric_a", "metric_b"])
     assert len(pairs) == 4 * 3 // 2
     units = made.rated.rename(columns={"rating": "people"})[["people", "bleu"]].dropna()
     assert pairs.loc[("people", "bleu"), "value"] == pytest.approx(stats.spearmanr(*units.to_numpy().T).statistic)
     assert pairs.loc[("people", "bleu"), "n"] == len(units)
     with pytest.raises(SchemaError, match="no judge has scores"):
         made.draw("judge_agreement", "bleu:o", judge_outputs=["absent:x"])
-
-
-def test_curves_show_the_best_outputs_agreement_and_power(made):
-    _, frame = made.draw("curves")
-    found = frame.set_index(["part", "series", "size"])
-    assert found.loc[("value", "f1:o", 2), ["value", "low", "high"]].tolist() == pytest.approx([0.5, 0.0, 1.0])
-    assert found.loc[("agreement", "turns against ratings of turns", 6), "value"] == pytest.approx(5 / 6)
-    assert found.loc[("power", "0 to 0.025", 10), "value"] == pytest.approx(np.median([0.1, 0.2]))
-    assert list(dict.fromkeys(frame.loc[frame["part"] == "value", "series"])) == ["f1:o", "bleu:o", "j:o"]

@@ -63,15 +63,8 @@ def test_each_alpha_is_the_statistic_of_its_ratings():
 
 
 def test_biases_of_annotators_by_hand():
-    table = rated(
-        {
-            ("x-0", "s1"): (1, 2, None),
-            ("x-0", "s2"): (3, 2, 4),
-            ("x-0", "s3"): (5, 4, None),
-            ("x-1", "s1"): (2, None, None),
-        }
-    )
-    found = ratings.annotator_bias(table).set_index("annotator_id")
+    rows = {("x-0", "s1"): (1, 2, None), ("x-0", "s2"): (3, 2, 4), ("x-0", "s3"): (5, 4, None)}
+    found = ratings.annotator_bias(rated(rows | {("x-1", "s1"): (2, None, None)})).set_index("annotator_id")
     first, third = found.loc["r1"], found.loc["r3"]
     # The others' means are 2, 3, 4; the item that r1 alone rated does not count.
     assert (first["n"], first["mean"], first["bias"]) == (3, 3.0, 0.0)
@@ -89,18 +82,13 @@ def test_table13_is_the_dialogue_whose_systems_are_lowest_together():
     lower = {("x", "s1"): -2, ("x", "s2"): -1, ("x", "s3"): -1, ("x", "person"): -3, ("y", "s1"): -2.5}
     both = pd.concat([turns, rated({unit: [4 + lower.get(unit, 0)] * 3 for unit in everybody}, "dialogue")])
     systems = pd.DataFrame({"dataset": "d", "system_id": [*AGENTS, "person"], "kind": ["agent"] * 4 + ["human"]})
-    cases = ratings.table13_cases(both, CONTEXTS, systems=systems)
     columns = ["dialogue_id", "system_id", "difference"]
-    assert cases[columns].values.tolist() == [["x", "s1", -2], ["x", "s2", -1], ["x", "s3", -1]]
-    assert ratings.table13_cases(both, CONTEXTS, systems=systems, count=1)[columns].values.tolist() == [
-        ["y", "s1", -2.5]
-    ]
-    assert len(ratings.table13_cases(both, CONTEXTS, count=9)) == 5, "as many as there are"
+    for count, expected in ((3, [["x", "s1", -2], ["x", "s2", -1], ["x", "s3", -1]]), (1, [["y", "s1", -2.5]])):
+        cases = ratings.table13_cases(both, CONTEXTS, systems=systems, count=count)
+        assert cases[columns].values.tolist() == expected
     # Turns count alike however many rated them.
-    both = pd.concat(
-        [rated({("x-0", "s1"): (1, None), ("x-1", "s1"): (4, 4)}), rated({("x", "s1"): (2, 2)}, "dialogue")]
-    )
-    case = ratings.table13_cases(both, CONTEXTS).iloc[0]
+    turns = rated({("x-0", "s1"): (1, None), ("x-1", "s1"): (4, 4)})
+    case = ratings.table13_cases(pd.concat([turns, rated({("x", "s1"): (2, 2)}, "dialogue")]), CONTEXTS).iloc[0]
     assert (case["turn_rating"], case["dialogue_rating"], case["difference"]) == (2.5, 2, -0.5)
     with pytest.raises(SchemaError, match="no dialogue of a system has ratings at both levels"):
         ratings.table13_cases(turns, CONTEXTS)
@@ -119,9 +107,8 @@ def test_agreement_by_position_needs_positions():
 
 
 def test_items_count_alike_and_dialogues_are_clusters():
-    contexts = pd.DataFrame(
-        {"context_id": [f"c{n}" for n in range(12)], "dialogue_id": [f"d{n // 3}" for n in range(12)]}
-    )
+    rows = [(f"c{n}", f"d{n // 3}") for n in range(12)]
+    contexts = pd.DataFrame(rows, columns=["context_id", "dialogue_id"])
     values = np.random.default_rng(1).uniform(2, 4, (12, 2))
     table = rated({(f"c{n}", "s"): row for n, row in enumerate(values)}, scale_min=1.0, scale_max=5.0)
     # One more rater of one item changes the weight of no item.

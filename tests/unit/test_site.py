@@ -1,9 +1,8 @@
 """The page of results and dialogues: what it carries is what the tables hold, and it runs in a browser."""
 
-from __future__ import annotations
-
 import base64
 import html
+import itertools
 import json
 import re
 import shutil
@@ -19,41 +18,17 @@ from comperdial import schema
 from comperdial.core.files import write_json
 from comperdial.report.page import contents, page
 from comperdial.report.render import number
-from ratedtables import score_rows
+from ratedtables import rating_rows, score_rows
+from resulttables import correlation, pair, write_rows
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 EVIL = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"> & “ok”"
 SYSTEMS = {"a (p = 0.3)": "agent", "b": "human", "c": "reference"}
-OF = {"dataset": "toy", "level": "turn", "against": "turn", "target": "Overall", "grouping": "pooled"}
-OF |= {"coefficient": "spearman", "n": 12, "test": "a test"}
 UNIT = ["item_id", "system_id"]
 
 
 def put(path, rows, name):
     schema.write(path, pd.DataFrame(rows).reindex(columns=list(schema.table(name).columns)), name)
-
-
-def correlation(metric, output, value, **other):
-    row = OF | {
-        "metric": metric,
-        "output": output,
-        "value": value,
-        "low": value - 0.1,
-        "high": value + 0.1,
-        "p": 0.0496,
-    }
-    return row | {"coverage": 1.0, "cut": 0, "signature": f"{metric}|v1"} | other
-
-
-def pair(other, difference, p):
-    return OF | {
-        "metric_a": "n",
-        "output_a": "big",
-        "metric_b": "m",
-        "output_b": other,
-        "difference": difference,
-        "p": p,
-    }
 
 
 @pytest.fixture
@@ -65,63 +40,64 @@ def toy(tmp_path, monkeypatch):
     cells = [(c, s) for c, _, _ in places for s in SYSTEMS]
     texts = {cell: "the same" if cell[0] == "d0-t0" else f"{cell[0]} {cell[1][0]}" for cell in cells}
     texts["d1-t1", "b"] = EVIL
-    scored = [cell for cell in cells if cell[1] != "c"]
     scores = []
     for metric, output, scale in (("m", "one", 1), ("m", "two", 1e-4), ("n", "big", 300)):
-        kept = [cell for cell in scored if (*cell, metric) != ("d1-t0", "b", "n")]
+        kept = [cell for cell in cells if cell[1] != "c" and (*cell, metric) != ("d1-t0", "b", "n")]
         values = [0.5 if c == "d0-t0" else scale * random.random() for c, _ in kept]
         scores.append(score_rows(kept, np.float32(values), metric, output=output, dataset="toy"))
-    of = {"dataset": "toy", "level": "turn"}
+    ratings = []
+    for rater, name in itertools.product(("r1", "r2"), ("Overall", "Fluent")):
+        units = [cell for cell in cells if (cell[0], rater) != ("d1-t1", "r2")]
+        same = {"dataset": "toy", "dimension": name, "scale_min": 1.0, "scale_max": 5.0}
+        ratings.append(rating_rows(units, random.integers(1, 6, len(units)).astype(float), rater, **same))
     tables = {
-        "systems": [{"dataset": "toy", "system_id": s, "kind": kind, "description": "-"} for s, kind in SYSTEMS.items()],
+        "systems": [("toy", name, kind, None, "-") for name, kind in SYSTEMS.items()],
         "contexts": [
-            {"dataset": "toy", "context_id": c, "dialogue_id": d, "turn": t, "references": [f"reference {c}"], "facts": []}
-            | {"history": [{"speaker": "A", "text": f"question <b>of</b> {c}"}]} for c, d, t in places
+            ("toy", c, d, t, [{"speaker": "A", "text": f"question <b>of</b> {c}"}], [f"reference {c}"], []) for c, d, t in places
         ],
-        "responses": [{"dataset": "toy", "context_id": c, "system_id": s, "response": texts[c, s]} for c, s in cells],
-        "ratings": [
-            of | {"item_id": c, "system_id": s, "annotator_id": rater, "dimension": name, "rating": float(random.integers(1, 6))}
-            | {"scale_min": 1.0, "scale_max": 5.0, "source": "human"}
-            for c, s in cells for rater in ("r1", "r2") for name in ("Overall", "Fluent") if (c, rater) != ("d1-t1", "r2")
-        ],
+        "responses": [("toy", *cell, text) for cell, text in texts.items()],
         "personas": [],
     }  # fmt: skip
+    Path("data/tables/toy").mkdir(parents=True)
+    write_rows(Path("data/tables/toy"), **tables)
+    put("data/tables/toy/ratings.parquet", pd.concat(ratings), "ratings")
+    of = {"target": "Overall", "coefficient": "spearman", "n": 12}
+    unit = {"dataset": "toy", "level": "turn", "metric": "n", "output": "big", "sample": 0, "tries": 1, "cost": 0.0}
+    unit |= {"input_tokens": 1, "output_tokens": 1}
     results = {
         "correlations": [
-            correlation("m", "one", 0.25), correlation("m", "two", -0.5, p=0.04996),
-            correlation("n", "big", 0.75, coverage=0.9, p=0.2, loso_value=0.3, loso_system="b"),
+            correlation("toy", "m", "one", 0.25, **of), correlation("toy", "m", "two", -0.5, **of | {"p": 0.04996}),
+            correlation("toy", "n", "big", 0.75, coverage=0.9, loso_value=0.3, loso_system="b", **of),
         ],
-        "pairs": [pair("one", 0.5, 0.001), pair("two", 1.25, 0.03)],
-        "ceilings": [OF | {"annotator_id": f"r{n}", "value": 0.8 + n / 10} for n in range(2)],
+        "pairs": [pair("toy", "n:big", "m:one", 0.5, 0.001, **of), pair("toy", "n:big", "m:two", 1.25, 0.03, **of)],
+        "ceilings": [correlation("toy", "", "", 0.8 + n / 10, **of) | {"annotator_id": f"r{n}"} for n in range(2)],
         "judgements/n": [
-            of | {"item_id": c, "system_id": s, "metric": "n", "output": "big", "sample": 0, "tries": 1, "input_tokens": 1}
-            | {"output_tokens": 1, "cost": 0.0, "key": f"{c}{s}"}
+            unit | {"item_id": c, "system_id": s, "key": f"{c}{s}"}
             | ({"failure": "no number"} if s == "b" else {"value": 3.0, "rationale": f"because {c}" + " x" * 600})
             for c, s in cells
         ],
     }  # fmt: skip
-    for folder, kind in (("data/tables/toy", tables), ("results/toy", results)):
-        for name, rows in kind.items():
-            put(f"{folder}/{name}.parquet", rows, name.partition("/")[0])
+    for name, rows in results.items():
+        put(f"results/toy/{name}.parquet", rows, name.partition("/")[0])
     every = pd.concat(scores)
     for name in ("m", "n"):
         put(f"results/toy/scores/{name}.parquet", every[every["metric"] == name], "scores")
-    Path("results/toy/tables").mkdir()
+    for folder in ("tables", "figures"):
+        Path(f"results/toy/{folder}").mkdir()
     alpha = "level,dimension,annotator_id,statistic,value,low,high\nturn,Overall,,alpha_ordinal,0.57232,0.5,\n"
     Path("results/toy/tables/alpha.csv").write_text(alpha)
-    Path("results/toy/figures").mkdir()
     Path("results/toy/figures/heatmap.png").touch()
     about = {"dataset": "toy", "title": "Toy <set>", "source": "human", "target": None, "main_target": "Overall"}
     about |= {"levels": ["turn"], "scorers": ["m", "n"], "apart": [], "judged": ["n"], "systems_outputs": ["m:one"]}
     about |= {"outputs": ["m:one", "m:two", "n:big"], "not_run": {"z": "no <model>"}, "labels": {"m:two": "Two"}}
     write_json(Path("results/toy/about.json"), about)
-    return {**{name: pd.DataFrame(rows) for name, rows in tables.items()}, "scores": every, "about": about}
+    responses = {cell: texts[cell] for cell in cells}
+    return {"ratings": pd.concat(ratings), "responses": responses, "scores": every, "about": about}
 
 
 def test_every_score_rating_and_text_is_that_of_the_tables(toy):
-    packed = re.search(r'<script type="text/plain" id="data">([^<]*)</script>', page("toy", "results/toy/report.html"))[
-        1
-    ]
+    text = page("toy", "results/toy/report.html")
+    (packed,) = re.findall(r'<script type="text/plain" id="data">([^<]*)</script>', text)
     b = json.loads(zlib.decompress(base64.b64decode(packed)))["browser"]
     keys = [(context["id"], system) for context in b["contexts"] for system in b["systems"]]
 
@@ -129,9 +105,7 @@ def test_every_score_rating_and_text_is_that_of_the_tables(toy):
         return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
 
     for score in b["scores"]:
-        rows = toy["scores"][
-            (toy["scores"]["metric"] == score["metric"]) & (toy["scores"]["output"] == score["output"])
-        ]
+        rows = toy["scores"].query("metric == @score['metric'] and output == @score['output']")
         expected = rows.set_index(UNIT)["value"].to_dict()
         places, shown = score["of"]["decimals"], known(score["of"]["values"])
         assert {key: number(value, digits=places) for key, value in shown.items()} == {
@@ -142,7 +116,7 @@ def test_every_score_rating_and_text_is_that_of_the_tables(toy):
         for key, percent in known(score["percent"]["values"]).items():
             share = (sum(one < shown[key] for one in every) + every.count(shown[key]) / 2) / len(every)
             assert percent == pytest.approx(100 * share, abs=0.051)
-    assert known(b["response"]) == toy["responses"].set_index(["context_id", "system_id"])["response"].to_dict()
+    assert known(b["response"]) == toy["responses"]
     assert [entry["dimension"] for entry in b["ratings"]] == ["Overall", "Fluent"]
     for entry in b["ratings"]:
         for rater in entry["annotators"]:
@@ -166,15 +140,6 @@ def test_the_statistics_are_those_of_the_tables(toy):
     mean = toy["scores"].query("output == 'one'").groupby("system_id")["value"].mean()
     assert {row["system_id"]: number(row["m:one"]) for row in found["systems"]["rows"]} == mean.map(number).to_dict()
     assert found["figures"] == [{"name": "heatmap", "src": "../toy/figures/heatmap.png"}]
-    # Of a response only main outputs are shown, and each sample of a judge.
-    path = "results/toy/judgements/n.parquet"
-    judged = schema.read(path, "judgements")
-    again = judged.assign(sample=1, value=4.5, failure=None, key=judged["key"] + "2")
-    schema.write(path, pd.concat([judged, again], ignore_index=True), "judgements")
-    write_json(Path("results/toy/about.json"), toy["about"] | {"outputs": ["m:two", "absent:x"]})
-    browser = contents("toy", "x.html")["browser"]
-    assert [score["output"] for score in browser["scores"]] == ["two"]
-    assert {*browser["judgements"][1]["value"]["values"]} == {4.5}
 
 
 def test_the_page_is_one_file_without_a_way_in_or_out(toy):
@@ -206,14 +171,10 @@ def first_column(found, table):
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 def test_in_a_browser(toy, tmp_path):
-    write_json(Path("results/toy/about.json"), toy["about"] | {"outputs": ["m:one", "n:big"]})
     text = page("toy", tmp_path / "toy.html")
-    ceiling = "Ceiling: one rater against the others"
-    # The main outputs, and with a toggle all.
-    best = dom(text, tmp_path, "")
-    assert first_column(best, "metrics") == [ceiling, "n big", "m one"] and "no &lt;model&gt;" in best
     every = dom(text, tmp_path, "outputs=all&sort.metrics=turn.spearman")
-    assert first_column(every, "metrics") == [ceiling, "Two", "m one", "n big"]
+    ceiling = "Ceiling: one rater against the others"
+    assert first_column(every, "metrics") == [ceiling, "Two", "m one", "n big"] and "no &lt;model&gt;" in every
     # A response is text, whatever it looks like.
     evil = dom(text, tmp_path, "dialogue=d1&turn=1&system=b&system=c")
     assert "<title>Dialogues: Toy &lt;set&gt;</title>" in evil

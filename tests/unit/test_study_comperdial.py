@@ -10,25 +10,7 @@ from comperdial.config import load_yaml
 from comperdial.core.errors import NothingToShowError
 from comperdial.report import render
 from comperdial.studies import comperdial as study
-from comperdial.studies.making import make
 from resulttables import correlation, write_rows
-
-
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("01", "| Response collection | Dialogue models | 4(3) | 6 | 7 | 2 | 97 |"),
-        ("07", "| Evaluation technique | Dialogue level, static | – | – | – | – | yes |"),
-        ("09", "| Decade | Age | Male | Female |"),
-        ("10", "| Family information | Age from | Age to |"),
-        ("11", "| Head persona | Age from | Age to |"),
-        ("14", "| Word F1 | f1 | Precision, Recall, F1 | f1, precision, recall | yes | yes |"),
-    ],
-)
-def test_tables_of_reported_facts(name, line, tmp_path, root, monkeypatch):
-    monkeypatch.chdir(root)
-    make("table", "comperdial", f"table_{name}", tmp_path / "table")
-    assert line in (tmp_path / "table.md").read_text().splitlines()
 
 
 def rating(level, item, system, annotator, value, dimension="Overall", low=1.0, high=5.0, source="human"):
@@ -54,10 +36,9 @@ def inputs(tmp_path, root):
         responses=[("one", f"d1-{turn}", "bot", "Hm") for turn in (0, 1)],
         ratings=RATINGS,
     )
+    known = {"variant": "cpds-s", "output": "overall", "main": True, "once": False}
     judges = {
-        f"cpds-s_{judge}": {"variant": "cpds-s", "judge": judge, "label": f"CPDS-S by {judge}", "output": "overall"}
-        | {"main": True, "once": False}
-        for judge in ("gpt-4", "llama")
+        f"cpds-s_{judge}": known | {"judge": judge, "label": f"CPDS-S by {judge}"} for judge in ("gpt-4", "llama")
     }
     judges["noted"] = {"judge": "noted", "label": "Noted, {output}"}
     about = {
