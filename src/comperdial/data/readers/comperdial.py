@@ -7,8 +7,6 @@ gives one error with the existing fields and a map to fill in.
 from __future__ import annotations
 
 import logging
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,7 @@ from comperdial.challenge.records import checked as checked_record
 from comperdial.config.checking import Distinct, Expected, Strict, checked, rule, unknown
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_json
-from comperdial.data.own_files import shown
+from comperdial.data.own_files import is_missing, number, shown
 from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Row, Tables
 from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
@@ -63,7 +61,7 @@ class _Columns(Strict):
     def fields(self) -> dict[str, list[str]]:
         """Return the file's fields for each of our names."""
         fields = {}
-        for name, value in _ordered(self.model_dump(exclude={"records", "first_turn"})).items():
+        for name, value in self.model_dump(exclude={"records", "first_turn"}, exclude_none=True).items():
             values = value.values() if isinstance(value, dict) else [value]
             fields[name] = [field for one in values for field in ([one] if isinstance(one, str) else one)]
         return fields
@@ -96,11 +94,6 @@ class _Maps(Strict):
     dialogue: _DialogueColumns
 
 
-def _ordered(columns: Mapping[str, Any]) -> dict[str, Any]:
-    order = ("records", "dialogue_id", "turn", "first_turn", "system_id", "response", "ratings", "marks")
-    return {name: columns[name] for name in order if columns.get(name) is not None}
-
-
 class _System(BaseModel):
     system_id: str
     kind: str
@@ -119,11 +112,6 @@ class _About(BaseModel):
 # Values of fields; None if the type does not match
 
 
-def _is_missing(value: object) -> bool:
-    # NaN: how pandas writes a missing value.
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
-
-
 def _name(value: object) -> str | None:
     is_one = isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip()
     return str(value) if is_one else None
@@ -135,17 +123,14 @@ def _text(value: object) -> str | None:
 
 def _whole(value: object) -> int | None:
     """Return an integer, also from text or 3.0."""
-    is_one = not isinstance(value, bool) and re.fullmatch(r"-?[0-9]{1,9}(\.0)?", str(value))
-    return int(float(str(value))) if is_one else None
+    whole = number(value)
+    return int(whole) if isinstance(whole, float) and whole.is_integer() else None
 
 
-def _rating(value: Any) -> float | None:  # noqa: ANN401
+def _rating(value: object) -> float | None:
     """Return a rating, also from text."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if OVERALL_SCALE[0] <= number <= OVERALL_SCALE[1] else None
+    rating = number(value)
+    return rating if isinstance(rating, float) and OVERALL_SCALE[0] <= rating <= OVERALL_SCALE[1] else None
 
 
 _FIELDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
@@ -267,7 +252,7 @@ def _ratings(record: Record, columns: _Columns, item: base.Item, source: str | N
     if not isinstance(given, dict):
         given = {str(place + 1): value for place, value in enumerate(given if isinstance(given, list) else [given])}
         places = {name: place for place, name in enumerate(given)}
-    rated = {name: value for name, value in given.items() if not _is_missing(value)}
+    rated = {name: value for name, value in given.items() if not is_missing(value)}
     for name, value in rated.items():
         if (rating := _rating(value)) is None:
             raise SchemaError(f"rating {_held(value)}", where=where, expected=_A_RATING)
@@ -284,7 +269,7 @@ def _ratings(record: Record, columns: _Columns, item: base.Item, source: str | N
 
 def _listed(value: Any, where: str) -> Iterator[tuple[str, str, bool]]:  # noqa: ANN401
     """Yield annotator, axis and whether it is marked, from ``{annotator: [axis, …]}``."""
-    if not _is_missing(value) and not isinstance(value, dict):
+    if not is_missing(value) and not isinstance(value, dict):
         raise SchemaError(f"marks are {_held(value)}", where=where, expected='{"annotator": ["Fluency", …], …}')
     axes = {axis.lower(): axis for axis in AXES}
     for name, marks in (value or {}).items():
@@ -310,12 +295,12 @@ def _marked(
         elif isinstance(value, list):
             raise SchemaError(f"{len(value)} marks", where=at, expected=f"{len(names)}, one a rating")
         elif not isinstance(value, dict):
-            if len(rated) > 1 and not _is_missing(value):
+            if len(rated) > 1 and not is_missing(value):
                 problem = f"one mark, {_held(value)}, for {len(rated)} ratings"
                 raise SchemaError(problem, where=at, expected="one a rating")
             value = dict.fromkeys(names, value)
         for name in rated:
-            mark = "" if _is_missing(value.get(name)) else str(value[name]).strip().lower()
+            mark = "" if is_missing(value.get(name)) else str(value[name]).strip().lower()
             if mark not in _MARKED | _UNMARKED:
                 raise SchemaError(f"the mark {_held(value[name])}", where=at, expected='"n" or nothing')
             yield name, axis, mark in _MARKED
@@ -344,7 +329,7 @@ class _File(Generic[C]):
         """Return a line per field with its first non-missing value."""
         examples: dict[str, Any] = {}
         for record in self.records:
-            examples |= {name: value for name, value in record.items() if _is_missing(examples.get(name))}
+            examples |= {name: value for name, value in record.items() if is_missing(examples.get(name))}
         lines = [f"  {name}: {_held(value)}\n" for name, value in examples.items()] or ["  (none)\n"]
         more = f"  … and {len(lines) - _SHOWN} more\n" if len(lines) > _SHOWN else ""
         return f"{self.path.name}, each field with an example:\n{''.join(lines[:_SHOWN])}{more}"
@@ -399,9 +384,9 @@ def _load(path: Path, columns: C) -> _File[C]:
         listed = lists[place or ""] if lists else [content] if inside else []
     elif not listed:
         raise SchemaError("no records", where=str(path), expected="a list of records")
-    for number, record in enumerate(listed, start=1):
+    for place_of, record in enumerate(listed, start=1):
         if not isinstance(record, dict):
-            raise SchemaError(f"holds {_held(record)}", where=f"{path}, record {number}", expected="a JSON object")
+            raise SchemaError(f"holds {_held(record)}", where=f"{path}, record {place_of}", expected="a JSON object")
     records = [_flat(record) for record in listed]
     there = set().union(*records)
     missing = {
@@ -409,7 +394,8 @@ def _load(path: Path, columns: C) -> _File[C]:
     }
     if missing:
         problems.append("no field " + ", ".join(repr(field) for lost in missing.values() for field in lost))
-    to_fill_in = _ordered(columns.model_dump() | {"records": place} | dict.fromkeys(missing, _GAP))
+    to_fill_in = columns.model_dump(exclude_none=True) | ({"records": place} if place else {})
+    to_fill_in |= dict.fromkeys(missing, _GAP)
     return _File(path, columns, records, "; ".join(problems), to_fill_in)
 
 
