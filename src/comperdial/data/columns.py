@@ -266,34 +266,31 @@ def _numbers(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, dict[
     """Convert ratings such as ``4/5``, ``80 %``, ``★★★☆☆`` or ``2 - disagree`` to numbers; return their scales too."""
     scales: dict[str, tuple[float, float]] = {}
     for name in frame.columns:
-        texts = {cell.strip() for cell in frame[name] if isinstance(cell, str) and cell.strip()}
         filled = [cell for cell in frame[name] if not is_missing(cell)]
+        texts = {cell.strip() for cell in filled if isinstance(cell, str)}
         if not 0 < len(texts) <= _MOST_WRITTEN or not all(isinstance(cell, str) for cell in filled):
             continue
         for pattern in _WRITTEN:
-            parts = {text: pattern.fullmatch(text) for text in texts}
-            if not all(parts.values()):
-                continue
-            read = {text: match.groupdict() for text, match in parts.items() if match}
+            parts = {text: match.groupdict() for text in texts if (match := pattern.fullmatch(text))}
             values = {
-                text: len(part["stars"]) if "stars" in part else float(part["value"]) for text, part in read.items()
+                text: len(part["stars"]) if "stars" in part else float(part["value"]) for text, part in parts.items()
             }
-            all_stars = "☆" in "".join(texts)
+            if len(parts) < len(texts) or len({*values.values()}) < len(texts):
+                continue
+            # The highest rating: of stars, if empty ones are shown.
             tops = {
-                len(text) * all_stars if "stars" in part else 100 if "percent" in part else float(part.get("top") or 0)
-                for text, part in read.items()
-            }
-            labels = {values[text]: text for text in texts}
-            if len(tops) == 1 and len(labels) == len(texts):
-                if top := tops.pop():
-                    low = 0.0 if top == 100 or min(values.values()) < 1 else 1.0
-                    scales[name] = (low, float(top))
-                frame = frame.assign(
-                    **{name: frame[name].map(lambda cell, of=values: cell if is_missing(cell) else of[cell.strip()])}
-                )
-                example = min(texts)
-                notes.append(f"{name}: {example!r} and the like are read as numbers, such as {values[example]:g}")
-                break
+                len(text) * ("☆" in "".join(texts)) if "stars" in part
+                else 100 if "percent" in part else float(part.get("top") or 0)
+                for text, part in parts.items()
+            }  # fmt: skip
+            if len(tops) > 1:
+                continue
+            if top := tops.pop():
+                scales[name] = (0.0 if top == 100 or min(values.values()) < 1 else 1.0, float(top))
+            column = frame[name].map(lambda cell, of=values: cell if is_missing(cell) else of[cell.strip()])
+            frame, example = frame.assign(**{name: column}), min(texts)
+            notes.append(f"{name}: {example!r} and the like are read as numbers, such as {values[example]:g}")
+            break
     return frame, scales
 
 
@@ -566,22 +563,22 @@ def _rated(
 ) -> _Rated:
     """Find the rating columns; those ``in_dialogues`` are filled only on the rows they rate."""
     result, has_dimension = _Rated(), "dimension" in roles
-    if isinstance(raters := given.get("annotator_id"), list) and "rating" not in given:
-        result.add(raters, has_dimension, {name: ("rating", name) for name in raters})
-        others = [name for name in frame.columns if name not in {*roles.values(), *raters}]
-        result.judges = [name for name in others if _is_number(frame[name]) and _is_judge(name)]
-        return result
-    free = [name for name in frame.columns if name not in {*roles.values()}]
+    raters = given["annotator_id"] if isinstance(given.get("annotator_id"), list) else []
+    names = listed(given.get("rating", raters))
+    free = [name for name in frame.columns if name not in {*roles.values(), *names}]
+    numeric = [name for name in free if _is_number(frame[name])]
+    result.judges = [name for name in numeric if _is_judge(name)]
     if "rating" in given:
-        names = listed(given["rating"])
         if has_dimension and isinstance(given["rating"], list):
             columns = ", ".join(map(repr, names))
             result.problems.append(f"a column {roles['dimension']!r} beside the columns {columns} of ratings")
-        result.judges = [name for name in free if name not in names and _is_number(frame[name]) and _is_judge(name)]
         result.add(names, has_dimension, _raters(frame, names))
         result.named = given["rating"]
         _check_labels(frame, result, names, labels)
         _check_codes(frame, result, names, labels)
+        return result
+    if raters:
+        result.add(raters, has_dimension, {name: ("rating", name) for name in raters})
         return result
     if labels:
         # A column whose labels are mapped to numbers is a rating.
@@ -589,9 +586,8 @@ def _rated(
         cells = {name: {str(cell).strip().lower() for cell in frame[name] if not is_missing(cell)} for name in free}
         if labelled := [name for name in free if cells[name] and cells[name] <= known]:
             result.add(labelled, has_dimension, _raters(frame, labelled))
+            result.judges = [name for name in result.judges if name not in labelled]
             return result
-    numeric = [name for name in free if _is_number(frame[name])]
-    result.judges = [name for name in numeric if _is_judge(name)]
     if numbered := [name for name in result.judges if _NUMBERED_JUDGE.match(plain(name))]:
         line = option("columns", {**given, "annotator_id": numbered})
         unsure = f"{', '.join(numbered)}: counted as judges that are programs; if they are people, add {line}"
@@ -601,13 +597,13 @@ def _rated(
     if constant and len(constant) < len(people):
         result.notes.append(f"the same for all raters of a response, so no ratings: {', '.join(constant)}")
         people = [name for name in people if name not in constant]
-    raters = _raters(frame, people)
+    by_rater = _raters(frame, people)
     exact = [name for name in free if plain(name) == "rating" and name not in _categories(frame, [name])]
-    sure = exact or [name for name in people if RATED.search(plain(name)) or _scale(name) or name in raters]
+    sure = exact or [name for name in people if RATED.search(plain(name)) or _scale(name) or name in by_rater]
     named = [name for name in free if RATED.search(plain(name)) or rater_of(name)]
     empty = [name for name in named if frame[name].map(is_missing).all()]
     if sure and (exact or not set(people) - set(sure)):
-        result.add(sure, has_dimension, raters)
+        result.add(sure, has_dimension, by_rater)
     elif people:
         result.doubt(people, "it is unclear which columns are human ratings: ")
     elif not empty and (
