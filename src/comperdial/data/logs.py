@@ -201,9 +201,9 @@ def _deepeval(document: Mapping[str, Any], log: Log, path: Path) -> Iterator[dic
     if conversations := run.get("conversationalTestCases"):
         log.notes.append(f"{len(conversations)} conversations are not read: their scores are of no single response")
     names = Counter(case.get("name") for case in run["testCases"])
-    for number_of, case in enumerate(run["testCases"], start=1):
+    for order, case in enumerate(run["testCases"], start=1):
         name = case.get("name")
-        item = name if name and names[name] == 1 else case.get("order", number_of)
+        item = name if name and names[name] == 1 else case.get("order", order)
         record = _record(item, model, case.get("actualOutput"), case.get("input"), case.get("expectedOutput"))
         for metric in case.get("metricsData") or []:
             _add(log, record, metric["name"], metric.get("score"), metric.get("evaluationModel"))

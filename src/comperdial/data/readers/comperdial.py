@@ -384,9 +384,9 @@ def _load(path: Path, columns: C) -> _File[C]:
         listed = lists[place or ""] if lists else [content] if inside else []
     elif not listed:
         raise SchemaError("no records", where=str(path), expected="a list of records")
-    for place_of, record in enumerate(listed, start=1):
+    for row, record in enumerate(listed, start=1):
         if not isinstance(record, dict):
-            raise SchemaError(f"holds {_held(record)}", where=f"{path}, record {place_of}", expected="a JSON object")
+            raise SchemaError(f"holds {_held(record)}", where=f"{path}, record {row}", expected="a JSON object")
     records = [_flat(record) for record in listed]
     there = set().union(*records)
     missing = {
