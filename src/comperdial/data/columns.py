@@ -302,7 +302,7 @@ def _check_holds_ratings(file: File, path: Path) -> None:
     if are_votes(file.frame):
         hint = f"Run `comperdial preferences {path}`"
         raise SchemaError(VOTES, where=str(path), expected="ratings of responses", hint=hint)
-    sides = {match[2] for name in file.frame if (match := _SIDE.match(plain(name)))}
+    sides = {match[2] for name in file.frame if (match := _SIDE.match(plain(str(name))))}
     places = set(file.frame.get("raters[]", ())) - {None}
     if sides in ({"1", "2"}, {"a", "b"}) and places == {1, 2}:
         problem = "each record has two answers and two scores"

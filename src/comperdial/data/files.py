@@ -494,7 +494,7 @@ def _by_place(file: File) -> File:
             rows.append({**record, **cells, _PLACES: place + 1 if counts[row] else None})
             numbers.append(place_in_file)
     frame = pd.DataFrame(rows, columns=[*file.frame.columns, _PLACES], dtype=object)
-    note = f"{len(file.frame)} records hold {len(rows)} rows, one a place of the lists in {', '.join(lists)}"
+    note = f"{len(file.frame)} records hold {len(rows)} rows, one a place of the lists in {', '.join(map(str, lists))}"
     return File(frame, numbers, [*file.notes, note])
 
 

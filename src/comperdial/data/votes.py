@@ -436,7 +436,7 @@ def _renamed(frame: pd.DataFrame, columns: Mapping[str, Any], path: Path) -> pd.
             raise UnknownNameError("column", ours, COLUMNS, where="--columns")
         for name in listed(theirs) if ours == "choice" else [theirs]:
             if name not in frame:
-                expected = f"a column of the file: {', '.join(frame)}"
+                expected = f"a column of the file: {', '.join(map(str, frame))}"
                 raise SchemaError(f"no column {name!r}, which --columns refers to", where=str(path), expected=expected)
     names = {theirs: ours for ours, theirs in columns.items() if ours != "choice"}
     return frame.rename(columns=names)
