@@ -263,53 +263,24 @@ def renamed(records, names):
     return [{names.get(k, k): v for k, v in record.items()} for record in records]
 
 
-def with_ratings(record, **ratings):
-    return {k: v for k, v in record.items() if k != "ratings"} | ratings
-
-
-@pytest.mark.parametrize(
-    ("names", "shape"),
-    [
-        (RENAMED | {"ratings": "human_scores"}, lambda r: r),
-        (RENAMED | {"ratings": "annotations"}, lambda r: with_ratings(r, ratings=list(r["ratings"].values()))),
-        (RENAMED | {"ratings": "score"}, lambda r: with_ratings(r, ratings=r["ratings"]["a"])),
-        (RENAMED, lambda r: with_ratings(r, **{"rating: #1": "4", "unit": "no"})),
-        ({"dialogue_id": "id", "system_id": "agent"}, lambda r: r | {"turn": r["turn"] + 1, "persona": "x"}),
-        ({"system_id": "bot"}, lambda r: with_ratings(r, score1=4, score2=None if r["turn"] else 5, q={"score1": 1})),
-        ({"response": "output"}, lambda r: with_ratings(r, context="a text of the history", meta={"ratings": [1]})),
-    ],
-)
-def test_the_map_to_paste_works(tmp_path, names, shape):
-    turns = renamed(map(shape, TURNS), names)
-    fields = {"dialogue_id": "dialog_id", "system_id": "system", "ratings": "overall", "marks": "aspects"}
-    files = files_in(tmp_path, turns, renamed(WHOLE, fields))
-    text, found = proposed(files, counts={"systems": 99})
+def test_the_map_to_fill_in(tmp_path):
+    whole = renamed(WHOLE, {"dialogue_id": "dialog_id", "marks": "aspects"})
+    files = files_in(tmp_path, {"version": [1], "data": {"items": renamed(TURNS, RENAMED)}}, whole)
+    text, block = proposed(files, counts={"systems": 99})
     for level in ("turn_level", "dialogue_level"):
         assert f"{export.FILES[level]}, each field with an example:" in text, "one message for both files"
-    assert found["counts"] == {"systems": 99}
-    tables = read(files, found["columns"])
-    assert set(tables["responses"]["context_id"]) == {"100001-t0", "100001-t1"}
+    assert "\n  model_name: 's'\n" in text
+    missing = {**dict.fromkeys(RENAMED, "???"), "ratings": "ratings", "first_turn": 0, "records": "data.items"}
+    assert block["columns"]["turn"] == missing
+    assert block["columns"]["dialogue"] == {
+        "dialogue_id": "???", "system_id": "system_id", "ratings": "ratings", "marks": "???",
+    }  # fmt: skip
+    assert block["counts"] == {"systems": 99}
+    block["columns"]["turn"] |= RENAMED
+    block["columns"]["dialogue"] |= {"dialogue_id": "dialog_id", "marks": "aspects"}
+    tables = read(files, block["columns"])
     assert set(tables["ratings"].query("level == 'turn'")["item_id"]) == {"100001-t0", "100001-t1"}
     assert len(ratings_of(tables, "dialogue", "Fluency")) == 2
-
-
-def test_a_map_for_records_inside_an_object_and_axes_in_fields_of_their_own(tmp_path):
-    whole = {"dialogue_id": 100001, "system_id": "s", "ratings": [3, 4]}
-    whole |= {axis.lower().replace(" ", "_"): ["n", ""] for axis in AXES}
-    files = files_in(tmp_path, {"version": [1], "data": {"items": renamed(TURNS, RENAMED)}}, [whole])
-    columns = proposed(files)[1]["columns"]
-    assert columns["turn"]["records"] == "data.items"
-    assert columns["dialogue"]["marks"]["Persona consistency"] == "persona_consistency"
-    tables = read(files, columns)
-    assert len(tables["ratings"].query("level == 'turn'")) == 4
-    assert [rating for *_, rating in ratings_of(tables, "dialogue", "Fluency")] == [0, 1]
-
-
-def test_what_is_unclear_is_left_to_fill_in(tmp_path):
-    turns = [{"k1": 100001, "k2": "abc", "k3": [{"who": "a", "score": 3}], "k4": None}]
-    turn = proposed(files_in(tmp_path, turns))[1]["columns"]["turn"]
-    assert turn["dialogue_id"] == "k1", "its values are the dialogues' names"
-    assert {turn[name] for name in ("turn", "system_id", "response", "ratings")} == {"???"}
 
 
 def test_counts_and_dialogue_files_that_differ_are_warned_of(tmp_path, caplog):
@@ -388,7 +359,7 @@ def test_the_commands(tmp_path, capsys):
     assert main(["import", str(there), "--name", "mine", "--output", str(tmp_path / "none")]) == 1
     error = capsys.readouterr().err
     pasted = yaml.safe_load(error[error.index("\ncomperdial:\n") :])["comperdial"]
-    assert error.startswith("comperdial: error:") and pasted["columns"]["turn"]["turn"] == "turn_index"
+    assert error.startswith("comperdial: error:") and pasted["columns"]["turn"]["turn"] == "???"
     (there / export.FILES["turn_level"]).unlink()
     assert main(["import", str(there), "--name", "mine", "--output", str(tmp_path / "none")]) == 1
     assert f"{there}: no ComperDial_turn_level_evaluation.json; expected" in capsys.readouterr().err

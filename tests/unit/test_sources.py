@@ -286,7 +286,6 @@ def test_names_are_fit_for_files_and_commands(tmp_path, name):
             r"datasets\.x\.files\.ratings: unknown source 'things'.*Did you mean 'thing'",
         ),
         ({"levels": ["system"]}, r"datasets\.x\.levels.*: got"),
-        ({"levels": ["dialogue", "turn"]}, r"datasets\.x\.levels.*: got"),
     ],
 )
 def test_a_wrong_data_set_is_refused(tmp_path, dataset, message):

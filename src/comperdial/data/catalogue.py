@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, model_validator
+from pydantic import model_validator
 
 from comperdial.config.checking import Count, DatasetName, Expected, Maybe, Strict, Text, read_checked, rule, unknown
 from comperdial.core.errors import FileError, UnknownNameError
@@ -122,17 +122,7 @@ class Catalogue:
         return self.datasets[name]
 
 
-def _in_order(levels: list[str]) -> list[str]:
-    if [level for level in RATED_LEVELS if level in levels] != levels:
-        raise ValueError
-    return levels
-
-
-_Levels = Annotated[
-    list[Literal["turn", "dialogue"]],
-    AfterValidator(_in_order),
-    Expected("a list of turn and dialogue, possibly empty"),
-]
+_Levels = Annotated[list[Literal["turn", "dialogue"]], Expected("a list of turn and dialogue, possibly empty")]
 
 
 class _Entry(Strict):
@@ -195,7 +185,8 @@ def _loaded(path: Path, _: tuple[tuple[Path, int], ...]) -> Catalogue:
     datasets = {}
     for name, entry in content.datasets.items():
         # ComperDial's format has ratings at both levels.
-        levels = entry.levels if entry.levels is not None else RATED_LEVELS[: 1 + (entry.reader == "comperdial")]
+        default = RATED_LEVELS[: 1 + (entry.reader == "comperdial")]
+        levels = [level for level in RATED_LEVELS if level in (default if entry.levels is None else entry.levels)]
         roles = {role: files[file] for role, file in entry.files.items()}
         more = (tuple(levels), entry.source, entry.target, entry.script)
         datasets[name] = Dataset(name, entry.reader, entry.title, roles, *more)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import html
-import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +16,7 @@ import pandas as pd
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.data import transcripts
 from comperdial.data.files import SHEET, File
-from comperdial.data.own_files import RATED, is_missing, number, shown
+from comperdial.data.own_files import RATED, is_missing, listed, number, option, shown
 from comperdial.data.votes import FILL_IN, VOTES, are_votes
 
 # Common names for each of our columns, most likely first, in lower case with underscores.
@@ -214,12 +212,12 @@ def lay_out(
         raise SchemaError("no records", where=str(path), expected="one record per rating, or one per response")
     if ratings and "rating" not in given:
         _check_holds_ratings(file, path)
-    frame, notes = file.frame.set_axis(file.frame.columns.map(str), axis=1), list(file.notes)
+    frame, notes = file.frame.copy(), list(file.notes)
     if "response" not in given and (wide := _side_by_side(frame, given)):
         frame = wide[0]
         notes.append(wide[1])
-    whole = _listed(given.pop(transcripts.RATING, []))
-    given |= {"rating": [*_listed(given.get("rating", [])), *whole]} if whole else {}
+    whole = listed(given.pop(transcripts.RATING, []))
+    given |= {"rating": [*listed(given.get("rating", [])), *whole]} if whole else {}
     _check_given(given, list(frame.columns), path)
     frame, ends_written = _numbers(frame, notes)
     roles = _roles(frame, given, path)
@@ -268,34 +266,31 @@ def _numbers(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, dict[
     """Convert ratings such as ``4/5``, ``80 %``, ``★★★☆☆`` or ``2 - disagree`` to numbers; return their scales too."""
     scales: dict[str, tuple[float, float]] = {}
     for name in frame.columns:
-        texts = {cell.strip() for cell in frame[name] if isinstance(cell, str) and cell.strip()}
         filled = [cell for cell in frame[name] if not is_missing(cell)]
+        texts = {cell.strip() for cell in filled if isinstance(cell, str)}
         if not 0 < len(texts) <= _MOST_WRITTEN or not all(isinstance(cell, str) for cell in filled):
             continue
         for pattern in _WRITTEN:
-            parts = {text: pattern.fullmatch(text) for text in texts}
-            if not all(parts.values()):
-                continue
-            read = {text: match.groupdict() for text, match in parts.items() if match}
+            parts = {text: match.groupdict() for text in texts if (match := pattern.fullmatch(text))}
             values = {
-                text: len(part["stars"]) if "stars" in part else float(part["value"]) for text, part in read.items()
+                text: len(part["stars"]) if "stars" in part else float(part["value"]) for text, part in parts.items()
             }
-            all_stars = "☆" in "".join(texts)
+            if len(parts) < len(texts) or len({*values.values()}) < len(texts):
+                continue
+            # The highest rating: of stars, if empty ones are shown.
             tops = {
-                len(text) * all_stars if "stars" in part else 100 if "percent" in part else float(part.get("top") or 0)
-                for text, part in read.items()
-            }
-            labels = {values[text]: text for text in texts}
-            if len(tops) == 1 and len(labels) == len(texts):
-                if top := tops.pop():
-                    low = 0.0 if top == 100 or min(values.values()) < 1 else 1.0
-                    scales[name] = (low, float(top))
-                frame = frame.assign(
-                    **{name: frame[name].map(lambda cell, of=values: cell if is_missing(cell) else of[cell.strip()])}
-                )
-                example = min(texts)
-                notes.append(f"{name}: {example!r} and the like are read as numbers, such as {values[example]:g}")
-                break
+                len(text) * ("☆" in "".join(texts)) if "stars" in part
+                else 100 if "percent" in part else float(part.get("top") or 0)
+                for text, part in parts.items()
+            }  # fmt: skip
+            if len(tops) > 1:
+                continue
+            if top := tops.pop():
+                scales[name] = (0.0 if top == 100 or min(values.values()) < 1 else 1.0, float(top))
+            column = frame[name].map(lambda cell, of=values: cell if is_missing(cell) else of[cell.strip()])
+            frame, example = frame.assign(**{name: column}), min(texts)
+            notes.append(f"{name}: {example!r} and the like are read as numbers, such as {values[example]:g}")
+            break
     return frame, scales
 
 
@@ -325,7 +320,7 @@ def _check_given(given: Mapping[str, Any], written: Sequence[str], path: Path) -
         ):
             expected = "our name -> the file's, such as {response: reply, rating: [warmth, humour]}"
             raise ConfigError(f"columns is {shown(dict(given))}", where=f"options of {path}", expected=expected)
-        for name in _listed(theirs):
+        for name in listed(theirs):
             if name == FILL_IN:
                 raise ConfigError(f"{ours} is {FILL_IN}", where="columns", expected=f"a column: {', '.join(written)}")
             if name not in written:
@@ -335,10 +330,6 @@ def _check_given(given: Mapping[str, Any], written: Sequence[str], path: Path) -
     if twice := [name for name, count in seen.items() if count > 1]:
         problem, expected = f"`columns` contains {twice[0]!r} twice", "each column of the file once"
         raise SchemaError(problem, where=str(path), expected=expected)
-
-
-def _listed(names: Any) -> list[Any]:  # noqa: ANN401
-    return list(names) if isinstance(names, list) else [names]
 
 
 def _add_implied(frame: pd.DataFrame, roles: dict[str, str], path: Path, notes: list[str]) -> pd.DataFrame:
@@ -380,7 +371,7 @@ def _add_implied(frame: pd.DataFrame, roles: dict[str, str], path: Path, notes: 
 
 def _roles(frame: pd.DataFrame, given: Mapping[str, Any], path: Path) -> dict[str, str]:
     """Return the file's column for each of ours: the best-matching name whose content fits."""
-    used = {name for theirs in given.values() for name in _listed(theirs)}
+    used = {name for theirs in given.values() for name in listed(theirs)}
     free = [name for name in frame.columns if name not in used]
     roles: dict[str, str] = {}
     for ours in NAMES:
@@ -572,22 +563,22 @@ def _rated(
 ) -> _Rated:
     """Find the rating columns; those ``in_dialogues`` are filled only on the rows they rate."""
     result, has_dimension = _Rated(), "dimension" in roles
-    if isinstance(listed := given.get("annotator_id"), list) and "rating" not in given:
-        result.add(listed, has_dimension, {name: ("rating", name) for name in listed})
-        others = [name for name in frame.columns if name not in {*roles.values(), *listed}]
-        result.judges = [name for name in others if _is_number(frame[name]) and _is_judge(name)]
-        return result
-    free = [name for name in frame.columns if name not in {*roles.values()}]
+    raters = given["annotator_id"] if isinstance(given.get("annotator_id"), list) else []
+    names = listed(given.get("rating", raters))
+    free = [name for name in frame.columns if name not in {*roles.values(), *names}]
+    numeric = [name for name in free if _is_number(frame[name])]
+    result.judges = [name for name in numeric if _is_judge(name)]
     if "rating" in given:
-        names = _listed(given["rating"])
         if has_dimension and isinstance(given["rating"], list):
             columns = ", ".join(map(repr, names))
             result.problems.append(f"a column {roles['dimension']!r} beside the columns {columns} of ratings")
-        result.judges = [name for name in free if name not in names and _is_number(frame[name]) and _is_judge(name)]
         result.add(names, has_dimension, _raters(frame, names))
         result.named = given["rating"]
         _check_labels(frame, result, names, labels)
         _check_codes(frame, result, names, labels)
+        return result
+    if raters:
+        result.add(raters, has_dimension, {name: ("rating", name) for name in raters})
         return result
     if labels:
         # A column whose labels are mapped to numbers is a rating.
@@ -595,11 +586,10 @@ def _rated(
         cells = {name: {str(cell).strip().lower() for cell in frame[name] if not is_missing(cell)} for name in free}
         if labelled := [name for name in free if cells[name] and cells[name] <= known]:
             result.add(labelled, has_dimension, _raters(frame, labelled))
+            result.judges = [name for name in result.judges if name not in labelled]
             return result
-    numeric = [name for name in free if _is_number(frame[name])]
-    result.judges = [name for name in numeric if _is_judge(name)]
     if numbered := [name for name in result.judges if _NUMBERED_JUDGE.match(plain(name))]:
-        line = f"--columns {shlex.quote(json.dumps({**given, 'annotator_id': numbered}, ensure_ascii=False))}"
+        line = option("columns", {**given, "annotator_id": numbered})
         unsure = f"{', '.join(numbered)}: counted as judges that are programs; if they are people, add {line}"
         result.notes.append(unsure)
     people = [name for name in numeric if not _is_machine(name) and name not in result.judges]
@@ -607,13 +597,13 @@ def _rated(
     if constant and len(constant) < len(people):
         result.notes.append(f"the same for all raters of a response, so no ratings: {', '.join(constant)}")
         people = [name for name in people if name not in constant]
-    raters = _raters(frame, people)
+    by_rater = _raters(frame, people)
     exact = [name for name in free if plain(name) == "rating" and name not in _categories(frame, [name])]
-    sure = exact or [name for name in people if RATED.search(plain(name)) or _scale(name) or name in raters]
+    sure = exact or [name for name in people if RATED.search(plain(name)) or _scale(name) or name in by_rater]
     named = [name for name in free if RATED.search(plain(name)) or rater_of(name)]
     empty = [name for name in named if frame[name].map(is_missing).all()]
     if sure and (exact or not set(people) - set(sure)):
-        result.add(sure, has_dimension, raters)
+        result.add(sure, has_dimension, by_rater)
     elif people:
         result.doubt(people, "it is unclear which columns are human ratings: ")
     elif not empty and (
@@ -631,7 +621,7 @@ def _rated(
         more += f"; {unsure}" if numbered else ""
         result.problems.append("no column contains human ratings" + more)
         return result
-    _check_codes(frame, result, _listed(result.named), labels)
+    _check_codes(frame, result, listed(result.named), labels)
     if empty:
         result.notes.append(f"columns of ratings that are empty: {', '.join(empty)}")
     return result
@@ -791,7 +781,7 @@ def _of_dialogues(
     ``whole`` lists the columns that the user declared as dialogue ratings; None if ratings are irrelevant. The last item
     returned lists the candidate rating columns.
     """
-    named = {*_listed(given.get("rating", [])), *_listed(given.get("annotator_id", []))}
+    named = {*listed(given.get("rating", [])), *listed(given.get("annotator_id", []))}
     split = None
     if "response" not in roles:
         used = {*named, *(name for ours, name in roles.items() if ours != "history")}
@@ -911,10 +901,10 @@ def _proposal(
     rated: _Rated,
 ) -> SchemaError:
     """Return an error whose hint is a command to paste, with FILL_IN for unknown parts."""
-    written, problems, roles = list(map(str, file.frame.columns)), list(rated.problems), dict(roles)
+    written, problems, roles = list(file.frame.columns), list(rated.problems), dict(roles)
     if "response" not in roles:
         problems.insert(0, "no column is clearly the response")
-        used = {*roles.values(), *rated.dimensions, *_listed(rated.named)}
+        used = {*roles.values(), *rated.dimensions, *listed(rated.named)}
         no_response = (_IDS, JUDGES, REASONS)
         texts = [
             name for name in frame.columns
@@ -929,9 +919,7 @@ def _proposal(
     columns: dict[str, Any] = {"response": roles.get("response", FILL_IN)} if is_long else {}
     columns |= {"rating": rated.named} if rated.named is not None else {}
     columns |= {ours: name for ours, name in roles.items() if name in written and ours != name and ours not in columns}
-    line = f"--columns {shlex.quote(json.dumps(columns, ensure_ascii=False))}"
-    if rated.labels:
-        line += f" --labels {shlex.quote(json.dumps(rated.labels, ensure_ascii=False))}"
+    line = option("columns", columns) + (f" {option('labels', rated.labels)}" if rated.labels else "")
     fill = f", with a column in place of {FILL_IN}" if FILL_IN in line else ""
     expected = "columns with responses, systems (if there are several) and ratings"
     if (
@@ -941,9 +929,7 @@ def _proposal(
         and not any(RATED.search(plain(name)) for name in rated.named)
     ):
         raters = {"annotator_id" if ours == "rating" else ours: name for ours, name in columns.items()}
-        line += (
-            f". If these are raters, not what is rated: --columns {shlex.quote(json.dumps(raters, ensure_ascii=False))}"
-        )
+        line += f". If these are raters, not what is rated: {option('columns', raters)}"
     if columns.get("response") == FILL_IN and rated.judges:
         line += f". If it has no responses, only labels: comperdial audit {path}"
     error = NoRatingsError if rated.named == FILL_IN else SchemaError

@@ -58,12 +58,17 @@ class File:
     log
         The content as the log of an evaluation tool, if it is one: the frame then has a row per sample and a column per
         score.
+
+    Names of columns are texts.
     """
 
     frame: pd.DataFrame
     rows: Sequence[int]
     notes: list[str] = field(default_factory=list)
     log: Log | None = None
+
+    def __post_init__(self) -> None:
+        self.frame = self.frame.set_axis(self.frame.columns.map(str), axis=1)
 
 
 def read_file(path: str | Path, sheet: str | None = None) -> File:
@@ -343,7 +348,6 @@ def _filled(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _parquet(path: Path) -> File:
     frame = read_parquet(path)
-    frame.columns = frame.columns.map(str)
     objects = [name for name in frame if frame[name].dtype == object]
     if not any(_is_nested(_plain(cell)) for name in objects for cell in frame[name].head(20)):
         return File(frame, range(1, len(frame) + 1))
@@ -478,7 +482,7 @@ def _is_map_of_labels(node: Mapping[str, Any]) -> bool:
 def _by_place(file: File) -> File:
     """Expand lists of a few numbers, possibly written as text, to one row per entry: ratings by several raters."""
     texts = ("references", "reference", "history", "facts")
-    rated = [name for name in file.frame if str(name) not in texts and _are_ratings(file.frame[name])]
+    rated = [name for name in file.frame if name not in texts and _are_ratings(file.frame[name])]
     lists = {name: [_ratings(cell) for cell in file.frame[name]] for name in rated}
     counts = [{len(cells[row]) for cells in lists.values() if cells[row]} for row in range(len(file.frame))]
     if not lists or max(map(len, counts)) > 1:

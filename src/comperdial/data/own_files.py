@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shlex
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -182,6 +183,16 @@ def spoken(history: Sequence[Any]) -> list[Any]:
         {"speaker": "AB"[(last - place) % 2], "text": utterance} if isinstance(utterance, str) else utterance
         for place, utterance in enumerate(history)
     ]
+
+
+def listed(names: Any) -> list[Any]:  # noqa: ANN401
+    """Return a list of names as it is, and a single name as a list."""
+    return list(names) if isinstance(names, list) else [names]
+
+
+def option(name: str, value: object) -> str:
+    """Format an option that takes JSON, to be pasted into a shell."""
+    return f"--{name} {shlex.quote(json.dumps(value, ensure_ascii=False))}"
 
 
 def shown(value: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ import pandas as pd
 
 from comperdial.core.errors import SchemaError
 from comperdial.core.names import plain_name
-from comperdial.data.own_files import is_missing, number, plain
+from comperdial.data.own_files import is_missing, number, option, plain
 
 RATING = "dialogue_rating"
 """Key in ``columns`` for columns with ratings of whole dialogues."""
@@ -32,20 +31,10 @@ _NAMES = {
     "turn": "turn turn_id turn_ind turn_index turn_no turn_nr turn_number utterance_id utterance_index utterance_no utt_id "
     "message_id position",
 }
-_CELLS = frozenset(
-    {
-        "dialogue",
-        "dialog",
-        "conversation",
-        "conversations",
-        "utterances",
-        "transcript",
-        "messages",
-        "chat",
-        "chat_log",
-        "turns",
-    }
-)
+_CELLS = frozenset({
+    "dialogue", "dialog", "conversation", "conversations", "utterances", "transcript", "messages", "chat", "chat_log",
+    "turns",
+})  # fmt: skip
 _LINE = re.compile(rf"^[ \t]*({'|'.join([*_USERS, *_SYSTEMS])})(?:[ _]?\d)?[ \t]*:[ \t]*", re.IGNORECASE | re.MULTILINE)
 _ANY_LINE = re.compile(r"^[ \t]*([^\W\d_][\w .-]{0,30}?)[ \t]*:[ \t]*\S", re.MULTILINE)
 _OF_DIALOGUE = re.compile(r"dialog|conversation|session")
@@ -300,7 +289,7 @@ class Transcript:
 
     def _option(self, ours: str, columns: Sequence[str], **more: str) -> str:
         value = {**more, ours: columns[0] if len(columns) == 1 else list(columns)}
-        return f"--columns {shlex.quote(json.dumps(value, ensure_ascii=False))}"
+        return option("columns", value)
 
     def levels(self, columns: Sequence[str], whole: Collection[str], *, of_utterances: bool) -> dict[str, str]:
         """Return the level of each column of ratings."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -17,7 +15,7 @@ from comperdial import schema
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
 from comperdial.core.names import plain_name
 from comperdial.data.files import File
-from comperdial.data.own_files import RATED, is_missing, number
+from comperdial.data.own_files import RATED, is_missing, listed, number, option
 
 VOTES = "votes between two, no ratings"
 FILL_IN = "FILL_IN"
@@ -121,13 +119,13 @@ class _Form(NamedTuple):
 
 
 def _form(frame: pd.DataFrame, columns: Mapping[str, Any]) -> _Form:
-    names = list(map(str, frame.columns))
+    names = list(frame.columns)
     systems, answers = _pair(names, _SYSTEM), _pair(names, _ANSWER)
     if systems is None and answers and (key := _key_of_two(frame)):
         frame, systems = key
     if "choice" in columns:
-        listed = _listed(columns["choice"])
-        choices = {name: _named(_plain(name)) if len(listed) > 1 else _Column() for name in listed}
+        given = listed(columns["choice"])
+        choices = {name: _named(_plain(name)) if len(given) > 1 else _Column() for name in given}
     else:
         used = {name for pair in (systems, answers) if pair for name in pair[:2]}
         free = [name for name in names if name not in used and not frame[name].map(is_missing).all()]
@@ -168,7 +166,7 @@ def _choices(frame: pd.DataFrame, free: Sequence[str]) -> tuple[pd.DataFrame, di
     ones: dict[str, str] = {}
     for name in free:
         if (match := _CHOICE.match(_plain(name))) is None:
-            if column := _by_content(frame, str(name)):
+            if column := _by_content(frame, name):
                 choices[name] = column
             continue
         before, after = match[1] or "", match[2] or ""
@@ -237,7 +235,7 @@ def _is_one_hot(cells: pd.Series) -> bool:
 
 def are_votes(frame: pd.DataFrame) -> bool:
     """Return whether a file contains votes: two systems or answers side by side, and which was better."""
-    form = _form(frame.set_axis(frame.columns.map(str), axis=1), {})
+    form = _form(frame, {})
     return form.sides is not None and bool(form.choices)
 
 
@@ -265,7 +263,7 @@ def read_votes(
     ConfigError, UnknownNameError
         If ``labels`` or ``columns`` are invalid.
     """
-    frame = file.frame.set_axis(file.frame.columns.map(str), axis=1)
+    frame = file.frame
     columns, notes, spec = dict(columns or {}), list(file.notes), schema.table("preferences")
     who = columns.pop("annotator_id") if isinstance(columns.get("annotator_id"), list) else []
     columns |= {"choice": who} if who else {}
@@ -311,7 +309,7 @@ def read_votes(
         raters = [next((name for name in names if name), "") for names in zip(*columns_of, strict=True)] or raters
     source = column("source", ("source",) if "source" in plain and _are_sources(frame[plain["source"]]) else ())
     dialogues = _pair(list(frame.columns), ("dialogue_id", "conversation_id"))
-    answers = _pair(list(map(str, frame.columns)), _ANSWER)
+    answers = _pair(list(frame.columns), _ANSWER)
     longer = [None] * len(frame)
     if answers and all(frame[name].map(lambda cell: isinstance(cell, str)).any() for name in answers[:2]):
         lengths = [frame[name].map(_name).map(len) for name in answers[:2]]
@@ -320,12 +318,12 @@ def read_votes(
     left_out = 0
     voted = _readable(frame, choices, systems, read)
     if who and "choice" in columns:
-        voted = {name: one if one.judge else _Column(rater=str(name)) for name, one in voted.items()}
+        voted = {name: one if one.judge else _Column(rater=name) for name, one in voted.items()}
     elif by_rater := _raters(voted):
         voted = by_rater
         notes.append(f"columns of one rater each: {', '.join(one.rater for one in voted.values() if one.rater)}")
     if len(unnamed := [name for name, column in voted.items() if not any(column)]) > 1 and "choice" not in columns:
-        line = f"--columns {shlex.quote(json.dumps({'choice': FILL_IN}))}"
+        line = option("columns", {"choice": FILL_IN})
         raise SchemaError(
             f"several columns contain votes by unknown raters: {', '.join(unnamed)}",
             where=str(path),
@@ -436,16 +434,12 @@ def _renamed(frame: pd.DataFrame, columns: Mapping[str, Any], path: Path) -> pd.
     for ours, theirs in columns.items():
         if ours not in COLUMNS:
             raise UnknownNameError("column", ours, COLUMNS, where="--columns")
-        for name in _listed(theirs) if ours == "choice" else [theirs]:
+        for name in listed(theirs) if ours == "choice" else [theirs]:
             if name not in frame:
                 expected = f"a column of the file: {', '.join(map(str, frame))}"
                 raise SchemaError(f"no column {name!r}, which --columns refers to", where=str(path), expected=expected)
     names = {theirs: ours for ours, theirs in columns.items() if ours != "choice"}
     return frame.rename(columns=names)
-
-
-def _listed(names: Any) -> list[Any]:  # noqa: ANN401
-    return names if isinstance(names, list) else [names]
 
 
 def _are_sources(cells: pd.Series) -> bool:
@@ -527,7 +521,7 @@ def _unreadable(
         f"column {column!r} has unclear votes: {', '.join(labels)}",
         where=f"{path}, record {row}",
         expected="the name of a system, or a, b, first, second, tie, or a weight from 1 (first) to 2 (second)",
-        hint=f"Map each to first, second or tie: --labels {shlex.quote(json.dumps(labels, ensure_ascii=False))}",
+        hint=f"Map each to first, second or tie: {option('labels', labels)}",
     )
 
 
@@ -536,6 +530,6 @@ def _no_votes(frame: pd.DataFrame, path: Path, sides: bool) -> SchemaError:
     problem, expected = "no votes between two", "columns such as model_a, model_b and winner"
     if not sides and _pair(names, ("", *_ANSWER), _DECIDED):
         problem, expected = "answers chosen and rejected, without their systems", "columns of the two systems"
-    columns = {"first_system_id": "FILL_IN", "second_system_id": "FILL_IN", "choice": "FILL_IN"}
-    hint = f"It has: {', '.join(names)}. With these columns in place of FILL_IN: --columns {shlex.quote(json.dumps(columns))}"
+    columns = {"first_system_id": FILL_IN, "second_system_id": FILL_IN, "choice": FILL_IN}
+    hint = f"It has: {', '.join(names)}. With these columns in place of FILL_IN: {option('columns', columns)}"
     return SchemaError(problem, where=str(path), expected=expected, hint=hint)

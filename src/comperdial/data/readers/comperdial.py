@@ -1,19 +1,17 @@
 """ComperDial's own format: dialogues with personas, and two files of rated records whose fields a column map names.
 
 The published files' field names are unknown to us (docs/comperdial-format.md), so nothing is guessed: a map that does not fit
-gives one error with the existing fields and a map to paste.
+gives one error with the existing fields and a map to fill in.
 """
 
 from __future__ import annotations
 
 import logging
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
@@ -23,7 +21,7 @@ from comperdial.challenge.records import checked as checked_record
 from comperdial.config.checking import Distinct, Expected, Strict, checked, rule, unknown
 from comperdial.core.errors import SchemaError
 from comperdial.core.files import read_json
-from comperdial.data.own_files import shown
+from comperdial.data.own_files import is_missing, number, shown
 from comperdial.data.readers import base
 from comperdial.data.readers.base import Files, Row, Tables
 from comperdial.schema.dimensions import AXES, AXIS_SCALE, OVERALL, OVERALL_SCALE
@@ -35,8 +33,8 @@ log = logging.getLogger(__name__)
 SOURCE_FIELD = "ratings_source"
 # Lower-case values that mark an axis (A.7.2 has "n"), and those that do not.
 _MARKED, _UNMARKED = {"n", "no", "x", "true", "1"}, {"", "y", "yes", "false", "0"}
-# Fields shown in a message, records sampled to propose a map, and maximum depth of fields.
-_SHOWN, _SAMPLE, _DEEP = 40, 500, 8
+# Fields shown in a message, and maximum depth of fields.
+_SHOWN, _DEEP = 40, 8
 _GAP = "???"
 
 Record = dict[str, Any]
@@ -63,7 +61,7 @@ class _Columns(Strict):
     def fields(self) -> dict[str, list[str]]:
         """Return the file's fields for each of our names."""
         fields = {}
-        for name, value in _ordered(self.model_dump(exclude={"records", "first_turn"})).items():
+        for name, value in self.model_dump(exclude={"records", "first_turn"}, exclude_none=True).items():
             values = value.values() if isinstance(value, dict) else [value]
             fields[name] = [field for one in values for field in ([one] if isinstance(one, str) else one)]
         return fields
@@ -96,11 +94,6 @@ class _Maps(Strict):
     dialogue: _DialogueColumns
 
 
-def _ordered(columns: Mapping[str, Any]) -> dict[str, Any]:
-    order = ("records", "dialogue_id", "turn", "first_turn", "system_id", "response", "ratings", "marks")
-    return {name: columns[name] for name in order if columns.get(name) is not None}
-
-
 class _System(BaseModel):
     system_id: str
     kind: str
@@ -119,11 +112,6 @@ class _About(BaseModel):
 # Values of fields; None if the type does not match
 
 
-def _is_missing(value: object) -> bool:
-    # NaN: how pandas writes a missing value.
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
-
-
 def _name(value: object) -> str | None:
     is_one = isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip()
     return str(value) if is_one else None
@@ -135,56 +123,37 @@ def _text(value: object) -> str | None:
 
 def _whole(value: object) -> int | None:
     """Return an integer, also from text or 3.0."""
-    is_one = not isinstance(value, bool) and re.fullmatch(r"-?[0-9]{1,9}(\.0)?", str(value))
-    return int(float(str(value))) if is_one else None
+    whole = number(value)
+    return int(whole) if isinstance(whole, float) and whole.is_integer() else None
 
 
-def _rating(value: Any) -> float | None:  # noqa: ANN401
+def _rating(value: object) -> float | None:
     """Return a rating, also from text."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if OVERALL_SCALE[0] <= number <= OVERALL_SCALE[1] else None
+    rating = number(value)
+    return rating if isinstance(rating, float) and OVERALL_SCALE[0] <= rating <= OVERALL_SCALE[1] else None
 
 
-class _Field(NamedTuple):
-    """How to read a field, what is expected, and common names for it, most likely first."""
-
-    parse: Callable[[Any], Any]
-    expected: str
-    hints: tuple[str, ...]
-
-
-_FIELDS = {
-    "dialogue_id": _Field(_name, "a name", ("dialogue", "dialog", "conversation", "conv")),
-    "turn": _Field(_whole, "a whole number", ("turn",)),
-    "system_id": _Field(_name, "a name", ("system", "model", "agent", "submission", "bot")),
-    "response": _Field(_text, "a text", ("response", "output", "prediction", "answer", "reply", "text", "utterance")),
-    "ratings": _Field(
-        _rating,
-        "a number from {:g} to {:g}".format(*OVERALL_SCALE),
-        ("ratings", "rating", "score", "scores", "overall", "annotations", "annotation", "label"),
-    ),
-    "marks": _Field(str, '"n" or nothing', ("marks", "mark", "aspects", "axes", "criteria", "problems", "reasons")),
+_FIELDS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "dialogue_id": (_name, "a name"),
+    "turn": (_whole, "a whole number"),
+    "system_id": (_name, "a name"),
+    "response": (_text, "a text"),
 }
+"""How to read a field, and what is expected."""
+_A_RATING = "a number from {:g} to {:g}".format(*OVERALL_SCALE)
 
 
 def _held(value: object) -> str:
     return "nothing" if value is None else shown(value)
 
 
-def _is_mark(value: object) -> bool:
-    return _is_missing(value) or str(value).strip().lower() in _MARKED | _UNMARKED
-
-
 def _take(record: Record, columns: _Columns, name: str, where: str) -> Any:  # noqa: ANN401
     """Return a record's value for one of our names; raise a :class:`SchemaError` if it is missing or invalid."""
     field: str = getattr(columns, name)
-    value = _FIELDS[name].parse(record.get(field))
+    parse, expected = _FIELDS[name]
+    value = parse(record.get(field))
     if value is None:
-        problem = f"{field!r} holds {_held(record.get(field))}"
-        raise SchemaError(problem, where=where, expected=_FIELDS[name].expected)
+        raise SchemaError(f"{field!r} holds {_held(record.get(field))}", where=where, expected=expected)
     return value
 
 
@@ -199,7 +168,7 @@ def read(dataset: str, files: Files, options: Mapping[str, Any] = MappingProxyTy
     if "systems" in files:
         about = checked_record(_About, read_json(files["systems"]), str(files["systems"]))
     known = _dialogues(files)
-    turns, whole = _rated(files, about, options, {name: dialogue.turns for name, dialogue in known.items()})
+    turns, whole = _rated(files, about, options)
     responses: dict[str, dict[tuple[str, int], str]] = {}
     ratings: list[Row] = []
     for where, record in turns:
@@ -283,10 +252,10 @@ def _ratings(record: Record, columns: _Columns, item: base.Item, source: str | N
     if not isinstance(given, dict):
         given = {str(place + 1): value for place, value in enumerate(given if isinstance(given, list) else [given])}
         places = {name: place for place, name in enumerate(given)}
-    rated = {name: value for name, value in given.items() if not _is_missing(value)}
+    rated = {name: value for name, value in given.items() if not is_missing(value)}
     for name, value in rated.items():
         if (rating := _rating(value)) is None:
-            raise SchemaError(f"rating {_held(value)}", where=where, expected=_FIELDS["ratings"].expected)
+            raise SchemaError(f"rating {_held(value)}", where=where, expected=_A_RATING)
         yield base.rating(item, name, OVERALL, rating, OVERALL_SCALE, position=places[name], source=whose)
     marks = getattr(columns, "marks", None) or {}
     listed = (
@@ -300,21 +269,18 @@ def _ratings(record: Record, columns: _Columns, item: base.Item, source: str | N
 
 def _listed(value: Any, where: str) -> Iterator[tuple[str, str, bool]]:  # noqa: ANN401
     """Yield annotator, axis and whether it is marked, from ``{annotator: [axis, …]}``."""
-    if not _is_missing(value) and not isinstance(value, dict):
+    if not is_missing(value) and not isinstance(value, dict):
         raise SchemaError(f"marks are {_held(value)}", where=where, expected='{"annotator": ["Fluency", …], …}')
+    axes = {axis.lower(): axis for axis in AXES}
     for name, marks in (value or {}).items():
         if marks is None:
             continue
         if not isinstance(marks, list):
             raise SchemaError(f"marks of {name!r} are {_held(marks)}", where=where, expected="a list of axes")
-        if unknown := [mark for mark in marks if not _is_axis(mark)]:
+        marked = {str(mark).lower(): mark for mark in marks}
+        if unknown := [mark for lower, mark in marked.items() if lower not in axes]:
             raise SchemaError(f"axis {unknown[0]!r}", where=where, expected=", ".join(AXES))
-        marked = {mark.lower() for mark in marks}
-        yield from ((name, axis, axis.lower() in marked) for axis in AXES)
-
-
-def _is_axis(mark: object) -> bool:
-    return str(mark).lower() in {axis.lower() for axis in AXES}
+        yield from ((name, axis, lower in marked) for lower, axis in axes.items())
 
 
 def _marked(
@@ -329,100 +295,98 @@ def _marked(
         elif isinstance(value, list):
             raise SchemaError(f"{len(value)} marks", where=at, expected=f"{len(names)}, one a rating")
         elif not isinstance(value, dict):
-            if len(rated) > 1 and not _is_missing(value):
+            if len(rated) > 1 and not is_missing(value):
                 problem = f"one mark, {_held(value)}, for {len(rated)} ratings"
                 raise SchemaError(problem, where=at, expected="one a rating")
             value = dict.fromkeys(names, value)
         for name in rated:
-            if not _is_mark(value.get(name)):
-                raise SchemaError(f"the mark {_held(value[name])}", where=at, expected=_FIELDS["marks"].expected)
-            yield name, axis, str(value.get(name)).strip().lower() in _MARKED
+            mark = "" if is_missing(value.get(name)) else str(value[name]).strip().lower()
+            if mark not in _MARKED | _UNMARKED:
+                raise SchemaError(f"the mark {_held(value[name])}", where=at, expected='"n" or nothing')
+            yield name, axis, mark in _MARKED
 
 
-# Files of records, and the map to paste if theirs does not fit
+# Files of records, and the map to fill in if theirs does not fit
 
 C = TypeVar("C", bound=_Columns)
 
 
 @dataclass
 class _File(Generic[C]):
-    """A file of rated records, the field that lists them, the errors in its map, and the affected names."""
+    """A file of rated records, its map, what is wrong with the map, and the map to fill in."""
 
     path: Path
     columns: C
-    place: str | None
     records: list[Record]
     problem: str
-    missing: set[str]
+    to_fill_in: dict[str, Any]
 
     def __iter__(self) -> Iterator[tuple[str, Record]]:
         """Yield each record with its location."""
         return ((f"{self.path}, record {number}", record) for number, record in enumerate(self.records, start=1))
 
-    def examples(self) -> dict[str, Any]:
-        """Return each field with its first non-missing value."""
+    def examples(self) -> str:
+        """Return a line per field with its first non-missing value."""
         examples: dict[str, Any] = {}
         for record in self.records:
-            examples |= {name: value for name, value in record.items() if _is_missing(examples.get(name))}
-        return examples
+            examples |= {name: value for name, value in record.items() if is_missing(examples.get(name))}
+        lines = [f"  {name}: {_held(value)}\n" for name, value in examples.items()] or ["  (none)\n"]
+        more = f"  … and {len(lines) - _SHOWN} more\n" if len(lines) > _SHOWN else ""
+        return f"{self.path.name}, each field with an example:\n{''.join(lines[:_SHOWN])}{more}"
 
 
 def _rated(
-    files: Files, about: _About, options: Mapping[str, Any], turns: Mapping[str, int]
+    files: Files, about: _About, options: Mapping[str, Any]
 ) -> tuple[_File[_TurnColumns], _File[_DialogueColumns]]:
-    """Read both files of records; ``turns`` gives the number of turns per dialogue.
+    """Read both files of records.
 
     Raises
     ------
     SchemaError
-        One error for both files if a mapped field is in no record: the missing fields, the existing ones, a map to paste.
+        One error for both files if a mapped field is in no record: the missing fields, the existing ones, a map to fill in.
     """
     maps = checked(_Maps, about.columns or options.get("columns", {}), "params.yaml, comperdial.columns")
     loaded = _load(files["turn_level"], maps.turn), _load(files["dialogue_level"], maps.dialogue)
     levels: dict[str, _File[Any]] = {"turn": loaded[0], "dialogue": loaded[1]}
-    wrong = {level: file for level, file in levels.items() if file.problem}
+    wrong = [file for file in levels.values() if file.problem]
     if not wrong:
         return loaded
-    fields = ""
-    for file in wrong.values():
-        examples = [f"  {name}: {_held(value)}\n" for name, value in file.examples().items()] or ["  (none)\n"]
-        more = f"  … and {len(examples) - _SHOWN} more\n" if len(examples) > _SHOWN else ""
-        fields += f"{file.path.name}, each field with an example:\n{''.join(examples[:_SHOWN])}{more}"
-    named = f"comperdial.columns.{'/'.join(wrong)} in params.yaml"
-    block: dict[str, Any] = {"columns": {level: _proposal(file, turns) for level, file in levels.items()}}
+    block: dict[str, Any] = {"columns": {level: file.to_fill_in for level, file in levels.items()}}
     block |= {"counts": dict(options["counts"])} if options.get("counts") else {}
-    first, *others = wrong.values()
+    named = "/".join(level for level, file in levels.items() if file.problem)
+    place = "`columns` in the file of systems" if about.columns else f"comperdial.columns.{named} in params.yaml"
     raise SchemaError(
-        "; ".join([first.problem, *(f"{file.path}: {file.problem}" for file in others)]),
-        where=str(first.path),
-        expected=f"the fields that {'`columns` in the file of systems' if about.columns else named} names",
-        hint=f"What there is:\n{fields}"
-        "This map is made from names and values alone. Put it in place of `comperdial` in params.yaml, check it, "
-        f"and fill in each {_GAP}{', and take `columns` out of the file of systems' if about.columns else ''}:\n"
+        "; ".join([wrong[0].problem, *(f"{file.path}: {file.problem}" for file in wrong[1:])]),
+        where=str(wrong[0].path),
+        expected=f"the fields that {place} names",
+        hint=f"What there is:\n{''.join(file.examples() for file in wrong)}"
+        f"Put this map in place of `comperdial` in params.yaml, and fill in each {_GAP}"
+        f"{', and take `columns` out of the file of systems' if about.columns else ''}:\n"
         + yaml.safe_dump({"comperdial": block}, sort_keys=False, allow_unicode=True, width=10_000),
     )
 
 
 def _load(path: Path, columns: C) -> _File[C]:
     """Return the records of a file; if the map's list is missing, those of the longest list."""
-    content, place = read_json(path), columns.records
+    content, place, problems = read_json(path), columns.records, []
     inside = _flat(content) if isinstance(content, dict) else {}
-    listed, problems = content if place is None else inside.get(place), []
+    listed = content if place is None else inside.get(place)
     if not isinstance(listed, list):
         kind = "an object" if isinstance(content, dict) else _held(content)
-        problems = [
-            f"no list of records in {place!r}"
-            if place
-            else f"{kind} and no list of records, and the map names no `records`"
-        ]
-        lists = {name: value for name, value in inside.items() if _are_records(value)}
-        place = max(lists, key=lambda name: len(lists[name]), default=None)
-        listed = lists[place] if place else content if _are_records(content) else [content] if inside else []
+        unnamed = f"{kind} and no list of records, and the map names no `records`"
+        problems = [f"no list of records in {place!r}" if place else unnamed]
+        lists = {
+            name: value
+            for name, value in {"": content, **inside}.items()
+            if isinstance(value, list) and value and all(isinstance(record, dict) for record in value)
+        }
+        place = max(lists, key=lambda name: len(lists[name]), default="") or None
+        listed = lists[place or ""] if lists else [content] if inside else []
     elif not listed:
         raise SchemaError("no records", where=str(path), expected="a list of records")
-    for number, record in enumerate(listed, start=1):
+    for row, record in enumerate(listed, start=1):
         if not isinstance(record, dict):
-            raise SchemaError(f"holds {_held(record)}", where=f"{path}, record {number}", expected="a JSON object")
+            raise SchemaError(f"holds {_held(record)}", where=f"{path}, record {row}", expected="a JSON object")
     records = [_flat(record) for record in listed]
     there = set().union(*records)
     missing = {
@@ -430,11 +394,9 @@ def _load(path: Path, columns: C) -> _File[C]:
     }
     if missing:
         problems.append("no field " + ", ".join(repr(field) for lost in missing.values() for field in lost))
-    return _File(path, columns, place, records, "; ".join(problems), set(missing))
-
-
-def _are_records(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(record, dict) for record in value)
+    to_fill_in = columns.model_dump(exclude_none=True) | ({"records": place} if place else {})
+    to_fill_in |= dict.fromkeys(missing, _GAP)
+    return _File(path, columns, records, "; ".join(problems), to_fill_in)
 
 
 def _flat(record: Mapping[str, Any], deep: int = _DEEP) -> Record:
@@ -446,83 +408,3 @@ def _flat(record: Mapping[str, Any], deep: int = _DEEP) -> Record:
             for name, inner in _flat(value, deep - 1).items():
                 result.setdefault(f"{key}.{name}", inner)
     return result
-
-
-def _proposal(file: _File[Any], turns: Mapping[str, int]) -> dict[str, Any]:
-    """Propose a map: keep what fits, and replace the rest by fields with the closest names and fitting values."""
-    proposal: dict[str, Any] = file.columns.model_dump() | {"records": file.place}
-    if not file.missing:
-        return _ordered(proposal)
-    values = {
-        field: cells
-        for field in file.examples()
-        if (cells := [cell for record in file.records[:_SAMPLE] if not _is_missing(cell := record.get(field))])
-    }
-    taken = {field for name, fields in file.columns.fields().items() if name not in file.missing for field in fields}
-    proposal |= dict.fromkeys(file.missing, _GAP)
-    near = [
-        (_rank(name, field, turns), place, name, field)
-        for name in file.missing
-        for place, (field, cells) in enumerate(values.items())
-        if _fits(name, cells, turns)
-    ]
-    for rank, _, name, field in sorted(near):
-        # Fields nested in a used field are used too.
-        inside = any(f"{field}.".startswith(f"{other}.") or other.startswith(f"{field}.") for other in taken)
-        if rank < math.inf and proposal[name] == _GAP and not inside:
-            proposal[name] = field
-            taken.add(field)
-    if "ratings" in file.missing:
-        # One field per annotator, such as score_1 and score_2.
-        chosen = proposal["ratings"]
-        alike = [
-            f for f in values if re.sub(r"\d+", "0", f) == re.sub(r"\d+", "0", chosen) and f not in taken - {chosen}
-        ]
-        alike = [field for field in alike if _fits("ratings", values[field], turns)]
-        proposal["ratings"] = alike if len(alike) > 1 else chosen
-    if proposal.get("marks") == _GAP:
-        # One field per axis, named after it and containing only marks.
-        axes = {
-            axis: field
-            for axis in AXES
-            for field, cells in reversed(values.items())
-            if _words(field)[-len(axis.split()) :] == axis.lower().split() and field != proposal["ratings"]
-            if all(_is_mark(mark) for cell in cells for mark in _inside(cell))
-        }
-        proposal["marks"] = axes or None
-    numbers = [_whole(cell) or 0 for cell in values.get(proposal.get("turn", ""), [])]
-    if "turn" in proposal and numbers:
-        proposal["first_turn"] = int(min(numbers) >= 1 and max(numbers) >= max(turns.values(), default=0))
-    return _ordered(proposal)
-
-
-def _words(field: str) -> list[str]:
-    """Return the words of a field's own name, without its parents'."""
-    return re.findall("[a-z]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", field.rsplit(".", 1)[-1]).lower())
-
-
-def _rank(name: str, field: str, turns: Mapping[str, int]) -> float:
-    """Return how well a field's name matches one of ours, 0 being best; infinite if it does not."""
-    words, hints = _words(field), _FIELDS[name].hints
-    rank = min((hints.index(word) for word in words if word in hints), default=math.inf)
-    # A field that contains only dialogue ids is the dialogue id, whatever its name.
-    return min(rank, 100) if name == "dialogue_id" and turns else rank
-
-
-def _inside(value: Any) -> list[Any]:  # noqa: ANN401
-    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
-
-
-def _fits(name: str, values: list[Any], turns: Mapping[str, int]) -> bool:
-    """Return whether all values of a field are valid for one of our names."""
-    if name == "marks":
-        given = [marks for value in values for marks in (_inside(value) if isinstance(value, dict) else [value])]
-        return all(marks is None or (isinstance(marks, list) and all(map(_is_axis, marks))) for marks in given)
-    if name == "ratings":
-        values = [rating for value in values for rating in _inside(value) if not _is_missing(rating)]
-    parsed = [_FIELDS[name].parse(value) for value in values]
-    if not parsed or None in parsed:
-        return False
-    if name == "turn":
-        return min(parsed) >= 0 and max(parsed) <= max(turns.values(), default=1_000)
-    return name != "dialogue_id" or not turns or {*parsed} <= turns.keys()
