@@ -2,10 +2,8 @@
 
 import copy
 import gzip
-import importlib.util
 import json
 import re
-import shutil
 from dataclasses import replace
 
 import krippendorff
@@ -28,13 +26,9 @@ from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
 from comperdial.schema.dimensions import AXES, OVERALL
 from conftest import ROOT
 
+PERSONAS = {"A": ["i am a baker."], "B": ["i am a sailor."]}
 DIALOGUES = [
-    Dialogue(
-        name,
-        {"A": ["i am a baker."], "B": ["i am a sailor."]},
-        tuple(f"{name} says {'AB'[i % 2]} {i}" for i in range(4)),
-    )
-    for name in ("d1", "d2", "d3")
+    Dialogue(name, PERSONAS, tuple(f"{name} says {'AB'[i % 2]} {i}" for i in range(4))) for name in ("d1", "d2", "d3")
 ]
 ITEMS = [(d.dialogue_id, turn) for d in DIALOGUES for turn in range(2)]
 DEMO = ROOT / "data/demo"
@@ -57,9 +51,7 @@ def call(*arguments):
     [
         (lambda e: e.pop("persona"), "entry 1: persona is missing"),
         (lambda e: e["dialogue"].pop(), "the speakers are A, B, A; expected A and B in turn, B last"),
-        (lambda e: e["dialogue"][1].update(persona_id="A"), "the speakers are A, A, A, B"),
         (lambda e: e["dialogue"][2].update(text=" "), "dialogue.2.text is ' '; expected a text that is not empty"),
-        (lambda e: e["persona"].update(A="i am a baker"), "persona.A is 'i am a baker'; expected a valid list"),
         (lambda e: e.update(dialogue_id=None), "dialogue_id"),
     ],
 )
@@ -100,9 +92,6 @@ def test_an_agent_sees_the_gold_history_and_both_personas_of_at_most_50_conversa
         ("raise ValueError('no idea')", "turn 0 of 3 conversations from 'd1': raised ValueError: no idea"),
         ("sys.exit(3)", "raised SystemExit"),
         ("return ['a']", "gave 1 for 3 conversations"),
-        ("return ['a', 1, 'b']", "1 is 1; expected a valid string"),
-        ("return None", "is None; expected a valid list"),
-        ("return ['a', ' ', 'b']", "1 is ' '; expected a text that is not empty"),
         ("return ['a', '\\ud800', 'b']", "surrogates not allowed"),
         ("return (", "loading: raised SyntaxError"),
     ],
@@ -167,13 +156,8 @@ def test_submissions_of_every_form(here):
         ("bra{ce}.jsonl", "{}", "letters, digits"),
         ("short.jsonl", lines_of({ITEMS[0]: "a"}), "5 of 6 responses are missing, the first: dialogue 'd1', turn 1"),
         ("twice.jsonl", lines_of(GOOD) * 2, "line 7: dialogue 'd1', turn 0 a second time"),
-        ("other.jsonl", lines_of(GOOD | {("d9", 0): "a"}), "line 7: dialogue 'd9', turn 0"),
         ("empty.jsonl", lines_of(GOOD | {ITEMS[2]: " "}), "line 3: response is ' '"),
-        ("number.jsonl", lines_of(GOOD | {ITEMS[2]: 7}), "line 3: response is 7"),
-        ("fields.jsonl", '{"dialogue_id": "d1", "turn": 0, "text": "a"}\n', "line 1: response is missing"),
-        ("json.jsonl", lines_of(GOOD) + "{", "line 7"),
         ("none.jsonl", "\n", "no records"),
-        ("list.jsonl", "[]\n", "valid dictionary"),
         ("some.jsonl", lines_of(GOOD) + lines_of(GOOD, system_id="x"), "system_id in some lines only"),
         ("good.jsonl", lines_of(GOOD), "'good' a second time"),
         ("cut.jsonl.gz", "no gzip", "cannot be read"),
@@ -230,40 +214,21 @@ def constraints():
     return read_constraints(ROOT / "data/personas")
 
 
-HEADS = {"i am a rancher": {"routine_habit": ["tends to cattle"], "experience": ["rode a horse"]}}
-
-
-@pytest.mark.parametrize(
-    ("habit", "experience"),
-    [
-        ({"relation": "routine_habit"}, {"relation": "experience"}),
-        ({"main": ["Routine or Habit", "distinct"]}, {"main": ["experience without relationship", "distinct"]}),
-    ],
-)
-def test_a_graph_is_read_whatever_its_relations_are_called(tmp_path, habit, experience):
-    attributes = {
-        "tends to cattle": {"attr_person": "tends to cattle", **habit},
-        "rode a horse": {"attr_person": "rode a horse", **experience},
-    }
-    (tmp_path / "kg.json").write_text(json.dumps({"i am a rancher": {"attributes": attributes}}))
-    assert read_graph(tmp_path / "kg.json") == HEADS
-
-
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        ({"a rancher": {"attributes": {"tends": {"attr_person": "tend", "colour": "blue"}}}},
-         "The texts in the places of relations are: blue"),
-        ({"a rancher": {"edges": {}}}, "a rancher.attributes is missing"),
-        ({"a rancher": {"attributes": {"tends": {"attr_person": ["tend"], "relation": "routine_habit"}}}},
-         r"head 'a rancher', attribute 'tends', attr_person: it is \['tend'\]; expected a valid string"),
-        (["a rancher\troutine_habit\ttends"], "it is .*; expected a valid dictionary"),
-        ({}, "no head with a tail"),
-    ],
-)  # fmt: skip
-def test_an_unknown_graph_is_one_clear_message(tmp_path, content, named):
+def test_a_graph_is_read_whatever_its_relations_are_called(tmp_path):
+    tends, rode = ({"attr_person": text} for text in ("tends to cattle", "rode a horse"))
+    plain = [tends | {"relation": "routine_habit"}, rode | {"relation": "experience"}]
+    listed = [
+        tends | {"main": ["Routine or Habit", "distinct"]},
+        rode | {"main": ["experience without relationship", "x"]},
+    ]
+    for attributes in (plain, listed):
+        content = {"i am a rancher": {"attributes": {one["attr_person"]: one for one in attributes}}}
+        (tmp_path / "kg.json").write_text(json.dumps(content))
+        heads = {"i am a rancher": {"routine_habit": ["tends to cattle"], "experience": ["rode a horse"]}}
+        assert read_graph(tmp_path / "kg.json") == heads
+    content = {"a rancher": {"attributes": {"x": {"attr_person": "tend", "colour": "blue"}}}}
     (tmp_path / "kg.json").write_text(json.dumps(content))
-    with pytest.raises(SchemaError, match=named):
+    with pytest.raises(SchemaError, match="The texts in the places of relations are: blue"):
         read_graph(tmp_path / "kg.json")
 
 
@@ -287,13 +252,10 @@ def test_negative_heads_and_gendered_words(graph, constraints):
     ("sentence", "age", "goal", "fitting"),
     [
         ("i worked for a company for 20 years in the past.", 25, False, 34),
-        ("i worked for a company for 20 years in the past.", 34, False, 34),
         ("i turned 60 with a cake in the past.", 41, False, 60),
         ("i retired from the navy in the past.", 25, False, 40),
-        ("i am a grandparent of three.", 30, False, 38),
         ("my character trait: a proud grandparent of three.", 38, False, 38),
         ("i intend to celebrate my 18th birthday in the future.", 33, True, 17),
-        ("i intend to celebrate my 18th birthday in the future.", 17, True, 17),
         ("i intend to work for 20 years in the future.", 20, True, 20),
         ("i baked 300 loaves in the past.", 20, False, 20),
     ],
@@ -303,7 +265,7 @@ def test_ages_that_agree_with_a_sentence(sentence, age, goal, fitting):
 
 
 def check(persona, constraints):
-    """Hold one persona to every constraint of the paper (3.1, A.3), reading its sentences."""
+    """Check one persona against every constraint of the paper (3.1, A.3), reading its sentences."""
     name, age, family, *profile = persona.sentences
     years = int(age.removeprefix("i'm ").removesuffix(" years old."))
     assert persona.kinds[:3] == ["name", "age", "family"] and years == persona.age
@@ -311,12 +273,8 @@ def check(persona, constraints):
         assert years in constraints.ages_of(head) and not constraints.is_negative(head)
     first_name = name.removeprefix("my name is ").removesuffix(".")
     assert first_name in [n.lower() for n in constraints.names[min(years // 10 * 10, 50), persona.gender]]
-    assert family in {
-        info.lower().replace("<n>", n)
-        for info, ages in constraints.family.items()
-        if years in ages
-        for n in ("two", "three")
-    }
+    families = [info.lower() for info, ages in constraints.family.items() if years in ages]
+    assert family in {info.replace("<n>", n) for info in families for n in ("two", "three")}
     assert persona.kinds.count("head") == 2 and set(persona.kinds[3:]) <= {"head", *ASPECTS} and len(profile) >= 10
     for sentence, kind in zip(profile, persona.kinds[3:], strict=True):
         assert constraints.neutralise(sentence) == sentence == sentence.lower()
@@ -341,23 +299,6 @@ def test_an_age_gives_way_to_a_sentence_and_too_few_heads_are_an_error(constrain
     assert all(persona.age >= 44 for persona in generate(heads, constraints, count=10, seed=1))
     with pytest.raises(ConfigError, match="none of 1 heads fit together"):
         generate(runner | {"i am a forger": {"experience": ["forged"]}}, constraints, count=1, seed=1)
-
-
-def test_the_command_personas(tmp_path, capsys):
-    command = [
-        "personas",
-        DEMO / "peacok_kg.json",
-        "--constraints",
-        ROOT / "data/personas",
-        "--count",
-        "2",
-        "--seed",
-        "2024",
-    ]
-    assert call(*command, "--output", tmp_path / "p.json") == 0
-    assert [p["persona_id"] for p in json.loads((tmp_path / "p.json").read_text())["personas"]] == ["P0001", "P0002"]
-    assert call(*command, "--default-ages", "50", "20", "--output", tmp_path / "q.json") == 1
-    assert "--default-ages: ages 50 20; expected the younger age first" in capsys.readouterr().err
 
 
 # Simulated raters
@@ -498,16 +439,3 @@ def test_the_demo_has_comperdials_shape_and_the_personas_that_the_pipeline_draws
     references = {dialogue.reference(turn) for dialogue in dialogues for turn in range(dialogue.turns)}
     for system in ("human-1", "human-2"):
         assert not references & {*submissions.responses[system].values()}
-
-
-@pytest.mark.ci
-def test_the_script_makes_the_submissions_that_ship(tmp_path):
-    shutil.copytree(DEMO, tmp_path / "demo")
-    path = tmp_path / "demo/submissions/agents.jsonl.gz"
-    shipped = gzip.decompress(path.read_bytes())
-    path.unlink()
-    spec = importlib.util.spec_from_file_location("make_submissions", tmp_path / "demo/make_submissions.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    script.main()
-    assert gzip.decompress(path.read_bytes()) == shipped
