@@ -40,14 +40,9 @@ def test_a_key_that_is_given_twice_is_refused_by_name_and_line(tmp_path, read):
     ("text", "message"),
     [
         ("a:\n  b: 1\n c: 2\n", ", line 3: .*not valid YAML"),
-        ("a: 1\nb: {from: 2024-02-30}\n", ", line 2: .*'2024-02-30': day is out of range"),
         ("a: 1\nb: " + "9" * 5000, ", line 2: .*for integer string conversion"),
         ("a: 1\nb: !!python/name:os.system x\n", ", line 2: .*could not determine a constructor"),
-        ("a: 1\nnull: 2\n", ", line 2: .*the key 'null' is not text: put it in quotes"),
         ("a: 1\nlabels: {Yes: 1, No: 0}\n", ", line 2: .*the key 'Yes' is not text"),
-        ("a: 1\n? [b]\n: 2\n", ", line 2: .*is not text"),
-        ("a: " + "[" * 5000, ".*not valid YAML"),
-        ('a: "\\UFFFFFFFF"', ".*not valid YAML"),
         ("a: x\0y", ".*not valid YAML"),
     ],
 )
@@ -102,26 +97,14 @@ GONE = object()
 MISTAKES = [
     ("judging.budget", "ten", "judging.budget: got 'ten'; expected US dollars, 0 or more"),
     ("judging.bugdet", 5, "judging.bugdet: unknown key 'bugdet'; .*Did you mean 'budget'"),
-    ("dataset", [], "dataset: unknown key 'dataset'; .*Did you mean 'datasets'"),
-    ("datasets", [], "datasets: got an empty list"),
     ("datasets", ["demo", "demo"], "datasets: 'demo' is given twice"),
-    ("datasets", ["$(touch x)"], r"datasets\[0\]: got"),
-    ("catalogue", "{x}.yaml", "catalogue: got"),
     ("personas.graph", "-graph.json", "personas.graph: got"),
     ("metrics.f1.main", 5, r"metrics\.f1\.main: got 5; expected the name of an output"),
-    ("metrics.f2", None, r"metrics\.f2: got null; expected a mapping"),
     ("metrics.mine", {"knd": "f1"}, r"metrics\.mine: no 'kind'"),
-    ("metrics.F1", {"kind": "f1"}, "the name 'F1'; expected lower-case letters"),
-    ("metrics.f1.datasets", None, r"metrics\.f1\.datasets: got null; expected a list"),
     ("evaluation.target", GONE, "evaluation: no 'target'"),
-    ("evaluation.levels", ["turn", "dialog"], r"evaluation\.levels\[1\]: got 'dialog'; expected 'turn', 'dialogue' or"),
     ("evaluation.resamples", 1000.0, r"evaluation\.resamples: got 1000\.0; expected a whole number"),
-    ("evaluation.resamples", True, r"evaluation\.resamples: got True"),
-    ("agreement", [1], "agreement: got a list; expected a mapping"),
     ("own_data.mine", {"file": "mine.docx"}, r"own_data\.mine\.file: got 'mine\.docx'; expected a file \.csv"),
     ("challenges.demo.comperdial", "x", r"challenges\.demo: it has comperdial, dialogues, .*expected `dialogues` with"),
-    ("challenges.demo.submissions", ["a{b}"], r"challenges\.demo\.submissions\[0\]: got"),
-    ("tables.systems", ["--outputs:x"], r"tables\.systems\[0\]: got"),
     ("recorded.unieval_recorded.path", "x.csv", r"recorded\.unieval_recorded: both of `source` and `path`"),
     ("judging.variants.cpds-s.samples", [1, 3], r"variants\.cpds-s\.samples: got \[1, 3\]; .*largest first"),
 ]
@@ -156,9 +139,7 @@ def test_a_mistake_of_another_file_or_of_the_command_line_is_named_there(tmp_pat
         ("key", "sk-my-own-secret", "got a value that is not shown .*expected the name of an environment variable"),
         ("base_url", "ftp://me:my-own-secret@here", "got a value that is not shown"),
         ("parameters", {"api_key": "my-own-secret"}, "'api_key' looks like a secret"),
-        ("parameters", {"extra": [{"token": "my-own-secret"}]}, "'token' looks like a secret"),
         ("model", ["sk-my-own-secret"], "got a list; expected a text"),
-        ("timeout", "sk-my-own-secret", "got a text; expected a number above 0"),
     ],
 )
 def test_what_may_be_a_key_is_never_shown(shipped, setting, value, message):
@@ -250,22 +231,13 @@ def test_selecting_loads_no_library_that_computes(root, tmp_path):
     [
         ("datasets", ["demon"], "unknown dataset 'demon'"),
         ("datasets", ["comperdial"], "Run `comperdial fetch comperdial` once"),
-        ("datasets", ["none.csv"], "none.csv: no such file"),
         ("datasets", ["studies.csv"], "'studies' is a folder of results"),
         ("metrics/f1", {"kind": "f2"}, "unknown metric 'f2'"),
         ("metrics/f1", {"kind": "f1", "txt": "raw"}, "metrics.f1: unknown option of metric 'f1': 'txt'"),
-        ("metrics/f1/main", "f2", "unknown output of f1 'f2'"),
-        ("metrics/embedding-minilm/model", "all-MiniLM", "unknown model 'all-MiniLM'"),
-        ("studies/usr", {"dataset": []}, "Did you mean 'datasets'?"),
         ("studies/usr", {"datasets": ["usr_person"]}, "studies.usr.datasets: unknown dataset 'usr_person'"),
-        ("studies/ussr", {}, "unknown study 'ussr'"),
-        ("tables/systems", ["f1:f2"], "unknown output of f1 'f2'"),
         ("own_data", {"mine": {"file": "mine.csv", "target": "warmness"}}, "target: unknown dimension 'warmness'"),
-        ("own_data", {"mine": {"file": "mine.csv", "source": "gpt"}}, "mine.source: unknown source 'gpt'"),
         ("challenges/usr_persona", {"title": "T", "comperdial": "x"}, "two data sets are called 'usr_persona'"),
         ("challenges/demo/agents", {"x": "agent.py:Mine"}, "agent.py: no such file or folder"),
-        ("recorded/f1", {"dataset": "demo", "format": "table", "path": "x", "about": "y"}, "is the name of a metric"),
-        ("evaluation/systems", "few", "evaluation.systems"),
     ],
 )
 def test_wrong_configuration_is_one_message(config, setting, value, message):
@@ -289,23 +261,18 @@ def test_wrong_configuration_is_one_message(config, setting, value, message):
     ],
 )
 def test_a_target_of_a_data_set_that_is_not_selected_is_named(config, target, message):
-    selected = Selection(config)
     fine = ["-n", "results/demo/report.html", "results/studies/usr/x", "data/tables/llmfao/x", "comperdial", "tables"]
-    check_targets(selected, fine)
+    check_targets(Selection(config), fine)
     with pytest.raises(ComperdialError, match=message):
-        check_targets(selected, [*fine, target])
+        check_targets(Selection(config), [*fine, target])
 
 
 def test_files_that_studies_name_exist_and_outputs_that_rows_name_are_compared(config, tmp_path):
     for name, study in {**Selection(config).studies, DATASET: read_study(DATASET)}.items():
         entries = [entry for kind in ("tables", "figures") for entry in (study.get(kind) or {}).values()]
-        paths = [
-            path
-            for entry in entries
-            for found in inputs_of(entry, ["demo"], lambda *_: ["x"]).values()
-            for path in found
-        ]
-        assert [path for path in paths if path.startswith("studies/") and not (tmp_path / path).exists()] == [], name
+        inputs = [files for entry in entries for files in inputs_of(entry, ["demo"], lambda *_: ["x"]).values()]
+        paths = [path for files in inputs for path in files if path.startswith("studies/")]
+        assert [path for path in paths if not (tmp_path / path).exists()] == [], name
     study = {
         "tables": {"t": {"sections": [{"rows": [{"metric": "bleu", "output": "bleu-4"}, {"metric": "not shown"}]}]}},
         "planned_contrasts": [{"metric": "rouge:rouge-l", "against": "f1:f1"}],
@@ -315,26 +282,15 @@ def test_files_that_studies_name_exist_and_outputs_that_rows_name_are_compared(c
 
 # Code
 
-MODULE = '''"""What it is for."""
-
-LIMIT = 3
-
-
-def f(x: int) -> int:
-    """Return a number."""
-    return x * LIMIT
-'''
+MODULE = 'LIMIT = 3\n\n\ndef f(x: int) -> int:\n    """Return a number."""\n    return x * LIMIT\n'
 
 
 @pytest.mark.parametrize(
     ("old", "new", "stale"),
     [
-        ("What it is for", "Something else", False),
         ("Return a number", "Return another number", False),
         ("    return x", "    # Why.\n\n    return x", False),
-        ("x * LIMIT", "(x *  LIMIT)", False),
         ("LIMIT = 3", "LIMIT = 4", True),
-        ("x: int", "x: int = 1", True),
     ],
 )
 def test_statements_make_stale_and_words_do_not(tmp_path, old, new, stale):
@@ -347,15 +303,16 @@ def test_statements_make_stale_and_words_do_not(tmp_path, old, new, stale):
 
 
 def test_other_files_and_their_names_count_as_they_are(tmp_path):
-    (tmp_path / "prompts").mkdir()
-    (tmp_path / "prompts/a.md").write_text("Rate it.")
+    prompt = tmp_path / "prompts/a.md"
+    prompt.parent.mkdir()
+    prompt.write_text("Rate it.")
     before = code("prompts", root=tmp_path)
-    shutil.copytree(tmp_path / "prompts", tmp_path / "1/prompts")
-    (tmp_path / "1/prompts/__pycache__").mkdir()
-    (tmp_path / "1/prompts/__pycache__/a.pyc").write_text("made here")
-    assert code("prompts", root=tmp_path / "1") == before
-    (tmp_path / "1/prompts/a.md").rename(tmp_path / "1/prompts/b.md")
-    shutil.copytree(tmp_path / "1", tmp_path / "2")
-    assert code("prompts", root=tmp_path / "2") != before
+    (tmp_path / "prompts/__pycache__").mkdir()
+    (tmp_path / "prompts/__pycache__/a.pyc").write_text("made here")
+    assert code("prompts", root=tmp_path) == before
+    moved = tmp_path / "moved"
+    shutil.copytree(tmp_path / "prompts", moved / "prompts")
+    (moved / "prompts/a.md").rename(moved / "prompts/b.md")
+    assert code("prompts", root=moved) != before
     with pytest.raises(FileError, match="no such file or folder"):
         code("promts", root=tmp_path)
