@@ -32,7 +32,7 @@ from comperdial.challenge.pairs import (
     write_dialogues,
 )  # fmt: skip
 from comperdial.cli import main
-from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.core.files import read_json, read_table
 from comperdial.schema.dimensions import AXES
 
@@ -148,15 +148,13 @@ def test_the_fixtures_are_of_the_tasks_that_export_makes(tmp_path):
 
 def test_nothing_shows_which_system_it_is(tmp_path):
     exported(tmp_path, mini_tables(dialogues=2), systems=list(SYSTEMS))
-    for name, content in files(tmp_path / "out").items():
-        if not name.endswith("key.csv"):
-            assert not [
-                word for word in [*SYSTEMS, "mini", "dlg-", "reference", "agent"] if word.encode() in content
-            ], name
-    tasks = read_json(tmp_path / "out/turn/tasks.json")
+    names = [*SYSTEMS, "mini", "dlg-", "reference", "agent"]
+    shown = b"".join(content for name, content in files(tmp_path / "out").items() if not name.endswith("key.csv"))
+    assert [name for name in names if name.encode() in shown] == []
     key = read_table(tmp_path / "out/turn/key.csv").set_index("item")
     # Nor does the order: it is not that of the ids or the systems.
-    order = key.loc[[task["data"]["item"] for task in tasks], ["context_id", "system_id"]]
+    items = [task["data"]["item"] for task in read_json(tmp_path / "out/turn/tasks.json")]
+    order = key.loc[items, ["context_id", "system_id"]]
     for columns in (["context_id", "system_id"], ["system_id", "context_id"]):
         assert order.to_numpy().tolist() != order.sort_values(columns).to_numpy().tolist()
 
@@ -174,14 +172,12 @@ def test_turns_come_in_their_order_whatever_their_ids_and_speakers_are_escaped(t
 
 
 def test_the_seed_and_the_content_decide_all(tmp_path):
-    counts = exported(tmp_path, mini_tables(dialogues=5), systems=["Gold", "Zebra-9B"], sample=2, seed=1)
-    assert counts == {"turn": 8, "dialogue": 4}
+    options = {"systems": ["Gold", "Zebra-9B"], "sample": 2}
+    assert exported(tmp_path, mini_tables(dialogues=5), **options, seed=1) == {"turn": 8, "dialogue": 4}
     turns, dialogues = (read_table(tmp_path / "out" / level / "key.csv") for level in LEVELS)
     assert set(turns["system_id"]) == {"Gold", "Zebra-9B"}
-    assert {name[:5] for name in turns["context_id"]} == set(dialogues["dialogue_id"]), (
-        "the same dialogues at both levels"
-    )
-    options = {"systems": ["Gold", "Zebra-9B"], "sample": 2}
+    sampled = {name[:5] for name in turns["context_id"]}
+    assert sampled == set(dialogues["dialogue_id"]), "the same dialogues at both levels"
     for name, more in (("b", {"seed": 1}), ("c", {"seed": 2}), ("d", {"seed": 1, "levels": ["dialogue"]})):
         export_ratings(tmp_path / "tables", tmp_path / name, **options, **more)
     assert files(tmp_path / "b") == files(tmp_path / "out")
@@ -218,55 +214,41 @@ def test_a_dialogue_with_a_missing_response_is_left_out_and_a_used_folder_never_
 # Import of ratings
 
 
-def annotation(number=7, who=1, score="4", reasons=(), **more):
-    result = [{"from_name": "overall", "to_name": "flows", "type": "choices", "value": {"choices": [score]}}]
-    if reasons:
-        result.append(
-            {"from_name": "reasons", "to_name": "flows", "type": "choices", "value": {"choices": list(reasons)}}
-        )
-    return {"id": number, "completed_by": who, "result": result, "was_cancelled": False} | more
-
-
-def task(*annotations, item="i1", **more):
-    return {"id": 5, "data": {"item": item}, "annotations": list(annotations), "predictions": []} | more
-
-
-KEY = "item,dataset,dialogue_id,system_id\ni1,d,x1,s1\ni2,d,x2,s1\n"
-
-
-def load(folder, content, key=KEY):
-    (folder / "export0.json").write_text(content if isinstance(content, str) else json.dumps(content))
-    (folder / "key.csv").write_text(key)
-    return read_ratings([folder / "export0.json"], folder / "key.csv", "dialogue")
+def import_changed(folder, change):
+    """Import a real export after a change of its first task and that task's first annotation."""
+    tasks = read_json(fixture("dialogue.json"))
+    change(tasks[0], tasks[0]["annotations"][0])
+    (folder / "export.json").write_text(json.dumps(tasks))
+    return ratings_of(read_ratings([folder / "export.json"], fixture("dialogue_key.csv"), "dialogue"))
 
 
 def test_what_is_no_rating_is_left_out_and_an_annotator_may_be_an_object(tmp_path):
-    comment = {"from_name": "comment", "to_name": "flows", "type": "textarea", "value": {"text": ["hm"]}}
-    rated, skipped = annotation(who=4), annotation(8, who=2, was_cancelled=True, result=[])
-    rated["result"].append(comment)
-    prediction = {"result": annotation(score="1")["result"]}
-    one = task(rated, skipped, predictions=[prediction], drafts=[{"result": []}])
-    other = task(annotation(9, who={"id": 4, "email": "x@example.org"}, score="2"), item="i2")
-    found = ratings_of(load(tmp_path, [one, other]))
-    overall = {key[:3]: value for key, value in found.items() if key[3] == "Overall"}
-    assert overall == {("x1", "s1", "4"): 4, ("x2", "s1", "4"): 2}
+    def change(task, given):
+        comment = {"from_name": "comment", "to_name": "flows", "type": "textarea", "value": {"text": ["hm"]}}
+        prediction = {"result": [*given["result"]]}
+        given.update(completed_by={"id": 1, "email": "x@example.org"}, result=[comment, *given["result"]])
+        task.update(predictions=[prediction], drafts=[prediction])
+
+    assert import_changed(tmp_path, change) == expected_of("dialogue.json")[1]
+
+
+def overall(given):
+    return next(one["value"]["choices"] for one in given["result"] if one["from_name"] == "overall")
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("change", "message"),
     [
-        ([task(annotation(7, was_cancelled=True))], "no task was answered"),
-        ('[{"id": 1', "the file is truncated"),
-        ([task(annotation(), item="i9")], r"item 'i9' is not in .*key.csv; .*Use the key.csv"),
-        ([task(annotation(score="6"))], "annotation 7 by annotator '1': overall score '6'; expected a score from 1 to 5"),
-        ([task(annotation(result=[]))], "annotation 7 by annotator '1': overall score missing; .*Answer or skip"),
-        ([task(annotation(reasons=["Fluent"]))], "reason 'Fluent'; expected some of Fluency, Coherence"),
-        ([task(annotation(7), annotation(9))], "annotation 9 by annotator '1': duplicate annotation of item 'i1'"),
+        (lambda task, given: task["data"].update(item="i9"), r"item 'i9' is not in .*key.csv; .*Use the key.csv"),
+        (lambda task, given: overall(given).__setitem__(0, "6"), "overall score '6'; expected a score from 1 to 5"),
+        (lambda task, given: given.update(result=[]), "by annotator '1': overall score missing; .*Answer or skip"),
+        (lambda task, given: task["annotations"].append(given), "by annotator '1': duplicate annotation of item"),
+        (lambda task, given: task.pop("annotations"), "record 1: annotations is missing"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_imported(tmp_path, content, message):
-    with pytest.raises(ComperdialError, match=message):
-        load(tmp_path, content)
+)
+def test_what_cannot_be_imported(tmp_path, change, message):
+    with pytest.raises(SchemaError, match=message):
+        import_changed(tmp_path, change)
 
 
 # Pairs of dialogues: reading
