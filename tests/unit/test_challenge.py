@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial import schema
-from comperdial.challenge.agents import load, run_agent, self_chat
+from comperdial.challenge.agents import load, run_agent
 from comperdial.challenge.dialogues import Dialogue, dialogues_of, make_tables, read_dialogues, to_data
 from comperdial.challenge.pairs import read_dialogues as read_chats
 from comperdial.challenge.personas import ASPECTS, fitting_age, generate, read_constraints, read_graph
-from comperdial.challenge.simulation import Raters, rate_tables, read_raters, simulate
+from comperdial.challenge.simulation import Raters, read_raters, simulate
 from comperdial.challenge.submissions import read_challenge, read_submissions, write_submission
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
@@ -116,17 +116,6 @@ def test_a_class_of_another_name_with_options_and_neighbours(tmp_path):
         load("nowhere.py")
 
 
-def test_in_a_self_chat_an_agent_answers_as_b_each_time(tmp_path):
-    body = """assert all(c["dialogue"][-1]["persona_id"] == "A" for c in test_data)
-return [f"{c['persona B'][0]} to {c['persona A'][0]} after {len(c['dialogue'])}" for c in test_data]"""
-    openings = [Dialogue(name, {"A": ["ann"], "B": ["bob"]}, ("hi", "gold", "gold", "gold")) for name in ("d1", "d2")]
-    chats = self_chat(load(agent_file(tmp_path, body)), "mirror", openings, 2)
-    assert [dialogue.key for dialogue in chats] == [("d1", "mirror"), ("d2", "mirror")] and chats[0].judged == "B"
-    assert chats[0].utterances == (
-        ("A", "hi"), ("B", "bob to ann after 1"), ("A", "ann to bob after 2"), ("B", "bob to ann after 3"),
-    )  # fmt: skip
-
-
 # Submissions
 
 
@@ -136,18 +125,6 @@ def lines_of(answers, **more):
 
 
 GOOD = {item: f"to {item[0]} at {item[1]}" for item in ITEMS}
-
-
-def test_submissions_of_every_form(here):
-    folder = here / "submissions"
-    write_submission(folder / "one.jsonl", GOOD)
-    many = lines_of(GOOD, system_id="two") + lines_of({ITEMS[0]: "a"}, system_id="bad")
-    (folder / "many.jsonl.gz").write_bytes(gzip.compress(many.encode()))
-    (folder / "systems.csv").write_text("system_id,kind,track,description\ntwo,human,,a person\n")
-    read = read_submissions([folder], DIALOGUES)
-    assert read.responses == {"two": GOOD, "one": GOOD} and list(read.problems) == ["bad"]
-    assert read.systems["two"] == {"kind": "human", "track": None, "description": "a person"}
-    assert read.systems["one"]["kind"] == "agent"
 
 
 @pytest.mark.parametrize(
@@ -174,27 +151,40 @@ def test_a_wrong_submission_is_named_and_the_others_are_taken(here, name, text, 
 
 
 def test_a_challenge_becomes_tables(here):
-    write_submission(here / "submissions/mine.jsonl", GOOD)
-    (here / "submissions/bad.jsonl").write_text("{}\n")
-    failed = read_challenge("mini", here / "dialogues.json", [here / "submissions"], here / "out")
-    assert json.loads((here / "out/submissions.json").read_text()) == {"failed": failed, "systems": 1}
-    tables = {name: schema.read(here / f"out/{name}.parquet", name) for name in ("contexts", "personas", "responses")}
-    assert list(failed) == ["bad"] and dialogues_of(tables["contexts"], tables["personas"]) == DIALOGUES
-    context = tables["contexts"].set_index("context_id").loc["d2-t1"]
+    folder = here / "submissions"
+    write_submission(folder / "one.jsonl", GOOD)
+    many = lines_of(GOOD, system_id="two") + lines_of({ITEMS[0]: "a"}, system_id="bad")
+    (folder / "many.jsonl.gz").write_bytes(gzip.compress(many.encode()))
+    (folder / "systems.csv").write_text("system_id,kind,track,description\ntwo,human,,a person\n")
+    failed = read_challenge("mini", here / "dialogues.json", [folder], here / "out")
+    assert json.loads((here / "out/submissions.json").read_text()) == {"failed": failed, "systems": 2}
+    names = ("contexts", "personas", "responses", "systems")
+    contexts, personas, responses, systems = (schema.read(here / f"out/{name}.parquet", name) for name in names)
+    assert list(failed) == ["bad"] and dialogues_of(contexts, personas) == DIALOGUES
+    context = contexts.set_index("context_id").loc["d2-t1"]
     assert (context["references"], context["facts"]) == (["d2 says B 3"], ["i am a sailor."])
-    assert tables["responses"].set_index("context_id").loc["d2-t1", "response"] == "to d2 at 1"
+    assert responses.query("context_id == 'd2-t1'")["response"].tolist() == ["to d2 at 1"] * 2
+    assert systems[["system_id", "kind", "description"]].to_numpy().tolist() == [
+        ["one", "agent", ""],
+        ["two", "human", "a person"],
+    ]
     with pytest.raises(SchemaError, match="no submission that is complete"):
-        read_challenge("mini", here / "dialogues.json", [here / "submissions/bad.jsonl"], here / "out")
+        read_challenge("mini", here / "dialogues.json", [folder / "systems.csv"], here / "out")
 
 
 def test_the_commands_run_and_self_chat(here, capsys):
-    path = agent_file(here, "return ['fine, and you?'] * len(test_data)")
+    body = "return [f\"{c['persona B'][0]} to {c['persona A'][0]} {len(c['dialogue'])}\" for c in test_data]"
+    path = agent_file(here, body)
     run_it = ("challenge", "run", "dialogues.json", "--agent", path)
     assert call(*run_it, "--output", "mine.jsonl") == 0
     assert read_submissions([here / "mine.jsonl"], DIALOGUES).responses.keys() == {"mine"}
     chat = ("challenge", "self-chat", "--agent", path, "--openings", "dialogues.json", "--turns", 2)
     assert call(*chat, "--dialogues", 2, "--output", "chats.jsonl") == 0
-    assert list(read_chats(here / "chats.jsonl")) == [("d1", "chats"), ("d2", "chats")]
+    chats = read_chats(here / "chats.jsonl")
+    assert list(chats) == [("d1", "chats"), ("d2", "chats")] and chats["d1", "chats"].judged == "B"
+    # The agent answers as B each time.
+    b, a = "i am a sailor. to i am a baker.", "i am a baker. to i am a sailor."
+    assert chats["d1", "chats"].utterances == (("A", "d1 says A 0"), ("B", f"{b} 1"), ("A", f"{a} 2"), ("B", f"{b} 3"))
     capsys.readouterr()
     assert call(*run_it, "--output", "mine.json") == call(*chat, "--dialogues", 4, "--output", "c.jsonl") == 1
     error = capsys.readouterr().err
@@ -214,22 +204,21 @@ def constraints():
     return read_constraints(ROOT / "data/personas")
 
 
+def graph_of(folder, habit, experience):
+    """Read a graph of one head whose two tails have these relations."""
+    tails = {"tends to cattle": habit, "rode a horse": experience}
+    attributes = {tail: {"attr_person": tail, **relation} for tail, relation in tails.items()}
+    (folder / "kg.json").write_text(json.dumps({"i am a rancher": {"attributes": attributes}}))
+    return read_graph(folder / "kg.json")
+
+
 def test_a_graph_is_read_whatever_its_relations_are_called(tmp_path):
-    tends, rode = ({"attr_person": text} for text in ("tends to cattle", "rode a horse"))
-    plain = [tends | {"relation": "routine_habit"}, rode | {"relation": "experience"}]
-    listed = [
-        tends | {"main": ["Routine or Habit", "distinct"]},
-        rode | {"main": ["experience without relationship", "x"]},
-    ]
-    for attributes in (plain, listed):
-        content = {"i am a rancher": {"attributes": {one["attr_person"]: one for one in attributes}}}
-        (tmp_path / "kg.json").write_text(json.dumps(content))
-        heads = {"i am a rancher": {"routine_habit": ["tends to cattle"], "experience": ["rode a horse"]}}
-        assert read_graph(tmp_path / "kg.json") == heads
-    content = {"a rancher": {"attributes": {"x": {"attr_person": "tend", "colour": "blue"}}}}
-    (tmp_path / "kg.json").write_text(json.dumps(content))
+    heads = {"i am a rancher": {"routine_habit": ["tends to cattle"], "experience": ["rode a horse"]}}
+    assert graph_of(tmp_path, {"relation": "routine_habit"}, {"relation": "experience"}) == heads
+    habit, experience = ["Routine or Habit", "distinct"], ["experience without relationship", "distinct"]
+    assert graph_of(tmp_path, {"main": habit}, {"main": experience}) == heads
     with pytest.raises(SchemaError, match="The texts in the places of relations are: blue"):
-        read_graph(tmp_path / "kg.json")
+        graph_of(tmp_path, {"colour": "blue"}, {"colour": "blue"})
 
 
 def test_negative_heads_and_gendered_words(graph, constraints):
@@ -405,31 +394,33 @@ def test_the_command_replaces_simulated_ratings_and_no_others(tmp_path, capsys):
 
 
 @pytest.fixture(scope="module")
-def rated_demo(tmp_path_factory):
-    """Return the demo's ratings at full size, and their truth."""
-    folder = tmp_path_factory.mktemp("demo")
-    read_challenge("demo", DEMO / "dialogues.json", [DEMO / "submissions"], folder)
-    rate_tables(folder, DEMO / "raters.yaml", seed=2024)
-    return schema.ratings_in(folder), schema.read(folder / "truth.parquet", "scores")
-
-
-@pytest.mark.parametrize(
-    ("level", "count", "r", "alpha"), [("turn", 10_395, 0.998, 0.58), ("dialogue", 1_485, 0.992, 0.66)]
-)
-def test_the_demo_recovers_its_truth(rated_demo, level, count, r, alpha):
-    """Mean ratings of systems, and Krippendorff's alpha of the six raters."""
-    ratings, truth = (frame[frame["level"] == level] for frame in rated_demo)
-    overall = ratings[ratings["dimension"] == OVERALL]
-    table = overall.pivot(index="annotator_id", columns=["item_id", "system_id"], values="rating")
-    assert table.shape == (6, count)
-    means = [frame.groupby("system_id")[column].mean() for frame, column in ((overall, "rating"), (truth, "value"))]
-    assert np.corrcoef(*means)[0, 1] == pytest.approx(r, abs=5e-4)
-    assert krippendorff.alpha(table.to_numpy(), level_of_measurement="interval") == pytest.approx(alpha, abs=5e-3)
-
-
-def test_the_demo_has_comperdials_shape_and_the_personas_that_the_pipeline_draws(graph, constraints):
+def demo():
+    """Return the demo's dialogues and submissions."""
     dialogues = read_dialogues(DEMO / "dialogues.json")
-    submissions = read_submissions([DEMO / "submissions"], dialogues)
+    return dialogues, read_submissions([DEMO / "submissions"], dialogues)
+
+
+def test_simulated_ratings_recover_the_truth(demo):
+    """Mean ratings of systems, and Krippendorff's alpha of the six raters, in five of the demo's dialogues."""
+    dialogues, submissions = demo
+    names = {dialogue.dialogue_id for dialogue in dialogues[:5]}
+    responses = {
+        s: {item: text for item, text in r.items() if item[0] in names} for s, r in submissions.responses.items()
+    }
+    tables = make_tables("demo", dialogues[:5], submissions.systems, responses, where="demo")
+    rated = simulate(tables["contexts"], tables["responses"], read_raters(DEMO / "raters.yaml"), seed=2024)
+    for level, count, r, alpha in (("turn", 3465, 0.996, 0.585), ("dialogue", 495, 0.989, 0.681)):
+        ratings, truth = (frame[frame["level"] == level] for frame in rated)
+        overall = ratings[ratings["dimension"] == OVERALL]
+        table = overall.pivot(index="annotator_id", columns=["item_id", "system_id"], values="rating")
+        assert table.shape == (6, count)
+        means = [frame.groupby("system_id")[column].mean() for frame, column in ((overall, "rating"), (truth, "value"))]
+        assert np.corrcoef(*means)[0, 1] == pytest.approx(r, abs=5e-4)
+        assert krippendorff.alpha(table.to_numpy(), level_of_measurement="interval") == pytest.approx(alpha, abs=5e-3)
+
+
+def test_the_demo_has_comperdials_shape_and_the_personas_that_the_pipeline_draws(demo, graph, constraints):
+    dialogues, submissions = demo
     assert [dialogue.turns for dialogue in dialogues] == [7] * 15
     kinds = [about["kind"] for about in submissions.systems.values()]
     assert (kinds.count("agent"), kinds.count("human"), submissions.problems) == (97, 2, {})

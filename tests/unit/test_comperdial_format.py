@@ -174,12 +174,6 @@ def test_shapes_of_marks(tmp_path, values, columns, expected):
     assert [rating for _, _, rating in ratings_of(tables, "dialogue", "Fluency")] == expected
 
 
-def test_turns_counted_from_one_in_records_inside_an_object(tmp_path):
-    turns = {"meta": {"version": 1}, "all": {"items": [r | {"turn": str(r["turn"] + 1)} for r in TURNS]}}
-    tables = read(files_in(tmp_path, turns), maps({"first_turn": 1, "records": "all.items"}))
-    assert set(tables["responses"]["context_id"]) == {"100001-t0", "100001-t1"}
-
-
 @pytest.mark.parametrize(
     ("level", "change", "columns", "named"),
     [
