@@ -65,17 +65,6 @@ def test_score_then_correlate(capsys, caplog):
     assert "1 of 4 scores belong to no rated response" in caplog.text
 
 
-def test_the_same_scores_from_every_format(capsys):
-    frame = pd.DataFrame(RESPONSES)
-    frame.assign(reference=frame["reference"].map(json.dumps)).to_csv("mine.csv", index=False)
-    frame.to_parquet("mine.parquet")
-    shown = []
-    for suffix in ("jsonl", "csv", "parquet"):
-        run("score", f"mine.{suffix}", "--metric", "bleu", "--option", "text=raw")
-        shown.append(capsys.readouterr().out)
-    assert len({*shown}) == 1 and shown[0].count("\n") == 1 + 4 * 4
-
-
 def test_several_metrics_and_their_options(here, capsys, caplog, monkeypatch):
     monkeypatch.setenv("COMPERDIAL_MODELS", str(here / "models"))
     (here / "params.yaml").write_text(

@@ -169,9 +169,6 @@ HEAD, TALK, LEVEL = "context_id,system_id,value", "dialogue_id,system_id,value",
         ("context_id,system_id,valu\nmini-000,Dull,1\n", "unknown column 'valu'.* Did you mean 'value'"),
         (f"{HEAD}\nmini-000,Dull,1\nmini-9,Dull,1\n", "record 2: context 'mini-9', system 'Dull': no such response"),
         (f"{HEAD}\nmini-000,Dull,1\nmini-000,Dull,2\n", "record 2: .* output 'score' was scored in record 1 already"),
-        (f"{HEAD},dataset\nmini-000,Dull,1,maxi\n", "record 1: column 'dataset' holds 'maxi'; expected 'mini', or no"),
-        (f"{HEAD},metric\nmini-000,Dull,1,a\nmini-001,Dull,1,b\n", "column 'metric' holds 'a', 'b'; expected the sc"),
-        (f"{HEAD},cut\nmini-000,Dull,1,-1\n", "column 'cut' holds -1; expected a whole number of 0 or more"),
         (f"{LEVEL}\nmini-000,turn,Dull,1\ntalk-0,dialogue,Dull,1\n", "output 'score' is of turns and of dialogues"),
     ],
 )
@@ -272,25 +269,6 @@ def recorded(tmp_path, rated, content, format_name="chiang2023", file="naturalne
     path = tmp_path / "answers.json"
     path.write_text(json.dumps(content))
     return Recorded.read("judge", format_name, {file: path}, rated)
-
-
-def test_answers_become_scores_judgements_and_counts(tmp_path, rated):
-    judge = recorded(tmp_path, rated, chiang_items())
-    scores = judge.scores("s")
-    assert len(scores) == 6 * 4
-    assert REFERENCE not in set(scores["system_id"])
-    # The eighth item is the third response, Dull's, to the second context.
-    assert values(scores)["mini-001", "Dull", "naturalness"] == pytest.approx((18 * (1 + 7 % 3) + 2.5) / 19)
-    single = judge.judgements()
-    assert len(single) == 24 * 20
-    assert single["failure"].notna().sum() == 24
-    counted = judge.coverage().iloc[0]
-    assert (counted["items"], counted["answers"], counted["unread"], counted["n"]) == (30, 600, 30, 30)
-    assert (counted["why"], counted["target"]) == ("30 no rating", "Natural")
-    # An item without any rating has no score, and items may be missing.
-    content = chiang_items()[4:1:-1]
-    content[0]["all_responses"] = ["N/A"] * 20
-    assert set(recorded(tmp_path, rated, content).scores("s")["system_id"]) == {"Dull", "Wanderer"}
 
 
 def test_equal_responses_of_two_systems_keep_their_own_answers(tmp_path, rated):

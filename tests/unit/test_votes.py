@@ -60,8 +60,6 @@ TWO_IN_ONE = [
         ("votes.jsonl", NESTED, "source annotator_id choice", [("human", "ann", "first"), ("gpt-4", "gpt-4", "tie")] * 2, ""),
         ("votes.json", TWO_IN_ONE, "first_system_id second_system_id annotator_id choice",
          [("x-1", "y", "annotator1", "tie"), ("x-1", "y", "annotator2", "second")], ""),
-        ("gpt4-votes.csv", "id,left,right,winner\n1,x,y,left\n2,y,x,tie\n", "first_system_id annotator_id choice",
-         [("x", "gpt4-votes", "first"), ("y", "gpt4-votes", "tie")], "votes of a judge, as the file's name says"),
         ("v.csv", "question_id,model_a,model_b,winner,gpt4_choice,judge_winner,winner_reason\n1,x,y,A,B,tie,because\n",
          "annotator_id source choice", [("1", "human", "first"), ("gpt4", "gpt4", "second"), ("judge", "judge", "tie")], ""),
         ("v.csv", "question_id,model_a,model_b,fluency_preference,coherence_preference\n1,x,y,A,B\n", "question choice",
