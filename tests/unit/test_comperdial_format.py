@@ -138,40 +138,32 @@ def test_what_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("values", "columns", "expected"),
+    ("values", "ratings", "marks", "expected"),
     [
-        ({"score": 4}, "score", [("1", 0, 4)]),
-        ({"score": [None, 5, "", float("nan"), 3]}, "score", [("2", 1, 5), ("5", 4, 3)]),
-        ({"score": {"bob": 2, "ann": 4.5, "cat": None}}, "score", [("ann", None, 4.5), ("bob", None, 2)]),
-        ({"ann": 4, "bob": None, "cat": 1}, ["ann", "bob", "cat"], [("ann", None, 4), ("cat", None, 1)]),
-        ({"human": {"overall": [1, 2]}}, "human.overall", [("1", 0, 1), ("2", 1, 2)]),
-        ({"a.b": 3, "a": {"b": 4}}, "a.b", [("1", 0, 3)]),
-    ],
-)
-def test_shapes_of_ratings(tmp_path, values, columns, expected):
-    bare = [{k: v for k, v in record.items() if k != "ratings"} for record in TURNS]
-    tables = read(files_in(tmp_path, [bare[0] | values, bare[1]]), maps({"ratings": columns}))
-    assert ratings_of(tables, "turn") == expected
-    assert len(tables["responses"]) == 2, "a response without ratings stays"
-
-
-@pytest.mark.parametrize(
-    ("values", "columns", "expected"),
-    [
-        ({"r": 3, "f": "N ", "h": None}, {"ratings": "r", "marks": {"Fluency": "f", "Humanness": "h"}}, [0]),
-        ({"r": 3, "f": False, "h": 1}, {"ratings": "r", "marks": {"Fluency": "f", "Humanness": "h"}}, [1]),
+        # The expected ratings, by annotator and place; or the ratings of Fluency that the marks give.
+        ({"r": 4}, "r", None, [("1", 0, 4)]),
+        ({"r": [None, 5, "", float("nan"), 3]}, "r", None, [("2", 1, 5), ("5", 4, 3)]),
+        ({"r": {"bob": 2, "ann": 4.5, "cat": None}}, "r", None, [("ann", None, 4.5), ("bob", None, 2)]),
+        ({"ann": 4, "bob": None, "cat": 1}, ["ann", "bob", "cat"], None, [("ann", None, 4), ("cat", None, 1)]),
+        ({"human": {"overall": [1, 2]}}, "human.overall", None, [("1", 0, 1), ("2", 1, 2)]),
+        ({"a.b": 3, "a": {"b": 4}}, "a.b", None, [("1", 0, 3)]),
+        ({"r": 3, "f": "N ", "h": None}, "r", {"Fluency": "f", "Humanness": "h"}, [0]),
+        ({"r": 3, "f": False, "h": 1}, "r", {"Fluency": "f", "Humanness": "h"}, [1]),
         # Who did not rate shifts nobody's mark.
-        ({"r": [None, 4, 5], "f": ["n", "n", ""]}, {"ratings": "r", "marks": {"Fluency": "f"}}, [0, 1]),
-        ({"r": {"x": 3, "y": 4}, "m": {"f": {"y": "n"}}}, {"ratings": "r", "marks": {"Fluency": "m.f"}}, [1, 0]),
-        ({"x": 3, "y": 4, "xf": "", "yf": "n"}, {"ratings": ["x", "y"], "marks": {"Fluency": ["xf", "yf"]}}, [1, 0]),
-        ({"r": {"x": 3, "y": 4}, "m": {"y": ["fluency"], "x": []}}, {"ratings": "r", "marks": "m"}, [1, 0]),
-        ({"r": [3, 4], "m": {"2": ["Fluency"]}}, {"ratings": "r", "marks": "m"}, [0]),
+        ({"r": [None, 4, 5], "f": ["n", "n", ""]}, "r", {"Fluency": "f"}, [0, 1]),
+        ({"r": {"x": 3, "y": 4}, "m": {"f": {"y": "n"}}}, "r", {"Fluency": "m.f"}, [1, 0]),
+        ({"x": 3, "y": 4, "xf": "", "yf": "n"}, ["x", "y"], {"Fluency": ["xf", "yf"]}, [1, 0]),
+        ({"r": {"x": 3, "y": 4}, "m": {"y": ["fluency"], "x": []}}, "r", "m", [1, 0]),
+        ({"r": [3, 4], "m": {"2": ["Fluency"]}}, "r", "m", [0]),
     ],
 )
-def test_shapes_of_marks(tmp_path, values, columns, expected):
+def test_shapes_of_ratings_and_marks(tmp_path, values, ratings, marks, expected):
     whole = [{"dialogue_id": "100001", "system_id": "s"} | values]
-    tables = read(files_in(tmp_path, whole=whole), maps(whole=columns))
-    assert [rating for _, _, rating in ratings_of(tables, "dialogue", "Fluency")] == expected
+    tables = read(files_in(tmp_path, whole=whole), maps(whole={"ratings": ratings, "marks": marks}))
+    if marks is None:
+        assert ratings_of(tables, "dialogue") == expected
+    else:
+        assert [rating for *_, rating in ratings_of(tables, "dialogue", "Fluency")] == expected
 
 
 @pytest.mark.parametrize(

@@ -230,15 +230,14 @@ def test_a_target_of_a_data_set_that_is_not_selected_is_named(config, target, me
 
 
 def test_files_that_studies_name_exist_and_outputs_that_rows_name_are_compared(config, tmp_path):
-    for name, study in {**Selection(config).studies, DATASET: read_study(DATASET)}.items():
+    for study in [*Selection(config).studies.values(), read_study(DATASET)]:
         entries = [entry for kind in ("tables", "figures") for entry in (study.get(kind) or {}).values()]
         inputs = [files for entry in entries for files in inputs_of(entry, ["demo"], lambda *_: ["x"]).values()]
         paths = [path for files in inputs for path in files if path.startswith("studies/")]
-        assert [path for path in paths if not (tmp_path / path).exists()] == [], name
-    study = {
-        "tables": {"t": {"sections": [{"rows": [{"metric": "bleu", "output": "bleu-4"}, {"metric": "not shown"}]}]}},
-        "planned_contrasts": [{"metric": "rouge:rouge-l", "against": "f1:f1"}],
-    }
+        assert [path for path in paths if not (tmp_path / path).exists()] == []
+    rows = [{"metric": "bleu", "output": "bleu-4"}, {"metric": "not shown"}]
+    contrasts = [{"metric": "rouge:rouge-l", "against": "f1:f1"}]
+    study = {"tables": {"t": {"sections": [{"rows": rows}]}}, "planned_contrasts": contrasts}
     assert [*shown_outputs(study)] == ["bleu:bleu-4", "rouge:rouge-l", "f1:f1"]
 
 
