@@ -241,6 +241,9 @@ def test_turn_sets_are_those_of_table_1(real_tables, name):
     # No response is compared with itself.
     truth = joined[joined["system_id"].isin(["slot-0", "Original Ground Truth"])]
     assert truth["references"].map(len).sum() == 0
+    people = {"slot-0", "Original Ground Truth", "New Human Generated", "Human"}
+    kinds = found["systems"].set_index("system_id")["kind"].to_dict()
+    assert kinds == {system: "human" if system in people else "agent" for system in kinds}
     ratings = found["ratings"].query("level == 'turn'")
     assert set(ratings.query("source == 'human'")["dimension"]) == HUMAN[name]
     assert (ratings.groupby("dimension").size() == items).all() and ratings["dimension"].nunique() == 5
