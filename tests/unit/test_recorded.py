@@ -83,33 +83,6 @@ def test_predictions_become_scores_in_any_order_and_padding(folder, caplog):
     assert {item for item, *_ in values(take(folder, unieval_items()[:10])).index} == {"mini-000", "mini-001"}
 
 
-def altered(**fields):
-    items = unieval_items()
-    items[3] |= fields
-    return items
-
-
-@pytest.mark.parametrize(
-    ("items", "message"),
-    [
-        (altered(system_output="else"), "item 3: no response of 'mini' by 'Wanderer' with this dialogue and text"),
-        (altered(source="hello ?\n"), "item 3: no response .* The dialogue ends in 'hello \\?'"),
-        ([*unieval_items(), unieval_items()[3]], "item 30: .*: output 'naturalness' was scored in item 3 already"),
-        (altered(predict_scores=dict.fromkeys(OURS, "2")), "item 3: the score is '2'; expected a finite number"),
-    ],
-)
-def test_wrong_items_are_named(folder, items, message):
-    with pytest.raises(ComperdialError, match=message):
-        take(folder, items)
-
-
-def test_a_text_that_a_system_gave_twice_is_not_guessed_at(tmp_path):
-    twice = mini_items()[:2]
-    twice[1]["context"] = twice[0]["context"]
-    with pytest.raises(ComperdialError, match="item 2: 2 responses of 'mini' by 'Dull' with this dialogue and text"):
-        take(write_tables(tmp_path, twice), unieval_items()[:5])
-
-
 # ---- Tables of scores, by name
 
 
@@ -159,22 +132,42 @@ def test_scores_of_turns_and_dialogues(talks, caplog, content, expected, log):
     assert log in caplog.text
 
 
-HEAD, TALK, LEVEL = "context_id,system_id,value", "dialogue_id,system_id,value", "item_id,level,system_id,value"
+def altered(**fields):
+    """Return items of which the fourth is changed."""
+    items = unieval_items()
+    return [*items[:3], items[3] | fields, *items[4:]]
+
+
+HEAD = "context_id,system_id,value"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (altered(system_output="else"), "item 3: no response of 'mini' by 'Wanderer' with this dialogue and text"),
+        (altered(source="hello ?\n"), "item 3: no response .* The dialogue ends in 'hello \\?'"),
+        (altered(predict_scores=dict.fromkeys(OURS, "2")), "item 3: the score is '2'; expected a finite number"),
+        ([*unieval_items(), unieval_items()[3]], "item 30: .*: output 'naturalness' was scored in item 3 already"),
         ("context_id,value\nmini-000,1\n", "no column 'system_id'; expected at least context_id, system_id, value"),
         ("context_id,system_id,valu\nmini-000,Dull,1\n", "unknown column 'valu'.* Did you mean 'value'"),
         (f"{HEAD}\nmini-000,Dull,1\nmini-9,Dull,1\n", "record 2: context 'mini-9', system 'Dull': no such response"),
-        (f"{HEAD}\nmini-000,Dull,1\nmini-000,Dull,2\n", "record 2: .* output 'score' was scored in record 1 already"),
-        (f"{LEVEL}\nmini-000,turn,Dull,1\ntalk-0,dialogue,Dull,1\n", "output 'score' is of turns and of dialogues"),
+        (
+            "item_id,level,system_id,value\nmini-000,turn,Dull,1\ntalk-0,dialogue,Dull,1\n",
+            "'score' is of turns and of dia",
+        ),
     ],
 )
-def test_wrong_tables_are_named(talks, content, message):
+def test_wrong_scores_are_named(talks, content, message):
+    how = ("table", "csv") if isinstance(content, str) else ()
     with pytest.raises(ComperdialError, match=message):
-        take(talks, content, "table", "csv")
+        take(talks, content, *how)
+
+
+def test_a_text_that_a_system_gave_twice_is_not_guessed_at(tmp_path):
+    twice = mini_items()[:2]
+    twice[1]["context"] = twice[0]["context"]
+    with pytest.raises(ComperdialError, match="item 2: 2 responses of 'mini' by 'Dull' with this dialogue and text"):
+        take(write_tables(tmp_path, twice), unieval_items()[:5])
 
 
 def test_faces_scores_of_turns_and_dialogues(tmp_path):
