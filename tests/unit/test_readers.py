@@ -278,3 +278,14 @@ def test_spot_the_bot_s_judgements_are_votes_on_four_questions(read, tmp_path):
     first, second = spot_the_bot.dialogues({"convai2": tmp_path / "convai2"})
     assert (first.judged, second.judged) == ("blender", "lost")
     assert first.utterances == (("blender", "hi"), ("lost", "<EMPTY>"))
+
+
+def test_alt_test_s_questions_about_one_text_are_a_cluster(read, tmp_path):
+    people = {"secret-b": {"t1__food": "yes", "t1__noise": "no"}, "secret-a": {"t2__food": "no"}}
+    judged = {"t1__food": "yes", "t1__noise": "n/a", "t2__food": "no"}
+    labels = read("alt_test", people=people, judges={"gpt": judged})["labels"]
+    assert labels["cluster"].tolist() == ["t1", "t1", "t2"] * 2
+    assert labels["annotator_id"].tolist() == ["1", "1", "2", *["gpt"] * 3]
+    del judged["t2__food"]
+    with pytest.raises(SchemaError, match="judges: judge 'gpt' lacks item 't2__food'"):
+        readers.read("alt_test", "mini", write(tmp_path, people=people, judges={"gpt": judged}))
