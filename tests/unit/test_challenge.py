@@ -287,6 +287,16 @@ def test_an_age_gives_way_to_a_sentence_and_too_few_heads_are_an_error(constrain
         generate(runner | {"i am a forger": {"experience": ["forged"]}}, constraints, count=1, seed=1)
 
 
+def test_the_command_personas(tmp_path, capsys):
+    command = (
+        f"personas {DEMO}/peacok_kg.json --constraints {ROOT}/data/personas --count 2 --seed 2024 --output".split()
+    )
+    assert call(*command, tmp_path / "p.json") == 0
+    assert [p["persona_id"] for p in json.loads((tmp_path / "p.json").read_text())["personas"]] == ["P0001", "P0002"]
+    assert call(*command, tmp_path / "q.json", "--default-ages", "50", "20") == 1
+    assert "--default-ages: ages 50 20; expected the younger age first" in capsys.readouterr().err
+
+
 # Simulated raters
 
 MODEL = {

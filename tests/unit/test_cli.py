@@ -209,6 +209,15 @@ def test_a_missing_package_is_one_line_that_installs_it(module, command, capsys,
     assert fails(capsys, "doctor") == f"comperdial: error: not installed: {module}; expected {command}"
 
 
+def test_doctor_lists_what_is_installed_and_how_to_get_the_rest(capsys, monkeypatch):
+    monkeypatch.setattr("comperdial.core.versions.installed", lambda package: "absent" if package == "torch" else "1.0")
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    run("doctor")
+    shown = capsys.readouterr().out
+    assert "not installed: torch\n  to install: pip install 'comperdial[neural]'" in shown
+    assert "keys in the environment: OPENAI_API_KEY" in shown and "secret" not in shown
+
+
 # Data sets
 
 

@@ -248,6 +248,16 @@ def test_what_cannot_be_imported(tmp_path, change, message):
         import_changed(tmp_path, change)
 
 
+def test_the_commands(tmp_path, capsys):
+    exported(tmp_path)
+    out, target = tmp_path / "again", tmp_path / "ratings.csv"
+    assert main(f"annotate export {tmp_path}/tables --output {out} --level dialogue --seed 5".split()) == 0
+    key = ["--key", str(out / "dialogue/key.csv"), "--level", "dialogue", "--output", str(target)]
+    assert main(["annotate", "import", str(fixture("dialogue.json")), *key]) == 0
+    assert f"{target}: 35 records of 7 dimensions\n" in capsys.readouterr().out
+    assert ratings_of(schema.read(target, "ratings")) == expected_of("dialogue.json")[1]
+
+
 # Pairs of dialogues: reading
 
 QUESTION = chosen(read_questions(), ["overall"])

@@ -147,10 +147,19 @@ def test_names_in_use_are_known(tmp_path):
     assert layout.columns == dict(zip(columns.split(), header.split(","), strict=True))
 
 
-def test_a_program_may_be_an_annotator(tmp_path):
+def test_a_program_may_be_an_annotator_or_a_system(tmp_path):
     lines = "".join(f"c{n},s,text {n},{who},{n}\n" for n in range(4) for who in ("ann", "gpt-4"))
-    path = write(tmp_path, "mine.csv", f"context_id,system,response,annotator,rating\n{lines}")
-    assert tables(path)["ratings"].groupby("source").size().to_dict() == {"human": 4, "gpt-4": 4}
+    found = read(tmp_path, f"context_id,system,response,annotator,rating\n{lines}")
+    assert found["ratings"].groupby("source").size().to_dict() == {"human": 4, "gpt-4": 4}
+    lines = "".join(f"{q},{who},{who} on {q},r,{n}\n" for n, q in enumerate("abc") for who in ("gpt-4", "human"))
+    found = read(tmp_path, f"prompt,source,response,rater,rating\n{lines}")
+    assert {*found["ratings"]["source"]} == {"human"} and {*found["systems"]["system_id"]} == {"gpt-4", "human"}
+
+
+def test_labels_by_rater_and_item(tmp_path):
+    path = write(tmp_path, "labels.json", {who: {f"item {n}": n % 3 for n in range(30)} for who in ("ann", "bob")})
+    frame = read_file(path).frame
+    assert list(frame) == ["annotator", "item", "rating"] and len(frame) == 60
 
 
 def answer(name, score, **more):
@@ -168,7 +177,19 @@ EXPERTS = [
      "turker_annotations": [{"fluency": 1}]}
     for m in "xy"
 ]  # fmt: skip
+MAPPED = [
+    {"passage-id": p, "questions": {q: {s: {"response": f"{s} says {p}{q}", "reviews": [{"worker_id": "w", "overall": len(s)}]}
+                                        for s in ("x", "yy")} for q in "01"}}
+    for p in ("p1", "p2")
+]  # fmt: skip
 FORMS = {
+    "maps of systems in maps of questions": (
+        "m.jsonl", MAPPED, {f"{p}/{q} {s} w overall": len(s) for p in ("p1", "p2") for q in "01" for s in ("x", "yy")},
+    ),
+    "a number in the name of each rater's column": (
+        "m.csv", "system,response,score1,score2\nx,some text,4,5\ny,more text,5,4\n",
+        {"1 x 1 rating": 4, "1 x 2 rating": 5, "2 y 1 rating": 5, "2 y 2 rating": 4},
+    ),
     "raters as columns": (
         "m.csv", "context_id,system,response,annotator1,annotator2\nc,a,x,4,5\nc,b,y,1,\n",
         {"c a annotator1 rating": 4, "c b annotator1 rating": 1, "c a annotator2 rating": 5},
@@ -370,6 +391,9 @@ WITHOUT_TURN = "0,user,hi you,,\n0,bot,hello,ann,4\n0,bot,hello,bob,2\n0,user,by
         # Ratings of turns, in the file's order, from two raters, and of systems that the speakers name.
         ("a.csv", utterances(talk("", 4, "", 2)).replace("turn", "x"), {("turn", "0-1"): [4], ("turn", "0-3"): [2]}),
         ("a.csv", f"dialogue_id,speaker,text,rater,rating\n{WITHOUT_TURN}", {("turn", "0-1"): [4, 2], ("turn", "0-3"): [1]}),
+        ("a.csv", utterances(talk("", 4, "", 2, speakers=("Customer", "gpt-x")), talk("", 1, speakers=("Customer", "lam"))),
+         {("turn", "0-1"): [4], ("turn", "0-3"): [2], ("turn", "1-1"): [1]}),
+        ("a.csv", utterances(talk("", 4, "", 2, speakers="AB")), {("turn", "0-1"): [4], ("turn", "0-3"): [2]}),
         # Ratings of dialogues: beside all utterances, or those of the system in many dialogues.
         ("a.csv", utterances(talk(4, 4, 4, 4), talk(2, 2)), {("dialogue", "0"): [4], ("dialogue", "1"): [2]}),
         ("a.csv", utterances(*[talk("", n % 2, "", n % 2) for n in range(6)]),
@@ -568,6 +592,8 @@ def test_mistakes_are_named_in_one_line(tmp_path, content, options, message):
 # comperdial validate
 
 
+FIT = {"name": "fit", "score": 1, "evaluationModel": "j"}
+DEEPEVAL = {"testCases": [{"name": "c", "input": "why ?", "actualOutput": "so", "metricsData": [FIT]}]}
 RATED = "question,reply,bot,warmth,gpt4_score\nhi?,<b>yes</b>,a,4,9\nhi?,no,b,1,7\nyou?,me,a,5,3\nyou?,you,b,,2\n"
 
 
@@ -578,6 +604,11 @@ RATED = "question,reply,bot,warmth,gpt4_score\nhi?,<b>yes</b>,a,4,9\nhi?,no,b,1,
             "mine.csv: votes between two", "votes 4 on 2 pairs", "votes by human 2, gpt4 2",
             "Next: comperdial preferences mine.csv",
         ]),
+        ("id,model,bleu,f1\n1,a,.5,.25\n1,b,.2,.1\n", {}, [
+            "mine.csv: scores of responses", "metric bleu: score, 2 scores from 0.2 to 0.5",
+            "compare RATINGS --scores mine.csv",
+        ]),
+        (json.dumps(DEEPEVAL), {}, ["mine.csv: a log of DeepEval", "score fit: 1 from 1 to 1, by j"]),
         (RATED, {"response": "reply", "system_id": "bot", "history": "question", "rating": "warmth"}, [
             "ratings 3 of responses, 0 of dialogues", "with references 0, history 2, facts 0 of 2 contexts",
             "dimension warmth: 1 to 5 (as in the data", "markup 1 texts with HTML tags; --strip-markup removes them",
@@ -590,7 +621,7 @@ def test_validate_shows_what_a_file_is_and_what_cannot_be_computed(
 ):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "mine.csv", content)
-    assert main(["validate", "mine.csv", "--columns", json.dumps(columns)]) == 0
+    assert main(["validate", "mine.csv", *(["--columns", json.dumps(columns)] if columns else [])]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert [line for line in lines if line not in printed] == []
 
