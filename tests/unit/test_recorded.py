@@ -264,6 +264,17 @@ def recorded(tmp_path, rated, content, format_name="chiang2023", file="naturalne
     return Recorded.read("judge", format_name, {file: path}, rated)
 
 
+def test_answers_become_scores_judgements_and_counts(tmp_path, rated):
+    judge = recorded(tmp_path, rated, chiang_items())
+    # The eighth item is the third response, Dull's, to the second context.
+    expected = (18 * (1 + 7 % 3) + 2.5) / 19
+    assert values(judge.scores("s"))["mini-001", "Dull", "naturalness"] == pytest.approx(expected)
+    single = judge.judgements()
+    assert (len(single), single["failure"].notna().sum()) == (24 * 20, 24)
+    counted = judge.coverage().iloc[0][["items", "answers", "unread", "n", "why", "target"]]
+    assert counted.tolist() == [30, 600, 30, 30, "30 no rating", "Natural"]
+
+
 def test_equal_responses_of_two_systems_keep_their_own_answers(tmp_path, rated):
     """Their prompts are the same text; the answers to the second are further samples of it."""
     responses, content = rated.responses.copy(), chiang_items()
