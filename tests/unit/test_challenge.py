@@ -2,10 +2,8 @@
 
 import copy
 import gzip
-import importlib.util
 import json
 import re
-import shutil
 from dataclasses import replace
 
 import krippendorff
@@ -17,24 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comperdial import schema
-from comperdial.challenge.agents import load, run_agent, self_chat
+from comperdial.challenge.agents import load, run_agent
 from comperdial.challenge.dialogues import Dialogue, dialogues_of, make_tables, read_dialogues, to_data
 from comperdial.challenge.pairs import read_dialogues as read_chats
 from comperdial.challenge.personas import ASPECTS, fitting_age, generate, read_constraints, read_graph
-from comperdial.challenge.simulation import Raters, rate_tables, read_raters, simulate
+from comperdial.challenge.simulation import Raters, read_raters, simulate
 from comperdial.challenge.submissions import read_challenge, read_submissions, write_submission
 from comperdial.cli import main
 from comperdial.core.errors import ComperdialError, ConfigError, SchemaError
 from comperdial.schema.dimensions import AXES, OVERALL
 from conftest import ROOT
 
+PERSONAS = {"A": ["i am a baker."], "B": ["i am a sailor."]}
 DIALOGUES = [
-    Dialogue(
-        name,
-        {"A": ["i am a baker."], "B": ["i am a sailor."]},
-        tuple(f"{name} says {'AB'[i % 2]} {i}" for i in range(4)),
-    )
-    for name in ("d1", "d2", "d3")
+    Dialogue(name, PERSONAS, tuple(f"{name} says {'AB'[i % 2]} {i}" for i in range(4))) for name in ("d1", "d2", "d3")
 ]
 ITEMS = [(d.dialogue_id, turn) for d in DIALOGUES for turn in range(2)]
 DEMO = ROOT / "data/demo"
@@ -57,9 +51,7 @@ def call(*arguments):
     [
         (lambda e: e.pop("persona"), "entry 1: persona is missing"),
         (lambda e: e["dialogue"].pop(), "the speakers are A, B, A; expected A and B in turn, B last"),
-        (lambda e: e["dialogue"][1].update(persona_id="A"), "the speakers are A, A, A, B"),
         (lambda e: e["dialogue"][2].update(text=" "), "dialogue.2.text is ' '; expected a text that is not empty"),
-        (lambda e: e["persona"].update(A="i am a baker"), "persona.A is 'i am a baker'; expected a valid list"),
         (lambda e: e.update(dialogue_id=None), "dialogue_id"),
     ],
 )
@@ -100,9 +92,6 @@ def test_an_agent_sees_the_gold_history_and_both_personas_of_at_most_50_conversa
         ("raise ValueError('no idea')", "turn 0 of 3 conversations from 'd1': raised ValueError: no idea"),
         ("sys.exit(3)", "raised SystemExit"),
         ("return ['a']", "gave 1 for 3 conversations"),
-        ("return ['a', 1, 'b']", "1 is 1; expected a valid string"),
-        ("return None", "is None; expected a valid list"),
-        ("return ['a', ' ', 'b']", "1 is ' '; expected a text that is not empty"),
         ("return ['a', '\\ud800', 'b']", "surrogates not allowed"),
         ("return (", "loading: raised SyntaxError"),
     ],
@@ -123,19 +112,6 @@ def test_a_class_of_another_name_with_options_and_neighbours(tmp_path):
     assert set(responses.values()) == {"wellwell"} and json.dumps(1) == "1"
     with pytest.raises(ConfigError, match="no class 'UserAgent'"):
         load(f"{tmp_path}/json.py")
-    with pytest.raises(ConfigError, match="no such file"):
-        load("nowhere.py")
-
-
-def test_in_a_self_chat_an_agent_answers_as_b_each_time(tmp_path):
-    body = """assert all(c["dialogue"][-1]["persona_id"] == "A" for c in test_data)
-return [f"{c['persona B'][0]} to {c['persona A'][0]} after {len(c['dialogue'])}" for c in test_data]"""
-    openings = [Dialogue(name, {"A": ["ann"], "B": ["bob"]}, ("hi", "gold", "gold", "gold")) for name in ("d1", "d2")]
-    chats = self_chat(load(agent_file(tmp_path, body)), "mirror", openings, 2)
-    assert [dialogue.key for dialogue in chats] == [("d1", "mirror"), ("d2", "mirror")] and chats[0].judged == "B"
-    assert chats[0].utterances == (
-        ("A", "hi"), ("B", "bob to ann after 1"), ("A", "ann to bob after 2"), ("B", "bob to ann after 3"),
-    )  # fmt: skip
 
 
 # Submissions
@@ -149,31 +125,13 @@ def lines_of(answers, **more):
 GOOD = {item: f"to {item[0]} at {item[1]}" for item in ITEMS}
 
 
-def test_submissions_of_every_form(here):
-    folder = here / "submissions"
-    write_submission(folder / "one.jsonl", GOOD)
-    many = lines_of(GOOD, system_id="two") + lines_of({ITEMS[0]: "a"}, system_id="bad")
-    (folder / "many.jsonl.gz").write_bytes(gzip.compress(many.encode()))
-    (folder / "systems.csv").write_text("system_id,kind,track,description\ntwo,human,,a person\n")
-    read = read_submissions([folder], DIALOGUES)
-    assert read.responses == {"two": GOOD, "one": GOOD} and list(read.problems) == ["bad"]
-    assert read.systems["two"] == {"kind": "human", "track": None, "description": "a person"}
-    assert read.systems["one"]["kind"] == "agent"
-
-
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
         ("bra{ce}.jsonl", "{}", "letters, digits"),
         ("short.jsonl", lines_of({ITEMS[0]: "a"}), "5 of 6 responses are missing, the first: dialogue 'd1', turn 1"),
         ("twice.jsonl", lines_of(GOOD) * 2, "line 7: dialogue 'd1', turn 0 a second time"),
-        ("other.jsonl", lines_of(GOOD | {("d9", 0): "a"}), "line 7: dialogue 'd9', turn 0"),
         ("empty.jsonl", lines_of(GOOD | {ITEMS[2]: " "}), "line 3: response is ' '"),
-        ("number.jsonl", lines_of(GOOD | {ITEMS[2]: 7}), "line 3: response is 7"),
-        ("fields.jsonl", '{"dialogue_id": "d1", "turn": 0, "text": "a"}\n', "line 1: response is missing"),
-        ("json.jsonl", lines_of(GOOD) + "{", "line 7"),
-        ("none.jsonl", "\n", "no records"),
-        ("list.jsonl", "[]\n", "valid dictionary"),
         ("some.jsonl", lines_of(GOOD) + lines_of(GOOD, system_id="x"), "system_id in some lines only"),
         ("good.jsonl", lines_of(GOOD), "'good' a second time"),
         ("cut.jsonl.gz", "no gzip", "cannot be read"),
@@ -190,27 +148,40 @@ def test_a_wrong_submission_is_named_and_the_others_are_taken(here, name, text, 
 
 
 def test_a_challenge_becomes_tables(here):
-    write_submission(here / "submissions/mine.jsonl", GOOD)
-    (here / "submissions/bad.jsonl").write_text("{}\n")
-    failed = read_challenge("mini", here / "dialogues.json", [here / "submissions"], here / "out")
-    assert json.loads((here / "out/submissions.json").read_text()) == {"failed": failed, "systems": 1}
-    tables = {name: schema.read(here / f"out/{name}.parquet", name) for name in ("contexts", "personas", "responses")}
-    assert list(failed) == ["bad"] and dialogues_of(tables["contexts"], tables["personas"]) == DIALOGUES
-    context = tables["contexts"].set_index("context_id").loc["d2-t1"]
+    folder = here / "submissions"
+    write_submission(folder / "one.jsonl", GOOD)
+    many = lines_of(GOOD, system_id="two") + lines_of({ITEMS[0]: "a"}, system_id="bad")
+    (folder / "many.jsonl.gz").write_bytes(gzip.compress(many.encode()))
+    (folder / "systems.csv").write_text("system_id,kind,track,description\ntwo,human,,a person\n")
+    failed = read_challenge("mini", here / "dialogues.json", [folder], here / "out")
+    assert json.loads((here / "out/submissions.json").read_text()) == {"failed": failed, "systems": 2}
+    names = ("contexts", "personas", "responses", "systems")
+    contexts, personas, responses, systems = (schema.read(here / f"out/{name}.parquet", name) for name in names)
+    assert list(failed) == ["bad"] and dialogues_of(contexts, personas) == DIALOGUES
+    context = contexts.set_index("context_id").loc["d2-t1"]
     assert (context["references"], context["facts"]) == (["d2 says B 3"], ["i am a sailor."])
-    assert tables["responses"].set_index("context_id").loc["d2-t1", "response"] == "to d2 at 1"
+    assert responses.query("context_id == 'd2-t1'")["response"].tolist() == ["to d2 at 1"] * 2
+    assert systems[["system_id", "kind", "description"]].to_numpy().tolist() == [
+        ["one", "agent", ""],
+        ["two", "human", "a person"],
+    ]
     with pytest.raises(SchemaError, match="no submission that is complete"):
-        read_challenge("mini", here / "dialogues.json", [here / "submissions/bad.jsonl"], here / "out")
+        read_challenge("mini", here / "dialogues.json", [folder / "systems.csv"], here / "out")
 
 
 def test_the_commands_run_and_self_chat(here, capsys):
-    path = agent_file(here, "return ['fine, and you?'] * len(test_data)")
+    body = "return [f\"{c['persona B'][0]} to {c['persona A'][0]} {len(c['dialogue'])}\" for c in test_data]"
+    path = agent_file(here, body)
     run_it = ("challenge", "run", "dialogues.json", "--agent", path)
     assert call(*run_it, "--output", "mine.jsonl") == 0
     assert read_submissions([here / "mine.jsonl"], DIALOGUES).responses.keys() == {"mine"}
     chat = ("challenge", "self-chat", "--agent", path, "--openings", "dialogues.json", "--turns", 2)
     assert call(*chat, "--dialogues", 2, "--output", "chats.jsonl") == 0
-    assert list(read_chats(here / "chats.jsonl")) == [("d1", "chats"), ("d2", "chats")]
+    chats = read_chats(here / "chats.jsonl")
+    assert list(chats) == [("d1", "chats"), ("d2", "chats")] and chats["d1", "chats"].judged == "B"
+    # The agent answers as B each time.
+    b, a = "i am a sailor. to i am a baker.", "i am a baker. to i am a sailor."
+    assert chats["d1", "chats"].utterances == (("A", "d1 says A 0"), ("B", f"{b} 1"), ("A", f"{a} 2"), ("B", f"{b} 3"))
     capsys.readouterr()
     assert call(*run_it, "--output", "mine.json") == call(*chat, "--dialogues", 4, "--output", "c.jsonl") == 1
     error = capsys.readouterr().err
@@ -230,41 +201,21 @@ def constraints():
     return read_constraints(ROOT / "data/personas")
 
 
-HEADS = {"i am a rancher": {"routine_habit": ["tends to cattle"], "experience": ["rode a horse"]}}
+def graph_of(folder, habit, experience):
+    """Read a graph of one head whose two tails have these relations."""
+    tails = {"tends to cattle": habit, "rode a horse": experience}
+    attributes = {tail: {"attr_person": tail, **relation} for tail, relation in tails.items()}
+    (folder / "kg.json").write_text(json.dumps({"i am a rancher": {"attributes": attributes}}))
+    return read_graph(folder / "kg.json")
 
 
-@pytest.mark.parametrize(
-    ("habit", "experience"),
-    [
-        ({"relation": "routine_habit"}, {"relation": "experience"}),
-        ({"main": ["Routine or Habit", "distinct"]}, {"main": ["experience without relationship", "distinct"]}),
-    ],
-)
-def test_a_graph_is_read_whatever_its_relations_are_called(tmp_path, habit, experience):
-    attributes = {
-        "tends to cattle": {"attr_person": "tends to cattle", **habit},
-        "rode a horse": {"attr_person": "rode a horse", **experience},
-    }
-    (tmp_path / "kg.json").write_text(json.dumps({"i am a rancher": {"attributes": attributes}}))
-    assert read_graph(tmp_path / "kg.json") == HEADS
-
-
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        ({"a rancher": {"attributes": {"tends": {"attr_person": "tend", "colour": "blue"}}}},
-         "The texts in the places of relations are: blue"),
-        ({"a rancher": {"edges": {}}}, "a rancher.attributes is missing"),
-        ({"a rancher": {"attributes": {"tends": {"attr_person": ["tend"], "relation": "routine_habit"}}}},
-         r"head 'a rancher', attribute 'tends', attr_person: it is \['tend'\]; expected a valid string"),
-        (["a rancher\troutine_habit\ttends"], "it is .*; expected a valid dictionary"),
-        ({}, "no head with a tail"),
-    ],
-)  # fmt: skip
-def test_an_unknown_graph_is_one_clear_message(tmp_path, content, named):
-    (tmp_path / "kg.json").write_text(json.dumps(content))
-    with pytest.raises(SchemaError, match=named):
-        read_graph(tmp_path / "kg.json")
+def test_a_graph_is_read_whatever_its_relations_are_called(tmp_path):
+    heads = {"i am a rancher": {"routine_habit": ["tends to cattle"], "experience": ["rode a horse"]}}
+    assert graph_of(tmp_path, {"relation": "routine_habit"}, {"relation": "experience"}) == heads
+    habit, experience = ["Routine or Habit", "distinct"], ["experience without relationship", "distinct"]
+    assert graph_of(tmp_path, {"main": habit}, {"main": experience}) == heads
+    with pytest.raises(SchemaError, match="The texts in the places of relations are: blue"):
+        graph_of(tmp_path, {"colour": "blue"}, {"colour": "blue"})
 
 
 def test_negative_heads_and_gendered_words(graph, constraints):
@@ -287,13 +238,10 @@ def test_negative_heads_and_gendered_words(graph, constraints):
     ("sentence", "age", "goal", "fitting"),
     [
         ("i worked for a company for 20 years in the past.", 25, False, 34),
-        ("i worked for a company for 20 years in the past.", 34, False, 34),
         ("i turned 60 with a cake in the past.", 41, False, 60),
         ("i retired from the navy in the past.", 25, False, 40),
-        ("i am a grandparent of three.", 30, False, 38),
         ("my character trait: a proud grandparent of three.", 38, False, 38),
         ("i intend to celebrate my 18th birthday in the future.", 33, True, 17),
-        ("i intend to celebrate my 18th birthday in the future.", 17, True, 17),
         ("i intend to work for 20 years in the future.", 20, True, 20),
         ("i baked 300 loaves in the past.", 20, False, 20),
     ],
@@ -303,7 +251,7 @@ def test_ages_that_agree_with_a_sentence(sentence, age, goal, fitting):
 
 
 def check(persona, constraints):
-    """Hold one persona to every constraint of the paper (3.1, A.3), reading its sentences."""
+    """Check one persona against every constraint of the paper (3.1, A.3), reading its sentences."""
     name, age, family, *profile = persona.sentences
     years = int(age.removeprefix("i'm ").removesuffix(" years old."))
     assert persona.kinds[:3] == ["name", "age", "family"] and years == persona.age
@@ -311,12 +259,8 @@ def check(persona, constraints):
         assert years in constraints.ages_of(head) and not constraints.is_negative(head)
     first_name = name.removeprefix("my name is ").removesuffix(".")
     assert first_name in [n.lower() for n in constraints.names[min(years // 10 * 10, 50), persona.gender]]
-    assert family in {
-        info.lower().replace("<n>", n)
-        for info, ages in constraints.family.items()
-        if years in ages
-        for n in ("two", "three")
-    }
+    families = [info.lower() for info, ages in constraints.family.items() if years in ages]
+    assert family in {info.replace("<n>", n) for info in families for n in ("two", "three")}
     assert persona.kinds.count("head") == 2 and set(persona.kinds[3:]) <= {"head", *ASPECTS} and len(profile) >= 10
     for sentence, kind in zip(profile, persona.kinds[3:], strict=True):
         assert constraints.neutralise(sentence) == sentence == sentence.lower()
@@ -344,19 +288,12 @@ def test_an_age_gives_way_to_a_sentence_and_too_few_heads_are_an_error(constrain
 
 
 def test_the_command_personas(tmp_path, capsys):
-    command = [
-        "personas",
-        DEMO / "peacok_kg.json",
-        "--constraints",
-        ROOT / "data/personas",
-        "--count",
-        "2",
-        "--seed",
-        "2024",
-    ]
-    assert call(*command, "--output", tmp_path / "p.json") == 0
+    command = (
+        f"personas {DEMO}/peacok_kg.json --constraints {ROOT}/data/personas --count 2 --seed 2024 --output".split()
+    )
+    assert call(*command, tmp_path / "p.json") == 0
     assert [p["persona_id"] for p in json.loads((tmp_path / "p.json").read_text())["personas"]] == ["P0001", "P0002"]
-    assert call(*command, "--default-ages", "50", "20", "--output", tmp_path / "q.json") == 1
+    assert call(*command, tmp_path / "q.json", "--default-ages", "50", "20") == 1
     assert "--default-ages: ages 50 20; expected the younger age first" in capsys.readouterr().err
 
 
@@ -388,11 +325,11 @@ def still(turn=None, dialogue=None):
 def tables_of(answers):
     """Return contexts and responses of four invented dialogues: system -> its response at a turn."""
     personas = {"A": ["i am a baker."], "B": ["i am a sailor.", "i intend to cross the ocean in the future."]}
-    talks = [
-        Dialogue(f"d{n}", personas, tuple(f"utterance number {i} of talk {n} about trains" for i in range(6)))
-        for n in range(4)
-    ]
-    responses = {s: {(d.dialogue_id, t): answer(t) for d in talks for t in range(3)} for s, answer in answers.items()}
+    texts = {f"d{n}": tuple(f"utterance number {i} of talk {n} about trains" for i in range(6)) for n in range(4)}
+    talks = [Dialogue(name, personas, said) for name, said in texts.items()]
+    responses = {
+        s: {(name, turn): answer(turn) for name in texts for turn in range(3)} for s, answer in answers.items()
+    }
     systems = {system: {"kind": "agent", "track": None, "description": ""} for system in answers}
     tables = make_tables("mini", talks, systems, responses, where="test")
     return tables["contexts"], tables["responses"]
@@ -464,31 +401,33 @@ def test_the_command_replaces_simulated_ratings_and_no_others(tmp_path, capsys):
 
 
 @pytest.fixture(scope="module")
-def rated_demo(tmp_path_factory):
-    """Return the demo's ratings at full size, and their truth."""
-    folder = tmp_path_factory.mktemp("demo")
-    read_challenge("demo", DEMO / "dialogues.json", [DEMO / "submissions"], folder)
-    rate_tables(folder, DEMO / "raters.yaml", seed=2024)
-    return schema.ratings_in(folder), schema.read(folder / "truth.parquet", "scores")
-
-
-@pytest.mark.parametrize(
-    ("level", "count", "r", "alpha"), [("turn", 10_395, 0.998, 0.58), ("dialogue", 1_485, 0.992, 0.66)]
-)
-def test_the_demo_recovers_its_truth(rated_demo, level, count, r, alpha):
-    """Mean ratings of systems, and Krippendorff's alpha of the six raters."""
-    ratings, truth = (frame[frame["level"] == level] for frame in rated_demo)
-    overall = ratings[ratings["dimension"] == OVERALL]
-    table = overall.pivot(index="annotator_id", columns=["item_id", "system_id"], values="rating")
-    assert table.shape == (6, count)
-    means = [frame.groupby("system_id")[column].mean() for frame, column in ((overall, "rating"), (truth, "value"))]
-    assert np.corrcoef(*means)[0, 1] == pytest.approx(r, abs=5e-4)
-    assert krippendorff.alpha(table.to_numpy(), level_of_measurement="interval") == pytest.approx(alpha, abs=5e-3)
-
-
-def test_the_demo_has_comperdials_shape_and_the_personas_that_the_pipeline_draws(graph, constraints):
+def demo():
+    """Return the demo's dialogues and submissions."""
     dialogues = read_dialogues(DEMO / "dialogues.json")
-    submissions = read_submissions([DEMO / "submissions"], dialogues)
+    return dialogues, read_submissions([DEMO / "submissions"], dialogues)
+
+
+def test_simulated_ratings_recover_the_truth(demo):
+    """Mean ratings of systems, and Krippendorff's alpha of the six raters, in five of the demo's dialogues."""
+    dialogues, submissions = demo
+    names = {dialogue.dialogue_id for dialogue in dialogues[:5]}
+    responses = {
+        s: {item: text for item, text in r.items() if item[0] in names} for s, r in submissions.responses.items()
+    }
+    tables = make_tables("demo", dialogues[:5], submissions.systems, responses, where="demo")
+    rated = simulate(tables["contexts"], tables["responses"], read_raters(DEMO / "raters.yaml"), seed=2024)
+    for level, count, r, alpha in (("turn", 3465, 0.996, 0.585), ("dialogue", 495, 0.989, 0.681)):
+        ratings, truth = (frame[frame["level"] == level] for frame in rated)
+        overall = ratings[ratings["dimension"] == OVERALL]
+        table = overall.pivot(index="annotator_id", columns=["item_id", "system_id"], values="rating")
+        assert table.shape == (6, count)
+        means = [frame.groupby("system_id")[column].mean() for frame, column in ((overall, "rating"), (truth, "value"))]
+        assert np.corrcoef(*means)[0, 1] == pytest.approx(r, abs=5e-4)
+        assert krippendorff.alpha(table.to_numpy(), level_of_measurement="interval") == pytest.approx(alpha, abs=5e-3)
+
+
+def test_the_demo_has_comperdials_shape_and_the_personas_that_the_pipeline_draws(demo, graph, constraints):
+    dialogues, submissions = demo
     assert [dialogue.turns for dialogue in dialogues] == [7] * 15
     kinds = [about["kind"] for about in submissions.systems.values()]
     assert (kinds.count("agent"), kinds.count("human"), submissions.problems) == (97, 2, {})
@@ -498,16 +437,3 @@ def test_the_demo_has_comperdials_shape_and_the_personas_that_the_pipeline_draws
     references = {dialogue.reference(turn) for dialogue in dialogues for turn in range(dialogue.turns)}
     for system in ("human-1", "human-2"):
         assert not references & {*submissions.responses[system].values()}
-
-
-@pytest.mark.ci
-def test_the_script_makes_the_submissions_that_ship(tmp_path):
-    shutil.copytree(DEMO, tmp_path / "demo")
-    path = tmp_path / "demo/submissions/agents.jsonl.gz"
-    shipped = gzip.decompress(path.read_bytes())
-    path.unlink()
-    spec = importlib.util.spec_from_file_location("make_submissions", tmp_path / "demo/make_submissions.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    script.main()
-    assert gzip.decompress(path.read_bytes()) == shipped

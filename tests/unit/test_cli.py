@@ -1,10 +1,10 @@
 """The command line: files in, files out, and one message for whatever is wrong."""
 
-import importlib.metadata
 import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,11 +13,9 @@ import pandas as pd
 import pytest
 import typer
 
-import tinymodels
 from comperdial import schema
 from comperdial.cli import main
 from comperdial.cli.options import app
-from comperdial.models.encoder import Vectors
 from minidata import mini_items, write_mirror, write_mirror_bytes
 
 RESPONSES = [
@@ -37,28 +35,6 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in RESPONSES))
     (tmp_path / "ratings.csv").write_text(RATINGS)
     return tmp_path
-
-
-@pytest.fixture
-def mirror(here, monkeypatch):
-    """Return a function that puts bytes into a mirror, with a catalogue that pins them, and fetches them."""
-    monkeypatch.setenv("COMPERDIAL_MIRROR", str(here / "mirror"))
-
-    def fetch(content=None):
-        catalogue = write_mirror_bytes(here, content) if content is not None else write_mirror(here, mini_items())
-        (here / "params.yaml").write_text(f"catalogue: {catalogue}\n")
-        run("fetch", "usr_persona", "--catalogue", catalogue)
-        return catalogue
-
-    return fetch
-
-
-@pytest.fixture
-def tables(here, mirror):
-    """Return a folder of tables of the small invented set."""
-    mirror()
-    run("read", "usr_persona")
-    return here / "data/tables/usr_persona"
 
 
 def run(*arguments):
@@ -89,27 +65,6 @@ def test_score_then_correlate(capsys, caplog):
     assert "1 of 4 scores belong to no rated response" in caplog.text
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_the_same_scores_from_every_format(suffix, capsys):
-    frame = pd.DataFrame(RESPONSES)
-    if suffix == "csv":
-        frame.assign(reference=frame["reference"].map(json.dumps)).to_csv("other.csv", index=False)
-    else:
-        frame.to_parquet("other.parquet")
-    run("score", "mine.jsonl", "--metric", "bleu", "--option", "text=raw")
-    expected = capsys.readouterr().out.replace("mine,", "other,")
-    run("score", f"other.{suffix}", "--metric", "bleu", "--option", "text=raw")
-    assert capsys.readouterr().out == expected
-
-
-def test_names_keep_their_zeros(here, capsys):
-    (here / "r.csv").write_text("context_id,system_id,response,reference\n01,007,a b c,b c\n1,1e5,x,y\n02,007,q,q\n")
-    run("score", "r.csv", "--metric", "f1", "--output", "s.csv")
-    (here / "h.csv").write_text("context_id,system_id,rating\n01,007,3\n1,1e5,1\n02,007,5\n")
-    run("correlate", "s.csv", "--ratings", "h.csv")
-    assert ",3,1.0,0," in capsys.readouterr().out
-
-
 def test_several_metrics_and_their_options(here, capsys, caplog, monkeypatch):
     monkeypatch.setenv("COMPERDIAL_MODELS", str(here / "models"))
     (here / "params.yaml").write_text(
@@ -123,88 +78,14 @@ def test_several_metrics_and_their_options(here, capsys, caplog, monkeypatch):
     # A name of params.yaml goes before a kind of the same name; with an option NAME is a kind.
     assert "unit:character" in signatures["f1"]
     run("score", "mine.jsonl", "--metric", "f1", "--option", "unit=word")
-    run("score", "mine.jsonl", "--metric", "rouge", "--option", "stem=yes", "--option", "beta=2")
     run("metrics")
     out = capsys.readouterr().out
-    assert "unit:word" in out and "stem:yes|beta:2|" in out and "far: bleurt|" in out
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "options", "message"),
-    [
-        ("m.jsonl", '{"response": "x"}\n', "", "f1: no response has references"),
-        ("m.jsonl", '{"text": 1}\n', "", "no column is clearly the response"),
-        ("m.jsonl", '{"response": "", "reference": "x"}\n', "", "record 1 (context_id=1, system_id=m): column 'response'"),
-        ("m.jsonl", '{"response": "x", "reference": "y"}\n{"response": "x", "reference": [" "]}\n', "",
-         "m.jsonl, record 2: one of its references is ' '"),
-        ("m.jsonl", '{"response": "x", "reference": 7}\n', "", "record 1, column 'references': holds 7"),
-        ("m.jsonl", '{"response": "x"\n', "", "line 1, column 17: not valid JSON"),
-        ("m.jsonl", '{"response": "a", "references": ["a"]}\n{"response": "b", "reference": "b"}\n', "",
-         "columns 'reference' and 'references'"),
-        ("m.csv", "response,reference\nx,a,b\ny,d,e\n", "", "line 2: 3 cells; expected 2, as in the header"),
-        ("m.csv", 'response,references\nx,"[1, 2]"\n', "", "record 1: one of its references is 1; expected a text"),
-        ("m.csv", "response,refernce\nx,y\n", "", "unknown column 'refernce'"),
-        ("m.csv", "response,reference\n", "", "no records"),
-        ("m.csv", "response,reference\nx,y\n", "--option txt=raw", "Did you mean 'text'?"),
-        ("m.csv", "response,reference\nx,y\n", "--option raw", "--option: option 'raw'; expected NAME=VALUE"),
-        ("m.csv", "response,reference\nx,y\n", "--output /nowhere.xyz", "expected a name ending in .jsonl"),
-    ],
-)  # fmt: skip
-def test_bad_input_to_score(here, capsys, name, content, options, message):
-    (here / name).write_text(content)
-    assert message in fails(capsys, "score", name, "--metric", "f1", *options.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            "score mine.jsonl --metric bleu --option epsilon=abc",
-            "'epsilon' of metric 'bleu' is 'abc'; expected a number",
-        ),
-        ("score mine.jsonl --metric bleu --option epsilon=0", "a number above 0 and up to 1"),
-        ("score mine.jsonl --metric bleu --option smoothing=method6", "expected one of 'method0'"),
-        ("score mine.jsonl --metric f2", "Did you mean 'f1'"),
-        ("score mine.jsonl --metric bertscore --option layr=6", "Did you mean 'layer'?"),
-        ("score mine.jsonl --metric bertscore --option model=all-MiniLM", "Did you mean 'all-MiniLM-L6-v2'?"),
-        ("score mine.jsonl --metric bertscore --option model=./tiny", "model folder './tiny' is not present"),
-        ("validate mine.jsonl --table response", "Did you mean 'responses'"),
-        ("fetch usr_person", "data/sources.yaml: "),
-        (
-            "preferences missing.csv --output mine.jsonl",
-            "mine.jsonl: is not a folder; expected a new or existing output folder",
-        ),
-        ("table nowhere systems --output x", "unknown study 'nowhere'"),
-        ("table dataset system --dataset mine --output x", "Did you mean 'systems'?"),
-        ("figure dataset heatmp --dataset mine --output x", "Did you mean 'heatmap'?"),
-        ("table dataset systems --output x", "no --dataset"),
-        ("table dataset alpha --dataset mine --output x", "results/mine/about.json: no such file"),
-    ],
-)
-def test_names_and_values_that_do_not_exist(here, capsys, arguments, message):
-    before = {path.name for path in here.iterdir()}
-    assert message in fails(capsys, *arguments.split(" "))
-    assert {path.name for path in here.iterdir()} == before
-
-
-@pytest.mark.parametrize(
-    ("ratings", "message"),
-    [
-        ("context_id,rating\n1,2\n", "no column 'system_id'"),
-        ("context_id,system_id,rating\n1,a,good\n", "record 1, column 'rating': holds 'good'; expected a number"),
-        ("context_id,system_id,rating\n1,a,5\n1,a,4\n", "expected a column `annotator_id`"),
-    ],
-)
-def test_bad_ratings_to_correlate(here, capsys, ratings, message):
-    run("score", "mine.jsonl", "--metric", "f1", "--output", "scores.parquet")
-    (here / "ratings.csv").write_text(ratings)
-    assert message in fails(capsys, "correlate", "scores.parquet", "--ratings", "ratings.csv")
+    assert "unit:word" in out and "far: bleurt|" in out
 
 
 def test_scores_that_do_not_go_together(capsys):
     run("score", "mine.jsonl", "--metric", "bleu", "--output", "one.csv")
     run("score", "mine.jsonl", "--metric", "bleu", "--option", "text=raw", "--output", "two.csv")
-    assert "the same key a second time" in fails(capsys, "correlate", "one.csv", "one.csv", "--ratings", "ratings.csv")
     error = fails(capsys, "correlate", "one.csv", "two.csv", "--ratings", "ratings.csv")
     assert "metric 'bleu' was made in 2 ways" in error and "under another --name" in error
 
@@ -236,28 +117,41 @@ def test_a_full_disk_leaves_nothing_behind(here, capsys):
     assert sorted(here.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["annotate", "exprt"], "No such command 'exprt'. Did you mean 'export'?"),
-        (["annotate", "import", "x", "--level", "dialog"], "'--level': 'dialog' is not one of 'turn', 'dialogue', 'pair'"),
-        (["correlate", "x", "--level", "dialog"], "'--level': unknown choice 'dialog'; .*Did you mean 'dialogue'"),
-        (["correlate", "x", "--lvel", "turn"], "comperdial correlate .*No such option: --lvel .*--level"),
-        (["personas", "x", "--count", "0"], "'--count': Input should be greater than or equal to 1"),
-        (["read", "x", "--columns", '{"a": 1, "a": 2}'], "'--columns': .*the key 'a' is given twice"),
-        (["score", "\udcff.csv"], r"\\udcff\.csv: not UTF-8; rename the file"),
-        (["correlate", "x", "--no\x1b[31m" + "y" * 5000], r"No such option: --no\\x1b\[31my{500,2000} … "),
-        # As a shell's variable that is not set makes it; as a path "" would be the folder in which the command runs.
-        (["perturb", "x", "--dataset", "y", "--output", ""], "an argument: is empty"),
-        (["perturb", "x", "--dataset", "y", "--output="], "--output: is empty"),
-    ],
-)  # fmt: skip
-def test_a_wrong_command_line_is_one_message(capsys, arguments, message):
+PAIRS = '{"response": "x", "reference": "y"}\n{"response": "x", "reference": [" "]}\n'
+MISTAKES = [
+    ("score mine.jsonl --metric f1 --option txt=raw", "Did you mean 'text'?"),
+    ("score mine.jsonl --metric bleu --option epsilon=abc", "'epsilon' of metric 'bleu' is 'abc'; expected a number"),
+    ("score mine.jsonl --metric f2", "Did you mean 'f1'"),
+    ("score mine.jsonl --metric bertscore --option model=./tiny", "model folder './tiny' is not present"),
+    ("score pairs.jsonl --metric f1", "pairs.jsonl, record 2: one of its references is ' '"),
+    ("score lone.csv --metric f1", "f1: no response has references"),
+    ("score '\udcff.csv'", r"\\udcff\.csv: not UTF-8; rename the file"),
+    ("validate mine.jsonl --table response", "Did you mean 'responses'"),
+    ("preferences missing.csv --output mine.jsonl", "mine.jsonl: is not a folder; expected a new or existing output"),
+    ("table nowhere systems --output x", "unknown study 'nowhere'"),
+    ("table dataset system --dataset mine --output x", "Did you mean 'systems'?"),
+    ("table dataset alpha --dataset mine --output x", "results/mine/about.json: no such file"),
+    ("annotate exprt", "No such command 'exprt'. Did you mean 'export'?"),
+    ("correlate x --level dialog", "'--level': unknown choice 'dialog'; .*Did you mean 'dialogue'"),
+    ("personas x --count 0", "'--count': Input should be greater than or equal to 1"),
+    ("""read x --columns '{"a": 1, "a": 2}'""", "'--columns': .*the key 'a' is given twice"),
+    # As a shell's variable that is not set makes it; as a path "" would be the folder in which the command runs.
+    ("perturb x --dataset y --output ''", "an argument: is empty"),
+]
+
+
+@pytest.mark.parametrize(("command", "message"), MISTAKES)
+def test_a_wrong_command_is_one_message_and_writes_nothing(here, capsys, command, message):
+    (here / "pairs.jsonl").write_text(PAIRS)
+    (here / "lone.csv").write_text("response\nx\n")
+    before = {path.name for path in here.iterdir()}
     try:
-        status = main(arguments)
+        status = main(shlex.split(command))
     except SystemExit as ended:
         status = ended.code
-    assert status == 2 and re.search(message, capsys.readouterr().err, re.DOTALL)
+    error = capsys.readouterr().err
+    assert status in (1, 2) and re.search(message, error, re.DOTALL) and "Traceback" not in error
+    assert {path.name for path in here.iterdir()} == before
 
 
 # Interrupts and errors that no check foresaw
@@ -271,7 +165,7 @@ class Finder(importlib.abc.MetaPathFinder):
         if name == 'pandas': os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Finder())
 from comperdial.cli import main
-assert "numpy" not in sys.modules, "what takes its time is imported where Ctrl-C is expected"
+assert not {"numpy", "pandas", "nltk"} & sys.modules.keys(), "what takes its time is imported where Ctrl-C is expected"
 sys.exit(main())
 """
     command = [sys.executable, "-c", script, "score", "mine.jsonl", "--metric", "f1"]
@@ -298,21 +192,13 @@ def test_an_unforeseen_error_is_one_line_and_debug_shows_the_traceback(monkeypat
         main(["--debug", "score", "mine.jsonl", "--metric", "f1"])
 
 
-def test_a_closed_pipe_is_no_error_and_starting_up_loads_nothing_heavy():
-    command = f"{sys.executable} -m comperdial.cli score mine.jsonl --metric rouge | head -1"
+def test_a_closed_pipe_is_no_error():
+    command = f"{sys.executable} -m comperdial.cli score mine.jsonl --metric f1 | head -1"
     assert subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stderr == ""
-    code = "import sys, comperdial.cli; sys.exit(bool({'pandas', 'nltk', 'matplotlib', 'torch'} & sys.modules.keys()))"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(
-    ("module", "command"),
-    [
-        ("torch", "pip install 'comperdial[neural]'"),
-        ("openai.types", "pip install 'comperdial[judge]'"),
-        ("sklearn.linear_model", "pip install 'comperdial[workflow]'"),
-        ("xyz", "pip install xyz"),
-    ],
+    ("module", "command"), [("torch", "pip install 'comperdial[neural]'"), ("xyz", "pip install xyz")]
 )
 def test_a_missing_package_is_one_line_that_installs_it(module, command, capsys, monkeypatch):
     def missing(*_):
@@ -327,7 +213,6 @@ def test_doctor_lists_what_is_installed_and_how_to_get_the_rest(capsys, monkeypa
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     run("doctor")
     shown = capsys.readouterr().out
-    assert f"comperdial {importlib.metadata.version('comperdial')}" in shown
     assert "not installed: torch\n  to install: pip install 'comperdial[neural]'" in shown
     assert "keys in the environment: OPENAI_API_KEY" in shown and "secret" not in shown
 
@@ -335,64 +220,21 @@ def test_doctor_lists_what_is_installed_and_how_to_get_the_rest(capsys, monkeypa
 # Data sets
 
 
-def test_fetch_read_and_score_a_data_set(here, mirror, capsys):
-    catalogue = mirror()
-    run("sources", "--catalogue", catalogue)
-    assert capsys.readouterr().out.startswith("present")
+def test_fetch_read_and_score_a_data_set(here, monkeypatch, capsys):
+    monkeypatch.setenv("COMPERDIAL_MIRROR", str(here / "mirror"))
+    catalogue = write_mirror(here, mini_items())
+    (here / "params.yaml").write_text(f"catalogue: {catalogue}\n")
+    run("fetch", "usr_persona", "--catalogue", catalogue)
     assert "Did you mean 'usr_persona'" in fails(capsys, "read", "usr_person")
     run("read", "usr_persona")
     run("score", "data/tables/usr_persona", "--metric", "f1", "--output", "f1.parquet")
     scores = schema.read("f1.parquet", "scores")
     assert "Original Ground Truth" not in set(scores["system_id"]), "a reference is not scored against itself"
     assert len(scores) == 6 * 4 * 3
-    (here / "data/raw/invented/mini/data/ratings.json").write_text("changed")
-    assert main(["sources", "--catalogue", str(catalogue)]) == 1
-    assert capsys.readouterr().out.startswith("altered")
+    write_mirror_bytes(here, b"[{}]")
+    run("fetch", "usr_persona", "--catalogue", catalogue)
+    assert "KeyError ('responses') while reading" in fails(capsys, "read", "usr_persona", "--output", "none")
+    assert not (here / "none").exists()
     (here / "params.yaml").write_text("challenges: {mine: {dialogues: dialogues.json}}\n")
     (here / "mine.csv").write_text("context_id,system_id,response,rating\n1,a,hi,3\n1,b,yes,4\n")
     assert "the data set 'mine' exists" in fails(capsys, "read", "mine.csv")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (json.dumps(mini_items()).encode()[:-500], "truncated"),
-        (b'[{"context": "caf\xe9"}]', "is not UTF-8"),
-        (b"[{}]", "KeyError ('responses') while reading"),
-        (b"[" * 100_000, "nested too deeply"),
-    ],
-)
-def test_a_broken_file_writes_no_table(here, mirror, capsys, content, message):
-    mirror(content)
-    assert message in fails(capsys, "read", "usr_persona")
-    assert not (here / "data/tables").exists()
-
-
-def test_tables_give_the_same_scores_in_every_format_and_a_fault_keeps_the_earlier_ones(here, tables, capsys):
-    frames = {}
-    for suffix in ("parquet", "csv", "jsonl"):
-        run("score", tables, "--metric", "rouge", "--name", "mine", "--output", f"out/mine.{suffix}")
-        frames[suffix] = schema.read(f"out/mine.{suffix}", "scores")
-        pd.testing.assert_frame_equal(frames[suffix], frames["parquet"])
-    assert len(frames["parquet"]) == 6 * 4 * 9 and set(frames["parquet"]["metric"]) == {"mine"}
-    before = {path.name: path.read_bytes() for path in (here / "out").iterdir()}
-    path = tables / "responses.parquet"
-    frame = pd.read_parquet(path)
-    frame.assign(context_id=frame["context_id"].replace(frame["context_id"].iloc[-1], "far")).to_parquet(path)
-    command = ["score", tables, "--metric", "f1", "--output", "out/mine.parquet"]
-    assert "5 responses name context_id 'far', which is in no table" in fails(capsys, *command)
-    assert {path.name: path.read_bytes() for path in (here / "out").iterdir()} == before
-
-
-def test_what_one_command_encoded_the_next_one_finds_and_cuts_reach_the_correlations(here, tables, monkeypatch):
-    options = ["--option", f"model={tinymodels.bert(here / 'tiny')}", "max_length=40", "layer=2"]
-    command = ["score", tables, "--metric", "bertscore", *options, "--output", "s.parquet"]
-    run(*command, "--embeddings", "kept")
-    table = schema.read("s.parquet", "scores")
-    of_f1 = table.query("output == 'f1'")
-    assert 0 < (of_f1["cut"] > 0).sum() < len(of_f1), "some of the responses are longer"
-    monkeypatch.setattr(Vectors, "_encode", None)
-    run(*command, "--embeddings", "kept")
-    pd.testing.assert_frame_equal(schema.read("s.parquet", "scores"), table, rtol=1e-5)
-    run("correlate", "s.parquet", "--ratings", tables / "ratings.parquet", "--resamples", 0, "--output", "c.parquet")
-    assert set(schema.read("c.parquet", "correlations")["cut"]) == {(of_f1["cut"] > 0).sum()}

@@ -138,6 +138,21 @@ def test_a_subset_has_the_values_of_a_loop(name, average):
     assert np.isnan(curve.value[:, 3]).all()
 
 
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("name", ["spearman", "kendall"])
+def test_subsets_of_systems_have_the_values_of_a_loop(name, average):
+    design = crossed(8, 6, 3, average)
+    scores, annotators = rated(2, design)
+    ratings = annotators[0]
+    scores[1] = np.round(scores[1])
+    # One metric did not score a system, and nobody rated some of the units.
+    scores[2, design.systems == 3], ratings[::9] = NONE, NONE
+    curve = subsample_curve(scores, ratings[None], design, name, varied="systems", sizes=(7,), repeats=100, seed=0)
+    left_out = np.array([plain(scores, ratings, design, name, design.systems != code) for code in range(8)])
+    for of, ends in ((np.min, curve.low), (np.max, curve.high)):
+        np.testing.assert_allclose(ends[0], of(left_out, axis=0), atol=1e-12)
+
+
 @pytest.mark.parametrize(("varied", "count"), [("systems", 9), ("dialogues", 7), ("annotators", 3)])
 def test_a_curve_ends_at_the_whole(varied, count):
     design = crossed(9, 7, 2)

@@ -30,9 +30,9 @@ from comperdial.challenge.pairs import (
     read_controls,
     read_questions,
     write_dialogues,
-)  # fmt: skip
+)
 from comperdial.cli import main
-from comperdial.core.errors import ComperdialError, ConfigError, FileError, SchemaError, UnknownNameError
+from comperdial.core.errors import ConfigError, FileError, SchemaError, UnknownNameError
 from comperdial.core.files import read_json, read_table
 from comperdial.schema.dimensions import AXES
 
@@ -48,16 +48,15 @@ TALK = [("A", "do you like tea ?"), ("B", "yes , tea at five !"), ("A", "where d
 
 def mini_tables(dialogues=1):
     """Invented dialogues of two turns, two systems and a reference."""
-    tables = {"systems": [], "contexts": [], "personas": [], "responses": []}
-    for name, kind in SYSTEMS.items():
-        tables["systems"].append({"system_id": name, "kind": kind, "track": None, "description": ""})
+    systems = [{"system_id": name, "kind": kind, "track": None, "description": ""} for name, kind in SYSTEMS.items()]
+    tables = {"systems": systems, "contexts": [], "personas": [], "responses": []}
     for dialogue in (f"dlg-{number}" for number in range(dialogues)):
-        for speaker, sentences in {"A": ["i run a <tea> shop ."], "B": ["i like the sea ."]}.items():
-            row = {"dialogue_id": dialogue, "speaker": speaker, "sentences": sentences, "kinds": ["profile"]}
+        for speaker, sentence in {"A": "i run a <tea> shop .", "B": "i like the sea ."}.items():
+            row = {"dialogue_id": dialogue, "speaker": speaker, "sentences": [sentence], "kinds": ["profile"]}
             tables["personas"].append(row)
         for turn in (0, 1):
-            history = [{"speaker": s, "text": text} for s, text in TALK[: 2 * turn + 1]]
-            context = {"context_id": f"{dialogue}-t{turn}", "dialogue_id": dialogue, "turn": turn, "history": history}
+            context = {"context_id": f"{dialogue}-t{turn}", "dialogue_id": dialogue, "turn": turn}
+            context["history"] = [{"speaker": s, "text": text} for s, text in TALK[: 2 * turn + 1]]
             tables["contexts"].append(context | {"references": [ANSWERS["Gold"][turn]], "facts": ["i like the sea ."]})
             for system, answers in ANSWERS.items():
                 row = {"context_id": context["context_id"], "system_id": system, "response": answers[turn]}
@@ -148,48 +147,36 @@ def test_the_fixtures_are_of_the_tasks_that_export_makes(tmp_path):
 
 def test_nothing_shows_which_system_it_is(tmp_path):
     exported(tmp_path, mini_tables(dialogues=2), systems=list(SYSTEMS))
-    for name, content in files(tmp_path / "out").items():
-        if not name.endswith("key.csv"):
-            assert not [
-                word for word in [*SYSTEMS, "mini", "dlg-", "reference", "agent"] if word.encode() in content
-            ], name
-    tasks = read_json(tmp_path / "out/turn/tasks.json")
+    names = [*SYSTEMS, "mini", "dlg-", "reference", "agent"]
+    shown = b"".join(content for name, content in files(tmp_path / "out").items() if not name.endswith("key.csv"))
+    assert [name for name in names if name.encode() in shown] == []
     key = read_table(tmp_path / "out/turn/key.csv").set_index("item")
     # Nor does the order: it is not that of the ids or the systems.
-    order = key.loc[[task["data"]["item"] for task in tasks], ["context_id", "system_id"]]
+    items = [task["data"]["item"] for task in read_json(tmp_path / "out/turn/tasks.json")]
+    order = key.loc[items, ["context_id", "system_id"]]
     for columns in (["context_id", "system_id"], ["system_id", "context_id"]):
         assert order.to_numpy().tolist() != order.sort_values(columns).to_numpy().tolist()
 
 
-def test_turns_come_in_their_order_speakers_are_escaped_and_what_is_missing_is_named(tmp_path):
+def test_turns_come_in_their_order_whatever_their_ids_and_speakers_are_escaped(tmp_path):
     tables = mini_tables()
     for name in ("contexts", "responses"):
         tables[name] = tables[name].replace({"context_id": {"dlg-0-t0": "z", "dlg-0-t1": "a"}})
     tables["personas"].at[0, "speaker"] = "<i>A"
-    exported(tmp_path / "one", tables)
-    for task in read_json(tmp_path / "one/out/dialogue/tasks.json"):
-        flows = task["data"]["flows"]
-        places = [
-            flows.index(text) for text in (TALK[0][1], "Flow 2 of 2", "where did you go in &lt;i&gt;may&lt;/i&gt; ?")
-        ]
+    exported(tmp_path, tables)
+    for task in read_json(tmp_path / "out/dialogue/tasks.json"):
+        shown = (TALK[0][1], "Flow 2 of 2", "where did you go in &lt;i&gt;may&lt;/i&gt; ?")
+        places = [task["data"]["flows"].index(text) for text in shown]
         assert places == sorted(places) and "<b>&lt;i&gt;A</b>" in task["data"]["personas"]
-    del tables["personas"]
-    tables["contexts"].at[0, "history"], tables["contexts"].at[0, "facts"] = [], []
-    exported(tmp_path / "two", tables)
-    pages = [task["data"] for task in read_json(tmp_path / "two/out/turn/tasks.json")]
-    assert sum("Nothing is known about the speakers." in data["personas"] for data in pages) == 2
-    assert sum("(Nothing was said before.)" in data["history"] for data in pages) == 2
 
 
 def test_the_seed_and_the_content_decide_all(tmp_path):
-    counts = exported(tmp_path, mini_tables(dialogues=5), systems=["Gold", "Zebra-9B"], sample=2, seed=1)
-    assert counts == {"turn": 8, "dialogue": 4}
+    options = {"systems": ["Gold", "Zebra-9B"], "sample": 2}
+    assert exported(tmp_path, mini_tables(dialogues=5), **options, seed=1) == {"turn": 8, "dialogue": 4}
     turns, dialogues = (read_table(tmp_path / "out" / level / "key.csv") for level in LEVELS)
     assert set(turns["system_id"]) == {"Gold", "Zebra-9B"}
-    assert {name[:5] for name in turns["context_id"]} == set(dialogues["dialogue_id"]), (
-        "the same dialogues at both levels"
-    )
-    options = {"systems": ["Gold", "Zebra-9B"], "sample": 2}
+    sampled = {name[:5] for name in turns["context_id"]}
+    assert sampled == set(dialogues["dialogue_id"]), "the same dialogues at both levels"
     for name, more in (("b", {"seed": 1}), ("c", {"seed": 2}), ("d", {"seed": 1, "levels": ["dialogue"]})):
         export_ratings(tmp_path / "tables", tmp_path / name, **options, **more)
     assert files(tmp_path / "b") == files(tmp_path / "out")
@@ -197,27 +184,17 @@ def test_the_seed_and_the_content_decide_all(tmp_path):
     assert files(tmp_path / "d/dialogue") == files(tmp_path / "b/dialogue") and not (tmp_path / "d/turn").exists()
 
 
-def stray(column, value):
-    return lambda tables: tables["responses"].__setitem__(column, [value, *tables["responses"][column][1:]])
-
-
 @pytest.mark.parametrize(
-    ("options", "change", "error", "message"),
+    ("options", "unknown", "error", "message"),
     [
         ({"systems": ["Zebra-9b"]}, None, UnknownNameError, "unknown system 'Zebra-9b'.*Did you mean 'Zebra-9B'"),
-        ({"sample": 0}, None, ConfigError, "a sample of 0 dialogues; expected 1 to 1"),
         ({"sample": 2}, None, ConfigError, "a sample of 2 dialogues; expected 1 to 1"),
-        ({}, stray("context_id", "c9"), SchemaError, "context 'c9' and system 'Zebra-9B', of which one is in no table"),
-        ({}, stray("system_id", "s9"), SchemaError, "context 'dlg-0-t0' and system 's9', of which one is in no table"),
-        ({}, lambda t: t.pop("contexts"), FileError, "contexts.parquet: no such file"),
-        ({}, lambda t: t.update(responses=t["responses"].query("system_id == 'Gold'")), SchemaError,
-         "nothing to rate at level 'turn'"),
+        ({}, "dlg-0-t0", SchemaError, "context 'c9' and system 'Gold', of which one is in no table"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_exported_leaves_nothing(tmp_path, options, change, error, message):
+)
+def test_what_cannot_be_exported_leaves_nothing(tmp_path, options, unknown, error, message):
     tables = mini_tables()
-    if change:
-        change(tables)
+    tables["responses"] = tables["responses"].replace({unknown: "c9"})
     with pytest.raises(error, match=message):
         exported(tmp_path, tables, **options)
     assert not (tmp_path / "out").exists()
@@ -227,78 +204,54 @@ def test_a_dialogue_with_a_missing_response_is_left_out_and_a_used_folder_never_
     tables = mini_tables(dialogues=2)
     assert exported(tmp_path, tables | {"responses": tables["responses"].iloc[1:]}) == {"turn": 7, "dialogue": 3}
     assert "1 dialogues left out" in caplog.text and "dlg-0 by Zebra-9B" in caplog.text
-    before = files(tmp_path / "out")
     with pytest.raises(FileError, match=r"turn: holds files already; .* Export to another folder"):
         exported(tmp_path)
-    assert files(tmp_path / "out") == before
 
 
 # Import of ratings
 
 
-def annotation(number=7, who=1, score="4", reasons=(), **more):
-    result = [{"from_name": "overall", "to_name": "flows", "type": "choices", "value": {"choices": [score]}}]
-    if reasons:
-        result.append(
-            {"from_name": "reasons", "to_name": "flows", "type": "choices", "value": {"choices": list(reasons)}}
-        )
-    return {"id": number, "completed_by": who, "result": result, "was_cancelled": False} | more
-
-
-def task(*annotations, item="i1", **more):
-    return {"id": 5, "data": {"item": item}, "annotations": list(annotations), "predictions": []} | more
-
-
-KEY = "item,dataset,dialogue_id,system_id\ni1,d,x1,s1\ni2,d,x2,s1\n"
-
-
-def load(folder, content, key=KEY):
-    (folder / "export0.json").write_text(content if isinstance(content, str) else json.dumps(content))
-    (folder / "key.csv").write_text(key)
-    return read_ratings([folder / "export0.json"], folder / "key.csv", "dialogue")
+def import_changed(folder, change):
+    """Import a real export after a change of its first task and that task's first annotation."""
+    tasks = read_json(fixture("dialogue.json"))
+    change(tasks[0], tasks[0]["annotations"][0])
+    (folder / "export.json").write_text(json.dumps(tasks))
+    return ratings_of(read_ratings([folder / "export.json"], fixture("dialogue_key.csv"), "dialogue"))
 
 
 def test_what_is_no_rating_is_left_out_and_an_annotator_may_be_an_object(tmp_path):
-    comment = {"from_name": "comment", "to_name": "flows", "type": "textarea", "value": {"text": ["hm"]}}
-    rated, skipped = annotation(who=4), annotation(8, who=2, was_cancelled=True, result=[])
-    rated["result"].append(comment)
-    prediction = {"result": annotation(score="1")["result"]}
-    one = task(rated, skipped, predictions=[prediction], drafts=[{"result": []}])
-    other = task(annotation(9, who={"id": 4, "email": "x@example.org"}, score="2"), item="i2")
-    found = ratings_of(load(tmp_path, [one, other]))
-    overall = {key[:3]: value for key, value in found.items() if key[3] == "Overall"}
-    assert overall == {("x1", "s1", "4"): 4, ("x2", "s1", "4"): 2}
+    def change(task, given):
+        comment = {"from_name": "comment", "to_name": "flows", "type": "textarea", "value": {"text": ["hm"]}}
+        prediction = {"result": [*given["result"]]}
+        given.update(completed_by={"id": 1, "email": "x@example.org"}, result=[comment, *given["result"]])
+        task.update(predictions=[prediction], drafts=[prediction])
+
+    assert import_changed(tmp_path, change) == expected_of("dialogue.json")[1]
+
+
+def overall(given):
+    return next(one["value"]["choices"] for one in given["result"] if one["from_name"] == "overall")
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("change", "message"),
     [
-        ([], "no task was answered"),
-        ([task(annotation(7, was_cancelled=True))], "no task was answered"),
-        ('[{"id": 1', "the file is truncated"),
-        ([3], "export0.json, record 1: it is 3"),
-        ([{"id": 5, "data": {"item": "i1"}}], "record 1: annotations is missing"),
-        ([task(annotation(), data={})], "record 1: data.item is missing"),
-        ([task(annotation(), item="i9")], r"item 'i9' is not in .*key.csv; .*Use the key.csv"),
-        ([task(annotation(score="6"))], "annotation 7 by annotator '1': overall score '6'; expected a score from 1 to 5"),
-        ([task(annotation(score=4))], "tag 'overall': choices.0 is 4"),
-        ([task(annotation(result=[]))], "annotation 7 by annotator '1': overall score missing; .*Answer or skip"),
-        ([task(annotation(reasons=["Fluent"]))], "reason 'Fluent'; expected some of Fluency, Coherence"),
-        ([task(annotation(who=None))], "record 1: completed_by.int is None"),
-        ([task(annotation(result=2 * annotation()["result"]))], "overall score '4' and '4'; expected a score"),
-        ([task(annotation(7), annotation(9))], "annotation 9 by annotator '1': duplicate annotation of item 'i1'"),
+        (lambda task, given: task["data"].update(item="i9"), r"item 'i9' is not in .*key.csv; .*Use the key.csv"),
+        (lambda task, given: overall(given).__setitem__(0, "6"), "overall score '6'; expected a score from 1 to 5"),
+        (lambda task, given: given.update(result=[]), "by annotator '1': overall score missing; .*Answer or skip"),
+        (lambda task, given: task["annotations"].append(given), "by annotator '1': duplicate annotation of item"),
+        (lambda task, given: task.pop("annotations"), "record 1: annotations is missing"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_imported(tmp_path, content, message):
-    with pytest.raises(ComperdialError, match=message):
-        load(tmp_path, content)
+)
+def test_what_cannot_be_imported(tmp_path, change, message):
+    with pytest.raises(SchemaError, match=message):
+        import_changed(tmp_path, change)
 
 
 def test_the_commands(tmp_path, capsys):
     exported(tmp_path)
     out, target = tmp_path / "again", tmp_path / "ratings.csv"
-    options = ["--output", str(out), "--level", "dialogue", "--seed", "5", "--sample", "1"]
-    assert main(["annotate", "export", str(tmp_path / "tables"), *options]) == 0
+    assert main(f"annotate export {tmp_path}/tables --output {out} --level dialogue --seed 5".split()) == 0
     key = ["--key", str(out / "dialogue/key.csv"), "--level", "dialogue", "--output", str(target)]
     assert main(["annotate", "import", str(fixture("dialogue.json")), *key]) == 0
     assert f"{target}: 35 records of 7 dimensions\n" in capsys.readouterr().out
@@ -326,23 +279,19 @@ def design_of(dialogues=None, questions=QUESTION, controls=(CONTROL,), **options
     return make_design(dialogues or dialogues_of(), questions, controls=controls, **options)
 
 
-LINE = {"dialogue_id": "d1", "system_id": "zebra", "judged": "B", "utterances": [{"speaker": "B", "text": "hi"}]}
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"judged": "C"}, "line 1: the judged speaker 'C' has no utterances; expected one of B"),
-        ({"utterances": []}, "line 1: utterances is"),
         ({"utterances": [{"speaker": "B", "text": " "}]}, "line 1: utterances.0.text is ' '"),
-        ({"system_id": 3}, "line 1: system_id is 3"),
         ({}, "'d1' of 'zebra' appears twice with different texts"),
     ],
 )
 def test_files_of_dialogues(tmp_path, change, message):
     write_dialogues(tmp_path / "d.jsonl", dialogues_of().values())
     assert read_all([tmp_path / "d.jsonl", tmp_path / "d.jsonl"]) == dialogues_of()
-    (tmp_path / "e.jsonl").write_text(json.dumps(LINE | change) + "\n")
+    line = {"dialogue_id": "d1", "system_id": "zebra", "judged": "B", "utterances": [{"speaker": "B", "text": "hi"}]}
+    (tmp_path / "e.jsonl").write_text(json.dumps(line | change) + "\n")
     with pytest.raises(SchemaError, match=message):
         read_all([tmp_path / "d.jsonl", tmp_path / "e.jsonl"])
 
@@ -355,10 +304,7 @@ def test_controls_and_questions(tmp_path):
     path.write_text(f"{CONTROLS}d1,zebra,d2,koala\n")
     (pair,) = read_controls(path, dialogues_of())
     assert (pair.first.key, pair.second.key, pair.answer) == (("d2", "koala"), ("d1", "zebra"), "second")
-    for row, message in (
-        (",,d2,koala", "dialogue '' of '' does not exist"),
-        ("d1,zebra,d1,zebra", "compared with itself"),
-    ):
+    for row, message in ((",,d2,koala", "dialogue '' of '' does not"), ("d1,zebra,d1,zebra", "compared with itself")):
         path.write_text(f"{CONTROLS}{row}\n")
         with pytest.raises(SchemaError, match=f"record 1: .*{message}"):
             read_controls(path, dialogues_of())
@@ -413,10 +359,8 @@ def test_questions_limits_and_chosen_comparisons_of_a_design():
         asked[one.question.name].append((one.pair.id, one.left))
     assert asked["overall"] == asked["humanness"] and len({one.annotator for one in design.tasks}) == 6
     few = dialogues_of(("koala", "zebra"), 3)
-    assert (
-        design_of(few, annotators=4, pairs_each=3).notes[1]
-        == "6 of 6 dialogues are shown more than once, at most 4 times"
-    )
+    notes = design_of(few, annotators=4, pairs_each=3).notes
+    assert notes[1] == "6 of 6 dialogues are shown more than once, at most 4 times"
     with pytest.raises(ConfigError, match="after 3 pairs, an annotator has seen a dialogue of every remaining pair"):
         design_of(few, annotators=4, pairs_each=4)
     # Both speakers of one chat between two bots are judged: it is one dialogue to its readers.
@@ -430,25 +374,11 @@ def test_questions_limits_and_chosen_comparisons_of_a_design():
 # Pairs of dialogues: Label Studio
 
 
-def test_tasks_name_no_system_and_show_texts_as_text(tmp_path):
-    evil = "<script>alert(1)</script> & <b>ok</b>"
-    result = {one.key: one for one in (dialogue("koala", 1, evil), dialogue("zebra", 1))}
-    export_pairs(tmp_path, design_of(result, controls=(), annotators=1, pairs_each=1), name="m", ties=True)
-    (shown,) = json.loads((tmp_path / "overall/a01.json").read_text())
-    sides = shown["data"]["left"] + shown["data"]["right"]
-    assert set(shown["data"]) == {"item", "left", "right"}
-    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; &lt;b&gt;ok&lt;/b&gt;" in sides and "<script>" not in sides
-    (key,) = csv.DictReader((tmp_path / "key.csv").open())
-    assert ("script" in shown["data"]["left"]) == (key["left"] == "first")
-    view = ET.parse(tmp_path / "overall/config.xml").getroot()
-    assert [choice.get("alias") for choice in view.iter("Choice")] == ["left", "right", "tie"]
-
-
 def answers(folder, annotator, *, wrong=False, reason="because"):
     """Write an export of an annotator's project: the later system in the alphabet wins; ``wrong``, the other one."""
     key = {row["item"]: row for row in csv.DictReader((folder / "key.csv").open())}
     out = []
-    for number, one in enumerate(json.loads((folder / f"overall/{annotator}.json").read_text()), start=1):
+    for number, one in enumerate(read_json(folder / f"overall/{annotator}.json"), start=1):
         choice = "right" if (key[one["data"]["item"]]["left"] == "first") != wrong else "left"
         result = [
             {"from_name": "choice", "to_name": "left", "type": "choices", "value": {"choices": [choice]}},
@@ -465,14 +395,6 @@ def answers(folder, annotator, *, wrong=False, reason="because"):
 def study(tmp_path):
     export_pairs(tmp_path, design_of(annotators=4, pairs_each=6, seed=1), name="mini", seed=1)
     return tmp_path
-
-
-def test_votes_become_preferences(study):
-    votes = read_votes([answers(study, f"a0{n}") for n in (1, 2, 3, 4)], study / "key.csv")
-    assert len(votes.kept) == 4 * 7 and votes.removed.empty and votes.notes == []
-    assert set(votes.kept["choice"]) == {"second"} and set(votes.kept["left"]) == {"first", "second"}
-    assert votes.kept["control"].notna().sum() == 4
-    assert set(votes.kept["reason"]) == {"because"} and set(votes.kept["seconds"]) == {9.5}
 
 
 def test_who_is_removed(study):
@@ -492,43 +414,41 @@ def test_who_is_removed(study):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda tasks: tasks[2]["data"].update(item="0123"), "record 3.*: item '0123' is not in .*key.csv"),
-        (lambda tasks: tasks[0]["annotations"][0]["result"].pop(0), "annotation 1 .*: the choice is missing"),
-        (lambda tasks: tasks[0]["annotations"][0]["result"][0]["value"].update(choices=["both"]),
-         "the choice is 'both'; expected left, right or tie"),
-        (lambda tasks: tasks[3]["annotations"][0].update(completed_by=8), "the tasks of 'a01' were done by '1' and '8'"),
-        (lambda tasks: tasks.append(tasks[1]), "duplicate annotation of item"),
+        (
+            lambda task, given: given["result"][0]["value"].update(choices=["both"]),
+            "the choice is 'both'; expected left",
+        ),
+        (lambda task, given: given.update(completed_by=8), "the tasks of 'a01' were done by '1' and '8'"),
     ],
-)  # fmt: skip
+)
 def test_bad_exports_of_votes(study, change, message):
     path = answers(study, "a01")
-    tasks = json.loads(path.read_text())
-    change(tasks)
+    tasks = read_json(path)
+    change(tasks[1], tasks[1]["annotations"][0])
     path.write_text(json.dumps(tasks))
     with pytest.raises(SchemaError, match=message):
         read_votes([path], study / "key.csv")
 
 
 def test_a_study_of_pairs_from_the_command_line(tmp_path, capsys):
-    write_dialogues(tmp_path / "d.jsonl", dialogues_of().values())
+    evil = "<script>alert(1)</script> & <b>ok</b>"
+    dialogues = dialogues_of() | {one.key: one for one in [dialogue("koala", 1, evil)]}
+    write_dialogues(tmp_path / "d.jsonl", dialogues.values())
     (tmp_path / "controls.csv").write_text(f"{CONTROLS}d1,zebra,d1,koala\n")
     folder, table = tmp_path / "round1", tmp_path / "preferences.csv"
-    made = [
-        "--annotators",
-        "4",
-        "--pairs-each",
-        "3",
-        "--controls",
-        str(tmp_path / "controls.csv"),
-        "--output",
-        str(folder),
-    ]
-    assert main(["annotate", "pairs", str(tmp_path / "d.jsonl"), *made]) == 0
+    command = f"annotate pairs {tmp_path}/d.jsonl --annotators 4 --pairs-each 3 --controls {tmp_path}/controls.csv"
+    assert main([*command.split(), "--output", str(folder)]) == 0
     assert "16 tasks of 4 annotators, 4 of them controls; 12 pairs of 24 dialogues" in capsys.readouterr().out
+    shown = [one["data"] for path in folder.glob("overall/a0*.json") for one in read_json(path)]
+    assert {*map(frozenset, shown)} == {frozenset({"item", "left", "right"})}, "no task names its systems"
+    texts = "".join(data["left"] + data["right"] for data in shown)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; &lt;b&gt;ok&lt;/b&gt;" in texts and "<script>" not in texts
     exports = [str(answers(folder, f"a0{n}", wrong=n == 1)) for n in (1, 2, 3, 4)]
-    options = ["--key", str(folder / "key.csv"), "--output", str(table), "--level"]
-    assert main(["annotate", "import", *exports, *options, "pair"]) == 0
+    command = ["annotate", "import", *exports, "--key", str(folder / "key.csv"), "--output", str(table), "--level"]
+    assert main([*command, "pair"]) == 0
     assert "12 votes of 3 annotators, 3 of them on controls" in capsys.readouterr().out
-    assert len(schema.read(table, "preferences")) == 12
+    kept = schema.read(table, "preferences")
+    assert len(kept) == 12 and set(kept["choice"]) == {"second"} and set(kept["left"]) == {"first", "second"}
+    assert set(kept["reason"]) == {"because"} and set(kept["seconds"]) == {9.5}
     assert len(pd.read_csv(tmp_path / "preferences_removed.csv")) == 4
-    assert main(["annotate", "import", *exports, *options, "turn", "--need-reasons"]) == 1
+    assert main([*command, "turn", "--need-reasons"]) == 1

@@ -5,7 +5,6 @@ import logging
 
 import pandas as pd
 import pytest
-import yaml
 
 from comperdial import schema
 from comperdial.cli import main
@@ -17,7 +16,6 @@ from comperdial.data.recorded import Rated, import_scores, read_entries
 from comperdial.judges.parsing import PARSER_VERSION
 from comperdial.judges.recorded import Recorded, signature
 from comperdial.metrics import create, scoring
-from comperdial.selection import Selection
 from minidata import mini_items, write_mirror
 
 REFERENCE = "Original Ground Truth"
@@ -85,37 +83,6 @@ def test_predictions_become_scores_in_any_order_and_padding(folder, caplog):
     assert {item for item, *_ in values(take(folder, unieval_items()[:10])).index} == {"mini-000", "mini-001"}
 
 
-def altered(**fields):
-    items = unieval_items()
-    items[3] |= fields
-    return items
-
-
-@pytest.mark.parametrize(
-    ("items", "message"),
-    [
-        ({}, "scores.json: no list of items; expected a JSON list"),
-        ([7], "item 0: holds int; expected a JSON object"),
-        (altered(system_output="else"), "item 3: no response of 'mini' by 'Wanderer' with this dialogue and text"),
-        (altered(source="hello ?\n"), "item 3: no response .* The dialogue ends in 'hello \\?'"),
-        (altered(system_id=4), "item 3: field 'system_id' holds 4; expected a str"),
-        ([*unieval_items(), unieval_items()[3]], "item 30: .*: output 'naturalness' was scored in item 3 already"),
-        (altered(predict_scores=dict.fromkeys(OURS, "2")), "item 3: the score is '2'; expected a finite number"),
-        ([item for item in unieval_items() if item["system_id"] == REFERENCE], "no score of a response that is eval"),
-    ],
-)
-def test_wrong_items_are_named(folder, items, message):
-    with pytest.raises(ComperdialError, match=message):
-        take(folder, items)
-
-
-def test_a_text_that_a_system_gave_twice_is_not_guessed_at(tmp_path):
-    twice = mini_items()[:2]
-    twice[1]["context"] = twice[0]["context"]
-    with pytest.raises(ComperdialError, match="item 2: 2 responses of 'mini' by 'Dull' with this dialogue and text"):
-        take(write_tables(tmp_path, twice), unieval_items()[:5])
-
-
 # ---- Tables of scores, by name
 
 
@@ -150,23 +117,14 @@ def talks(folder, tmp_path):
 @pytest.mark.parametrize(
     ("content", "expected", "log"),
     [
-        (
-            f"context_id,system_id,value\nmini-000,Dull,0.5\nmini-001,{REFERENCE},1\nmini-002,Copier,\n",
-            {("turn", "mini-000", "Dull", "score"): 0.5},
-            "scores of 1 of the 24 evaluated responses of mini, 1 of them rated; left out: 1 responses of references",
-        ),
-        (
-            f"dialogue_id,system_id,value\ntalk-0,Dull,0.5\ntalk-2,Copier,0.25\ntalk-2,{REFERENCE},1\n",
-            {("dialogue", "talk-0", "Dull", "score"): 0.5, ("dialogue", "talk-2", "Copier", "score"): 0.25},
-            "scores of 2 of the 12 evaluated dialogues of mini, 1 of them rated",
-        ),
-        (
-            "level,item_id,system_id,output,value\nturn,mini-000,Dull,fit,0.5\ndialogue,talk-1,Dull,flow,0.25\n",
-            {("turn", "mini-000", "Dull", "fit"): 0.5, ("dialogue", "talk-1", "Dull", "flow"): 0.25},
-            "none of the 1 scored dialogues was rated",
-        ),
+        (f"context_id,system_id,value\nmini-000,Dull,0.5\nmini-001,{REFERENCE},1\nmini-002,Copier,\n",
+         {("turn", "mini-000", "Dull", "score"): 0.5},
+         "scores of 1 of the 24 evaluated responses of mini, 1 of them rated; left out: 1 responses of references"),
+        ("level,item_id,system_id,output,value\nturn,mini-000,Dull,fit,0.5\ndialogue,talk-0,Dull,flow,0.25\n",
+         {("turn", "mini-000", "Dull", "fit"): 0.5, ("dialogue", "talk-0", "Dull", "flow"): 0.25},
+         "scores of 1 of the 12 evaluated dialogues of mini, 1 of them rated"),
     ],
-)
+)  # fmt: skip
 def test_scores_of_turns_and_dialogues(talks, caplog, content, expected, log):
     caplog.set_level(logging.INFO, "comperdial")
     scores = take(talks, content, "table", "csv").set_index(["level", "item_id", "system_id", "output"])["value"]
@@ -174,43 +132,56 @@ def test_scores_of_turns_and_dialogues(talks, caplog, content, expected, log):
     assert log in caplog.text
 
 
-HEAD, TALK, LEVEL = "context_id,system_id,value", "dialogue_id,system_id,value", "item_id,level,system_id,value"
+def altered(**fields):
+    """Return items of which the fourth is changed."""
+    items = unieval_items()
+    return [*items[:3], items[3] | fields, *items[4:]]
+
+
+HEAD = "context_id,system_id,value"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (altered(system_output="else"), "item 3: no response of 'mini' by 'Wanderer' with this dialogue and text"),
+        (altered(source="hello ?\n"), "item 3: no response .* The dialogue ends in 'hello \\?'"),
+        (altered(predict_scores=dict.fromkeys(OURS, "2")), "item 3: the score is '2'; expected a finite number"),
+        ([*unieval_items(), unieval_items()[3]], "item 30: .*: output 'naturalness' was scored in item 3 already"),
         ("context_id,value\nmini-000,1\n", "no column 'system_id'; expected at least context_id, system_id, value"),
-        ("context_id,item_id,system_id,value\na,a,b,1\n", "columns 'context_id' and 'item_id'; expected one of"),
         ("context_id,system_id,valu\nmini-000,Dull,1\n", "unknown column 'valu'.* Did you mean 'value'"),
         (f"{HEAD}\nmini-000,Dull,1\nmini-9,Dull,1\n", "record 2: context 'mini-9', system 'Dull': no such response"),
-        (f"{HEAD}\nmini-000,Dull,inf\n", "record 1: the score is inf; expected a finite number"),
-        (f"{HEAD}\nmini-000,Dull,1\nmini-000,Dull,2\n", "record 2: .* output 'score' was scored in record 1 already"),
-        (f"{HEAD},dataset\nmini-000,Dull,1,maxi\n", "record 1: column 'dataset' holds 'maxi'; expected 'mini', or no"),
-        (f"{HEAD},level\nmini-000,Dull,1,system\n", "record 1: column 'level' holds 'system'; expected 'turn'"),
-        (f"{HEAD},metric\nmini-000,Dull,1,a\nmini-001,Dull,1,b\n", "column 'metric' holds 'a', 'b'; expected the sc"),
-        (f"{HEAD},cut\nmini-000,Dull,1,-1\n", "column 'cut' holds -1; expected a whole number of 0 or more"),
-        (f"{HEAD}\n", "no score of a response that is evaluated"),
-        (f"{TALK}\nmini-000,Dull,1\n", "record 1: dialogue 'mini-000', system 'Dull': no such"),
-        (f"{LEVEL}\nmini-000,turn,Dull,1\ntalk-0,whole,Dull,1\n", "'whole'; expected 'turn' or 'dialogue'"),
-        (f"{LEVEL}\nmini-000,turn,Dull,1\ntalk-0,dialogue,Dull,1\n", "output 'score' is of turns and of dialogues"),
+        (
+            "item_id,level,system_id,value\nmini-000,turn,Dull,1\ntalk-0,dialogue,Dull,1\n",
+            "'score' is of turns and of dia",
+        ),
     ],
 )
-def test_wrong_tables_are_named(talks, content, message):
+def test_wrong_scores_are_named(talks, content, message):
+    how = ("table", "csv") if isinstance(content, str) else ()
     with pytest.raises(ComperdialError, match=message):
-        take(talks, content, "table", "csv")
+        take(talks, content, *how)
+
+
+def test_a_text_that_a_system_gave_twice_is_not_guessed_at(tmp_path):
+    twice = mini_items()[:2]
+    twice[1]["context"] = twice[0]["context"]
+    with pytest.raises(ComperdialError, match="item 2: 2 responses of 'mini' by 'Dull' with this dialogue and text"):
+        take(write_tables(tmp_path, twice), unieval_items()[:5])
 
 
 def test_faces_scores_of_turns_and_dialogues(tmp_path):
-    names = ["understanding", "task_completion", "interest_arousal", "efficiency", "dialogue_overall"]
-    whole = dict.fromkeys([*names, "preference_elicitation", "explanation"], 1)
+    names = (
+        "understanding task_completion interest_arousal efficiency dialogue_overall preference_elicitation explanation"
+    )
     turns = [
         {"turn_ind": 0, "role": "USER", "utterance": "hi"},
         {"turn_ind": 1, "role": "ASST", "utterance": "yo", "turn_level_aggregated": {"relevance": 1}},
     ]
+    same = {"dialogue": turns, "dial_level_aggregated": dict.fromkeys(names.split(), 1)}
     talks = [f"{system}_{session}" for session in ("s", "t") for system in ("kb", "gpt")]
     path = tmp_path / "dialogues.json"
-    path.write_text(json.dumps([{"conv_id": n, "dialogue": turns, "dial_level_aggregated": whole} for n in talks]))
+    path.write_text(json.dumps([{"conv_id": name, **same} for name in talks]))
     for name, frame in readers.read("face", "mini", {"dialogues": path}).items():
         schema.write(tmp_path / f"{name}.parquet", frame, name)
     run = [
@@ -218,13 +189,12 @@ def test_faces_scores_of_turns_and_dialogues(tmp_path):
         | {"dial_level_pred": {"dialogue_overall": float(n)} if n else {}}
         for n, name in enumerate(talks)
     ]
-    scores = take(tmp_path, run, format="face")
-    assert values(scores[scores["level"] == "dialogue"]).to_dict() == {
-        ("mini-gpt-001", "gpt", "dialogue_overall"): 1,
+    assert values(take(tmp_path, run, format="face")).to_dict() == {
+        ("mini-kb-001-01", "kb", "relevance"): 0, ("mini-gpt-001-01", "gpt", "relevance"): 0.25,
+        ("mini-kb-002-01", "kb", "relevance"): 0.5, ("mini-gpt-002-01", "gpt", "relevance"): 0.75,
+        ("mini-gpt-001", "gpt", "dialogue_overall"): 1, ("mini-kb-002", "kb", "dialogue_overall"): 2,
         ("mini-gpt-002", "gpt", "dialogue_overall"): 3,
-        ("mini-kb-002", "kb", "dialogue_overall"): 2,
-    }
-    assert values(scores)["mini-kb-002-01", "kb", "relevance"] == 0.5
+    }  # fmt: skip
     with pytest.raises(SchemaError, match=r"3 dialogues, .*'mini'.*expected its 4, in the same order"):
         take(tmp_path, run[1:], format="face")
 
@@ -232,22 +202,23 @@ def test_faces_scores_of_turns_and_dialogues(tmp_path):
 # ---- Configuration and command
 
 
-def test_entries_of_the_configuration(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("f1", {}, r"params.yaml, recorded.f1: 'f1' is the name of a metric .* Call it f1_recorded"),
+        ("m", {"format": "tabel"}, "params.yaml, recorded.m: unknown format 'tabel'.* Did you mean 'table'"),
+        ("m", {"source": "mini_rating"}, "unknown source 'mini_rating'.* Did you mean 'mini_ratings'"),
+    ],
+)
+def test_entries_of_the_configuration(tmp_path, name, changes, message):
     catalogue = load_catalogue(write_mirror(tmp_path, mini_items()))
     table = {"dataset": "demo", "format": "table", "path": "some/folder/scores.csv", "about": "us"}
     theirs = {"dataset": "usr_persona", "format": "unieval", "source": "mini_ratings", "about": "them"}
     known = {"taken": {"f1", "bleu"}, "datasets": ["demo", *catalogue.datasets], "catalogue": catalogue}
-    entries = read_entries({"a": table, "b": theirs}, **known)
-    origins = {"a": "scores.csv", "b": "invented/mini@0000000/ratings.json"}
-    assert {name: entry.origin for name, entry in entries.items()} == origins
-    for name, changes, message in (
-        ("f1", {}, r"params.yaml, recorded.f1: 'f1' is the name of a metric .* Call it f1_recorded"),
-        ("m", {"dataset": "dem"}, "params.yaml, recorded.m: unknown dataset 'dem'.* Did you mean 'demo'"),
-        ("m", {"format": "tabel"}, "params.yaml, recorded.m: unknown format 'tabel'.* Did you mean 'table'"),
-        ("m", {"source": "mini_rating"}, "unknown source 'mini_rating'.* Did you mean 'mini_ratings'"),
-    ):
-        with pytest.raises(ComperdialError, match=message):
-            read_entries({name: table | changes}, **known)
+    origins = {key: entry.origin for key, entry in read_entries({"a": table, "b": theirs}, **known).items()}
+    assert origins == {"a": "scores.csv", "b": "invented/mini@0000000/ratings.json"}
+    with pytest.raises(ComperdialError, match=message):
+        read_entries({name: table | changes}, **known)
 
 
 def test_the_command_takes_a_fetched_file_and_no_other(folder, mini_mirror, monkeypatch, capsys):
@@ -263,33 +234,6 @@ def test_the_command_takes_a_fetched_file_and_no_other(folder, mini_mirror, monk
     raw.write_text(raw.read_text() + " ")
     assert main(given) == 1
     assert "source 'mini_ratings' is altered" in capsys.readouterr().err
-
-
-def test_scores_of_a_data_set_of_ones_own(root, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("src", "notebooks"):
-        (tmp_path / name).symlink_to(root / name)
-    (tmp_path / "data").mkdir()
-    for name in ("sources.yaml", "prices.yaml", "demo", "personas"):
-        (tmp_path / "data" / name).symlink_to(root / "data" / name)
-    rows = [("c1", "1.0", 3, 0.5), ("c1", "b", 2, 0.25), ("c2", "1.0", 1, 1), ("c2", "b", 5, "")]
-    mine = "".join(f"{c},{s},tea {r},{r}\n" for c, s, r, _ in rows)
-    (tmp_path / "mine.csv").write_text(f"context_id,system,response,rating\n{mine}")
-    theirs = "".join(f"{c},{s.partition('.')[0]},{v}\n" for c, s, _, v in rows)
-    (tmp_path / "theirs.csv").write_text(f"context_id,system_id,value\n{theirs}")
-    config = yaml.safe_load((root / "params.yaml").read_text())
-    config |= {"datasets": ["mine"], "own_data": {"mine": {"file": "mine.csv"}}}
-    config["recorded"]["theirs"] = {"dataset": "mine", "format": "table", "path": "theirs.csv", "about": "a program"}
-    (tmp_path / "params.yaml").write_text(yaml.safe_dump(config))
-    assert main(["read", "mine"]) == 0
-    command = ["recorded", "data/tables/mine", "--name", "theirs", "--format", "table", "--path", "theirs.csv"]
-    command += ["--about", "a program", "--ratings", "data/tables/mine/ratings.parquet"]
-    assert main([*command, "--output", "theirs.parquet"]) == 0
-    scores = schema.read("theirs.parquet", "scores")
-    expected = [["c1", "1", 0.5], ["c1", "b", 0.25], ["c2", "1", 1.0]]
-    assert scores[["item_id", "system_id", "value"]].to_numpy().tolist() == expected
-    assert str(tmp_path) not in "".join(scores["signature"])
-    assert "theirs" in Selection.read().scorers("mine")
 
 
 # ---- Answers of judges
@@ -322,21 +266,13 @@ def recorded(tmp_path, rated, content, format_name="chiang2023", file="naturalne
 
 def test_answers_become_scores_judgements_and_counts(tmp_path, rated):
     judge = recorded(tmp_path, rated, chiang_items())
-    scores = judge.scores("s")
-    assert len(scores) == 6 * 4
-    assert REFERENCE not in set(scores["system_id"])
     # The eighth item is the third response, Dull's, to the second context.
-    assert values(scores)["mini-001", "Dull", "naturalness"] == pytest.approx((18 * (1 + 7 % 3) + 2.5) / 19)
+    expected = (18 * (1 + 7 % 3) + 2.5) / 19
+    assert values(judge.scores("s"))["mini-001", "Dull", "naturalness"] == pytest.approx(expected)
     single = judge.judgements()
-    assert len(single) == 24 * 20
-    assert single["failure"].notna().sum() == 24
-    counted = judge.coverage().iloc[0]
-    assert (counted["items"], counted["answers"], counted["unread"], counted["n"]) == (30, 600, 30, 30)
-    assert (counted["why"], counted["target"]) == ("30 no rating", "Natural")
-    # An item without any rating has no score, and items may be missing.
-    content = chiang_items()[4:1:-1]
-    content[0]["all_responses"] = ["N/A"] * 20
-    assert set(recorded(tmp_path, rated, content).scores("s")["system_id"]) == {"Dull", "Wanderer"}
+    assert (len(single), single["failure"].notna().sum()) == (24 * 20, 24)
+    counted = judge.coverage().iloc[0][["items", "answers", "unread", "n", "why", "target"]]
+    assert counted.tolist() == [30, 600, 30, 30, "30 no rating", "Natural"]
 
 
 def test_equal_responses_of_two_systems_keep_their_own_answers(tmp_path, rated):
@@ -351,19 +287,16 @@ def test_equal_responses_of_two_systems_keep_their_own_answers(tmp_path, rated):
     assert value["Wanderer"] == pytest.approx((18 * 1 + 2.5) / 19)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda items: {}, "no list of items"),
-        (lambda items: [items[0], {n: v for n, v in items[1].items() if n != "prompt"}], "item 1: no field 'prompt'"),
-        (lambda items: [{**items[0], "system_output": "another text"}], "item 0: no response of 'mini'"),
-    ],
-)
-def test_another_file_of_answers_is_refused(tmp_path, rated, change, message):
-    with pytest.raises(SchemaError, match=message):
-        recorded(tmp_path, rated, change(chiang_items())).scores("s")
+def test_another_file_of_answers_is_refused(tmp_path, rated):
+    items = chiang_items()
+    for content, message in (
+        ([items[0], {n: v for n, v in items[1].items() if n != "prompt"}], "item 1: no field 'prompt'"),
+        ([{**items[0], "system_output": "another text"}], "item 0: no response of 'mini'"),
+    ):
+        with pytest.raises(SchemaError, match=message):
+            recorded(tmp_path, rated, content).scores("s")
     with pytest.raises(UnknownNameError, match="unknown file of recorded answers 'humour'"):
-        recorded(tmp_path, rated, chiang_items(), file="humour")
+        recorded(tmp_path, rated, items, file="humour")
 
 
 def test_a_signature_names_the_files(tmp_path):
@@ -384,56 +317,10 @@ def test_a_signature_names_the_files(tmp_path):
 SHORT = {"coherence": "coh", "diversity": "div", "engagingness": "eng", "informativeness": "inf", "overall": "ovr"}
 
 
-def rounds(count=3, **changes):
+def rounds(count, **changes):
     """Return five rounds; round r of dialogue d has 1 + (d + r) % 5 of every dimension."""
-    pairs = [(short, number) for short in SHORT.values() for number in range(1, 6)]
-    return {f"{s}_{n}": [float(1 + (d + n - 1) % 5) for d in range(count)] for s, n in pairs} | changes
-
-
-def test_rounds_are_scores_and_judgements_of_the_dialogues_that_people_rated(tmp_path):
-    lines = ["FEDDIAL-000000\thuman: Hi!\tmodel: Hello.\thuman: So?\tmodel: model: it is a label.\thuman: Bye."]
-    lines += [
-        "FEDDIAL-000001\thuman: Hi!\tmodel: Good day.",
-        "FEDDIAL-000002\thuman: Oh\tmodel: <EMPTY>\thuman: What?\tmodel: Sorry.",
-    ]
-    rated_names = ("Coherent", "Likeable", "Diverse", "Informative", "Overall")
-    people = [
-        {
-            "model": ("Meena", "Human", "Mitsuku")[n],
-            "dialog": [dict(zip(("speaker", "text"), u.split(": ", 1), strict=True)) for u in line.split("\t")[1:]],
-            "annotations": {name: [0, 1, 2, n] for name in rated_names},
-        }
-        for n, line in enumerate(lines)
-    ]
-    files = {name: tmp_path / f"{name}.json" for name in ("texts", "rounds", "ratings")}
-    files["texts"].write_text("\n".join(lines) + "\n", encoding="utf-8")
-    files["rounds"].write_text(json.dumps(rounds(**{f"ovr_{n}": [1.0, 2.0, 4.0] for n in range(1, 6)})))
-    files["ratings"].write_text(json.dumps(people))
-    tables = readers.read("comp_dialogues", "mini", files)
-
-    def read(**changed):
-        known = Rated(*((tables | changed)[name] for name in ("contexts", "responses", "systems", "ratings")))
-        return Recorded.read("gpt-4_mini", "gpt4_rounds", {"rounds": files["rounds"]}, known)
-
-    judge = read()
-    scores = judge.scores("s")
-    assert (set(scores["level"]), set(scores["output"])) == ({"dialogue"}, set(SHORT))
-    keys = scores[["item_id", "system_id"]].drop_duplicates().to_numpy().tolist()
-    assert keys == [["mini-0000", "Meena"], ["mini-0001", "Human"], ["mini-0002", "Mitsuku"]]
-    assert (scores.loc[scores["output"] != "overall", "value"] == 3).all()
-    assert len(judge.judgements()) == 3 * 25
-    # People's means rise by a quarter from dialogue to dialogue; the rounds by 1 and 2.
-    coverage = judge.coverage().set_index("dimension")
-    assert coverage["n"].tolist() == [3] * 5
-    expected = pd.Series([1.0, 2.0, 4.0]).corr(pd.Series([0.75, 1.0, 1.25]))
-    assert coverage["pearson"]["overall"] == pytest.approx(expected)
-    # A judge is not compared with its own ratings.
-    alone = read(ratings=tables["ratings"].query("source == 'gpt-4'")).coverage()
-    assert alone["n"].tolist() == [0] * 5
-    contexts = tables["contexts"].query("dialogue_id != 'mini-0001'")
-    responses = tables["responses"][tables["responses"]["context_id"].isin(contexts["context_id"])]
-    with pytest.raises(SchemaError, match=r"entry 1: dialogue 'mini-0001' has responses of no system"):
-        read(contexts=contexts, responses=responses)
+    made = {f"{s}_{n}": [float(1 + (d + n - 1) % 5) for d in range(count)] for s in SHORT.values() for n in range(1, 6)}
+    return made | changes
 
 
 def test_rounds_of_some_lines(tmp_path):

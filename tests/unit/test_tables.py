@@ -22,30 +22,12 @@ from comperdial.core.files import (
     read_jsonl,
     read_table,
     read_text,
-    replacing,
     write_json,
     write_table,
     write_text,
 )
 
 # Files
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
-    target = tmp_path / "result.csv"
-    target.write_text("old")
-    with pytest.raises(RuntimeError), replacing(target) as temporary:
-        temporary.write_text("half")
-        raise RuntimeError
-    assert target.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["result.csv"]
-
-
-def test_json_is_sorted_and_readable_by_others(tmp_path):
-    write_json(tmp_path / "a.json", {"b": 1, "a": "ü"})
-    assert (tmp_path / "a.json").read_text(encoding="utf-8") == '{\n "a": "ü",\n "b": 1\n}\n'
-    umask = os.umask(0)
-    os.umask(umask)
-    assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 def all_of(read):
@@ -56,23 +38,15 @@ def all_of(read):
     ("read", "name", "content", "message"),
     [
         (read_text, "a.txt", b"one\ntwo\nth\xffree\n", r"a\.txt, line 3: byte 10 \(0xff\) is not UTF-8; expected UTF-8"),
-        *[(read_json, "a.json", '[{"a": 1},\n ' + end, r"a\.json, line 2.*truncated")
-          for end in ('{"b": ', '{"b": "te', "tr", "nul", "-", "[", "1,", '{"b"')],
-        (read_json, "a.json", "[1,\n 2 3]", "line 2, column 4"),
+        *[(read_json, "a.json", '[{"a": 1},\n ' + end, r"a\.json, line 2.*truncated") for end in ('{"b": "te', "tr", "1,")],
         (read_json, "a.json", '[{"a": {"a": 1}},\n {"a": 1,\n  "\\u0061": 2}]', r"a\.json: the key 'a' is given twice"),
-        (read_json, "a.json", "[" * 100_000, r"cannot be read \("),
         (read_json, "a.json", "1" * 5000, r"cannot be read \("),
         (read_json, "a.json", '"\\ud800"', "lone surrogate"),
-        (all_of(read_jsonl), "a.jsonl", '{"a": 1}\n{"b": 1, "b": 5}\n', r"a\.jsonl, line 2: the key 'b' is given twice"),
-        (all_of(read_jsonl), "a.jsonl", b'{"a": 1}\n{"a": "\xff"}\n', r"a\.jsonl, line 2: byte 16 \(0xff\) is not UTF-8"),
         (read_table, "a.jsonl", '{"a": 1}\nnot json\n', "line 2, column 1: not valid JSON"),
         (read_table, "a.jsonl", '{"a": 1}\n[1]\n', "line 2: a JSON list; expected one JSON object per line"),
-        (read_table, "a.jsonl", "\n\n", "no records"),
         (read_table, "a.csv", "a,b\n1,2\n1,2,3\n", "line 3: 3 cells; expected 2, as in the header"),
-        (read_table, "a.csv", "a,a\n1,2\n", "line 1: two columns have one name"),
         (read_table, "a.csv", "", "the file is empty"),
         (read_table, "a.csv", 'a,b\n"1,2\n', "line 2: not valid CSV"),
-        (read_table, "a.xlsx", "", r"expected a name ending in \.jsonl"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_a_file_is_named_with_its_place(tmp_path, read, name, content, message):
@@ -88,24 +62,18 @@ def test_texts_come_back_as_they_are(tmp_path):
     assert read_table(tmp_path / "a.csv")["response"].tolist() == ["NA", "", "null"]
     (tmp_path / "a.jsonl").write_text('{"a": "x\u2028y"}\n', encoding="utf-8")
     assert read_table(tmp_path / "a.jsonl")["a"].tolist() == ["x\u2028y"]
-    frame = pd.DataFrame({"a": ["x, y", 'say "hi"'], "b": [1, 2]})
-    for suffix in (".csv", ".jsonl", ".parquet"):
-        write_table(tmp_path / f"t{suffix}", frame)
-        expected = frame.astype("str") if suffix == ".csv" else frame
-        pd.testing.assert_frame_equal(read_table(tmp_path / f"t{suffix}"), expected)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("fifo", "is a pipe"), ("pipe", "is a pipe"), ("folder", "is a folder"), ("device", "a device or a socket"),
-     ("loop", "Too many levels of symbolic links")],
+    [("fifo", "is a pipe"), ("folder", "is a folder"), ("device", "a device or a socket"),
+     ],
 )  # fmt: skip
 def test_only_a_regular_file_is_read_or_replaced(tmp_path, name, message):
     """Reading a pipe could wait for ever."""
     os.mkfifo(tmp_path / "fifo.csv")
     (tmp_path / "folder.csv").mkdir()
-    for link, target in (("loop", "loop.csv"), ("device", "/dev/full"), ("pipe", "fifo.csv")):
-        (tmp_path / f"{link}.csv").symlink_to(target)
+    (tmp_path / "device.csv").symlink_to("/dev/full")
     before = {path.name: path.lstat() for path in tmp_path.iterdir()}
     for use in (read_text, read_json, read_table, load_yaml, all_of(read_jsonl), lambda path: write_text(path, "x")):
         with pytest.raises(FileError, match=rf"{name}\.csv: .*{message}"):
@@ -114,15 +82,15 @@ def test_only_a_regular_file_is_read_or_replaced(tmp_path, name, message):
 
 
 def test_a_link_is_written_through_but_not_into_a_read_only_store(tmp_path):
-    (tmp_path / "there").mkdir()
-    (tmp_path / "there/a.json").write_text("old")
-    (tmp_path / "link.json").symlink_to("there/a.json")
-    write_json(tmp_path / "link.json", 1)
-    assert json.loads((tmp_path / "there/a.json").read_text()) == 1 and (tmp_path / "link.json").is_symlink()
-    (tmp_path / "there/a.json").chmod(0o444)
+    target, link = tmp_path / "there.json", tmp_path / "link.json"
+    target.write_text("old")
+    link.symlink_to("there.json")
+    write_json(link, 1)
+    assert json.loads(target.read_text()) == 1 and link.is_symlink()
+    target.chmod(0o444)
     with pytest.raises(FileError, match=r"link\.json: is a link to a read-only file; .*Remove the link"):
-        write_text(tmp_path / "link.json", "x")
-    assert json.loads((tmp_path / "there/a.json").read_text()) == 1
+        write_text(link, "x")
+    assert json.loads(target.read_text()) == 1
 
 
 # Tables
@@ -142,7 +110,6 @@ SCORE = {
 }  # fmt: skip
 SYSTEM = {"dataset": "d", "system_id": "s", "kind": "robot", "track": None, "description": ""}
 PERSONA = {"dataset": "d", "dialogue_id": "x", "speaker": "B", "sentences": ["i am x."], "kinds": []}
-SUFFIXES = ("parquet", "csv", "jsonl")
 
 
 def check(table, *rows):
@@ -159,28 +126,16 @@ def without(row, column):
         ("ratings", [RATING, RATING | {"annotator_id": "bob", "rating": 7}],
          "file.csv, record 2 (level=turn, item_id=c1, system_id=s1, annotator_id=bob, dimension=Overall): "
          "rating 7 is outside its scale; expected 1 to 5"),
-        ("ratings", [RATING | {"rating": "good"}], "column 'rating' holds 'good'; expected a finite number"),
-        ("ratings", [RATING | {"rating": None}], "no value in column 'rating'; expected a finite number"),
-        ("ratings", [RATING | {"rating": float("inf")}], "column 'rating' holds inf; expected a finite number"),
         ("ratings", [RATING | {"rating": 1e308}], "column 'rating' holds 1e+308; expected a finite number"),
         ("ratings", [RATING | {"position": -1}], "column 'position' holds -1; expected a whole number of 0 or more"),
-        ("ratings", [RATING | {"position": 1.5}], "column 'position' holds 1.5; expected a whole number"),
         ("ratings", [RATING, RATING], "record 2 (level=turn, item_id=c1, system_id=s1, annotator_id=ann"),
-        ("ratings", [without(RATING, "scale_max")], "no column 'scale_max'; expected the columns of table 'ratings'"),
-        ("responses", [RESPONSE | {"response": ["hi"]}], "column 'response' holds ['hi']; expected a response"),
         ("responses", [RESPONSE | {"response": 5}], "column 'response' holds 5; expected a response"),
         ("responses", [RESPONSE | {"response": "  "}], "column 'response' holds '  '; expected a response that is not"),
-        ("responses", [RESPONSE | {"response": None}], "no value in column 'response'"),
-        ("responses", [RESPONSE | {"system_id": True}], "column 'system_id' holds True; expected a name"),
-        ("responses", [RESPONSE | {"system_id": float("inf")}], "column 'system_id' holds inf; expected a name"),
         ("responses", [RESPONSE | {"context_id": str(n), "response": "" if n else "hi"} for n in range(4)], "3 records in all"),
         ("responses", [without(RESPONSE, "response")], "no column 'response'"),
-        ("responses", [RESPONSE | {"respons": "x"}], "Did you mean 'response'"),
         ("contexts", [CONTEXT | {"history": [{"speaker": "A"}]}], "expected a list of {speaker, text}"),
         ("contexts", [CONTEXT | {"references": [""]}], "expected a list of texts, none of them empty"),
-        ("contexts", [CONTEXT | {"turn": 1.5}], "column 'turn' holds 1.5; expected a whole number of 0 or more"),
         ("systems", [SYSTEM], "column 'kind' holds 'robot'; expected one of agent, human, reference"),
-        ("scores", [SCORE | {"cut": -1}], "column 'cut' holds -1; expected a whole number of 0 or more"),
         ("scores", [SCORE | {"cut": 0}, SCORE | {"item_id": "c2", "cut": None}], "record 2 (level=turn, item_id=c2"),
         ("personas", [PERSONA], "sentences and kinds of different numbers; expected one kind a sentence"),
     ],
@@ -204,7 +159,7 @@ def test_ratings_pass_exactly_when_inside_their_scale(rating, low, width):
             check("ratings", row)
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
 def test_tables_come_back_from_every_format(tmp_path, suffix):
     """Names that look like numbers are names: 007 is not 7, and 1e5 is not 100000."""
     path = tmp_path / f"t.{suffix}"
@@ -213,17 +168,13 @@ def test_tables_come_back_from_every_format(tmp_path, suffix):
         back = schema.read(path, table).to_dict("records")[0]
         assert {k: None if v is pd.NA else v for k, v in back.items()} == row
     names = ["007", "7", "1e5", "0x1", "NA", "null", "True", "1.5"]
-    rows = [RESPONSE | {"context_id": name, "response": name} for name in names]
-    schema.write(path, pd.DataFrame(rows), "responses")
+    schema.write(path, pd.DataFrame([RESPONSE | {"context_id": name, "response": name} for name in names]), "responses")
     back = schema.read(path, "responses")
     assert sorted(back["context_id"]) == sorted(back["response"]) == sorted(names)
     # Scores that do not say what was cut are of whole inputs.
     write_table(path, pd.DataFrame([SCORE | {"value": 6.389431e-10}]))
     back = schema.read(path, "scores")
     assert back["cut"].tolist() == [0] and back["value"][0] == pytest.approx(6.389431e-10, rel=1e-6)
-    if suffix == "parquet":
-        schema.write(path, pd.DataFrame(columns=schema.table("personas").columns), "personas")
-        assert schema.read(path, "personas").empty
 
 
 def test_ids_that_are_numbers_become_text_and_what_may_be_missing_may_be_left_out():
@@ -295,54 +246,41 @@ def test_files_that_others_wrote_or_changed_are_checked(tmp_path):
     frame.assign(metric=["m"] * 5 + [" "] + ["m"] * 3).to_parquet(path)
     with pytest.raises(SchemaError, match=r"t\.parquet, record 6 .*column 'metric' holds ' '"):
         schema.read(path, "judgements")
-    schema.write(path, schema.empty("systems"), "systems")
-    with pytest.raises(SchemaError, match=r"t\.parquet: no column"):
-        schema.read(path, "judgements")
     content = bytearray(whole_of(frame, path))
     column = pq.read_metadata(path).row_group(0).column(7)
     content[column.data_page_offset + column.total_compressed_size - 1] ^= 1
     path.write_bytes(bytes(content))
     with pytest.raises(FileError, match=r"t\.parquet: not a readable Parquet file"):
         schema.read(path, "judgements")
-    (tmp_path / "contexts.csv").write_text(
-        "dataset,context_id,dialogue_id,turn,history,references,facts\nd,c,d,0,hi,[],[]\n"
-    )
-    with pytest.raises(FileError, match=r"record 1, column 'history'.* not valid JSON .*expected a JSON list"):
-        schema.read(tmp_path / "contexts.csv", "contexts")
     with pytest.raises(FileError, match="no such file"):
         schema.read(tmp_path / "none.parquet", "scores")
 
 
-def parts_of(folder, frame, count, name="f1"):
+def parts_of(folder, frame, count):
     """Write a table in parts: every so many rows of it."""
-    paths = [folder / f"{name}-{number}.parquet" for number in range(1, count + 1)]
+    paths = [folder / f"{number}.parquet" for number in range(1, count + 1)]
     for number, path in enumerate(paths, 1):
         with schema.writing(path, "judgements", (number, count)) as add:
             add(frame.iloc[number - 1 :: count])
     return paths
 
 
-@pytest.mark.parametrize("count", [1, 3, 12])
-def test_parts_merge_into_the_whole(tmp_path, count):
+def test_parts_merge_into_the_whole(tmp_path):
     frame = judgements([("a", f"{number:02}", 0) for number in range(10)])
-    schema.merge(parts_of(tmp_path, frame, count)[::-1], tmp_path / "merged.parquet")
-    assert (tmp_path / "merged.parquet").read_bytes() == whole_of(frame, tmp_path / "whole.parquet")
+    for count in (1, 3, 12):
+        schema.merge(parts_of(tmp_path, frame, count)[::-1], tmp_path / "merged.parquet")
+        assert (tmp_path / "merged.parquet").read_bytes() == whole_of(frame, tmp_path / "whole.parquet")
 
 
 def test_parts_that_are_not_all_of_one_table_are_never_merged(tmp_path):
     frame = judgements([("a", str(number), 0) for number in range(10)])
-    paths, halves = parts_of(tmp_path, frame, 4), parts_of(tmp_path, frame, 2, "halves")
-    merged, whole, edited = (tmp_path / f"{name}.parquet" for name in ("merged", "whole", "edited"))
+    paths, merged, whole = parts_of(tmp_path, frame, 4), tmp_path / "merged.parquet", tmp_path / "whole.parquet"
     whole_of(frame, whole)
-    pd.read_parquet(paths[3]).to_parquet(edited)
-    for match, *files in (
-        ("cannot be merged: none",),
-        ("cannot be merged: part 1 of 4 of table judgements, part 3 of 4", paths[0], paths[2]),
-        ("part 1 of 1 of table judgements", *paths, whole),
-        ("edited.parquet: not a part", *paths[:3], edited),
-        ("part 1 of 4 of table judgements, part 1 of 4", *paths, paths[0]),
-        ("cannot be merged: part 1 of 2", halves[0]),
-        ("no such file", *paths, tmp_path / "none.parquet"),
+    for match, files in (
+        ("cannot be merged: none", []),
+        ("cannot be merged: part 1 of 4 of table judgements, part 3 of 4", [paths[0], paths[2]]),
+        ("part 1 of 1 of table judgements", [*paths, whole]),
+        ("part 1 of 4 of table judgements, part 1 of 4", [*paths, paths[0]]),
     ):
         with pytest.raises(ComperdialError, match=match):
             schema.merge(files, merged)
@@ -359,20 +297,19 @@ def record_name(output):
     return "/".join([*(f"@{part}" for part in parts[:-1]), parts[-1]])
 
 
-def write_records(root, **content):
+def write_records(root, content):
     """Write outputs and their records; DVC versions what lies in results/made."""
-    (root / "results").mkdir(parents=True, exist_ok=True)
-    (root / "results/made.dvc").write_text("outs:\n- path: made\n")
+    files = {"results/made.dvc": "outs:\n- path: made\n"}
     for name, text in content.items():
-        for path, written in ((root / name, "made"), (root / FOLDER / record_name(name), text)):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(written)
+        files |= {name: "made", f"{FOLDER}/{record_name(name)}": text}
+    for name, text in files.items():
+        write_text(root / name, text)
 
 
 def test_records_are_unpacked_elsewhere_once(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     long = "results/made/" + "x" * 200 + "/" + "y" * 200
-    write_records(here, **{"results/made/a": "1", long: "2", "data/raw/b": "3", "results/local/c": "4"})
+    write_records(here, {"results/made/a": "1", long: "2", "data/raw/b": "3", "results/local/c": "4"})
     packed = pack(here).read_bytes()
     assert pack(here).read_bytes() == packed and not unpack(here)
     there.mkdir()
@@ -381,25 +318,19 @@ def test_records_are_unpacked_elsewhere_once(tmp_path):
     assert unpack(there)
     assert [(there / FOLDER / record_name(name)).read_text() for name in ("results/made/a", long)] == ["1", "2"]
     assert sum(path.is_file() for path in (there / FOLDER).rglob("*")) == 2, "what DVC does not own is not packed"
-    write_records(there, **{"results/made/a": "a run of one's own"})
+    write_records(there, {"results/made/a": "a run of one's own"})
     assert not unpack(there), "the same archive does not undo what was run since"
-    write_records(here, **{"results/made/a": "3"})
+    write_records(here, {"results/made/a": "3"})
     (there / ARCHIVE).write_bytes(pack(here).read_bytes())
     assert unpack(there) and (there / FOLDER / record_name("results/made/a")).read_text() == "3"
 
 
-def archive(name):
+@pytest.mark.parametrize("name", [None, "../../Snakefile", "a/../../b"])
+def test_an_archive_that_is_broken_or_leaves_its_folder_is_refused(tmp_path, name):
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w") as packed:
-        member = tarfile.TarInfo(name)
-        member.size = 1
-        packed.addfile(member, io.BytesIO(b"x"))
-    return lzma.compress(raw.getvalue())
-
-
-@pytest.mark.parametrize("content", [b"", b"nothing", archive("../../Snakefile"), archive("a/../../b")])
-def test_an_archive_that_is_broken_or_leaves_its_folder_is_refused(tmp_path, content):
-    (tmp_path / ARCHIVE).write_bytes(content)
+        packed.addfile(tarfile.TarInfo(name or "x"))
+    (tmp_path / ARCHIVE).write_bytes(lzma.compress(raw.getvalue()) if name else b"nothing")
     with pytest.raises(FileError, match="make publish"):
         unpack(tmp_path)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / ARCHIVE]

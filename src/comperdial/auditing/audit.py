@@ -158,6 +158,18 @@ def audit(
         If fewer than ten items have both labels, or the judge's labels of these are all equal.
     """
     judged.check()
+    first, test = verdict(judged, raters)
+    sections = [*first, systems(judged), bias(judged), corrected(judged), more_labels(judged, half_width)]
+    if before is not None:
+        sections.append(_changes(judged, before))
+    return Result(judged, sections, test)
+
+
+# The verdict
+
+
+def verdict(judged: Judged, raters: str) -> tuple[list[Section], AlternativeTest | None]:
+    """Return the verdict, agreement with people and the comparison with a constant judge; and the alternative annotator test."""
     of_people = agreement(judged)
     test, reason = _alternative(judged, judged.scores, EPSILONS[raters])
     together = None
@@ -168,17 +180,8 @@ def audit(
         _verdict(judged, (test, together, constant_test), label, of_people, reason, raters),
         of_people,
         _constant(judged, label, constant_test, test),
-        systems(judged),
-        bias(judged),
-        corrected(judged),
-        more_labels(judged, half_width),
     ]
-    if before is not None:
-        sections.append(_changes(judged, before))
-    return Result(judged, sections, test)
-
-
-# The verdict
+    return sections, test
 
 
 def _alternative(

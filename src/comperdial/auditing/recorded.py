@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.auditing.audit import AGREEMENT, Result, audit
+from comperdial.auditing.audit import AGREEMENT, audit, verdict
 from comperdial.auditing.judged import Judged, from_ratings, from_votes
+from comperdial.auditing.numbers import Section
 from comperdial.auditing.systems import BIAS, SYSTEMS
 from comperdial.config import load_yaml
 from comperdial.config.registry import registered
@@ -306,7 +307,7 @@ def _audited(dataset: str, level: str, judged: Judged) -> dict[str, Any]:
         made = audit(judged)
     except ComperdialError as error:
         return row | {"note": error.problem}
-    row |= verdict(made) | {"verdict_experts": verdict(audit(judged, raters="experts"))["verdict"]}
+    row |= _in_words(made.sections[0]) | {"verdict_experts": _in_words(verdict(judged, "experts")[0][0])["verdict"]}
     if made.alternative:
         row |= {"wins": int(made.alternative.rejected.sum()), "annotators": len(made.alternative.annotators)}
         row |= {"winning_rate": made.alternative.winning_rate, "rho": made.alternative.average_advantage}
@@ -335,9 +336,9 @@ def _audited(dataset: str, level: str, judged: Judged) -> dict[str, Any]:
     return row
 
 
-def verdict(made: Result) -> dict[str, str]:
+def _in_words(section: Section) -> dict[str, str]:
     """Return the verdict in a few words, and its reason."""
-    text = made.sections[0].sentences[0].removesuffix(".")
+    text = section.sentences[0].removesuffix(".")
     if text.startswith("Yes"):
         return {"verdict": "passes"}
     if "cannot be tested" in text:

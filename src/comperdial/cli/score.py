@@ -62,7 +62,8 @@ def score(
     output: o.OutputTable = None,
 ) -> None:
     """Score a file of responses or a folder of tables."""
-    from comperdial import api, schema
+    import comperdial
+    from comperdial import schema
     from comperdial.metrics import named, scoring
     from comperdial.metrics.local import Local, score_from
     from comperdial.models.encoder import STORE_VARIABLE
@@ -78,17 +79,19 @@ def score(
         if wrong := next((text for text, value in for_one.items() if value), None):
             expected = "--metric, or options as in bleu,text=raw"
             raise ConfigError(f"--{wrong} is for one metric", where="--metrics", expected=expected)
-        return o.write(output, api.score(input, metrics, params=params), "scores", shown=True)
+        return o.write(output, comperdial.score(input, metrics, params=params), "scores", shown=True)
     try:
         changes = dict(map(named.option, option or ()))
     except ConfigError as error:
         raise ConfigError(error.problem, where="--option", expected=error.expected) from None
     made, called = named.metric_named(str(metric), named.read_entries(params), changes), name or str(metric)
     if not input.is_dir():
-        return o.write(output, api.score(input, {called: made}), "scores", shown=True)
+        return o.write(output, comperdial.score(input, {called: made}), "scores", shown=True)
     suited, unsuited = named.suited_to({called: made}, (batch for _, batch in scoring.batches(input)))
     if unsuited:
-        api.name_not_run(unsuited)
+        from comperdial.api import name_not_run
+
+        name_not_run(unsuited)
         return o.write(output, schema.empty("scores"), "scores", shown=True)
     made = suited[called]
     if parts:

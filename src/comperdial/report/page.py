@@ -58,7 +58,7 @@ def page(dataset: str, output: str | Path) -> str:
         "base-uri 'none'; form-action 'none'",
         style=style,
         script=code,
-        data=base64.b64encode(zlib.compress(body, 9)).decode("ascii"),
+        data=base64.b64encode(zlib.compress(body)).decode("ascii"),
     )
 
 
@@ -86,7 +86,7 @@ def contents(dataset: str, output: str | Path) -> Data:
     of_systems = (tables["systems"], tables["responses"], scores, rated, tables["contexts"])
     frame = systems_frame(*of_systems, outputs=outputs)
     ends = {str(name): 2 for name in frame if str(name).endswith(("_low", "_high"))}
-    names = {HUMAN, *zip(scores["metric"], scores["output"], strict=True)}
+    names = {HUMAN, *scores[["metric", "output"]].drop_duplicates().itertuples(index=False, name=None)}
     figures, beside = sorted((results / "figures").glob("*.png")), Path(output).parent
     content: Data = {
         **{name: one[name] for name in ("dataset", "title", "source", "labels")},

@@ -9,15 +9,17 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 from comperdial.stats import Coefficient
-from comperdial.stats.coefficients import coefficients, influence, over_means, without_each
+from comperdial.stats.coefficients import coefficients, influence, over_clusters, over_means, without_each
 from comperdial.stats.correlation import ALPHA, rowwise
-from comperdial.stats.design import Design, Floats, Integers
+from comperdial.stats.design import Design, Floats, Integers, by_units
 from comperdial.stats.means import merge_ties, paired_means
 
 Varied = Literal["systems", "dialogues", "annotators", "samples"]
+# A random order of what is varied, and how many of its first to take.
+Subsets = list[tuple[Integers, int]]
 VARIED: tuple[Varied, ...] = ("systems", "dialogues", "annotators", "samples")
 # Quadrature over the quantiles of a variance: accurate to 1e-5 from two degrees of freedom on.
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(64)
@@ -65,16 +67,33 @@ def subsample_curve(
 
     # Few annotators have few subsets.
     @cache
-    def of_taken(taken: tuple[int, ...]) -> Floats:
+    def of_annotators(taken: tuple[int, ...]) -> Floats:
+        return _values(scores, mean_of(single[list(taken)]), design, name)
+
+    def of_subsets(subsets: Subsets) -> Floats:
         if varied == "annotators":
-            return _values(scores, mean_of(single[list(taken)]), design, name)
-        kept = np.isin(getattr(design, varied), taken)
-        return _values(scores[:, kept], ratings[kept], design.of(kept), name)
+            return np.stack([of_annotators(tuple(sorted(order[:size].tolist()))) for order, size in subsets])
+        taken = np.zeros((len(subsets), count))
+        for row, (order, size) in zip(taken, subsets, strict=True):
+            row[order[:size]] = 1
+        known = np.where(np.isnan(ratings), np.nan, scores), np.nan_to_num(ratings)
+        if not design.average:
+            return over_clusters(*known, getattr(design, varied), taken, [name])[:, :, 0]
+        return (_over_systems if varied == "systems" else over_means)(*known, design, taken, [name])[:, :, 0]
 
-    def of_subset(order: Integers, size: int) -> Floats:
-        return of_taken(tuple(sorted(order[:size].tolist())))
+    return _curve(of_subsets, count, varied, sizes, repeats, seed)
 
-    return _curve(of_subset, count, varied, sizes, repeats, seed)
+
+def _over_systems(
+    scores: Floats, ratings: Floats, design: Design, weights: Floats, names: Sequence[Coefficient]
+) -> Floats:
+    """Return the coefficients over system means of subsets of systems, (subsets, systems): as :func:`over_means`."""
+    result = np.full((len(weights), len(scores), len(names)), np.nan)
+    means, rated = paired_means(scores, ratings, design)
+    # Outputs that scored the same units have the same mean ratings.
+    for rows, _ in by_units(scores):
+        result[:, rows] = over_clusters(means[rows], rated[rows[0]], np.arange(design.counts[0]), weights, names)
+    return result
 
 
 def sample_curve(
@@ -100,21 +119,22 @@ def sample_curve(
     def of_taken(row: int, taken: tuple[int, ...]) -> float:
         return float(_values(mean_of(samples[row, list(taken)])[np.newaxis], ratings, design, name)[0])
 
-    def of_subset(order: Integers, size: int) -> Floats:
-        values = np.full(len(samples), np.nan)
-        for row, there in enumerate(exists):
-            if there.sum() >= size:
-                values[row] = of_taken(row, tuple(sorted(order[there[order]][:size].tolist())))
+    def of_subsets(subsets: Subsets) -> Floats:
+        values = np.full((len(subsets), len(samples)), np.nan)
+        for at, (order, size) in enumerate(subsets):
+            for row, there in enumerate(exists):
+                if there.sum() >= size:
+                    values[at, row] = of_taken(row, tuple(sorted(order[there[order]][:size].tolist())))
         return values
 
     whole = [of_taken(row, tuple(np.flatnonzero(there).tolist())) for row, there in enumerate(exists)]
     return _curve(
-        of_subset, exists.shape[1], "samples", sizes, repeats, seed, np.array(whole), np.asarray(others, float)
+        of_subsets, exists.shape[1], "samples", sizes, repeats, seed, np.array(whole), np.asarray(others, float)
     )
 
 
 def _curve(
-    of_subset: Callable[[Integers, int], Floats],
+    of_subsets: Callable[[Subsets], Floats],
     count: int,
     varied: Varied,
     sizes: Sequence[int],
@@ -123,14 +143,17 @@ def _curve(
     whole: Floats | None = None,
     others: Floats | tuple[()] = (),
 ) -> Curve:
-    """Draw subsets: the first ``size`` of a random order of ``count``."""
-    whole = of_subset(np.arange(count), count) if whole is None else whole
-    rows = []
+    """Draw subsets, the first ``size`` of a random order of ``count``, and summarize their values."""
+    subsets = [(np.arange(count), count)]
     for size in sizes:
         rng = np.random.default_rng([seed, VARIED.index(varied), size])
-        times = 1 if size == count else repeats
-        drawn = np.stack([of_subset(rng.permutation(count), size) for _ in range(times)])
-        value, ends = mean_of(drawn), np.full((2, len(whole)), np.nan)
+        subsets += [(rng.permutation(count), size) for _ in range(1 if size == count else repeats)]
+    values, of_size = of_subsets(subsets), np.array([size for _, size in subsets])
+    whole, of_size[0] = values[0] if whole is None else whole, 0
+    rows = []
+    for size in sizes:
+        drawn = values[of_size == size]
+        times, value, ends = len(drawn), mean_of(drawn), np.full((2, len(whole)), np.nan)
         there = ~np.isnan(value)
         ends[:, there] = np.nanquantile(drawn[:, there], [0.025, 0.975], axis=0)
         ranked, reference = (np.array([[*row, *others] for row in side]) for side in (drawn, [whole] * times))
@@ -195,7 +218,7 @@ class Components:
             return float("nan")
         # Integrate over the distribution of the standard error, since scipy's noncentral t gives NaN in the tails.
         shift = abs(self.effect) / variance**0.5
-        limit = float(stats.t.isf(ALPHA / 2, free)) * np.sqrt(special.chdtri(free, (1 - _POINTS) / 2) / free)
+        limit = float(special.stdtrit(free, 1 - ALPHA / 2)) * np.sqrt(special.chdtri(free, (1 - _POINTS) / 2) / free)
         beyond = special.ndtr(shift - limit) + special.ndtr(-shift - limit)
         return float(np.clip(beyond @ _WEIGHTS / 2, 0, 1))
 
