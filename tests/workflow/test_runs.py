@@ -49,7 +49,8 @@ def test_a_run_is_done_names_no_machine_and_names_what_cannot_run(finished):
     ("file", "old", "new", "rerun"),
     [
         ("params.yaml", "kind: bleu, text: raw", "kind: bleu, text: raw, epsilon: 0.1", {SCORES.format("bleu_raw")}),
-        ("src/comperdial/stats/correlation.py", "ALPHA = 0.05", "ALPHA = 0.04", set()),
+        ("src/comperdial/stats/correlation.py", "ALPHA = 0.05", "ALPHA = 0.04",
+         {f"results/usr_persona/tables/judges.{form}" for form in ("md", "tex", "csv", "html")}),
         ("src/comperdial/metrics/bleu.py", "/ max(1, length - before)", "/ max(2, length - before)",
          {SCORES.format("bleu_raw")}),
     ],
