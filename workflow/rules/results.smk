@@ -47,7 +47,7 @@ rule robustness:
         evaluation=lambda wildcards: evaluation_of(wildcards.dataset),
         seed=EVALUATION["seed"],
         levels=" ".join(f"--level {level}" for level in EVALUATION["levels"]),
-        code=code_of("evaluation/__init__.py", "evaluation/results.py"),
+        code=code_of("evaluation/robustness.py", "evaluation/results.py"),
     shell:
         "comperdial robustness data/tables/{wildcards.dataset} --scores {input.scores} --judgements {input.judgements}"
         " {params.levels} --seed {params.seed} --coefficient {params.coefficient} --repeats {params.repeats}"

@@ -48,8 +48,18 @@ def _imported(path: Path, root: Path) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{root.name}."):
             folder = "/".join(str(node.module).split(".")[1:])
             for name in node.names:
-                modules = (f"{folder}/{name.name}.py", f"{folder}.py", f"{folder}/__init__.py")
-                yield next(one for one in modules if (root / one).is_file())
+                yield _module_of(folder, name.name, root)
+
+
+def _module_of(folder: str, name: str, root: Path) -> str:
+    """Return the module that a name is imported from; for a name that a package only passes on, where it is defined."""
+    package = f"{folder}/__init__.py"
+    path = next(one for one in (f"{folder}/{name}.py", f"{folder}.py", package) if (root / one).is_file())
+    if path == package:
+        for node in ast.parse((root / package).read_bytes()).body:
+            if isinstance(node, ast.ImportFrom) and name in {one.name for one in node.names}:
+                return _module_of("/".join(str(node.module).split(".")[1:]), name, root)
+    return path
 
 
 @cache
