@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import combinations, permutations
 from typing import Literal, get_args
 
+import krippendorff
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from comperdial.stats import Coefficient
 from comperdial.stats.correlation import correlate
-from comperdial.stats.design import Flags, Floats, Integers, codes_of
+from comperdial.stats.design import Flags, Floats, codes_of
 
 Measurement = Literal["ordinal", "interval", "nominal", "ratio"]
 MEASUREMENTS: tuple[Measurement, ...] = get_args(Measurement)
@@ -37,17 +38,16 @@ def is_pairable(ratings: npt.ArrayLike) -> Flags:
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike, level: Measurement = "ordinal") -> float:
-    """Return Krippendorff's alpha, equal to that of the library ``krippendorff``.
+    """Return Krippendorff's alpha, as computed by the library ``krippendorff``.
 
     1 is perfect agreement, 0 chance agreement; NaN if no item has two ratings, or the ratings of those that do are constant.
     ``ratings`` has shape (items, raters), NaN if missing; for level ``ratio`` they must not be negative.
     """
     table = np.asarray(ratings, dtype=np.float64)
     table = table[is_pairable(table)]
-    if not len(table):
+    if len(np.unique(table[~np.isnan(table)])) < 2:
         return float("nan")
-    values, matrices = _coincidences(table, np.zeros(len(table), dtype=np.intp))
-    return float(_alphas(matrices.toarray().reshape(1, len(values), len(values)), values, level)[0])
+    return float(krippendorff.alpha(reliability_data=table.T, level_of_measurement=level))
 
 
 def alpha_interval(
@@ -73,8 +73,17 @@ def alpha_interval(
     if np.isnan(value):
         return value, value, value
     codes = codes_of((np.arange(len(table)) if clusters is None else np.asarray(clusters))[kept])
-    values, matrices = _coincidences(table[kept], codes)
-    units, alphas = matrices.shape[0], []
+    table = table[kept]
+    rated = ~np.isnan(table)
+    values, units = np.unique(table[rated]), int(codes.max()) + 1
+    # Each ordered pair of ratings of an item by different raters adds 1 / (ratings of the item - 1) to its cluster's matrix.
+    places = np.searchsorted(values, np.where(rated, table, values[0]))
+    one, other = np.array(list(permutations(range(table.shape[1]), 2))).T
+    item, pair = np.nonzero(rated[:, one] & rated[:, other])
+    cells = places[item, one[pair]] * len(values) + places[item, other[pair]]
+    shares = 1.0 / (rated.sum(axis=1) - 1)
+    matrices = sparse.csr_array(sparse.coo_array((shares[item], (codes[item], cells)), shape=(units, len(values) ** 2)))
+    alphas = []
     at_once = max(1, _AT_ONCE // max(units, len(values) ** 2))
     for start in range(0, resamples, at_once):
         count = min(at_once, resamples - start)
@@ -85,22 +94,6 @@ def alpha_interval(
     known = known[~np.isnan(known)]
     low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2]) if len(known) else (np.nan, np.nan)
     return value, float(low), float(high)
-
-
-def _coincidences(table: Floats, codes: Integers) -> tuple[Floats, sparse.csr_array]:
-    """Return the distinct ratings, and each cluster's coincidence matrix as a row: shape (clusters, values * values).
-
-    Each ordered pair of ratings of an item by different raters adds 1 / (ratings of the item - 1) to its cluster's matrix.
-    """
-    rated = ~np.isnan(table)
-    values = np.unique(table[rated])
-    places = np.searchsorted(values, np.where(rated, table, values[0]))
-    one, other = np.array(list(permutations(range(table.shape[1]), 2))).T
-    item, pair = np.nonzero(rated[:, one] & rated[:, other])
-    cells = places[item, one[pair]] * len(values) + places[item, other[pair]]
-    shares = 1.0 / (rated.sum(axis=1) - 1)
-    shape = int(codes.max()) + 1, len(values) ** 2
-    return values, sparse.csr_array(sparse.coo_array((shares[item], (codes[item], cells)), shape=shape))
 
 
 def _alphas(coincidences: Floats, values: Floats, level: Measurement) -> Floats:
