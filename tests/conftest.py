@@ -37,12 +37,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Files whose tests share something that takes long to make: all of them run in one of pytest-xdist's processes.
 _TOGETHER = {
     "test_runs": "usr", "test_dvc": "usr",
-    # The demo is rated once.
-    "test_challenge": "demo",
     # nltk's WordNet takes four seconds to read.
     "test_fast_metrics": "meteor", "test_usr": "meteor",
     # 114,460 answers are read once.
-    "test_recorded": "recorded",
+    "test_recorded_judges": "recorded",
     # The twelve sets and the perturbations are read once.
     "test_published_sets": "published",
 }  # fmt: skip
