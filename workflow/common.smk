@@ -1,5 +1,6 @@
 # Data sets, their scorers, and the input files of results: lists and functions, no rules.
 
+import atexit
 import hashlib
 import json
 import os
@@ -11,7 +12,7 @@ from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
 from comperdial.config.studies import DATASET, VARIABLE, entry_of, inputs_of, read_study, shown_outputs
 from comperdial.config import records
-from comperdial.core.code import code, modules_of
+from comperdial.core.code import code, keep, modules_of
 from comperdial.core.errors import ComperdialError
 from comperdial.core.files import sha256, write_text
 from comperdial.data import wordnet
@@ -25,6 +26,9 @@ try:
     records.unpack()
 except OSError as error:
     print(f"Snakemake's records of pulled results could not be unpacked: {error}", file=sys.stderr)
+
+if workflow.is_main_process:
+    atexit.register(keep)
 
 try:
     # Our own loader gives the line of an error and rejects duplicate keys.

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator
+import json
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from comperdial.core.errors import FileError
+from comperdial.core.files import write_text
 
 PACKAGE = Path(__file__).parents[1]
+# Parsing all modules takes longer than the rest of a run with nothing to do.
+CACHE = Path(".snakemake/code.json")
 # The rooms whose modules `modules_of` follows; a change elsewhere, as in `core`, makes no result stale.
 ROOMS = ("auditing", "evaluation", "report", "stats", "studies", "training")
+_ROOMS = tuple(f"comperdial.{room}" for room in ROOMS)
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -27,7 +32,7 @@ def code(*paths: str, root: Path = PACKAGE) -> str:
         If a file or folder does not exist.
     """
     files = [one for path in paths for one in (sorted(root.glob(path)) if "*" in path else [root / path])]
-    return hashlib.sha256("".join(map(_hash, files)).encode()).hexdigest()[:12]
+    return hashlib.sha256("".join(_hash(one, root) for one in files).encode()).hexdigest()[:12]
 
 
 def modules_of(*paths: str, root: Path = PACKAGE) -> list[str]:
@@ -38,17 +43,8 @@ def modules_of(*paths: str, root: Path = PACKAGE) -> list[str]:
         path = left.pop()
         if path not in found:
             found.add(path)
-            left += [one for one in _imported(root / path, root) if one.split("/")[0] in ROOMS]
+            left += _read(root / path, root)[1]
     return sorted(found)
-
-
-def _imported(path: Path, root: Path) -> Iterator[str]:
-    """Yield the modules of the package that a module imports, also inside functions."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{root.name}."):
-            folder = "/".join(str(node.module).split(".")[1:])
-            for name in node.names:
-                yield _module_of(folder, name.name, root)
 
 
 def _module_of(folder: str, name: str, root: Path) -> str:
@@ -63,18 +59,46 @@ def _module_of(folder: str, name: str, root: Path) -> str:
 
 
 @cache
-def _hash(path: Path) -> str:
+def _kept() -> dict[str, tuple[str, str, list[str]]]:
+    with suppress(OSError, ValueError):
+        return dict(json.loads(CACHE.read_text(encoding="utf-8")))
+    return {}
+
+
+def keep() -> None:
+    """Write what this process read of modules to :data:`CACHE`; an entry holds for a file's path, size and time of change."""
+    if CACHE.parent.is_dir():
+        write_text(CACHE, json.dumps(_kept()))
+
+
+@cache
+def _read(path: Path, root: Path) -> tuple[str, list[str]]:
+    """Return the hash of a module without its docstrings, and the modules in the rooms that it imports, also in functions."""
+    status = path.stat()
+    version, known = f"{status.st_size} {status.st_mtime_ns}", _kept().get(str(path))
+    if not known or known[0] != version:
+        known = _kept()[str(path)] = (version, *_parsed(path, root))
+    return known[1], known[2]
+
+
+def _parsed(path: Path, root: Path) -> tuple[str, list[str]]:
+    tree = ast.parse(path.read_bytes())
+    imported = []
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_ROOMS):
+            folder = "/".join(str(node.module).split(".")[1:])
+            imported += [_module_of(folder, name.name, root) for name in node.names]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imported
+
+
+@cache
+def _hash(path: Path, root: Path) -> str:
     if path.is_dir():
         files = [one for one in path.rglob("*") if one.is_file() and "__pycache__" not in one.parts]
-        parts = [f"{one.relative_to(path)} {_hash(one)}" for one in sorted(files)]
+        parts = [f"{one.relative_to(path)} {_hash(one, root)}" for one in sorted(files)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
     if not path.is_file():
         raise FileError("no such file or folder", where=str(path), expected="code of the package")
-    content = path.read_bytes()
-    if path.suffix == ".py":
-        tree = ast.parse(content)
-        for node in ast.walk(tree):
-            if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:] or [ast.Pass()]
-        content = ast.dump(tree).encode()
-    return hashlib.sha256(content).hexdigest()
+    return _read(path, root)[0] if path.suffix == ".py" else hashlib.sha256(path.read_bytes()).hexdigest()
