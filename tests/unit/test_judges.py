@@ -13,6 +13,7 @@ import yaml
 from comperdial.cli import main
 from comperdial.config.registry import completed
 from comperdial.core.errors import ComperdialError
+from comperdial.judges import prices
 from comperdial.judges.answers import AnswerFile
 from comperdial.judges.items import items_of
 from comperdial.judges.judging import judge_items, judge_tables
@@ -243,3 +244,19 @@ def test_a_template_cannot_run_code(tmp_path):
     (tmp_path / "mine.md").write_text("{{ response.__class__.__mro__ }}")
     with pytest.raises(ComperdialError, match="cannot be filled"):
         load(str(tmp_path / "mine.md")).render(VALUES)
+
+
+# Prices
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("a", 1), ("eightish", 1), ("nineteens", 2), ("two words", 2), ("no, no!", 4), ("a\n\nb", 3), ("é", 2)],
+)
+def test_input_is_estimated_by_pieces_of_eight_letters(text, tokens):
+    chat = [{"role": "user", "content": text}]
+    assert prices.estimate_input(chat) - prices.estimate_input([chat[0] | {"content": ""}]) == tokens
+
+
+def test_a_call_costs_its_tokens_at_their_prices():
+    assert prices.price_of(2, 50).of(1_000, 10) == pytest.approx(0.002 + 0.0005)

@@ -37,14 +37,14 @@ def code(*paths: str, root: Path = PACKAGE) -> str:
 
 def modules_of(*paths: str, root: Path = PACKAGE) -> list[str]:
     """Return modules of the package with all modules in :data:`ROOMS` that they import, directly or not."""
-    found: set[str] = set()
+    seen: set[str] = set()
     left = list(paths)
     while left:
         path = left.pop()
-        if path not in found:
-            found.add(path)
+        if path not in seen:
+            seen.add(path)
             left += _read(root / path, root)[1]
-    return sorted(found)
+    return sorted(seen)
 
 
 def _module_of(folder: str, name: str, root: Path) -> str:
@@ -66,7 +66,7 @@ def _kept() -> dict[str, tuple[str, str, list[str]]]:
 
 
 def keep() -> None:
-    """Write what this process read of modules to :data:`CACHE`; an entry holds for a file's path, size and time of change."""
+    """Write the hashes and imports of modules to :data:`CACHE`; an entry is valid while a file's size and time are unchanged."""
     if CACHE.parent.is_dir():
         write_text(CACHE, json.dumps(_kept()))
 
