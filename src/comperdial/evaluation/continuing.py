@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import special
+import scipy
 
 from comperdial.data.continuations import RATED, Conversation, Sample, samples, splits
 from comperdial.metrics import create
@@ -296,7 +296,7 @@ def liking(
     }
     dialogue_of = {one.id: one.conversation.id for replies in asked.values() for one in replies}
     for key, of in logits.items():
-        chances = pd.Series(of).map(special.expit)
+        chances = pd.Series(of).map(scipy.special.expit)
         # A dialogue's prediction is the mean over its replies.
         values[key] = chances.groupby(chances.index.map(dialogue_of)).mean().to_dict() | chances.to_dict()
     joined, scores = (

@@ -193,7 +193,7 @@ def judge_scores(data: Data, source: str) -> tuple[pd.DataFrame, dict[str, str]]
     """Return the mean ratings by other sources as scores by dimension; and why some are not compared."""
     of_source = data.ratings["source"] == source
     rated = pd.MultiIndex.from_frame(data.ratings.loc[of_source, UNIT])
-    targets = {*data.ratings.loc[of_source, "dimension"]}
+    targets = {*data.ratings.loc[of_source, "dimension"].unique()}
     parts, apart = [], {}
     for name, ratings in data.ratings[~of_source].groupby("source"):
         own = ratings[pd.MultiIndex.from_frame(ratings[UNIT]).isin(rated)]

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 Floats = npt.NDArray[np.float64]
 Scoring = Literal["accuracy", "rmse"]
@@ -111,7 +111,7 @@ def alternative_test(
     columns = list(zip(*result, strict=True)) or [(), (), (), (), ()]
     every = np.array(columns[3], dtype=np.float64)
     rejected = (
-        stats.false_discovery_control(every, method="by") <= _LEVEL if len(every) else np.zeros(0, dtype=np.bool_)
+        scipy.stats.false_discovery_control(every, method="by") <= _LEVEL if len(every) else np.zeros(0, dtype=np.bool_)
     )
     return AlternativeTest(
         tuple(columns[0]), tuple(left_out), np.array(columns[1], dtype=np.float64), np.array(columns[2], dtype=np.float64),
@@ -139,4 +139,4 @@ def _p_below(apart: Floats, epsilon: float, groups: npt.NDArray[np.intp] | None)
         error = apart.std(ddof=1) / np.sqrt(count)
     if not error > 0:
         return 0.0 if apart.mean() < epsilon else 1.0
-    return float(stats.t.cdf((apart.mean() - epsilon) / error, count - 1))
+    return float(scipy.stats.t.cdf((apart.mean() - epsilon) / error, count - 1))

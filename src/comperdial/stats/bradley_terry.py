@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+import scipy
 from scipy.sparse.csgraph import connected_components
 
 from comperdial.stats.design import Floats, Integers
@@ -50,7 +50,7 @@ def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
         raise ValueError("finite strengths do not exist: some are only ever preferred to the others, or never compared")
     values = np.zeros(len(counts))
     for _ in range(200):
-        expected = ((counts + counts.T) * special.expit(values[:, np.newaxis] - values)).sum(axis=1)
+        expected = ((counts + counts.T) * scipy.special.expit(values[:, np.newaxis] - values)).sum(axis=1)
         step = np.linalg.solve(_curvature(counts, values), counts.sum(axis=1) - expected)
         # Limit the step, which could overshoot from a distant start.
         values += step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
@@ -61,7 +61,7 @@ def strengths(wins: npt.ArrayLike, *, prior: float = 0.0) -> Floats:
 
 def _curvature(counts: Floats, values: Floats) -> Floats:
     """Return the negative Hessian of the log likelihood; the term 1 / n fixes the mean of the strengths."""
-    chance = special.expit(values[:, np.newaxis] - values)
+    chance = scipy.special.expit(values[:, np.newaxis] - values)
     weights = (counts + counts.T) * chance * (1 - chance)
     return np.asarray(np.diag(weights.sum(axis=1)) - weights + 1 / len(counts))
 
@@ -109,10 +109,10 @@ def uncertainty(votes: Ballots) -> tuple[Floats, Floats, Floats]:
     centre = strengths(counts)
     inverse, ratio = np.linalg.inv(_curvature(counts, centre)) - 1 / n, _ratio(votes, wins)
     own = np.diag(inverse)
-    reach = stats.t.ppf(0.975, count) * np.sqrt(own * ratio)
+    reach = scipy.stats.t.ppf(0.975, count) * np.sqrt(own * ratio)
     variance = (own[:, np.newaxis] + own - 2 * inverse) * np.maximum(ratio[:, np.newaxis], ratio)
     np.fill_diagonal(variance, 1.0)
-    p = 2 * stats.t.sf(np.abs(centre[:, np.newaxis] - centre) / np.sqrt(variance), count)
+    p = 2 * scipy.stats.t.sf(np.abs(centre[:, np.newaxis] - centre) / np.sqrt(variance), count)
     return centre - reach, centre + reach, p
 
 
@@ -125,7 +125,7 @@ def _ratio(votes: Ballots, wins: Floats) -> Floats:
     plain = wins + (_SLIGHT / 2 * ((wins + wins.T) > 0) if unanimous.any() else 0.0)
     values = strengths(plain)
     inverse = np.linalg.inv(_curvature(plain, values)) - 1 / n
-    surprise = votes.won - special.expit(values[votes.first] - values[votes.second])
+    surprise = votes.won - scipy.special.expit(values[votes.first] - values[votes.second])
     moves = np.zeros((count, n))
     np.add.at(moves, (votes.units, votes.first), surprise)
     np.add.at(moves, (votes.units, votes.second), -surprise)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import rel_entr
+import scipy
 
 CLASSES = ("O", "T", "X")
 # Groupings of the classes: all three separate, O against T+X, O+T against X.
@@ -79,7 +79,7 @@ def evaluate(
     js, mse = [], []
     for groups in MERGED:
         a, b = (np.stack([p[:, list(merged)].sum(axis=1) for merged in groups], axis=1) for p in (people, ours))
-        nats = (rel_entr(a, (a + b) / 2) + rel_entr(b, (a + b) / 2)).sum(axis=1) / 2
+        nats = (scipy.special.rel_entr(a, (a + b) / 2) + scipy.special.rel_entr(b, (a + b) / 2)).sum(axis=1) / 2
         js.append(float(nats.mean() / np.log(2)))
         mse.append(float(((a - b) ** 2).mean()))
     return Breakdown(

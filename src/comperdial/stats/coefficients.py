@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse, stats
+import scipy
 
 from comperdial.stats import COEFFICIENTS, Coefficient
 from comperdial.stats.correlation import correlate, each_rowwise, rowwise, signs_of
 from comperdial.stats.design import Design, Floats, Integers, by_units, codes_of
-from comperdial.stats.means import merge_ties, paired
+from comperdial.stats.means import merge_ties, paired, paired_means
 
 # Elements of an array (resamples, units) processed at a time: 2 MB, which fit into the cache.
 BLOCK = 2**18
@@ -27,6 +27,8 @@ BLOCK = 2**18
 _LITTLE = 1e-6
 # Up to this many units, all pairs are compared.
 _FEW = 128
+# Counting a unit in a resample takes as long as this many products (measured).
+_SUMMED = 256
 # Maximum size of a table of units, levels or clusters by clusters: 64 MB.
 _TABLE = 2**23
 
@@ -59,14 +61,19 @@ def checked(
 
 
 def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, names: Sequence[Coefficient]) -> Floats:
-    """Correlate metrics with ratings by scipy: shape (metrics, names), NaN if a side is constant.
+    """Correlate metrics with ratings: shape (metrics, names), NaN if a side is constant.
 
     Scores have shape (metrics, n), ratings (n,). A unit without a score (NaN) is ignored for that metric; each needs a rating.
     The design says whether to correlate system means, of which those that differ only by rounding are ties. Names are
     ``pearson``, ``spearman`` and ``kendall`` (tau-b).
     """
     sides = paired(*checked(scores, ratings, design, names), design)
-    values = [correlate(x, y, name).value for x, y in sides for name in names]
+    values = [
+        # With many units scipy's way of counting is faster.
+        correlate(x, y, name).value if name == "kendall" else rowwise(x[np.newaxis], y[np.newaxis], name)[0]
+        for x, y in sides
+        for name in names
+    ]
     return np.array(values).reshape(len(sides), len(names))
 
 
@@ -100,6 +107,18 @@ def over_means(
             count = np.where(count > 0, count, np.nan)
             *x, y = (merge_ties(*(drawn(side) / count for side in of_side)) for of_side in sums)
             result[part, rows] = np.transpose(each_rowwise(x, y, names), (2, 1, 0))
+    return result
+
+
+def over_systems(
+    scores: Floats, ratings: Floats, design: Design, weights: Floats, names: Sequence[Coefficient]
+) -> Floats:
+    """Return the coefficients over system means of resamples of systems, (resamples, systems): as :func:`over_means`."""
+    result = np.full((len(weights), len(scores), len(names)), np.nan)
+    means, rated = paired_means(scores, ratings, design)
+    # Outputs that scored the same units have the same mean ratings.
+    for rows, _ in by_units(scores):
+        result[:, rows] = over_clusters(means[rows], rated[rows[0]], np.arange(design.counts[0]), weights, names)
     return result
 
 
@@ -141,9 +160,10 @@ def _of_few(x: Floats, y: Floats, times: Floats, name: Coefficient) -> Floats:
 
 
 def _is_summed(y: Floats, codes: Integers, weights: Floats) -> bool:
-    """Return whether ranks can be summed over clusters first."""
-    clusters = weights.shape[1]
-    return bool(max(len(y), len(np.unique(y)) * clusters) * clusters <= _TABLE)
+    """Return whether ranks can be summed over clusters first, and whether that takes less time."""
+    clusters, levels = weights.shape[1], len(np.unique(y))
+    fits = max(len(y), levels * clusters) * clusters <= _TABLE
+    return bool(fits and levels * clusters**2 <= _SUMMED * len(y))
 
 
 def _spearman_of_units(x: Floats, y: Floats, codes: Integers, weights: Floats) -> Floats:
@@ -201,9 +221,9 @@ class _Ranked(NamedTuple):
         return cls(ranks, weights @ np.bincount(codes, minlength=clusters), squares, cubes)
 
 
-def _summing(groups: Integers, places: Integers, shape: tuple[int, int]) -> sparse.csr_array:
+def _summing(groups: Integers, places: Integers, shape: tuple[int, int]) -> scipy.sparse.csr_array:
     """Return a sparse matrix (groups, places) that counts the units at each place of each group."""
-    return sparse.csr_array((np.ones(len(groups)), (groups, places)), shape=shape)
+    return scipy.sparse.csr_array((np.ones(len(groups)), (groups, places)), shape=shape)
 
 
 def _spearman(x: _Ranked, y: _Ranked, codes: Integers, weights: Floats) -> Floats:
@@ -372,7 +392,7 @@ def influence(x: Floats, y: Floats, name: Coefficient) -> tuple[float, Floats]:
         size = np.sqrt(mean_x * mean_y)
         moves = 2 * agree / size - mean / size * (untied_x / mean_x + untied_y / mean_y)
         return float(mean / size), moves - moves.mean()
-    of_x, of_y = (stats.rankdata(side) if name == "spearman" else side for side in (x, y))
+    of_x, of_y = (scipy.stats.rankdata(side) if name == "spearman" else side for side in (x, y))
     u, v = ((side - side.mean()) / side.std() for side in (of_x, of_y))
     value = float(np.mean(u * v))
     moves = u * v - value * (u**2 + v**2) / 2

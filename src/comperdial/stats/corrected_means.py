@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.intp]
@@ -35,7 +35,7 @@ class Estimate:
 
 
 def _estimate(value: float, error: float, freedom: float, confidence: float, weight: float = 0.0) -> Estimate:
-    reach = (stats.t.ppf((1 + confidence) / 2, freedom) if freedom >= 1 else np.nan) * error
+    reach = (scipy.stats.t.ppf((1 + confidence) / 2, freedom) if freedom >= 1 else np.nan) * error
     return Estimate(
         float(value), float(error), float(value - reach), float(value + reach), float(weight), float(freedom)
     )
@@ -212,7 +212,7 @@ def labels_needed(
     design_effect
         Design effect of clusters: 1 + (mean size - 1) x intraclass correlation of the residuals.
     """
-    unit = (half_width / (stats.norm.ppf(0.975) * spread)) ** 2 / design_effect
+    unit = (half_width / (scipy.stats.norm.ppf(0.975) * spread)) ** 2 / design_effect
     left = unit - correlation**2 / total
     needed = (1 - correlation**2) / left if left > 0 else np.inf
     return float(needed) if needed <= total else float("inf")

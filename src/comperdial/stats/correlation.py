@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+# Its subpackages, which take half a second, are imported when first used.
+import scipy
+
 from comperdial.stats import Coefficient
 
 Floats = npt.NDArray[np.float64]
@@ -44,14 +47,11 @@ def correlate(x: npt.ArrayLike, y: npt.ArrayLike, coefficient: Coefficient) -> C
     Pairs with a NaN are ignored. Spearman's p is from Student's t, as in the papers; with four or five points it is too small
     (a perfect ranking of four has an exact p of 0.083, not 0). Kendall's is exact for small samples without ties.
     """
-    # Takes half a second, unnecessary for commands that only call is_starred.
-    from scipy import stats
-
     a, b = _complete(x, y)
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return Correlation(float("nan"), float("nan"), len(a))
-    tests: dict[str, Any] = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
-    result = tests[coefficient](a, b)
+    tests = {"pearson": "pearsonr", "spearman": "spearmanr", "kendall": "kendalltau"}
+    result = getattr(scipy.stats, tests[coefficient])(a, b)
     p = float(result.pvalue) if len(a) > 2 else float("nan")
     return Correlation(float(result.statistic), p, len(a))
 

@@ -23,12 +23,11 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+import scipy
 
 from comperdial.stats import Coefficient
-from comperdial.stats.coefficients import checked, coefficients, over_clusters, over_means
+from comperdial.stats.coefficients import checked, coefficients, over_clusters, over_means, over_systems
 from comperdial.stats.design import FEWEST_SAMPLED, Design, Flags, Floats, Integers
-from comperdial.stats.means import paired_means
 
 # Cells x resamples held in memory: 64 MB.
 _CELLS = 2**25
@@ -109,7 +108,7 @@ def intervals(
     with np.errstate(all="ignore"):
         freedom = np.maximum(np.minimum(total, both) ** 2 / shares, 1.0)
         error = np.sqrt(np.where((total > 0) & (np.abs(value) < _PERFECT), total, np.nan))
-        reach = stats.t.ppf((1 + confidence) / 2, freedom) * error
+        reach = scipy.stats.t.ppf((1 + confidence) / 2, freedom) * error
         low, high = np.tanh(np.arctanh(value) - reach), np.tanh(np.arctanh(value) + reach)
     if design.average:
         few = (systems >= FEWEST_SAMPLED) & (systems <= FEW) & (not design.fixed)
@@ -150,10 +149,7 @@ def _resampled(
     if not design.average:
         of_systems = over_clusters(scores, ratings, codes, systems, names)
         return of_systems, over_clusters(scores, ratings, design.dialogues, dialogues, names), within
-    means, rated = paired_means(scores, ratings, design)
-    for row, there in enumerate(~np.isnan(rated)):
-        own = slice(row, row + 1)
-        of_systems[:, own] = over_clusters(means[own, there], rated[row, there], np.flatnonzero(there), systems, names)
+    of_systems = over_systems(scores, ratings, design, systems, names)
     has = np.zeros(design.counts, dtype=np.bool_)
     has[design.systems, design.dialogues] = True
     step = max(1, _CELLS // max(1, has.size))
@@ -210,7 +206,7 @@ def _of_pearson(r: float, n: int, _: Coefficient, tails: tuple[float, float]) ->
         return float("nan"), float("nan")
     rho = np.tanh(_Z)
     density = (1 - rho**2) ** ((n - 1) / 2) * (1 - rho * r) ** (1.5 - n)
-    density *= special.hyp2f1(0.5, 0.5, n - 0.5, (1 + rho * r) / 2)
+    density *= scipy.special.hyp2f1(0.5, 0.5, n - 0.5, (1 + rho * r) / 2)
     # A uniform prior on tau, on the z scale.
     weights = density / np.cosh(_Z)
     below = np.cumsum(weights) - weights / 2

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from comperdial.stats import Coefficient
 from comperdial.stats.coefficients import influence, without_each
@@ -175,8 +175,8 @@ class Variances:
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             freedom = np.maximum(variance**2 / self.parts[3], self.fewest)
-            p = 2 * stats.t.sf(np.abs(difference) / np.sqrt(variance), freedom)
-            reach = np.where(variance > 0, stats.t.isf(ALPHA / 2, freedom) * np.sqrt(variance), np.nan)
+            p = 2 * scipy.stats.t.sf(np.abs(difference) / np.sqrt(variance), freedom)
+            reach = np.where(variance > 0, scipy.stats.t.isf(ALPHA / 2, freedom) * np.sqrt(variance), np.nan)
         return np.where(np.abs(difference) < CLOSE, 1.0, p), reach
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from comperdial.stats.design import Floats, Integers
 
@@ -31,7 +31,7 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     """
     values = np.array(p, dtype=np.float64)
     known = ~np.isnan(values)
-    values[known] = stats.false_discovery_control(values[known]) if known.any() else []
+    values[known] = scipy.stats.false_discovery_control(values[known]) if known.any() else []
     return values
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 
 class Share(NamedTuple):
@@ -37,14 +37,14 @@ def share(hits: npt.ArrayLike, clusters: npt.ArrayLike) -> Share:
     sizes = np.bincount(codes).astype(np.float64)
     count = len(sizes)
     if count == n:
-        return Share(value, *_wilson(value, n, float(stats.norm.ppf(0.975))), n)
+        return Share(value, *_wilson(value, n, float(scipy.stats.norm.ppf(0.975))), n)
     if count == 1:
         # A single cluster allows no inference.
         return Share(value, 0.0, 1.0, n)
     sums = np.bincount(codes, weights=yes)
     variance = count / (count - 1) * float(((sums - value * sizes) ** 2).sum()) / n**2
     effective = min(value * (1 - value) / variance, n) if 0 < value < 1 and variance > 0 else count
-    return Share(value, *_wilson(value, effective, float(stats.t.ppf(0.975, count - 1))), n)
+    return Share(value, *_wilson(value, effective, float(scipy.stats.t.ppf(0.975, count - 1))), n)
 
 
 def _wilson(value: float, n: float, reach: float) -> tuple[float, float]:

@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from comperdial.stats import Coefficient
-from comperdial.stats.coefficients import coefficients, influence, over_clusters, over_means, without_each
+from comperdial.stats.coefficients import coefficients, influence, over_clusters, over_means, over_systems, without_each
 from comperdial.stats.correlation import ALPHA, rowwise
-from comperdial.stats.design import Design, Floats, Integers, by_units
+from comperdial.stats.design import Design, Floats, Integers
 from comperdial.stats.means import merge_ties, paired_means
 
 Varied = Literal["systems", "dialogues", "annotators", "samples"]
@@ -79,21 +79,9 @@ def subsample_curve(
         known = np.where(np.isnan(ratings), np.nan, scores), np.nan_to_num(ratings)
         if not design.average:
             return over_clusters(*known, getattr(design, varied), taken, [name])[:, :, 0]
-        return (_over_systems if varied == "systems" else over_means)(*known, design, taken, [name])[:, :, 0]
+        return (over_systems if varied == "systems" else over_means)(*known, design, taken, [name])[:, :, 0]
 
     return _curve(of_subsets, count, varied, sizes, repeats, seed)
-
-
-def _over_systems(
-    scores: Floats, ratings: Floats, design: Design, weights: Floats, names: Sequence[Coefficient]
-) -> Floats:
-    """Return the coefficients over system means of subsets of systems, (subsets, systems): as :func:`over_means`."""
-    result = np.full((len(weights), len(scores), len(names)), np.nan)
-    means, rated = paired_means(scores, ratings, design)
-    # Outputs that scored the same units have the same mean ratings.
-    for rows, _ in by_units(scores):
-        result[:, rows] = over_clusters(means[rows], rated[rows[0]], np.arange(design.counts[0]), weights, names)
-    return result
 
 
 def sample_curve(
@@ -218,8 +206,10 @@ class Components:
             return float("nan")
         # Integrate over the distribution of the standard error, since scipy's noncentral t gives NaN in the tails.
         shift = abs(self.effect) / variance**0.5
-        limit = float(special.stdtrit(free, 1 - ALPHA / 2)) * np.sqrt(special.chdtri(free, (1 - _POINTS) / 2) / free)
-        beyond = special.ndtr(shift - limit) + special.ndtr(-shift - limit)
+        limit = float(scipy.special.stdtrit(free, 1 - ALPHA / 2)) * np.sqrt(
+            scipy.special.chdtri(free, (1 - _POINTS) / 2) / free
+        )
+        beyond = scipy.special.ndtr(shift - limit) + scipy.special.ndtr(-shift - limit)
         return float(np.clip(beyond @ _WEIGHTS / 2, 0, 1))
 
 

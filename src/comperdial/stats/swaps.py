@@ -17,7 +17,7 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
 from comperdial.stats.coefficients import over_clusters
@@ -120,7 +120,7 @@ def _of_means(a: Floats, b: Floats, y: Floats, measure: Measure) -> Floats:
         epsilon = best_epsilon(both, np.tile(y, 2), Pairs.of(np.zeros(2 * n, dtype=np.intp)))
     above, rated = pair_signs(both, epsilon).reshape(2, n, 2, n).swapaxes(1, 2), pair_signs(y)
     if measure == "spearman":
-        rank = stats.rankdata(y)
+        rank = scipy.stats.rankdata(y)
         return _linear(above * (rank[:, np.newaxis] - rank) / np.sqrt(rank.var() * n * (n**3 - n) / 3))
     if measure in ("kendall", "tau_c"):
         return _linear(above * rated / np.sqrt(np.abs(rated).sum() / 2 * n * (n - 1) / 2))

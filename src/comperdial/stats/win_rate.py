@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from comperdial.stats.design import Floats, Integers
 
@@ -15,7 +15,7 @@ def binomial_p(wins: npt.ArrayLike, votes: npt.ArrayLike) -> Floats:
     Equals ``scipy.stats.binomtest(wins, votes).pvalue``, for arrays.
     """
     won, n = np.asarray(wins), np.asarray(votes)
-    return np.asarray(np.minimum(1.0, 2 * stats.binom.cdf(np.minimum(won, n - won), n, 0.5)))
+    return np.asarray(np.minimum(1.0, 2 * scipy.stats.binom.cdf(np.minimum(won, n - won), n, 0.5)))
 
 
 def flip_p(margins: npt.ArrayLike) -> float:
@@ -36,15 +36,15 @@ def flip_p(margins: npt.ArrayLike) -> float:
 
 def _most_losses(n: npt.NDArray[np.integer], alpha: float) -> Integers:
     """Return the maximum votes of the losing side for a significant binomial test of n votes; -1 if none is significant."""
-    losses = stats.binom.ppf(alpha / 2, n, 0.5)
-    return np.where(2 * stats.binom.cdf(losses, n, 0.5) <= alpha, losses, losses - 1).astype(np.intp)
+    losses = scipy.stats.binom.ppf(alpha / 2, n, 0.5)
+    return np.where(2 * scipy.stats.binom.cdf(losses, n, 0.5) <= alpha, losses, losses - 1).astype(np.intp)
 
 
 def power(win_rate: float, votes: npt.ArrayLike, *, alpha: float = 0.05) -> Floats:
     """Return the power of the two-sided binomial test; shape of ``votes``."""
     n = np.asarray(votes)
     edge = _most_losses(n, alpha)
-    return np.asarray(stats.binom.cdf(edge, n, win_rate) + stats.binom.sf(n - edge - 1, n, win_rate))
+    return np.asarray(scipy.stats.binom.cdf(edge, n, win_rate) + scipy.stats.binom.sf(n - edge - 1, n, win_rate))
 
 
 def votes_needed(win_rate: float, *, power_wanted: float = 0.8, alpha: float = 0.05) -> int:
@@ -54,7 +54,7 @@ def votes_needed(win_rate: float, *, power_wanted: float = 0.8, alpha: float = 0
     falls below the wanted power again. ``win_rate`` is the share of votes for one of the two, without ties, and not one half.
     """
     spread = np.sqrt(win_rate * (1 - win_rate))
-    reach = stats.norm.ppf(1 - alpha / 2) / 2 + stats.norm.ppf(power_wanted) * spread
+    reach = scipy.stats.norm.ppf(1 - alpha / 2) / 2 + scipy.stats.norm.ppf(power_wanted) * spread
     near = (max(reach, 0.1) / (win_rate - 0.5)) ** 2
     # The exact number is slightly above the normal approximation: integer wins cost at most a few steps of the tails.
     tried = np.arange(1, int(1.3 * near + 4 / abs(win_rate - 0.5)) + 20)
