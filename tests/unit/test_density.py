@@ -171,6 +171,19 @@ def test_the_losses_are_equations_1_and_4():
     assert loss.item() == pytest.approx(np.mean(terms))
 
 
+def test_in_batch_loss_ranks_each_response_among_those_of_the_batch_except_its_copies():
+    u, v = np.random.default_rng(2).normal(size=(2, 4, 3))
+    responses = [[7, 8], [9], [7, 8], [5]]
+    cosines = (u / np.linalg.norm(u, axis=1, keepdims=True)) @ (v / np.linalg.norm(v, axis=1, keepdims=True)).T / 0.2
+    terms = []
+    for i in range(4):
+        others = [j for j in range(4) if j == i or responses[j] != responses[i]]
+        both = cosines[i, others], cosines[others, i]
+        terms += [np.log(np.exp(among).sum()) - cosines[i, i] for among in both]
+    loss = density.in_batch_loss(torch.tensor(u), torch.tensor(v), responses, 0.2)
+    assert loss.item() == pytest.approx(np.mean(terms))
+
+
 # ---- The metric
 
 
