@@ -185,7 +185,7 @@ def test_a_name_is_never_run(make, tmp_path, monkeypatch, name):
     [
         ("nothing", 0, "[7/7]"),
         ("*torch==*", 2, "[1/7] Installing torch ... failed after "),
-        ("*chitchat*", 0, "[6/7] Fetching the conversations of Chit-Chat ... failed after "),
+        ("*chitchat*", 0, "[6/7] Fetching the Chit-Chat conversations ... failed after "),
     ],
 )
 def test_setting_up_is_a_line_for_each_stage_and_shows_why_one_fails(make, tmp_path, fails, status, message):

@@ -86,7 +86,7 @@ def test_judges_have_rows_beside_the_papers_values_and_a_ceiling(inputs, root, t
         schema.write(inputs[name][0], frame, name)
     inputs["reported"] = [root / "studies/comperdial/reported.csv"]
     made = study.numbered(inputs, {"entry": entry(root, "04"), "datasets": ["one"], "name": "dataset"})
-    assert made.title == "Table 4. Metrics against ratings of turns: One"
+    assert made.title == "Table 4. Metrics against turn ratings: One"
     cells = made.frame.set_index("label").query("level == 'turn' and coefficient == 'pearson'")
     assert cells.loc["F1", ["ours", "reported_of"]].tolist() == [0.2, "comperdial"]
     assert pd.isna(cells.loc["F1", "difference"])
