@@ -1,8 +1,8 @@
 """Snakemake's Kubernetes executor for jobs that share a volume with the workflow: `executor: kubernetes-shared`.
 
-snakemake-executor-plugin-kubernetes takes it that nothing is shared, whatever `--shared-fs-usage` says, and so wants
-all files staged through a storage provider. Here they lie on one claim that every pod mounts, and jobs run where the
-workflow does. All else is that plugin's.
+snakemake-executor-plugin-kubernetes assumes that nothing is shared, regardless of `--shared-fs-usage`, and stages all
+files through a storage provider. Here all pods mount the same claim, and jobs run in the workflow's folder. Everything
+else is that plugin's.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class ExecutorSettings(kubernetes.ExecutorSettings):
 
 
 class Executor(kubernetes.Executor):
-    """The same jobs, in the folder that the workflow runs in instead of an empty one."""
+    """Runs the same jobs in the workflow's folder instead of an empty one."""
 
     def get_job_exec_prefix(self, job: JobExecutorInterface) -> str:
-        """Return what comes before a job's command."""
+        """Return the prefix of a job's command."""
         return f"cd {shlex.quote(str(self.workflow.workdir_init))}"
