@@ -17,9 +17,9 @@ def published() -> str:
     text = ""
     for folder in sorted({*ROOT.glob("results/*/"), *ROOT.glob("results/studies/*/")}):
         for title, pattern in RESULTS.items():
-            found = sorted(folder.glob(pattern)) if folder.name != "local" else []
-            if found and (title != "notebooks" or folder.name == "notebooks"):
-                links = [f"- [{path.stem}](../{path.relative_to(ROOT)})" for path in found]
+            pages = sorted(folder.glob(pattern)) if folder.name != "local" else []
+            if pages and (title != "notebooks" or folder.name == "notebooks"):
+                links = [f"- [{path.stem}](../{path.relative_to(ROOT)})" for path in pages]
                 text += f"\n## {folder.name}: {title}\n\n" + "\n".join(links) + "\n"
     return text or "\nNo results are here. `dvc pull` fetches those that are published.\n"
 

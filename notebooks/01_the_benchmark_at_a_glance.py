@@ -34,19 +34,19 @@ bench.opening()
 # %%
 contexts, systems = bench.table("contexts"), bench.table("systems")
 dialogue_of = contexts.set_index("context_id")["dialogue_id"]
-ratings = {level: found for level in ("turn", "dialogue") if len(found := bench.ratings(level))}
+ratings = {level: rated for level in ("turn", "dialogue") if len(rated := bench.ratings(level))}
 rows = [
     {
         "what": f"{level}s",
-        "systems": found["system_id"].nunique(),
-        "dialogues": found["item_id"].map(dialogue_of).fillna(found["item_id"]).nunique(),
-        "rated items": found.drop_duplicates(["item_id", "system_id"]).shape[0],
-        "raters": found["annotator_id"].nunique(),
-        "ratings": len(found),
-        "scale": f"{found['scale_min'].min():.0f} to {found['scale_max'].max():.0f}",
-        "mean": found["rating"].mean(),
+        "systems": rated["system_id"].nunique(),
+        "dialogues": rated["item_id"].map(dialogue_of).fillna(rated["item_id"]).nunique(),
+        "rated items": rated.drop_duplicates(["item_id", "system_id"]).shape[0],
+        "raters": rated["annotator_id"].nunique(),
+        "ratings": len(rated),
+        "scale": f"{rated['scale_min'].min():.0f} to {rated['scale_max'].max():.0f}",
+        "mean": rated["rating"].mean(),
     }
-    for level, found in ratings.items()
+    for level, rated in ratings.items()
 ]
 show(pd.DataFrame(rows), index=False)
 
@@ -90,7 +90,7 @@ show(bench.ceiling().dropna().rename("human ceiling").rename_axis("level").to_fr
 
 # %%
 mean = pd.DataFrame(
-    {f"by {level}": found.groupby("system_id")["rating"].mean() for level, found in ratings.items()}
+    {f"by {level}": rated.groupby("system_id")["rating"].mean() for level, rated in ratings.items()}
 ).sort_values("by turn", ascending=False)
 mean = mean.join(systems.set_index("system_id")[["kind", "description"]])
 ends = mean if len(mean) <= 12 else pd.concat([mean.head(5), mean.tail(5)])

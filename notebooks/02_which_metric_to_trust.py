@@ -110,8 +110,8 @@ comparisons = comparisons.assign(
 def tested(cell, a, b):
     """Return the paired test of two metrics, the difference as a minus b."""
     pairs = comparisons[comparisons["cell"] == cell]
-    found = pairs[((pairs["a"] == a) & (pairs["b"] == b)) | ((pairs["a"] == b) & (pairs["b"] == a))]
-    return None if found.empty else found.iloc[0]
+    matching = pairs[((pairs["a"] == a) & (pairs["b"] == b)) | ((pairs["a"] == b) & (pairs["b"] == a))]
+    return None if matching.empty else matching.iloc[0]
 
 
 lines = []
@@ -136,10 +136,10 @@ items(lines) if lines else none
 tests = {"p": "our test", "p_adjusted": "after Holm"}
 # Without a test the number is missing, not zero.
 counts = comparisons.groupby("cell")[list(tests)].agg(lambda p: (p <= 0.05).sum() if p.notna().any() else None)
-found = counts.astype("Int64").rename(columns=tests)
-found.insert(0, "pairs", comparisons.groupby("cell").size())
+differing = counts.astype("Int64").rename(columns=tests)
+differing.insert(0, "pairs", comparisons.groupby("cell").size())
 untested = say("<b>What is missing: tested pairs.</b> No two metrics were compared on this data set.")
-show(found.rename_axis("level")) if len(found) else untested
+show(differing.rename_axis("level")) if len(differing) else untested
 
 # %% [markdown]
 # ## How much data does it take?

@@ -62,7 +62,7 @@ key = ["context_id", "system_id"]
 scores = bench.scores(metric) if metric else pd.DataFrame(columns=["item_id", "system_id", "output", "value"])
 scores = scores.query("output == @output").rename(columns={"item_id": "context_id", "value": "judge"})
 single = bench.ratings().rename(columns={"item_id": "context_id"})
-people = single.groupby(key)["rating"].agg(people="mean", ratings=lambda found: " ".join(f"{r:g}" for r in found))
+people = single.groupby(key)["rating"].agg(people="mean", ratings=lambda values: " ".join(f"{r:g}" for r in values))
 both = scores.set_index(key)[["judge"]].join(people, how="inner").reset_index()
 both = both.merge(bench.table("responses")[[*key, "response"]], on=key)
 both = both.merge(bench.table("contexts")[["context_id", "history", "facts"]], on="context_id")

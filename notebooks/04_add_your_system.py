@@ -83,10 +83,10 @@ say(f"{len(lines)} lines, the first: <code>{quoted(lines[0])}</code>")
 
 # %%
 (submissions / "unfinished.jsonl").write_text("\n".join(lines[:-1]) + "\n")
-found = read_submissions([submissions], dialogues)
+submitted = read_submissions([submissions], dialogues)
 items(
-    [f"taken: {name}" for name in found.responses]
-    + [f"left out: {name} ({quoted(why.replace(f'{folder}/', ''))})" for name, why in found.problems.items()]
+    [f"taken: {name}" for name in submitted.responses]
+    + [f"left out: {name} ({quoted(why.replace(f'{folder}/', ''))})" for name, why in submitted.problems.items()]
 )
 
 # %% [markdown]
@@ -96,7 +96,7 @@ items(
 # `params.yaml`; here are four fast ones. The scores of the other systems are in `results/demo/scores/`.
 
 # %% tags=["shown"]
-tables = make_tables("demo", dialogues, found.systems, found.responses, where="this page")
+tables = make_tables("demo", dialogues, submitted.systems, submitted.responses, where="this page")
 for name, table in tables.items():
     schema.write(folder / f"{name}.parquet", table, name)
 chosen = {"f1": "f1", "chrf": "chrf", "bleu": "bleu-1", "rouge": "rougeL-f"}

@@ -86,7 +86,7 @@ say(
 # %% tags=["shown"]
 others = {"f1": "f1", "chrf": "chrf", "bleu": "bleu-1", "grounded-cosine-minilm": "sum"}
 known = [bench.scores(name).query("output == @output") for name, output in others.items()]
-found = samples(
+combined = samples(
     pd.concat([scores, *known]),
     bench.table("ratings").query("level == 'turn'"),
     contexts=bench.table("contexts"),
@@ -95,7 +95,7 @@ found = samples(
     levels=["turn", "system"],
     targets=[bench.target],
 )
-at = {sample.level: sample for sample in found}
+at = {sample.level: sample for sample in combined}
 columns = {}
 for level, sample in at.items():
     agree = intervals(sample.scores, sample.ratings, sample.design, ["spearman"], resamples=300, seed=1)

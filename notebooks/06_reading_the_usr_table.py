@@ -59,6 +59,6 @@ show(share.rename("share of system-level values with p of 5 % or more").to_frame
 
 # %%
 spearman = system[system["coefficient"] == "spearman"]
-found = spearman.groupby("dataset")["ours"].unique()
-listed = found.map(lambda values: ", ".join(sorted({number(v, digits=2) for v in values}, key=float)))
+values = spearman.groupby("dataset")["ours"].unique()
+listed = values.map(lambda values: ", ".join(sorted({number(v, digits=2) for v in values}, key=float)))
 show(listed.rename("values").to_frame())

@@ -34,11 +34,11 @@ bench.opening()
 
 # %%
 true = truth.groupby(["level", "system_id"])["value"].mean().unstack("level")
-found = {
+correlations = {
     level: systems[f"{level}_rating"].corr(true[level].reindex(systems.index), method="spearman")
     for level in ("turn", "dialogue")
 }
-show(pd.Series(found, name="Spearman, mean rating with mean truth").rename_axis("level").to_frame(), digits=4)
+show(pd.Series(correlations, name="Spearman, mean rating with mean truth").rename_axis("level").to_frame(), digits=4)
 
 # %% [markdown]
 # ## Does the agreement table find each rater's bias?

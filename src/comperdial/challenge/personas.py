@@ -204,8 +204,8 @@ def fitting_age(sentence: str, age: int, *, goal: bool = False) -> int:
     """Return the closest age in years that agrees with a lower-case sentence; ages in a ``goal`` are in the future."""
 
     def numbers(name: str) -> list[int]:
-        found = re.finditer(_W[name], sentence)
-        return [int(group) for match in found for group in match.groups() if group]
+        matches = re.finditer(_W[name], sentence)
+        return [int(group) for match in matches for group in match.groups() if group]
 
     if goal:
         return next((number - 1 for number in numbers("ahead") if number <= age), age)
