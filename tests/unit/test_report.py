@@ -225,6 +225,8 @@ def test_reported_values_of_other_data_or_beside_simulated_ones_are_not_compared
         ({"rows": [{"label": "x", "metric": "f1"}]}, "study mine, rows: the row is"),
         ({"reported": REPORTED.replace("0.3,", "much,")}, "line 2: value is 'much'; expected a number"),
         ({"reported": REPORTED + REPORTED.splitlines()[1] + "\n"}, "line 5: the row is there twice"),
+        ({"rows": [ROWS[0] | {"reported": "chrf++"}]}, "unknown metric reported by a2020 'chrf"),
+        ({"rows": [ROWS[0] | {"source": "a2021"}]}, "unknown source of reported values 'a2021'"),
     ],
 )
 def test_wrong_rows_and_values_are_named(study, change, message):

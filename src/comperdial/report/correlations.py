@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from comperdial import schema
-from comperdial.core.errors import ConfigError, NothingToShowError, SchemaError
+from comperdial.core.errors import ConfigError, NothingToShowError, SchemaError, UnknownNameError
 from comperdial.core.files import read_table
 from comperdial.report import render
 from comperdial.report.about import About, Inputs, Study
@@ -103,7 +103,8 @@ def groups(frame: pd.DataFrame, *names: str) -> Iterator[tuple[tuple[str, ...], 
 def frame(inputs: Inputs, study: Study, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return one record per row, level, data set and coefficient: our value, the reported one, and why a value is missing.
 
-    ``rows`` are those of ``study.yaml``, in order. Raises ConfigError if a row lacks a key or has an unknown one.
+    ``rows`` are those of ``study.yaml``, in order. Raises ConfigError if a row lacks a key or has an unknown one, and
+    UnknownNameError if it names a reported value that does not exist.
     """
     for row in rows:
         what = {"metric", "output", "not_run"} & {*row}
@@ -146,11 +147,22 @@ def _with_reported(made: pd.DataFrame, paths: Sequence[Path], other: str | None)
         known = known.rename(columns=names | {"starred": "reported_starred"})
         key = ["reported_of", "level", "against", "coefficient", "named", "source", "target"]
         known = known.reindex(columns=[*key, "reported", "reported_starred", "place"])
+        _check_names(made, known, ", ".join(map(str, paths)))
         made = made.merge(known, on=key, how="left")
     made = made.reindex(columns=[*dict.fromkeys([*made, *_THEIRS])])
     made["difference"] = (made["value"] - made["reported"]).where(made["reported_of"] == made["dataset"])
     made.loc[made["reported"].isna(), ["source", "reported_of"]] = None
     return made
+
+
+def _check_names(rows: pd.DataFrame, known: pd.DataFrame, where: str) -> None:
+    """Raise UnknownNameError if a row names a reported value that is in no file: a typo would only drop the value."""
+    for name, source in rows[["named", "source"]].dropna(subset="named").drop_duplicates().itertuples(index=False):
+        names = known.loc[known["source"] == source, "named"].unique()
+        if not len(names):
+            raise UnknownNameError("source of reported values", str(source), known["source"].unique(), where=where)
+        if name not in names:
+            raise UnknownNameError(f"metric reported by {source}", name, names, where=where)
 
 
 def read_reported(
