@@ -23,36 +23,43 @@ from comperdial.schema.dimensions import OVERALL, OVERALL_SCALE
 
 log = logging.getLogger(__name__)
 
-# Possible names of the item column in files of scores or ratings.
-_ITEMS = ("context_id", "dialogue_id", "item_id")
 UNNAMED = "(no data set named)"
 """Placeholder for the data set of scores whose file does not name it."""
-_ELSEWHERE = "computed elsewhere"
+# Possible names of the item column in files of scores or ratings.
+_ITEMS = ("context_id", "dialogue_id", "item_id")
+_KNOWN = {name: (*schema.table(name).columns, *_ITEMS) for name in ("scores", "ratings", "contexts")}
+# Columns without synonyms: in a file of scores these would mean another column.
+_NO_ALIASES = ("source", "value", "output", "dimension", "item_id")
+_NO_SCORE = re.compile(
+    r"^$|^unnamed|(?:^|_)(?:ids?|idx|index|turn|row|seed|epoch|fold|time|seconds|timestamp|tstamp)(?:_|$)"
+)
 
 
-def read_ratings(
-    path: str | Path,
+def read_ratings_of(
+    paths: Sequence[str | Path],
     *,
     dataset: str | None = None,
     dimension: str = "rating",
     scale: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
-    """Read ratings: table ``ratings``, or a JSONL, CSV or Parquet file with ``context_id``, ``system_id`` and ``rating``.
+    """Read and join files of ratings, for example of turns and of dialogues.
 
+    Each is table ``ratings``, or a JSONL, CSV or Parquet file with ``context_id``, ``system_id`` and ``rating``.
     ``dialogue_id``, or ``item_id`` with an optional ``level``, may replace ``context_id``. Defaults for what is missing: one
     annotator, source ``human``, ``dataset`` (the file's name), ``dimension`` and ``scale`` (lowest and highest possible rating;
     otherwise the range of the ratings, with a warning). Empty ratings are skipped.
     """
-    path = Path(path)
-    frame = _records(_named(read_file(path).frame, _KNOWN["ratings"]), path, "ratings", "rating")
+    joined = pd.concat([_ratings(Path(path), dataset, dimension, scale) for path in paths], ignore_index=True)
+    return schema.validate(joined, "ratings", where=", ".join(map(str, paths)))
+
+
+def _ratings(path: Path, dataset: str | None, dimension: str, scale: tuple[float, float] | None) -> pd.DataFrame:
+    frame = _records(_named(read_file(path).frame, "ratings"), path, "ratings", "rating")
     low, high = scale or (frame["rating"].min(), frame["rating"].max())
     key = [name for name in schema.table("ratings").key if name in frame]
     if "annotator_id" not in frame and frame.duplicated(key).any():
-        raise SchemaError(
-            "a response has several ratings",
-            where=str(path),
-            expected="a column `annotator_id` that says whose each is",
-        )
+        expected = "a column `annotator_id` that says whose each is"
+        raise SchemaError("a response has several ratings", where=str(path), expected=expected)
     if scale is None and not {"scale_min", "scale_max"} <= set(frame):
         # A typo such as 55 for 5 would silently widen an undeclared scale.
         text = "%s: no columns scale_min and scale_max: the scale is taken to be the range of the ratings, %g to %g"
@@ -61,28 +68,21 @@ def read_ratings(
     return _completed(frame, "ratings", path, defaults | {"scale_min": low, "scale_max": high, "source": "human"})
 
 
-def read_ratings_of(paths: Sequence[str | Path], *, dataset: str | None = None) -> pd.DataFrame:
-    """Read and join several files of ratings, for example of turns and of dialogues; see :func:`read_ratings`."""
-    joined = pd.concat([read_ratings(path, dataset=dataset) for path in paths], ignore_index=True)
-    return schema.validate(joined, "ratings", where=", ".join(map(str, paths)))
-
-
 def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.DataFrame:
     """Read and join scores: tables ``scores``, or files of other programs.
 
     Such a file has ``context_id`` and ``system_id`` (or common synonyms such as ``id`` and ``model``), and a ``value`` per row
     or a numeric column per metric; or it is a log of an evaluation tool (:mod:`comperdial.data.logs`). ``dialogue_id``, or
     ``item_id`` with an optional ``level``, may replace ``context_id``. Defaults: the file's name as ``metric``, ``score`` as
-    ``output``. Empty values are skipped. With ``unnamed`` the data set may be missing too, and becomes :data:`UNNAMED`.
-
-    Raises
-    ------
-    SchemaError
-        If a column is missing, a value is not a number, a score appears twice, or a metric has several signatures.
+    ``output``. Empty values are skipped. With ``unnamed`` the data set may be missing too, and becomes :data:`UNNAMED`. Raises a
+    SchemaError if a column is missing, a value is not a number, a score appears twice, or a metric has several signatures.
     """
-    tables = [_read_scores(Path(path), unnamed=unnamed) for path in paths]
-    scores = pd.concat(tables, ignore_index=True)
-    where = ", ".join(map(str, paths))
+    tables, ours = [], {*schema.table("scores").columns}
+    for path in map(Path, paths):
+        # In a table with our columns a missing value is an error.
+        of_ours = path.suffix == ".parquet" and path.is_file() and ours <= {*schema.column_names(path)}
+        tables.append(schema.read(path, "scores") if of_ours else scores_in(read_file(path), path, unnamed=unnamed))
+    scores, where = pd.concat(tables, ignore_index=True), ", ".join(map(str, paths))
     for metric, signatures in scores[["metric", "signature"]].drop_duplicates().groupby("metric")["signature"]:
         if len(signatures) > 1:
             raise SchemaError(
@@ -97,48 +97,36 @@ def read_scores(paths: Sequence[str | Path], *, unnamed: bool = False) -> pd.Dat
     return scores
 
 
-def _read_scores(path: Path, *, unnamed: bool) -> pd.DataFrame:
-    # A table with our columns is read as such: a missing value is then an error.
-    if (
-        path.suffix == ".parquet"
-        and path.is_file()
-        and {*schema.table("scores").columns} <= {*schema.column_names(path)}
-    ):
-        return schema.read(path, "scores")
-    return scores_in(read_file(path), path, unnamed=unnamed)
-
-
 def scores_in(file: File, path: Path, *, unnamed: bool = False) -> pd.DataFrame:
     """Return the scores in a file, as :func:`read_scores`; ``path`` is its name in messages and as a metric."""
-    defaults = {"dataset": UNNAMED, "metric": path.stem, "output": "score", "cut": 0, "signature": _ELSEWHERE}
-    if file.log is not None:
-        frame = _of_log(file, file.log)
-        if not unnamed:
-            frame["dataset"] = path.stem
+    defaults = {"dataset": UNNAMED, "metric": path.stem, "output": "score", "cut": 0, "signature": "computed elsewhere"}
+    if file.log is None:
+        frame = _wide_to_long(_named(file.frame, "scores"), path)
     else:
-        frame = _wide_to_long(_named(file.frame, _KNOWN["scores"]), path)
-    return _completed(
-        _records(frame, path, "scores", "value", () if unnamed else ("dataset",)), "scores", path, defaults
-    )
+        frame = _of_log(file.log, file.notes).assign(**({} if unnamed else {"dataset": path.stem}))
+    needed = () if unnamed else ("dataset",)
+    return _completed(_records(frame, path, "scores", "value", needed), "scores", path, defaults)
 
 
-def _of_log(file: File, made: Log) -> pd.DataFrame:
+def _of_log(made: Log, notes: Sequence[str]) -> pd.DataFrame:
     """Return the scores in an evaluation tool's log, each with its judge."""
-    for note in file.notes:
+    for note in notes:
         log.info("%s", note)
     rows = []
     for record in made.records:
         for name, value in record["scores"].items():
             metric, _, output = name.partition(":")
-            signature = f"{made.tool}|judge:{made.judges[name]}" if name in made.judges else made.tool
-            about = {"metric": metric, "output": output or "score", "value": value, "signature": signature}
-            rows.append({name: record[name] for name in ("context_id", "system_id")} | about)
+            judge = f"|judge:{made.judges[name]}" if name in made.judges else ""
+            rows.append(
+                (record["context_id"], record["system_id"], metric, output or "score", value, made.tool + judge)
+            )
     return pd.DataFrame(rows, columns=["context_id", "system_id", "metric", "output", "value", "signature"])
 
 
 def _wide_to_long(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Convert a file with a column per metric to one row per score; a file with a column of values is kept."""
-    others = [name for name in frame.columns if name not in _KNOWN["scores"]]
+    ours = [name for name in frame.columns if name in _KNOWN["scores"]]
+    others = frame.columns.difference(ours, sort=False)
     names = [name for name in others if not _NO_SCORE.search(plain(name)) and _are_numbers(frame[name])]
     # Without items and systems, scores cannot be distinguished from other numbers.
     if "value" in frame or not names or "system_id" not in frame or not {*_ITEMS} & {*frame}:
@@ -148,13 +136,7 @@ def _wide_to_long(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     if "metric" in frame or difflib.get_close_matches("value", names, 1, 0.8):
         return frame
     log.info("%s: one metric a column: %s", path, ", ".join(names))
-    frame = frame.assign(**{name: numbers(frame[name], str(path), name) for name in names})
-    return frame.melt([name for name in frame.columns if name in _KNOWN["scores"]], names, "metric")
-
-
-_NO_SCORE = re.compile(
-    r"^$|^unnamed|(?:^|_)(?:ids?|idx|index|turn|row|seed|epoch|fold|time|seconds|timestamp|tstamp)(?:_|$)"
-)
+    return frame.assign(**{name: numbers(frame[name], str(path), name) for name in names}).melt(ours, names, "metric")
 
 
 def _are_numbers(cells: pd.Series) -> bool:
@@ -162,34 +144,27 @@ def _are_numbers(cells: pd.Series) -> bool:
     return 0 < 2 * sum(isinstance(value, float) for value in values) >= sum(value is not None for value in values)
 
 
-_KNOWN = {name: (*schema.table(name).columns, *_ITEMS) for name in ("scores", "ratings", "contexts")}
-
-
-def _named(frame: pd.DataFrame, known: Sequence[str]) -> pd.DataFrame:
+def _named(frame: pd.DataFrame, table: str) -> pd.DataFrame:
     """Rename columns with common synonyms to our names."""
+    frame = frame.set_axis(frame.columns.map(str), axis=1)
+    written = {name: plain(name) for name in frame.columns}
     names: dict[str, str] = {}
-    written = {str(name): plain(str(name)) for name in frame.columns}
-    frame = frame.set_axis([*written], axis=1)
-    has_item = {*_ITEMS} & {*written.values()}
-    for ours in known:
-        if ours in frame or (ours in _ITEMS and has_item and ours not in written.values()):
+    for ours in _KNOWN[table]:
+        has_item = ours in _ITEMS and {*_ITEMS} & {*written.values()} - {ours}
+        if ours in frame or (has_item and ours not in written.values()):
             continue
-        aliases = [ours, *_ALIASES.get(ours, NAMES.get(ours, ()))]
+        aliases = [ours, *(() if ours in _NO_ALIASES else NAMES.get(ours, ()))]
         there = [name for alias in aliases for name in written if written[name] == alias and name not in names]
-        if there and there[0] not in known:
+        if there and there[0] not in _KNOWN[table]:
             names[there[0]] = ours
     return frame.rename(columns=names)
 
 
-# Synonyms of `dialogue_id` and the like are not used: in a file of scores they would mean another column.
-_ALIASES: Mapping[str, tuple[str, ...]] = {"source": (), "value": (), "output": (), "dimension": (), "item_id": ()}
-
-
 def _records(frame: pd.DataFrame, path: Path, table: str, value: str, needed: Sequence[str] = ()) -> pd.DataFrame:
     """Return the records with a value, with our column names, ``level`` and ``item_id``."""
-    known = _KNOWN[table]
-    frame = check_columns(_needed(frame, path, ["system_id", value, *needed]), known, path)
+    frame = _checked(frame, path, table, ["system_id", value, *needed])
     items = [name for name in _ITEMS if name in frame]
+    # A response may also name its dialogue.
     if len(items) != 1 and items != ["context_id", "dialogue_id"]:
         raise SchemaError(
             f"columns {' and '.join(map(repr, items))}" if items else "no column 'context_id'",
@@ -197,7 +172,6 @@ def _records(frame: pd.DataFrame, path: Path, table: str, value: str, needed: Se
             expected="context_id, or dialogue_id for whole dialogues",
             hint=f"It has: {', '.join(frame.columns)}",
         )
-    # A response may also name its dialogue.
     frame = frame.drop(columns=items).assign(item_id=frame[items[0]])
     frame = _filled(frame, "level", "dialogue" if items[0] == "dialogue_id" else "turn")
     frame[value] = numbers(frame[value], str(path), value)
@@ -209,7 +183,7 @@ def _records(frame: pd.DataFrame, path: Path, table: str, value: str, needed: Se
     return kept
 
 
-def _needed(frame: pd.DataFrame, path: Path, needed: Sequence[str]) -> pd.DataFrame:
+def _checked(frame: pd.DataFrame, path: Path, table: str, needed: Sequence[str]) -> pd.DataFrame:
     if missing := [name for name in needed if name not in frame]:
         raise SchemaError(
             f"no column {', '.join(map(repr, missing))}",
@@ -217,16 +191,15 @@ def _needed(frame: pd.DataFrame, path: Path, needed: Sequence[str]) -> pd.DataFr
             expected=f"at least {', '.join(needed)}",
             hint=f"It has: {', '.join(frame.columns) or '(none)'}",
         )
-    return frame
+    return check_columns(frame, _KNOWN[table], path)
 
 
 def numbers(cells: pd.Series, where: str, column: str) -> pd.Series:
     """Return a column as numbers, NaN for empty cells."""
     values = [number(cell) for cell in cells]
-    for record, cell in enumerate(values, start=1):
-        if isinstance(cell, str):
-            at = f"{where}, record {record}, column {column!r}"
-            raise SchemaError(f"holds {cell}", where=at, expected="a number, or nothing")
+    if wrong := next(((row, cell) for row, cell in enumerate(values, start=1) if isinstance(cell, str)), None):
+        at = f"{where}, record {wrong[0]}, column {column!r}"
+        raise SchemaError(f"holds {wrong[1]}", where=at, expected="a number, or nothing")
     return pd.Series(values, dtype="float64", index=cells.index)
 
 
@@ -248,9 +221,8 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
     ``dataset`` is the data set if the file does not give it (default: the file's name). The columns are dataset, context_id,
     dialogue_id and, if present, turn.
     """
-    path = Path(path)
-    names, known = ["dataset", "context_id", "dialogue_id"], schema.table("contexts").columns
-    frame = check_columns(_needed(_named(read_file(path).frame, known), path, names[1:]), known, path)
+    path, names = Path(path), ["dataset", "context_id", "dialogue_id"]
+    frame = _checked(_named(read_file(path).frame, "contexts"), path, "contexts", names[1:])
     frame = _filled(frame, "dataset", dataset or path.stem)[[*names, *(["turn"] if "turn" in frame else [])]]
     frame[names] = frame[names].map(lambda cell: str(plain_name(cell)))
     if len(twice := frame.loc[frame.duplicated(names[:2]), "context_id"]):
@@ -261,21 +233,21 @@ def read_contexts(path: str | Path, *, dataset: str | None = None) -> pd.DataFra
 def add_ratings(folder: str | Path, *, turn: str | Path | None = None, dialogue: str | Path | None = None) -> None:
     """Validate ratings against a folder of tables, and write them there as table ``ratings``, possibly empty.
 
-    ``folder`` has ``contexts`` and ``responses`` of one data set; ``turn`` and ``dialogue`` are files for :func:`read_ratings`,
-    with ComperDial's defaults: Overall, from 1 to 5. A SchemaError is raised if a rated item is in no table; ratings of a
-    skipped submission are skipped too.
+    ``folder`` has ``contexts`` and ``responses`` of one data set; ``turn`` and ``dialogue`` are files for
+    :func:`read_ratings_of`, with ComperDial's defaults: Overall, from 1 to 5. A SchemaError is raised if a rated item is in no
+    table; ratings of a skipped submission are skipped too.
     """
     folder = Path(folder)
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))
     submissions = folder / "submissions.json"
-    failed = set(read_json(submissions)["failed"]) if submissions.is_file() else set()
-    left_out = failed - set(responses["system_id"])
+    failed = read_json(submissions)["failed"] if submissions.is_file() else ()
+    left_out = {*failed} - {*responses["system_id"]}
     answered = responses.merge(contexts[["context_id", "dialogue_id"]], on="context_id")
     dataset, tables = str(contexts["dataset"].iloc[0]), [schema.empty("ratings")]
     for item, path in (("context_id", turn), ("dialogue_id", dialogue)):
         if path is None:
             continue
-        ratings = read_ratings(path, dataset=dataset, dimension=OVERALL, scale=OVERALL_SCALE)
+        ratings = read_ratings_of([path], dataset=dataset, dimension=OVERALL, scale=OVERALL_SCALE)
         kept = ratings[~ratings["system_id"].isin(left_out)]
         units = pd.MultiIndex.from_frame(kept[["dataset", "item_id", "system_id"]]).unique()
         if len(unknown := units[~units.isin(pd.MultiIndex.from_frame(answered[["dataset", item, "system_id"]]))]):

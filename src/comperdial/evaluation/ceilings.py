@@ -27,42 +27,20 @@ def ceilings(samples: Iterable[Sample]) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for sample in samples:
         for number, annotator in enumerate(sample.annotators):
-            one = without(sample, number)
-            if one is not None:
-                rows += [sample.key | {"annotator_id": annotator} | row for row in _of_annotator(one)]
+            own, others = sample.single[[number]], np.delete(sample.single, number, axis=0)
+            kept = ~np.isnan(own[0]) & ~np.isnan(others).all(axis=0)
+            if not kept.any():
+                continue
+            own, others, items = own[:, kept], others[:, kept], sample.items[kept]
+            theirs = merge_ties(*(np.nanmean(side, axis=0) for side in (others, np.abs(others))))
+            # Made a sample, which merges ties.
+            one = replace(sample, scores=own, ratings=theirs, design=sample.design.of(kept))
+            about = sample.key | {"annotator_id": annotator}
+            values = coefficients(one.scores, one.ratings, one.design, COEFFICIENTS)[0]
+            n = len(np.unique(one.design.systems)) if one.design.average else len(theirs)
+            for name, value in zip(COEFFICIENTS, values, strict=True):
+                rows.append(about | {"grouping": "pooled", "coefficient": name, "value": value, "n": n})
+            for name in COEFFICIENTS if sample.level != "system" else ():
+                result, counts = within_items(one.scores, one.ratings, items, name)
+                rows.append(about | {"grouping": "item", "coefficient": name, "value": result[0], "n": counts[0]})
     return schema.validate(pd.DataFrame(rows, columns=schema.table("ceilings").columns), "ceilings")
-
-
-def without(sample: Sample, annotator: int) -> Sample | None:
-    """Return a sample with one annotator's ratings as scores and the mean of the others as ratings."""
-    own, others = sample.single[annotator], np.delete(sample.single, annotator, axis=0)
-    kept = ~np.isnan(own) & ~np.isnan(others).all(axis=0)
-    if not kept.any():
-        return None
-    return replace(
-        sample,
-        names=(("human", "annotator"),),
-        scores=own[np.newaxis, kept],
-        single=others[:, kept],
-        ratings=merge_ties(*(np.nanmean(side, axis=0) for side in (others[:, kept], np.abs(others[:, kept])))),
-        design=sample.design.of(kept),
-        items=sample.items[kept],
-        units=tuple(unit for unit, chosen in zip(sample.units, kept, strict=True) if chosen),
-        coverage=(1.0,),
-        cut=(0,),
-        signatures=("human",),
-    )
-
-
-def _of_annotator(sample: Sample) -> list[dict[str, Any]]:
-    values = coefficients(sample.scores, sample.ratings, sample.design, COEFFICIENTS)[0]
-    n = len(np.unique(sample.design.systems)) if sample.design.average else len(sample.ratings)
-    rows = [
-        {"grouping": "pooled", "coefficient": name, "value": value, "n": n}
-        for name, value in zip(COEFFICIENTS, values, strict=True)
-    ]
-    if sample.level != "system":
-        for name in COEFFICIENTS:
-            result, counts = within_items(sample.scores, sample.ratings, sample.items, name)
-            rows.append({"grouping": "item", "coefficient": name, "value": result[0], "n": counts[0]})
-    return rows

@@ -62,13 +62,13 @@ def baseline_scores(dataset: str, conversations: Sequence[Conversation], names: 
     parts = []
     for name in names:
         kind, output, options = BASELINES[name]
-        few = name == "likelihood"
-        asked: dict[str, Sample] = {}
+        few, asked = name == "likelihood", dict[str, Sample]()
         for task in tasks(conversations, SPLITS[dataset][:1] if few else SPLITS[dataset]):
-            for part, drawn in (("validation", task.validation), ("test", task.test)):
-                asked |= {one.id: one for one in (some(drawn, _MOST_LIKELY[part]) if few else drawn)}
-        texts = [sample.reply.text for sample in asked.values()]
-        values = create(kind, **options).score(texts, histories=[_history(one) for one in asked.values()])[output]
+            for part, most in _MOST_LIKELY.items():
+                drawn = getattr(task, part)
+                asked |= {one.id: one for one in (some(drawn, most) if few else drawn)}
+        texts, histories = [one.reply.text for one in asked.values()], [_history(one) for one in asked.values()]
+        values = create(kind, **options).score(texts, histories=histories)[output]
         parts.append(pd.DataFrame({"item_id": list(asked), "baseline": name, "value": values}))
     return pd.concat(parts, ignore_index=True)
 
@@ -84,54 +84,6 @@ class Answers(NamedTuple):
     scores: Floats
     predicted: npt.NDArray[np.int64]
     penalty: float | None = None
-
-
-def _compared(
-    asked: Sequence[Sample],
-    known: npt.NDArray[np.int64],
-    answers: Mapping[tuple[str, str], Answers],
-    groups: Sequence[str],
-    resamples: int,
-) -> Iterator[dict[str, Any]]:
-    """Yield a row per group of samples, model and measure, and for its difference from other models.
-
-    ``known`` counts each sample's user's conversations in the training split; ``answers`` are by model and kind of user.
-    """
-    truth, users = np.array([one.continued for one in asked]), np.array([one.user_id for one in asked])
-
-    @cache
-    def estimated(model: tuple[str, str], chosen: bytes) -> dict[str, tuple[float, Floats]]:
-        here = np.frombuffer(chosen, dtype=np.bool_)
-        of, scores, called = truth[here], answers[model].scores[here], answers[model].predicted[here]
-        measures: dict[str, Measure] = {
-            "accuracy": lambda weights: classification.accuracy(of, called, weights),
-            "macro_f1": lambda weights: classification.macro_f1(of, called, weights),
-            "auc": lambda weights: classification.auc(of, scores, weights),
-        }
-        # The same seed gives the same resamples for the same samples, so that differences are paired.
-        weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
-        return classification.estimated(measures, weights)
-
-    for group, ((name, user), own) in product(groups, answers.items()):
-        least, most = _GROUPS[group]
-        here = (known >= least) & (known <= most) & ~np.isnan(own.scores)
-        if not here.any():
-            continue
-        counts = {"n": int(here.sum()), "positives": int(truth[here].sum()), "users": len(np.unique(users[here]))}
-        others = {"": (name, user)}
-        others |= {majority: (majority, "none") for majority in MAJORITIES} if own.penalty is not None else {}
-        others |= {"none": (name, "none")} if user != "none" else {}
-        for (against, other), measure in product(others.items(), ("accuracy", "macro_f1", "auc")):
-            # Majority classes do not rank samples.
-            if measure == "auc" and {*MAJORITIES} & {name, against}:
-                continue
-            value, drawn = estimated((name, user), here.tobytes())[measure]
-            if against:
-                base, of_base = estimated(other, here.tobytes())[measure]
-                value, drawn = value - base, drawn - of_base
-            low, high = classification.interval(drawn)
-            about = {"group": group, "model": name, "user": user, "measure": measure, "against": against}
-            yield about | {"value": value, "low": low, "high": high} | counts | {"penalty": own.penalty}
 
 
 def evaluate(
@@ -215,46 +167,65 @@ def _baselines(
     return answers
 
 
+def _compared(
+    asked: Sequence[Sample],
+    known: npt.NDArray[np.int64],
+    answers: Mapping[tuple[str, str], Answers],
+    groups: Sequence[str],
+    resamples: int,
+) -> Iterator[dict[str, Any]]:
+    """Yield a row per group of samples, model and measure, and for its difference from other models.
+
+    ``known`` counts each sample's user's conversations in the training split; ``answers`` are by model and kind of user.
+    """
+    truth, users = np.array([one.continued for one in asked]), np.array([one.user_id for one in asked])
+
+    @cache
+    def estimated(model: tuple[str, str], chosen: bytes) -> dict[str, tuple[float, Floats]]:
+        here = np.frombuffer(chosen, dtype=np.bool_)
+        of, scores, called = truth[here], answers[model].scores[here], answers[model].predicted[here]
+        measures: dict[str, Measure] = {
+            "accuracy": partial(classification.accuracy, of, called),
+            "macro_f1": partial(classification.macro_f1, of, called),
+            "auc": partial(classification.auc, of, scores),
+        }
+        # The same seed gives the same resamples for the same samples, so that differences are paired.
+        weights = classification.cluster_weights(users[here], resamples, np.random.default_rng(SEED))
+        return classification.estimated(measures, weights)
+
+    for group, ((name, user), own) in product(groups, answers.items()):
+        least, most = _GROUPS[group]
+        here = (known >= least) & (known <= most) & ~np.isnan(own.scores)
+        if not here.any():
+            continue
+        counts = {"n": int(here.sum()), "positives": int(truth[here].sum()), "users": len(np.unique(users[here]))}
+        others = {"": (name, user)}
+        others |= {majority: (majority, "none") for majority in MAJORITIES} if own.penalty is not None else {}
+        others |= {"none": (name, "none")} if user != "none" else {}
+        for (against, other), measure in product(others.items(), ("accuracy", "macro_f1", "auc")):
+            # Majority classes do not rank samples.
+            if measure == "auc" and {*MAJORITIES} & {name, against}:
+                continue
+            value, drawn = estimated((name, user), here.tobytes())[measure]
+            if against:
+                base, of_base = estimated(other, here.tobytes())[measure]
+                value, drawn = value - base, drawn - of_base
+            low, high = classification.interval(drawn)
+            about = {"group": group, "model": name, "user": user, "measure": measure, "against": against}
+            yield about | {"value": value, "low": low, "high": high} | counts | {"penalty": own.penalty}
+
+
 def continuations(dataset: str, conversations: Sequence[Conversation]) -> pd.DataFrame:
     """Return table ``continuations``: whether the user continued after each reply."""
-    split = splits(conversations)
-    rows = [
-        {
-            "dataset": dataset,
-            "context_id": sample.id,
-            "system_id": sample.conversation.systems[sample.reply.speaker],
-            "user_id": sample.user_id,
-            "continued": int(sample.continued),
-            "seconds": sample.seconds,
-            "began": sample.conversation.began,
-            "split": split[sample.conversation.id],
-        }
-        for sample in samples(conversations)
-    ]
-    return pd.DataFrame(rows)
+    split, rows = splits(conversations), []
+    for one in samples(conversations):
+        of, system = one.conversation, one.conversation.systems[one.reply.speaker]
+        rows.append((dataset, one.id, system, one.user_id, int(one.continued), one.seconds, of.began, split[of.id]))
+    columns = ["dataset", "context_id", "system_id", "user_id", "continued", "seconds", "began", "split"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 # Does continuing mean liking?
-
-
-def crossfitted(
-    conversations: Sequence[Conversation], context: str, personal: str, penalty: float, vectors: Mapping[str, Vectors]
-) -> dict[str, float]:
-    """Return each sample's log-odds by a model trained without its conversation: five random folds."""
-    folds = np.random.default_rng(SEED).permutation(len(conversations)) % 5
-    of = {conversation.id: fold for conversation, fold in zip(conversations, folds.tolist(), strict=True)}
-    logits: dict[str, float] = {}
-    asked = list(samples(conversations))
-    for fold in range(5):
-        known = [sample for sample in asked if of[sample.conversation.id] != fold]
-        held = [sample for sample in asked if of[sample.conversation.id] == fold]
-        train = balanced(known, {sample.conversation.id: "train" for sample in known}, SEED)
-        histories = Histories(known, vectors.get("minilm"))
-        features = Features(train, context, personal, vectors=vectors, histories=histories)
-        # The penalty was chosen on the validation split.
-        model = continuity.fit(features, train, train, (penalty,))
-        logits |= zip(_ids(held), model.logits(held).tolist(), strict=True)
-    return logits
 
 
 def liking(
@@ -307,31 +278,48 @@ def liking(
         for known in (values, logits)
     )
     joined = joined.merge(_liked(bots, people), on=["dataset", "item_id"])
-    columns = ["dataset", "replies", "of", "predictor"]
-    rows = []
+    columns, rows = ["dataset", "replies", "of", "predictor"], list[dict[str, Any]]()
     for names, part in joined.groupby(columns, sort=False):
-        about = dict(zip(columns, names, strict=True))
-        agreed = agreement(part["value"], part["rating"], part["cluster"], within=part["within"], resamples=resamples)
-        rows += [about | row for row in agreed]
+        sides = (part[name] for name in ("value", "rating", "cluster"))
+        agreed = agreement(*sides, within=part["within"], resamples=resamples)
+        rows += [dict(zip(columns, names, strict=True)) | row for row in agreed]
     return pd.DataFrame(rows), scores
+
+
+def crossfitted(
+    conversations: Sequence[Conversation], context: str, personal: str, penalty: float, vectors: Mapping[str, Vectors]
+) -> dict[str, float]:
+    """Return each sample's log-odds by a model trained without its conversation: five random folds."""
+    folds = np.random.default_rng(SEED).permutation(len(conversations)) % 5
+    of = {conversation.id: fold for conversation, fold in zip(conversations, folds.tolist(), strict=True)}
+    logits: dict[str, float] = {}
+    asked = list(samples(conversations))
+    for fold in range(5):
+        known = [sample for sample in asked if of[sample.conversation.id] != fold]
+        held = [sample for sample in asked if of[sample.conversation.id] == fold]
+        train = balanced(known, {sample.conversation.id: "train" for sample in known}, SEED)
+        histories = Histories(known, vectors.get("minilm"))
+        features = Features(train, context, personal, vectors=vectors, histories=histories)
+        # The penalty was chosen on the validation split.
+        model = continuity.fit(features, train, train, (penalty,))
+        logits |= zip(_ids(held), model.logits(held).tolist(), strict=True)
+    return logits
 
 
 def _liked(bots: Sequence[Conversation], people: Sequence[Sample]) -> pd.DataFrame:
     """Return the ratings of dialogues and replies, with the cluster to resample and the group to compare within."""
     rows: list[tuple[Any, ...]] = []
     for one in bots:
-        if one.rating is not None:
-            owner = next(iter(one.users.values()))
-            rows.append(("convai2", "system", "quality", one.id, one.rating, owner, owner))
-    for sample in samples(bots):
-        if sample.reply.rating is not None:
-            own = sample.user_id, sample.conversation.id
-            rows.append(("convai2", "system", "thumbs", sample.id, sample.reply.rating, *own))
-    for sample in people:
-        own = sample.conversation.id, sample.user_id
-        rows.append((RATED, "human", "turn rating", sample.id, sample.reply.rating, *own))
+        owner = next(iter(one.users.values()))
+        rows.append(("convai2", "system", "quality", one.id, one.rating, owner, owner))
+    for reply in samples(bots):
+        about = reply.id, reply.reply.rating, reply.user_id, reply.conversation.id
+        rows.append(("convai2", "system", "thumbs", *about))
+    for reply in people:
+        about = reply.id, reply.reply.rating, reply.conversation.id, reply.user_id
+        rows.append((RATED, "human", "turn rating", *about))
     columns = ["dataset", "replies", "of", "item_id", "rating", "cluster", "within"]
-    return pd.DataFrame(rows, columns=columns).astype({"rating": float})
+    return pd.DataFrame(rows, columns=columns).astype({"rating": float}).dropna(subset="rating")
 
 
 def agreement(
@@ -342,8 +330,8 @@ def agreement(
     All arrays have shape (n,): ``clusters`` is the rater, resampled for intervals, ``within`` the group for centring or
     comparing. The rows have ``measure``, ``value``, ``low``, ``high``, ``n`` and ``groups``.
     """
-    columns = (values, ratings, clusters, within)
-    frame = pd.DataFrame(dict(zip(("score", "rating", "cluster", "within"), map(np.asarray, columns), strict=True)))
+    sides = {"score": np.asarray(values, float), "rating": np.asarray(ratings, float)}
+    frame = pd.DataFrame(sides | {"cluster": np.asarray(clusters), "within": np.asarray(within)})
     rows: list[dict[str, Any]] = []
 
     def add(measure: str, of: Measure, owners: pd.Series, n: int, groups: int) -> None:
@@ -354,13 +342,12 @@ def agreement(
 
     if len(frame) < 3:
         return rows
-    groups, numbers = frame.groupby("within"), frame[["score", "rating"]].astype(float)
+    groups, numbers = frame.groupby("within"), frame[["score", "rating"]]
     several = groups["within"].transform("size") > 1
     centred = (numbers - numbers.groupby(frame["within"]).transform("mean"))[several]
-    for measure, sides in {"r": numbers, "r_within": centred}.items():
-        if len(sides) > 2:
-            own, (one, other) = frame.loc[sides.index], sides.to_numpy().T
-            correlated = partial(classification.correlation, one, other)
+    for measure, table in {"r": numbers, "r_within": centred}.items():
+        if len(table) > 2:
+            own, correlated = frame.loc[table.index], partial(classification.correlation, *table.to_numpy().T)
             add(measure, correlated, own["cluster"], len(own), own["within"].nunique())
     up = frame["rating"] == frame["rating"].max()
     if frame["rating"].nunique() == 2:
@@ -369,14 +356,13 @@ def agreement(
         # For each group with both ratings: correctly ordered pairs, all pairs, and the rater.
         pairs = []
         for _, group in groups:
-            apart = np.subtract.outer(
-                *(group.loc[side, "score"].to_numpy() for side in (up[group.index], ~up[group.index]))
-            )
+            high, low = (group.loc[side[group.index], "score"].to_numpy() for side in (up, ~up))
+            apart = np.subtract.outer(high, low)
             if apart.size:
                 pairs.append(((apart > 0).sum() + (apart == 0).sum() / 2, apart.size, group["cluster"].iloc[0]))
         if pairs:
             table = pd.DataFrame(pairs, columns=["won", "all", "cluster"])
-            won, of = (table[name].to_numpy(float) for name in ("won", "all"))
+            won, of = table["won"].to_numpy(float), table["all"].to_numpy(float)
 
             def share(weights: Floats) -> Floats:
                 return np.asarray(weights @ won / np.where(weights @ of > 0, weights @ of, np.nan))

@@ -30,23 +30,13 @@ def dimension_correlations(
     """Correlate every output with the mean rating of every dimension, by source of ratings (Zhang et al. 2024).
 
     Scores and ensembles are compared with ratings at the rated level. In table ``dimension_correlations`` ``n`` counts rated
-    items with a score, ``coverage`` is their share; ``p`` is scipy's, for independent items, as in the paper.
-
-    Parameters
-    ----------
-    tables, ensembles
-        Of one data set, and the ensembles of its scores to add.
-    outputs
-        (metric, output) that get intervals on all dimensions; None: all. An output named after a dimension, or the mean of an
-        ensemble, gets one on that dimension.
-    own
-        By metric, the rating source that its scores come from, as for recorded judges: neither they nor ensembles with them are
-        compared with this source.
-    resamples, seed
-        For intervals; 0: no intervals.
+    items with a score, ``coverage`` is their share; ``p`` is scipy's, for independent items, as in the paper. ``outputs`` get
+    intervals on all dimensions (None: all), without ``resamples`` none does; an output named after a dimension, or the mean of
+    an ensemble, gets one on that dimension. ``own`` is the rating source of the scores of some metrics, such as recorded
+    judges: neither they nor ensembles with them are compared with it.
     """
-    made = ensembles or Ensembles()
-    frames = [schema.empty("dimension_correlations")]
+    made, name = ensembles or Ensembles(), "dimension_correlations"
+    frames = [schema.empty(name)]
     for source in tables.sources:
         itself = {metric for metric, of in (own or {}).items() if of == source}
         samples = replace(tables, source=source).samples(RATED_LEVELS)
@@ -64,7 +54,7 @@ def dimension_correlations(
             detail = Detail(shown, resamples=resamples, seed=seed, only=COEFFICIENTS) if resamples else None
             frames.append(correlations([whole], detail=detail).assign(source=source))
     table = pd.concat(frames, ignore_index=True).assign(dimension=lambda frame: frame["target"])
-    return schema.validate(table[list(frames[0].columns)], "dimension_correlations")
+    return schema.validate(table[list(frames[0].columns)], name)
 
 
 def _resampled(sample: Sample) -> Sample:
@@ -89,7 +79,7 @@ def between_dimensions(tables: Tables, ensembles: Ensembles | None = None) -> pd
     ``ensembles`` with a metric for each. Table ``between_dimensions`` has each pair of dimensions once, over the n rated items
     with all five.
     """
-    rows = []
+    name, rows = "between_dimensions", []
     for dataset, level in tables.ratings[["dataset", "level"]].drop_duplicates().itertuples(index=False):
         wanted = list(DIMENSIONS[level])
         single = {source: replace(tables, source=source).single(level) for source in tables.sources}
@@ -102,16 +92,13 @@ def between_dimensions(tables: Tables, ensembles: Ensembles | None = None) -> pd
         wide = scores.pivot(index=UNIT, columns=["metric", "output"], values="value").reindex(items)
         judges = {metric: [(metric, one) for one in wanted] for metric in signatures.index}
         for who, outputs in {**judges, **(ensembles.dimensions if ensembles else {})}.items():
-            there = [name for name in outputs if name in wide.columns]
-            if there:
+            if there := [output for output in outputs if output in wide.columns]:
                 raters[who] = wide[there].droplevel(0, axis="columns"), signatures[there[0][0]]
         for who, (table, signature) in raters.items():
             if {*wanted} <= {*table.columns}:
                 whole = table[wanted].dropna()
-                value = whole.corr()
-                rows += [
-                    (dataset, who, one, other, value.loc[one, other], len(whole), signature)
-                    for place, one in enumerate(wanted)
-                    for other in wanted[:place]
-                ]
-    return schema.validate(pd.DataFrame(rows, columns=schema.table("between_dimensions").columns), "between_dimensions")
+                value = whole.corr().to_numpy()
+                pairs = zip(*np.tril_indices(len(wanted), -1), strict=True)
+                about = len(whole), signature
+                rows += [(dataset, who, wanted[a], wanted[b], value[a, b], *about) for a, b in pairs]
+    return schema.validate(pd.DataFrame(rows, columns=schema.table(name).columns), name)

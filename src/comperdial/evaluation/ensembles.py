@@ -29,15 +29,12 @@ def is_ensemble(metric: str) -> bool:
 class Ensembles:
     """The mean scores to add to a sample.
 
-    Attributes
-    ----------
-    dimensions
-        By a judge's name, its output for each dimension. The mean of all dimensions except ``overall`` becomes metric
-        ``ensemble-dimensions:<name>``, output ``mean``. Scores are averaged unscaled: one judge has one scale.
-    models
-        By name, the members of metric ``ensemble-models:<name>``, as ``METRIC:OUTPUT``, or ``METRIC`` for the output named
-        after the dimension. Its output is ``mean`` or, with such a member, named after the dimension. Members are standardized
-        over the items that all of them scored.
+    ``dimensions`` are by a judge's name its output for each dimension. The mean of all except ``overall`` becomes metric
+    ``ensemble-dimensions:<name>``, output ``mean``; scores are averaged unscaled, since one judge has one scale.
+
+    ``models`` are by name the members of metric ``ensemble-models:<name>``, as ``METRIC:OUTPUT``, or ``METRIC`` for the output
+    named after the dimension. Its output is ``mean`` or, with such a member, named after the dimension. Members are
+    standardized over the items that all of them scored.
     """
 
     dimensions: Mapping[str, Sequence[Output]] = field(default_factory=dict)
@@ -93,19 +90,19 @@ class Ensembles:
             if name in rows:
                 problem = f"{name[0]} is a metric and an ensemble"
                 raise ConfigError(problem, where=f"dataset {sample.dataset!r}", expected="two names")
-            kind = name[0].partition(":")[0]
+            kind, own = name[0].partition(":")[0], [rows[one] for one in members]
             standardise = kind == OVER_MODELS
-            scores = averaged(np.stack([rows[one][0] for one in members]), standardise=standardise)
+            scores = averaged(np.stack([row[0] for row in own]), standardise=standardise)
             listed = "+".join(":".join(one) if standardise else one[1] for one in members)
             # The digest identifies the members' signatures.
-            digest = hashlib.sha256("\n".join(rows[one][3] for one in members).encode()).hexdigest()[:8]
+            digest = hashlib.sha256("\n".join(row[3] for row in own).encode()).hexdigest()[:8]
             signature = f"{kind}|members:{listed}|scale:{'z' if standardise else 'plain'}|made:{digest}"
-            cut = max(rows[one][2] for one in members)
-            made[name] = scores, float(np.isfinite(scores).mean()), cut, signature
-        every = rows | made
-        names = tuple(sorted(every))
-        values, coverage, cuts, signatures = zip(*map(every.get, names), strict=True)
-        return replace(sample, names=names, scores=np.stack(values), coverage=coverage, cut=cuts, signatures=signatures)
+            made[name] = scores, float(np.isfinite(scores).mean()), max(row[2] for row in own), signature
+        every = dict(sorted((rows | made).items()))
+        values, coverage, cuts, signatures = zip(*every.values(), strict=True)
+        return replace(
+            sample, names=tuple(every), scores=np.stack(values), coverage=coverage, cut=cuts, signatures=signatures
+        )
 
 
 def averaged(scores: npt.NDArray[np.float64], *, standardise: bool) -> npt.NDArray[np.float64]:

@@ -21,14 +21,8 @@ COLUMNS = ("references", "history", "facts")
 class Expected:
     """The outputs of the metrics that were run.
 
-    Attributes
-    ----------
-    needs
-        (metric, output) -> the columns of a context (``references``, ``history``, ``facts``) that a score requires.
-    signatures
-        Metric -> its signature.
-    held
-        One row per context (index): its dialogue_id, and whether each of these columns is filled.
+    ``needs`` are the :data:`COLUMNS` that a score of each (metric, output) requires, ``signatures`` are by metric; ``held``
+    has a row per context (index): its dialogue_id, and whether each of these columns is filled.
     """
 
     needs: Mapping[Output, tuple[str, ...]]
@@ -40,11 +34,8 @@ class Expected:
         """Combine the entries of :func:`comperdial.metrics.scoring.expected_of` with a data set's contexts."""
         held = contexts.set_index("context_id")[["dialogue_id", *COLUMNS]]
         held = held.assign(**{column: held[column].map(len) > 0 for column in COLUMNS})
-        needs = {
-            (metric, output): tuple(columns)
-            for metric, entry in entries.items()
-            for output, columns in entry["outputs"].items()
-        }
+        outputs = {metric: entry["outputs"].items() for metric, entry in entries.items()}
+        needs = {(metric, output): tuple(columns) for metric, of in outputs.items() for output, columns in of}
         return cls(needs, {metric: str(entry["signature"]) for metric, entry in entries.items()}, held)
 
     def without_scores(self, sample: Sample) -> list[Output]:
@@ -56,7 +47,7 @@ class Expected:
         columns = self.needs.get(name, ())
         if not columns or not unscored.any():
             return None
-        items = pd.Index([item for item, _ in np.asarray(sample.units, dtype=object)[unscored]])
+        items = [item for (item, _), lacks in zip(sample.units, unscored, strict=True) if lacks]
         # A dialogue has what any of its turns has.
         held = self.held if sample.of_turns else self.held.groupby("dialogue_id")[list(COLUMNS)].any()
         result = held.reindex(items)

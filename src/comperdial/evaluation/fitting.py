@@ -90,20 +90,20 @@ class _Moments(NamedTuple):
     products: Floats
     with_rating: Floats
 
-
-def _moments(one: FittedSet, columns: npt.NDArray[np.intp], of_facts: npt.NDArray[np.bool_]) -> _Moments:
-    """Compute the moments from rated responses that lack nothing but facts."""
-    values = one.values[:, columns]
-    whole = ~np.isnan(values[:, ~of_facts]).any(axis=1) & ~np.isnan(one.ratings)
-    values, ratings = values[whole], one.ratings[whole]
-    counts = (~np.isnan(values)).sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.nan_to_num(values).sum(axis=0) / counts
-        centred = np.nan_to_num(values - means)
-        variances = (centred**2).sum(axis=0) / counts
-    standard = (ratings - ratings.mean()) / (ratings.std() or 1)
-    products, with_rating = centred.T @ centred / len(values), centred.T @ standard / len(values)
-    return _Moments(one.group, values, ratings, means, variances, products, with_rating)
+    @classmethod
+    def of(cls, one: FittedSet, columns: npt.NDArray[np.intp], of_facts: npt.NDArray[np.bool_]) -> _Moments:
+        """Compute the moments from rated responses that lack nothing but facts."""
+        values = one.values[:, columns]
+        whole = ~np.isnan(values[:, ~of_facts]).any(axis=1) & ~np.isnan(one.ratings)
+        values, ratings = values[whole], one.ratings[whole]
+        counts = (~np.isnan(values)).sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = np.nan_to_num(values).sum(axis=0) / counts
+            centred = np.nan_to_num(values - means)
+            variances = (centred**2).sum(axis=0) / counts
+        standard = (ratings - ratings.mean()) / (ratings.std() or 1)
+        products, with_rating = centred.T @ centred / len(values), centred.T @ standard / len(values)
+        return cls(one.group, values, ratings, means, variances, products, with_rating)
 
 
 class Model(NamedTuple):
@@ -124,7 +124,7 @@ def fit_model(
     """
     used = np.array([parts is None or part in parts for part, names in features.parts.items() for _ in names])
     columns, of_facts = np.flatnonzero(used), features.of_facts[used]
-    moments = [_moments(one, columns, of_facts) for one in sets]
+    moments = [_Moments.of(one, columns, of_facts) for one in sets]
     groups = sorted({one.group for one in moments})
     chosen_by = {}
     for penalty in penalties if len(groups) > 1 else ():
@@ -188,7 +188,15 @@ def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[flo
     fits = {}
     for left in ["", *sorted({one.group for one in sets} | contexts.keys())]:
         seen = [one for one in sets if one.group not in left.split("+")]
-        fits[left] = _written(fit_model(seen, features, penalties), features)
+        model = fit_model(seen, features, penalties)
+        # Digits that are reproducible across machines, and more than scores need.
+        digits = {name: [float(f"{value:.10g}") for value in values] for name, values in vars(model.fit).items()}
+        rows = zip(features.names, digits["weights"], digits["means"], digits["scales"], strict=True)
+        fits[left] = {
+            "penalty": model.penalty,
+            "spearman_by_penalty": {str(penalty): round(value, 6) for penalty, value in model.chosen_by.items()},
+            "features": {name: {"weight": weight, "mean": mean, "scale": scale} for name, weight, mean, scale in rows},
+        }
     return {
         "about": "Coefficients of the metric `local`; written by `comperdial fit`, described in docs/local-metric.md",
         "date": date,
@@ -200,17 +208,6 @@ def train(sets: Sequence[FittedSet], features: Features, penalties: Sequence[flo
         "parts": {part: list(names) for part, names in features.parts.items()},
         "fits": fits,
         "contexts": contexts,
-    }
-
-
-def _written(model: Model, features: Features) -> dict[str, Any]:
-    # Digits that are reproducible across machines, and more than scores need.
-    numbers = {name: [float(f"{value:.10g}") for value in values] for name, values in vars(model.fit).items()}
-    rows = zip(features.names, numbers["weights"], numbers["means"], numbers["scales"], strict=True)
-    return {
-        "penalty": model.penalty,
-        "spearman_by_penalty": {str(penalty): round(value, 6) for penalty, value in model.chosen_by.items()},
-        "features": {name: {"weight": weight, "mean": mean, "scale": scale} for name, weight, mean, scale in rows},
     }
 
 
@@ -241,20 +238,18 @@ def ablation(
     also = [("local", name) for name in of_variants]
     results = []
     for one in sets:
+        units = one.units.rename(columns={"context_id": "item_id"})
+        units = units.assign(dataset=one.dataset, level="turn", metric="local", cut=0)
         parts = [
-            one.units.rename(columns={"context_id": "item_id"}).assign(
-                dataset=one.dataset, level="turn", metric="local", output=name, value=scores[one.dataset], cut=0,
-                signature=f"local|{name}",
-            )
+            units.assign(output=name, value=scores[one.dataset], signature=f"local|{name}")
             for name, scores in of_variants.items()
-        ]  # fmt: skip
+        ]
         scored = schema.validate(pd.concat(parts)[schema.table("scores").columns].dropna(subset="value"), "scores")
         samples = replace(Tables.read(tables / one.dataset, []), scores=scored).samples(["turn"], [one.target])
         # No main outputs: tests and intervals of Pearson and Spearman suffice.
-        detail = Detail((), [one.target], resamples, seed, only=SHOWN, also=also)
-        results.append(evaluate(samples, detail=detail))
-    made = [pd.concat(frames, ignore_index=True) for frames in zip(*results, strict=True)]
-    return made[0], made[1]
+        results.append(evaluate(samples, detail=Detail((), [one.target], resamples, seed, only=SHOWN, also=also)))
+    correlations, pairs = (pd.concat(frames, ignore_index=True) for frames in zip(*results, strict=True))
+    return correlations, pairs
 
 
 def weights_frame(known: Coefficients) -> pd.DataFrame:

@@ -21,15 +21,9 @@ _RESPONSE = ["dataset", "context_id", "system_id"]
 class Options:
     """Deviations of an analysis from the defaults.
 
-    Attributes
-    ----------
-    subset
-        (column, value): only matching units: any of several values of a column, and all of several columns.
-    missing
-        A rated unit without a score is ``left-out`` for that metric, or gets the metric's ``worst`` (lowest) score in its data
-        set.
-    systems
-        ``fixed``: intervals and tests are over contexts, with these systems. Two or three systems are always fixed.
+    ``subset`` are (column, value) of matching units: any of several values of a column, and all of several columns. A rated
+    unit without a score is ``left-out`` for that metric, or gets the metric's ``worst`` (lowest) score in its data set. With
+    ``fixed`` systems, intervals and tests are over contexts; two or three systems are always fixed.
     """
 
     subset: tuple[tuple[str, str], ...] = ()
@@ -45,12 +39,8 @@ def analysed(
     targets: Sequence[str] | None = None,
     allow_missing: bool = False,
 ) -> tuple[list[Sample], list[str]]:
-    """Make samples whose signatures name non-default options; also return notes.
-
-    ``levels``, ``targets`` and ``allow_missing`` are as in :meth:`comperdial.evaluation.samples.Tables.samples`.
-    """
-    notes: list[str] = []
-    lowest = None
+    """Make samples (:meth:`Tables.samples`) whose signatures name non-default options; also return notes."""
+    lowest, notes = None, list[str]()
     marks = [f"subset:{column}={value}" for column, value in options.subset]
     if options.missing == "worst":
         # Over the whole data set, not the subset.
@@ -64,19 +54,17 @@ def analysed(
     if options.systems == "fixed":
         marks.append("systems:fixed")
         samples = [sample.with_systems_given() for sample in samples]
-    if marks:
-        samples = [
-            replace(one, signatures=tuple("|".join([made, *marks]) for made in one.signatures)) for one in samples
-        ]
-    return samples, notes
+    marked = [tuple("|".join([one, *marks]) for one in sample.signatures) for sample in samples]
+    return [replace(sample, signatures=made) for sample, made in zip(samples, marked, strict=True)], notes
 
 
 def parsed_subset(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return (column, value) of each ``COLUMN=VALUE``."""
-    for text in texts:
-        if not all(text.partition("=")):
+    parts = [text.partition("=") for text in texts]
+    for text, part in zip(texts, parts, strict=True):
+        if not all(part):
             raise ConfigError(f"{text!r}", where="--subset", expected="COLUMN=VALUE, such as turn=1")
-    return tuple((column.strip(), value.strip()) for column, _, value in (text.partition("=") for text in texts))
+    return tuple((column.strip(), value.strip()) for column, _, value in parts)
 
 
 def subset(tables: Tables, wanted: Sequence[tuple[str, str]]) -> tuple[Tables, list[str]]:
@@ -110,15 +98,13 @@ def subset(tables: Tables, wanted: Sequence[tuple[str, str]]) -> tuple[Tables, l
     which = ", ".join(f"{column} = {' or '.join(values)}" for column, values in chosen.items())
     if not kept.any():
         raise ConfigError(f"no unit has {which}", where="--subset", expected="values that occur together")
-    index = pd.MultiIndex.from_frame(units[kept])
     notes = []
     for level, what in zip(RATED_LEVELS, ("responses", "dialogues"), strict=True):
         if len(rated := tables.rated(level).assign(level=level)):
-            count = int(pd.MultiIndex.from_frame(rated[_KEY]).isin(index).sum())
+            count = len(rated.merge(units[kept], on=_KEY))
             notes.append(f"Subset {which}: {count:,} of {len(rated):,} rated {what}")
-    scores, ratings = (
-        frame[pd.MultiIndex.from_frame(frame[_KEY]).isin(index)] for frame in (tables.scores, tables.ratings)
-    )
+    index = pd.MultiIndex.from_frame(units[kept])
+    scores, ratings = (one[pd.MultiIndex.from_frame(one[_KEY]).isin(index)] for one in (tables.scores, tables.ratings))
     return replace(tables, scores=scores, ratings=ratings), notes
 
 
@@ -133,10 +119,10 @@ def _responses(tables: Tables, units: pd.DataFrame) -> pd.DataFrame:
         turns, dialogues = (frame.merge(tables.contexts, how="left") for frame in (turns, dialogues))
     result = pd.concat([turns, dialogues], ignore_index=True).drop(columns="level")
     if tables.systems is not None:
-        columns = [name for name in ("dataset", "system_id", "kind", "track") if name in tables.systems]
+        columns = tables.systems.columns.intersection(["dataset", "system_id", "kind", "track"])
         result = result.merge(tables.systems[columns], how="left")
     if tables.attributes is not None:
         more = tables.attributes.rename(columns={"item_id": "context_id"})
-        more = more.drop(columns=[name for name in more if name in result and name not in _RESPONSE])
+        more = more.drop(columns=more.columns.intersection(result.columns).difference(_RESPONSE))
         result = result.merge(more, on=_RESPONSE, how="left")
     return result

@@ -25,8 +25,8 @@ from comperdial.evaluation.samples import Sample, Tables
 from comperdial.schema.dimensions import chosen_dimension
 from comperdial.stats import COEFFICIENTS, Coefficient, Measure
 from comperdial.stats.comparison import common_units
-from comperdial.stats.design import FEWEST_SAMPLED, Design, Floats, Integers, codes_of
-from comperdial.stats.jackknife import Replicates, Variances, over_units, variances, weighted
+from comperdial.stats.design import FEWEST_SAMPLED, Floats, Integers, codes_of
+from comperdial.stats.jackknife import Variances, over_units, variances, weighted
 from comperdial.stats.multiple import benjamini_hochberg, holm, rank_clusters
 from comperdial.stats.pairs import Grouping, replicates
 from comperdial.stats.swaps import swapped_differences
@@ -49,8 +49,8 @@ class Task:
 
     measure: Measure
     datasets: tuple[str, ...]
-    grouping: Grouping | None = None
-    weight: float = 1.0
+    grouping: Grouping | None
+    weight: float
 
     @property
     def name(self) -> str:
@@ -67,15 +67,6 @@ class Task:
     def scale(self) -> float:
         """Return the factor of a difference in the task in the overall score, which ranges from 0 to 1."""
         return self.weight * (0.5 if self.signed else 1.0)
-
-    def replicates(
-        self, scores: Floats, ratings: Floats, design: Design, items: Integers, resamples: int, seed: int
-    ) -> Replicates:
-        """Return the statistic of some metrics, and its value without each cluster."""
-        if self.grouping is None:
-            return over_units(scores, ratings, design, cast(Coefficient, self.measure))
-        how = {"resamples": resamples or 1000, "seed": seed}
-        return replicates(scores, ratings, design, items, [self.measure], self.grouping, **how)[self.measure]
 
 
 @dataclass(frozen=True)
@@ -94,21 +85,16 @@ class Board:
         """
         kinds: dict[tuple[Measure, Grouping | None], list[tuple[str, ...]]] = {}
         for entry in entries:
-            measure, grouping, together = entry["measure"], entry.get("grouping"), entry.get("together")
-            if together and measure != "accuracy":
-                raise ConfigError(
-                    f"`together` for {measure}", where=f"board {name}", expected="it for `accuracy` alone"
-                )
+            (measure, grouping), where = (entry["measure"], entry.get("grouping")), f"board {name}"
+            if entry.get("together") and measure != "accuracy":
+                raise ConfigError(f"`together` for {measure}", where=where, expected="it for `accuracy` alone")
             if grouping is None and measure not in COEFFICIENTS:
                 expected = "pearson, spearman or kendall, or a grouping"
-                raise ConfigError(f"{measure} over all units", where=f"board {name}", expected=expected)
-            sets = [tuple(entry["datasets"])] if together else [(one,) for one in entry["datasets"]]
+                raise ConfigError(f"{measure} over all units", where=where, expected=expected)
+            sets = [tuple(entry["datasets"])] if entry.get("together") else [(one,) for one in entry["datasets"]]
             kinds.setdefault((measure, grouping), []).extend(sets)
-        tasks = (
-            Task(measure, datasets, grouping, 1 / (len(kinds) * len(sets)))
-            for (measure, grouping), sets in kinds.items()
-            for datasets in sets
-        )
+        weights = {kind: 1 / (len(kinds) * len(sets)) for kind, sets in kinds.items()}
+        tasks = (Task(kind[0], one, kind[1], weights[kind]) for kind, sets in kinds.items() for one in sets)
         return cls(name, tuple(tasks))
 
     @property
@@ -137,29 +123,18 @@ def overall(
     resamples: int = 1000,
     seed: int = 2024,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rank metrics on each task of a board, and overall.
+    """Rank metrics on each task of a board, and overall: tables ``overall`` and ``overall_comparisons``.
 
-    Parameters
-    ----------
-    samples
-        A sample of units of each data set, at turn or dialogue level; averaged by system if a task requires it. Without a
-        sample, no metric has a value for the data set.
-    outputs
-        (metric, output) to rank. A metric without scores on a task is left out of the overall ranking.
-    resamples, seed
-        For WMT's test, and soft accuracies; 0: skip WMT's test.
-
-    Returns
-    -------
-    tuple
-        Tables ``overall`` and ``overall_comparisons``. The task ``overall`` is the weighted mean, between 0 and 1; values of
-        tasks are on their own scales. Intervals use jackknife variances, with independent data sets.
+    ``samples`` has a sample of units of each data set, at turn or dialogue level, averaged by system if a task requires it;
+    without a sample, no metric has a value for the data set. ``outputs`` are the (metric, output) to rank; one without scores on
+    a task is left out of the overall ranking. ``resamples`` and ``seed`` are for WMT's test (0: skip it) and soft accuracies.
+    The task ``overall`` is the weighted mean, between 0 and 1; values of tasks are on their own scales. Intervals use jackknife
+    variances, with independent data sets.
     """
-    tasks, sums = board.tasks, _Sums(board.tasks, len(outputs), resamples)
-    rng = np.random.default_rng(seed)
-    for dataset in board.datasets:
-        sums.add(dataset, samples, outputs, seed, rng)
-    difference, p, reach = sums.tested()
+    tasks = board.tasks
+    difference, drawn, draws, n, coverage = _summed(board, samples, outputs, resamples, seed)
+    p, reach = drawn.test(difference, drawn.cautious)
+    # The difference from the constant 0 is a metric's own value.
     values, reach = difference[:, :-1, -1].copy(), reach[:, :-1, -1]
     scores, weights = values[:-1], np.array([task.weight for task in tasks])
     gone, signed = ~np.isfinite(scores), np.array([[task.signed] for task in tasks])
@@ -170,21 +145,24 @@ def overall(
     lacking = [["no scores" if lacks else None for lacks in row] for row in gone]
     lacking.append(["no scores for: " + "; ".join(compress(names, lacks)) if lacks.any() else None for lacks in gone.T])
     tests = [
-        _tests(difference[place, :-1, :-1], p[place], sums.draws[place]).assign(task=name)
+        _tests(difference[place, :-1, :-1], p[place], draws[place]).assign(task=name)
         for place, name in enumerate(names)
     ]
     columns = {
         "value": values,
         "low": np.clip(values - reach, least, 1.0),
         "high": np.clip(values + reach, least, 1.0),
-        "n": [*sums.n, (~gone).sum(axis=0)],
+        "n": [*n, (~gone).sum(axis=0)],
         "weight": np.clip([*np.broadcast_to(weights[:, np.newaxis], gone.shape), weights @ ~gone], 0, 1),
-        "coverage": np.clip([*sums.coverage, weights @ sums.coverage], 0, 1),
+        "coverage": np.clip([*coverage, weights @ coverage], 0, 1),
         "lacking": lacking,
     }
-    about = pd.DataFrame(outputs, columns=["metric", "output"]).assign(
-        board=board.name, signature=[_signature(samples, name) for name in outputs]
-    )
+    signed_by: dict[Output, set[str]] = {name: set() for name in outputs}
+    for sample in samples.values():
+        for name, signature in zip(sample.names, sample.signatures, strict=True):
+            signed_by.setdefault(name, set()).add(signature)
+    signatures = [" / ".join(sorted(signed_by[name])) or "none" for name in outputs]
+    about = pd.DataFrame(outputs, columns=["metric", "output"]).assign(board=board.name, signature=signatures)
     ranking = pd.concat([about] * len(names), ignore_index=True).assign(
         task=np.repeat(names, len(outputs)),
         coefficient=np.repeat([*(task.measure for task in tasks), "mean"], len(outputs)),
@@ -196,52 +174,49 @@ def overall(
     for side in "ab":
         pairs[[f"metric_{side}", f"output_{side}"]] = about.loc[pairs[side], ["metric", "output"]].to_numpy()
     pairs = pairs.assign(board=board.name, test=f"jackknife|perm-both:{resamples or 'no'}|v:1")
-    frames = {OVERALL: ranking, "overall_comparisons": pairs}
-    made = [schema.validate(frame[schema.table(name).columns], name) for name, frame in frames.items()]
-    return made[0], made[1]
+    return (
+        schema.validate(ranking[schema.table(OVERALL).columns], OVERALL),
+        schema.validate(pairs[schema.table("overall_comparisons").columns], "overall_comparisons"),
+    )
 
 
-class _Sums:
-    """Sums over data sets; the first axis is tasks and, last, the overall score.
+def _summed(
+    board: Board, samples: Mapping[str, Sample], outputs: Sequence[Output], resamples: int, seed: int
+) -> tuple[Floats, Variances, Floats, Integers, Floats]:
+    """Return sums over data sets; the first axis is tasks and, last, the overall score.
 
-    The next two axes of ``difference`` and ``parts`` are metrics and, last, a constant 0: the difference from it is a metric's
-    own value. ``draws`` are differences with swapped scores, for WMT's test.
+    The next two axes of the differences and variances are metrics and, last, a constant 0; then come differences with swapped
+    scores, for WMT's test, numbers of units and coverage. Each pair of metrics is compared over the units that both scored.
     """
-
-    def __init__(self, tasks: Sequence[Task], metrics: int, resamples: int) -> None:
-        square = len(tasks) + 1, metrics + 1, metrics + 1
-        self.tasks, self.resamples = tasks, resamples
-        self.difference, self.parts, self.fewest = np.zeros(square), np.zeros((4, *square)), np.full(square, np.inf)
-        self.draws = np.zeros((len(tasks) + 1, metrics, metrics, resamples))
-        self.n, self.coverage = np.zeros((len(tasks), metrics), dtype=np.intp), np.zeros((len(tasks), metrics))
-
-    def add(
-        self,
-        dataset: str,
-        samples: Mapping[str, Sample],
-        outputs: Sequence[Output],
-        seed: int,
-        rng: np.random.Generator,
-    ) -> None:
-        """Add a data set: each pair of metrics is compared over the units that both scored."""
-        tasks = {place: task for place, task in enumerate(self.tasks) if dataset in task.datasets}
+    metrics, rng = len(outputs), np.random.default_rng(seed)
+    square = len(board.tasks) + 1, metrics + 1, metrics + 1
+    difference, spread, fewest = np.zeros(square), np.zeros((4, *square)), np.full(square, np.inf)
+    draws = np.zeros((len(board.tasks) + 1, metrics, metrics, resamples))
+    n, coverage = np.zeros((len(board.tasks), metrics), dtype=np.intp), np.zeros((len(board.tasks), metrics))
+    for dataset in board.datasets:
+        tasks = {place: task for place, task in enumerate(board.tasks) if dataset in task.datasets}
         if (sample := samples.get(dataset)) is None:
-            self.difference[[*tasks, -1]] = np.nan
-            return
+            difference[[*tasks, -1]] = np.nan
+            continue
         place_of = {name: row for row, name in enumerate(sample.names)}
         missing = np.full(len(sample.ratings), np.nan)
         table = np.stack([sample.scores[place_of[name]] if name in place_of else missing for name in outputs])
-        compared = np.zeros(self.difference.shape[1:], dtype=bool)
+        compared = np.zeros(square[1:], dtype=bool)
         shares = {place: _share(task, dataset, samples) for place, task in tasks.items()}
         for place, share in shares.items():
-            self.coverage[place] += share * np.isfinite(table).mean(axis=1)
+            coverage[place] += share * np.isfinite(table).mean(axis=1)
         for rows, wanted, units in common_units(np.isfinite(table)):
             if units.sum() < FEWEST_SAMPLED:
                 continue
             known = sample.ratings[units], sample.design.of(units), codes_of(sample.items[units])
-            scores = table[np.ix_(rows, units)]
-            made = {place: task.replicates(scores, *known, self.resamples, seed) for place, task in tasks.items()}
-            parts = {place: weighted([(shares[place], part)]) for place, part in made.items()}
+            scores, parts = table[np.ix_(rows, units)], {}
+            for place, task in tasks.items():
+                if task.grouping is None:
+                    made = over_units(scores, *known[:2], cast(Coefficient, task.measure))
+                else:
+                    how: dict[str, Any] = {"resamples": resamples or 1000, "seed": seed}
+                    made = replicates(scores, *known, [task.measure], task.grouping, **how)[task.measure]
+                parts[place] = weighted([(shares[place], made)])
             # All tasks of a data set vary together.
             parts[-1] = weighted([(task.scale, parts[place]) for place, task in tasks.items()])
             asked = np.pad(wanted, (0, 1))
@@ -250,38 +225,28 @@ class _Sums:
             compared[at] |= asked
             for place, part in parts.items():
                 values, drawn = part.with_zero().values, variances(part.with_zero())
-                self.difference[place][at] += np.where(asked, values[:, np.newaxis] - values, 0)
-                self.parts[:, place][:, *at] += np.where(asked, drawn.parts, 0)
-                self.fewest[place][at] = np.fmin(self.fewest[place][at], np.where(asked, drawn.fewest, np.inf))
+                difference[place][at] += np.where(asked, values[:, np.newaxis] - values, 0)
+                spread[:, place][:, *at] += np.where(asked, drawn.parts, 0)
+                fewest[place][at] = np.fmin(fewest[place][at], np.where(asked, drawn.fewest, np.inf))
             for place in tasks:
-                self.n[place, rows] += np.where(np.diag(wanted), parts[place].n, 0)
-            for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True) if self.resamples else ():
+                n[place, rows] += np.where(np.diag(wanted), parts[place].n, 0)
+            for a, b in zip(*np.nonzero(np.triu(wanted, 1)), strict=True) if resamples else ():
                 for place, task in tasks.items():
-                    swapped = swapped_differences(
-                        scores[[a, b]], *known, task.measure, task.grouping, resamples=self.resamples, rng=rng
-                    )
+                    how = {"resamples": resamples, "rng": rng}
+                    swapped = swapped_differences(scores[[a, b]], *known, task.measure, task.grouping, **how)
                     # Swapping everything flips the sign: both are equally likely.
-                    swapped *= shares[place] * rng.choice([-1.0, 1.0], self.resamples)
-                    self.draws[place, rows[a], rows[b]] += swapped
+                    swapped *= shares[place] * rng.choice([-1.0, 1.0], resamples)
+                    draws[place, rows[a], rows[b]] += swapped
         for place in (*tasks, -1):
-            self.difference[place][~compared] = np.nan
-
-    def tested(self) -> tuple[Floats, Floats, Floats]:
-        """Return differences, and p and half the width of 95 % intervals by the jackknife."""
-        self.draws[-1] = np.tensordot([task.scale for task in self.tasks], self.draws[:-1], 1)
-        drawn = Variances(self.parts, self.fewest)
-        return self.difference, *drawn.test(self.difference, drawn.cautious)
+            difference[place][~compared] = np.nan
+    draws[-1] = np.tensordot([task.scale for task in board.tasks], draws[:-1], 1)
+    return difference, Variances(spread, fewest), draws, n, coverage
 
 
 def _share(task: Task, dataset: str, samples: Mapping[str, Sample]) -> float:
     """Return a data set's share of a task's pairs of systems."""
     pairs = {name: math.comb(samples[name].design.counts[0], 2) for name in task.datasets if name in samples}
     return pairs[dataset] / (sum(pairs.values()) or 1) if len(task.datasets) > 1 else 1.0
-
-
-def _signature(samples: Mapping[str, Sample], name: Output) -> str:
-    of = [sample for sample in samples.values() if name in sample.names]
-    return " / ".join(sorted({sample.signatures[sample.names.index(name)] for sample in of})) or "none"
 
 
 def _tests(difference: Floats, p: Floats, draws: Floats) -> pd.DataFrame:

@@ -23,7 +23,6 @@ from comperdial.stats.design import Design, codes_of
 from comperdial.stats.intervals import intervals
 from comperdial.training import score_prediction as score_models
 
-Floats = npt.NDArray[np.float64]
 Tokens = Literal["characters", "words"]
 POOLED, WITHIN = "pooled", "within"
 INTERLOCUTOR, OUTSIDERS, DIFFERENCE = "interlocutor", "outsiders", "difference"
@@ -47,26 +46,22 @@ def by_person(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Correlate predictions with scores over all items and, with ``within``, also within persons.
 
-    All arrays have shape (n,); items that lack a prediction (NaN) are ignored. Intervals (95 %) resample persons.
-
-    Returns
-    -------
-    values
-        ``prediction``, ``measure`` (:data:`POOLED`, or :data:`WITHIN`: both sides centred by person), ``value``, ``low``,
-        ``high``, ``n`` items, ``persons``. Missing if a side is constant.
-    differences
-        ``prediction``, ``other``, ``measure``, ``difference``, ``low``, ``high``, ``p`` (two-sided; Student's t, leaving
-        persons out one by one).
+    All arrays have shape (n,); items that lack a prediction (NaN) are ignored. Intervals (95 %) resample persons. Returns values
+    (``prediction``, ``measure``: :data:`POOLED`, or :data:`WITHIN`, with both sides centred by person, ``value``, ``low``,
+    ``high``, ``n`` items, ``persons``), missing if a side is constant; and differences (``prediction``, ``other``, ``measure``,
+    ``difference``, ``low``, ``high``, ``p``: two-sided; Student's t, leaving persons out one by one).
     """
     names = list(predictions)
     frame = pd.DataFrame({name: np.asarray(one, np.float64) for name, one in predictions.items()})
     frame = frame.assign(_score=np.asarray(scores, np.float64), _person=np.asarray(persons)).dropna(subset=names)
     codes = codes_of(frame.pop("_person").to_numpy())
     design = Design(np.zeros_like(codes), codes)
+    # Variation due to rounding is removed.
+    centred = frame - frame.groupby(codes).transform("mean")
+    centred = centred.mask(centred.abs() <= 1e-9 * frame.abs().max(), 0.0)
     one, other = np.nonzero(~np.eye(len(names), dtype=bool))
     values, differences = [], []
-    for measure in (POOLED, WITHIN) if within else (POOLED,):
-        sides = frame if measure == POOLED else _centred(frame, codes)
+    for measure, sides in {POOLED: frame, **({WITHIN: centred} if within else {})}.items():
         table, human = sides[names].to_numpy().T, sides["_score"].to_numpy()
         estimates = intervals(table, human, design, [coefficient], resamples=resamples, seed=seed)
         numbers = {end: getattr(estimates, end)[:, 0] for end in ("value", "low", "high")}
@@ -78,12 +73,6 @@ def by_person(
         numbers = {"difference": apart, "low": apart - reach, "high": apart + reach, "p": tested.p[one, other]}
         differences.append(pd.DataFrame(pairs | numbers))
     return pd.concat(values, ignore_index=True), pd.concat(differences, ignore_index=True)
-
-
-def _centred(frame: pd.DataFrame, codes: npt.NDArray[np.intp]) -> pd.DataFrame:
-    """Return values minus their person's mean; variation due to rounding is removed."""
-    centred = frame - frame.groupby(codes).transform("mean")
-    return centred.mask(centred.abs() <= 1e-9 * frame.abs().max(), 0.0)
 
 
 def score_prediction(folders: Sequence[Path], *, resamples: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -102,19 +91,17 @@ def score_prediction(folders: Sequence[Path], *, resamples: int, seed: int) -> t
     # Different data sets may reuse a person's number.
     frame = pd.concat([part.assign(person=part["dataset"] + "/" + part["person"]) for part in parts], ignore_index=True)
     features = score_models.text_features(frame)
-    fitted = {
-        target + ("-identity" if identity else ""): score_models.predict(
-            frame, features, target=target, identity=identity
-        )
-        for target, identity in product((OUTSIDERS, INTERLOCUTOR), (False, True))
-    }
-    predictions = {name: one.values for name, one in fitted.items()}
+    predictions, penalties = {}, {}
+    for target, identity in product((OUTSIDERS, INTERLOCUTOR), (False, True)):
+        fitted = score_models.predict(frame, features, target=target, identity=identity)
+        name = target + ("-identity" if identity else "")
+        predictions[name], penalties[name] = fitted.values, fitted.penalty
     predictions |= {"personal-mean": score_models.personal_means(frame), "outsiders-score": frame[OUTSIDERS].to_numpy()}
     sizes, test = frame["split"].value_counts(), frame["split"] == "test"
     tested = {name: values[test] for name, values in predictions.items()}
     scores, persons = frame.loc[test, INTERLOCUTOR], frame.loc[test, "person"]
     values, differences = by_person(tested, scores, persons, resamples=resamples, seed=seed)
-    values["penalty"] = values["prediction"].map({name: one.penalty for name, one in fitted.items()})
+    values["penalty"] = values["prediction"].map(penalties)
     return values.assign(train=sizes["train"], validation=sizes["validation"]), differences
 
 
@@ -130,19 +117,21 @@ def simple_scores(responses: pd.DataFrame, contexts: pd.DataFrame, tokens: Token
         return normalise(text) if tokens == "words" else " ".join("".join(text.split()))
 
     texts = [spaced(text) for text in frame["response"]]
-    histories = [[{**one, "text": spaced(one["text"])} for one in history] for history in frame["history"]]
+    histories = [
+        [{**one, "text": text} for one in history if (text := spaced(one["text"]))] for history in frame["history"]
+    ]
     nothing: list[list[str]] = [[]] * len(texts)
-    batch = Batch(texts, nothing, [[one for one in history if one["text"]] for history in histories], nothing)
+    batch = Batch(texts, nothing, histories, nothing)
     scores: dict[str, Any] = {
         "length": [len(text.split()) or np.nan for text in texts],
         "distinct-2": create("distinct", text="raw").compute(batch)["distinct-2"],
     }
     filled = np.array([bool(text) for text in texts]) & batch.has("histories")
-    for name, part in (("overlap-last", "last"), ("overlap-history", "history")):
-        scores[name] = np.full(len(texts), np.nan)
+    for part in ("last", "history"):
+        scores[f"overlap-{part}"] = np.full(len(texts), np.nan)
         if filled.any():
             metric = create("with_context", metric="f1", options={"text": "raw"}, of=part)
-            scores[name][filled] = metric.compute(batch.only(filled))["f1"]
+            scores[f"overlap-{part}"][filled] = metric.compute(batch.only(filled))["f1"]
     scores["question"] = [float(any(mark in text for mark in _QUESTION)) for text in frame["response"]]
     scores["place"] = frame["turn"].astype(float)
     return frame[["context_id", "system_id", "dialogue_id"]].assign(**scores)
@@ -192,14 +181,10 @@ def rated_items(
 def in_whose_eye(items: pd.DataFrame, *, metrics: Sequence[str] = SIMPLE, resamples: int, seed: int) -> pd.DataFrame:
     """Correlate scores with the ratings of each role by Spearman, and compare the roles if there are two.
 
-    ``items`` come from :func:`rated_items`; intervals resample ``who``. A metric may lack scores (NaN).
-
-    Returns
-    -------
-    DataFrame
-        For each metric a row per role, and one :data:`DIFFERENCE` (interlocutor minus outsiders) if there are both: ``metric``,
-        ``role``, ``value``, ``low``, ``high``, ``p`` (of differences), ``n``, ``clusters``, ``rank`` among the metrics for that
-        role (by value; 1 is the highest). With both roles also a row :data:`OTHER_EYE`.
+    ``items`` come from :func:`rated_items`; intervals resample ``who``. A metric may lack scores (NaN). For each metric there
+    is a row per role, and one :data:`DIFFERENCE` (interlocutor minus outsiders) if there are both: ``metric``, ``role``,
+    ``value``, ``low``, ``high``, ``p`` (of differences), ``n``, ``clusters``, ``rank`` among the metrics for that role (by
+    value; 1 is the highest). With both roles also a row :data:`OTHER_EYE`.
     """
     how: dict[str, Any] = {"coefficient": "spearman", "within": False, "resamples": resamples, "seed": seed}
     roles = [role for role in (OUTSIDERS, INTERLOCUTOR) if role in items]

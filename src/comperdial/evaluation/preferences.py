@@ -5,7 +5,6 @@ Analyses cover one question and one source. Pairs with a known answer (``control
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from comperdial.challenge.pairs import Dialogue
 from comperdial.core.errors import ConfigError, SchemaError, UnknownNameError
+from comperdial.data.votes import SHARES
 from comperdial.metrics.text import normalise
 from comperdial.stats import bradley_terry
 from comperdial.stats.agreement import alpha_interval
@@ -26,13 +26,13 @@ from comperdial.stats.proportions import share
 from comperdial.stats.win_rate import binomial_p, flip_p
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.intp]
 # With fewer annotators, intervals of strengths are by dialogue, since so few people are not a sample.
 FEWEST_ANNOTATORS = 10
 TESTS = {"p": "binomial", "p_dialogue": "by dialogue", "p_annotator": "by annotator"}
 """The tests of a pair of systems, by their columns of p-values."""
 # Ties added to each pair of systems if plain strengths are infinite.
 _PRIOR = 0.1
-_CODES = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _EITHER = ["a", "b"]
 
 
@@ -42,14 +42,10 @@ def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | 
     ``question`` and ``source`` are required only if there are several; the default source is ``human``. Raises ConfigError or
     UnknownNameError if one is required or unknown, SchemaError if there are several data sets, or no vote.
 
-    Returns
-    -------
-    DataFrame
-        One row per vote: ``question``, ``source``, ``pair_id``, ``annotator_id``, ``seconds``, ``a`` and ``b`` (systems, in
-        alphabetical order), ``a_dialogue_id``, ``b_dialogue_id``, ``won`` (1 if a is preferred, 0.5 for a tie, 0 if b is),
-        ``share`` (``won``, or a's share of a weighted vote), ``left`` (1 if a was shown left, 0 if b was, NaN if unknown),
-        ``swapped`` (whether b is listed first) and ``cluster``: votes on the same two systems linked directly or indirectly by
-        shared dialogues.
+    There is one row per vote: ``question``, ``source``, ``pair_id``, ``annotator_id``, ``seconds``, ``a`` and ``b`` (systems,
+    in alphabetical order), ``a_dialogue_id``, ``b_dialogue_id``, ``won`` (1 if a is preferred, 0.5 for a tie, 0 if b is),
+    ``share`` (``won``, or a's share of a weighted vote), ``left`` (1 if a was shown left, 0 if b was, NaN if unknown),
+    ``swapped`` (whether b is listed first) and ``cluster``: votes on the same two systems linked by shared dialogues.
     """
     table = _chosen(_chosen(table, "question", question), "source", source, default="human")
     if table["dataset"].nunique() > 1:
@@ -58,7 +54,7 @@ def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | 
     if (frame["won"] == 0.5).all():
         expected = "votes on two systems that are no controls, and not all ties"
         raise SchemaError("no vote is for one of two systems", where="table preferences", expected=expected)
-    return frame.assign(cluster=_clusters(frame, _EITHER))
+    return frame.assign(cluster=_clusters(frame, within=_EITHER))
 
 
 def _chosen(table: pd.DataFrame, column: str, wanted: str | None, default: str | None = None) -> pd.DataFrame:
@@ -74,73 +70,65 @@ def _chosen(table: pd.DataFrame, column: str, wanted: str | None, default: str |
 
 def _oriented(table: pd.DataFrame) -> pd.DataFrame:
     """Return votes on two systems, without controls, as :func:`votes_of` but without clusters."""
-    kept = table[table["control"].isna() & (table["first_system_id"] != table["second_system_id"])].reset_index(
-        drop=True
-    )
+    two = table["first_system_id"] != table["second_system_id"]
+    kept = table[table["control"].isna() & two].reset_index(drop=True)
     swap = kept["first_system_id"] > kept["second_system_id"]
     frame = kept[["question", "source", "pair_id", "annotator_id"]].astype(object)
     frame["seconds"] = kept["seconds"].astype(float)
     for side, one, other in (("a", "first", "second"), ("b", "second", "first")):
         for column, kind in ((side, "system_id"), (f"{side}_dialogue_id", "dialogue_id")):
             frame[column] = kept[f"{one}_{kind}"].where(~swap, kept[f"{other}_{kind}"]).astype(object)
-    codes = {"won": kept["choice"].map(_CODES), "left": kept["left"].map(_CODES)}
-    codes["share"] = kept["first_share"] if "first_share" in kept else codes["won"]
+    codes = {"won": kept["choice"].map(SHARES), "left": kept["left"].map(SHARES)}
+    codes["share"] = kept.get("first_share", codes["won"])
     for name, code in codes.items():
         frame[name] = code.astype(float).where(~swap, 1 - code.astype(float))
-    frame["swapped"] = swap
-    return frame
+    return frame.assign(swapped=swap)
 
 
 def _as_listed(frame: pd.DataFrame, pair: str) -> pd.Series:
     """Return ``won`` for the system listed first in the pair's first vote, so that no measure depends on systems' names."""
-    swapped = frame.groupby(pair)["swapped"].transform("first")
-    return frame["won"].where(~swapped, 1 - frame["won"])
+    return frame["won"].where(~frame.groupby(pair)["swapped"].transform("first"), 1 - frame["won"])
 
 
-def _systems(votes: pd.DataFrame) -> list[str]:
-    return sorted({*votes["a"], *votes["b"]})
+def _codes(frame: pd.DataFrame, names: list[str]) -> Integers:
+    """Return the numbers of both systems of each row: shape (2, rows)."""
+    return np.stack([pd.Index(names).get_indexer(pd.Index(frame[side])) for side in _EITHER])
 
 
 def _without(votes: pd.DataFrame, system: str) -> pd.DataFrame:
     return votes[(votes[_EITHER] != system).all(axis=1)]
 
 
-def _clusters(frame: pd.DataFrame, within: Sequence[str] = ()) -> npt.NDArray[np.intp]:
+def _parts(ends: Integers) -> Integers:
+    """Return the connected part of each node of a graph; ``ends`` has shape (2, edges)."""
+    links = coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=(ends.max() + 1,) * 2)
+    return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
+
+
+def _clusters(frame: pd.DataFrame, within: list[str]) -> Integers:
     """Number groups of votes linked by shared dialogues, directly or indirectly, with equal values of some columns."""
-    columns = [*within, "system", "dialogue"]
-    sides = [frame[[*within, side, f"{side}_dialogue_id"]].set_axis(range(len(columns)), axis=1) for side in _EITHER]
-    codes = pd.factorize(pd.MultiIndex.from_frame(pd.concat(sides)))[0]
-    ends, others = np.split(codes, 2)
-    links = coo_array((np.ones(len(frame)), (ends, others)), shape=(codes.max() + 1,) * 2)
-    return np.asarray(connected_components(links, directed=False)[1][ends], dtype=np.intp)
+    sides = [frame[[*within, side, f"{side}_dialogue_id"]].to_numpy() for side in _EITHER]
+    ends = pd.factorize(pd.MultiIndex.from_frame(pd.DataFrame(np.concatenate(sides))))[0].reshape(2, -1)
+    return _parts(ends)[ends[0]]
 
 
 def win_matrix(votes: pd.DataFrame) -> pd.DataFrame:
-    """Return the results of each pair of systems.
+    """Return the results of each compared pair of systems.
 
-    Returns
-    -------
-    DataFrame
-        A row per compared pair: ``a``, ``b``, ``votes``, ``wins`` and ``losses`` of a, ``ties``, ``win_rate`` (of a, without
-        ties) with an interval that allows for votes on shared dialogues, ``low`` and ``high``; two-sided p of a win rate of one
-        half, each followed by Holm's correction over all rows: ``p`` (binomial, assuming independent votes), ``p_dialogue`` and
-        ``p_annotator`` (exact, with the votes of a dialogue or annotator as one cluster).
+    The columns are ``a``, ``b``, ``votes``, ``wins`` and ``losses`` of a, ``ties``, ``win_rate`` (of a, without ties) with an
+    interval that allows for votes on shared dialogues, ``low`` and ``high``; two-sided p of a win rate of one half, each
+    followed by Holm's correction over all rows: ``p`` (binomial, assuming independent votes), ``p_dialogue`` and
+    ``p_annotator`` (exact, with the votes of a dialogue or annotator as one cluster).
     """
     rows = []
     for (a, b), group in votes.groupby(_EITHER, sort=True):
         strict = group[group["won"] != 0.5]
-        wins, margin = int((strict["won"] == 1).sum()), 2 * strict["won"] - 1
-        rate = share(strict["won"] == 1, strict["cluster"])
-        rows.append(
-            {
-                "a": a, "b": b, "votes": len(group), "wins": wins, "losses": len(strict) - wins,
-                "ties": len(group) - len(strict), "win_rate": rate.value, "low": rate.low, "high": rate.high,
-                "p": float(binomial_p(wins, len(strict))),
-                "p_dialogue": flip_p(margin.groupby(strict["cluster"]).sum()),
-                "p_annotator": flip_p(margin.groupby(strict["annotator_id"]).sum()),
-            }
-        )  # fmt: skip
-    made = pd.DataFrame(rows)
+        wins, margin, rate = int(strict["won"].sum()), 2 * strict["won"] - 1, share(strict["won"], strict["cluster"])
+        counts = [len(group), wins, len(strict) - wins, len(group) - len(strict)]
+        ps = [flip_p(margin.groupby(strict[name]).sum()) for name in ("cluster", "annotator_id")]
+        rows.append([a, b, *counts, rate.value, rate.low, rate.high, float(binomial_p(wins, len(strict))), *ps])
+    columns = [*_EITHER, "votes", "wins", "losses", "ties", "win_rate", "low", "high", *TESTS]
+    made = pd.DataFrame(rows, columns=columns)
     for name in TESTS:
         made.insert([*made].index(name) + 1, f"{name}_holm", holm(made[name]))
     return made
@@ -149,15 +137,12 @@ def win_matrix(votes: pd.DataFrame) -> pd.DataFrame:
 def strengths(votes: pd.DataFrame) -> pd.DataFrame:
     """Return the systems' Bradley-Terry strengths, strongest first; ties are half a win for each.
 
-    Returns
-    -------
-    DataFrame
-        ``system``, ``votes``, ``won`` (share, ties half), ``strength`` (logarithm, mean 0), ``low`` and ``high`` (95 %,
-        :func:`comperdial.stats.bradley_terry.uncertainty`), ``rank`` (any two systems of different ranks differ significantly),
-        ``by`` (the clusters of dependent votes: ``annotator``, or with fewer than ten of them ``dialogue``) and ``prior`` (ties
-        added to each pair if plain strengths are infinite). Interval ends and ranks are missing if all votes form one cluster.
-        If votes do not link all systems, strengths and ranks are within each linked group: column ``group``, from 1, the
-        largest first.
+    The columns are ``system``, ``votes``, ``won`` (share, ties half), ``strength`` (logarithm, mean 0), ``low`` and ``high``
+    (95 %, :func:`comperdial.stats.bradley_terry.uncertainty`), ``rank`` (any two systems of different ranks differ
+    significantly), ``by`` (the clusters of dependent votes: ``annotator``, or with fewer than ten of them ``dialogue``) and
+    ``prior`` (ties added to each pair if plain strengths are infinite). Interval ends and ranks are missing if all votes form
+    one cluster. If votes do not link all systems, strengths and ranks are within each linked group: column ``group``, from 1,
+    the largest first.
     """
     by = "annotator" if votes["annotator_id"].nunique() >= FEWEST_ANNOTATORS else "dialogue"
     groups = linked_groups(votes)
@@ -169,49 +154,36 @@ def strengths(votes: pd.DataFrame) -> pd.DataFrame:
 
 def linked_groups(votes: pd.DataFrame) -> list[list[str]]:
     """Return the groups of systems linked by votes, directly or indirectly: the largest first, names sorted."""
-    names = _systems(votes)
-    ends = [pd.Categorical(votes[side], names).codes for side in _EITHER]
-    _, part = connected_components(coo_array((np.ones(len(votes)), ends), shape=(len(names),) * 2), directed=False)
-    groups = [[name for name, own in zip(names, part, strict=True) if own == one] for one in range(part.max() + 1)]
+    names = sorted({*votes["a"], *votes["b"]})
+    groups = pd.Series(names).groupby(_parts(_codes(votes, names))).agg(list)
     return sorted(groups, key=lambda group: (-len(group), group))
 
 
 def _strengths(votes: pd.DataFrame, names: list[str], by: str) -> pd.DataFrame:
     """Return the strengths of systems linked by votes."""
-    units = votes["annotator_id"].to_numpy() if by == "annotator" else _clusters(votes)
-    a, b = (pd.Categorical(votes[side], names).codes.astype(np.intp) for side in _EITHER)
-    ballots = bradley_terry.Ballots(a, b, votes["share"].to_numpy(np.float64), pd.factorize(units)[0])
+    units = votes["annotator_id"].to_numpy() if by == "annotator" else _clusters(votes, within=[])
+    (a, b), shares = _codes(votes, names), votes["share"].to_numpy(np.float64)
+    ballots = bradley_terry.Ballots(a, b, shares, pd.factorize(units)[0])
     wins, games = ballots.wins, ballots.wins + ballots.wins.T
     prior = 0.0 if bradley_terry.has_strengths(wins) else _PRIOR
     values = bradley_terry.strengths(wins, prior=prior)
     low, high, p = bradley_terry.uncertainty(ballots)
-    table = pd.DataFrame(
-        {
-            "system": names,
-            "votes": np.rint(games.sum(axis=1)).astype(int),
-            "won": wins.sum(axis=1) / games.sum(axis=1),
-            "strength": values,
-            "low": np.minimum(low, values),
-            "high": np.maximum(high, values),
-            "rank": pd.array([None] * len(names), dtype="Int64"),
-            "by": by,
-            "prior": prior,
-        }
-    )
-    if np.isfinite(low).all():
-        table["rank"] = _ranks(table, win_matrix(votes), p, by)
+    counts = {"votes": np.rint(games.sum(axis=1)).astype(int), "won": wins.sum(axis=1) / games.sum(axis=1)}
+    ends = {"strength": values, "low": np.minimum(low, values), "high": np.maximum(high, values)}
+    ranks = _ranks(names, values, win_matrix(votes), p, by) if np.isfinite(low).all() else [None] * len(names)
+    about = {"rank": pd.array(ranks, dtype="Int64"), "by": by, "prior": prior}
+    table = pd.DataFrame({"system": names} | counts | ends | about)
     return table.sort_values("strength", ascending=False, kind="stable", ignore_index=True)
 
 
-def _ranks(table: pd.DataFrame, matrix: pd.DataFrame, p_of_all: Floats, by: str) -> list[int]:
+def _ranks(names: list[str], strength: Floats, matrix: pd.DataFrame, p_of_all: Floats, by: str) -> list[int]:
     """Rank systems so that any two of different ranks differ significantly.
 
     From the strongest down, a new rank begins if every system above is significantly preferred to every system below, at 5 %
     after Holm's correction over all pairs. A pair is tested by its own votes, with the binomial or the clustered test,
     whichever p is larger; a pair that was never compared, by the difference of strengths.
     """
-    strength, p = table["strength"].to_numpy(), p_of_all.copy()
-    a, b = (pd.Index(table["system"]).get_indexer(matrix[side]) for side in _EITHER)
+    (a, b), p = _codes(matrix, names), p_of_all.copy()
     agrees = (matrix["wins"] - matrix["losses"]).to_numpy() * (strength[a] - strength[b]) > 0
     p[a, b] = p[b, a] = np.where(agrees, matrix[["p", f"p_{by}"]].max(axis=1), 1.0)
     above = np.triu_indices(len(strength), 1)
@@ -219,11 +191,10 @@ def _ranks(table: pd.DataFrame, matrix: pd.DataFrame, p_of_all: Floats, by: str)
     differ[above] = holm(p[above]) < ALPHA
     differ |= differ.T
     order = np.argsort(-strength, kind="stable")
-    ranks, rank = np.ones(len(strength), dtype=int), 1
-    for cut in range(1, len(order)):
-        rank += bool(differ[np.ix_(order[:cut], order[cut:])].all())
-        ranks[order[cut]] = rank
-    return ranks.tolist()
+    new = [0, *(bool(differ[np.ix_(order[:cut], order[cut:])].all()) for cut in range(1, len(order)))]
+    ranks = np.empty(len(strength), dtype=int)
+    ranks[order] = 1 + np.cumsum(new)
+    return [int(rank) for rank in ranks]
 
 
 @dataclass(frozen=True)
@@ -249,10 +220,10 @@ class Analysis:
 
 def analyse(votes: pd.DataFrame, *, resamples: int = 1000, seed: int = 2024) -> Analysis:
     """Analyse votes; ``resamples`` and ``seed`` are for the intervals of agreement."""
-    matrix, names = win_matrix(votes), _systems(votes)
+    matrix, names = win_matrix(votes), sorted({*votes["a"], *votes["b"]})
     # Count majority circles: three steps lead back to the start, from each of the three systems.
     beats = np.zeros((len(names),) * 2, dtype=int)
-    a, b = (pd.Categorical(matrix[side], names).codes for side in _EITHER)
+    a, b = _codes(matrix, names)
     beats[a, b], beats[b, a] = matrix["wins"] > matrix["losses"], matrix["losses"] > matrix["wins"]
     summary: dict[str, float] = {"votes": len(votes), "ties": int((votes["won"] == 0.5).sum())}
     summary |= {"systems": len(names), "pairs": len(matrix), "circles": int(np.trace(beats @ beats @ beats)) // 3}
@@ -266,12 +237,11 @@ def analyse(votes: pd.DataFrame, *, resamples: int = 1000, seed: int = 2024) -> 
 def analyses(votes: pd.DataFrame, *, resamples: int = 1000, seed: int = 2024) -> dict[str, Analysis]:
     """Analyse ``All`` votes, and those ``Without`` the strongest system if they still link the others."""
     whole = analyse(votes, resamples=resamples, seed=seed)
-    result = {"All": whole}
     rest = _without(votes, whole.dominant)
     # The strongest system may be the only link between the others.
-    if (rest["won"] != 0.5).any() and len(linked_groups(rest)) == len(linked_groups(votes)) == 1:
-        result[f"Without {whole.dominant}"] = analyse(rest, resamples=resamples, seed=seed)
-    return result
+    if not (rest["won"] != 0.5).any() or not len(linked_groups(rest)) == len(linked_groups(votes)) == 1:
+        return {"All": whole}
+    return {"All": whole, f"Without {whole.dominant}": analyse(rest, resamples=resamples, seed=seed)}
 
 
 def _agreement(frame: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
@@ -283,7 +253,7 @@ def _agreement(frame: pd.DataFrame, resamples: int, seed: int) -> dict[str, floa
     names = [name + end for name in ("agreement", "alpha") for end in ("", "_low", "_high")]
     if table.empty:
         return dict.fromkeys(names, float("nan"))
-    counts = np.stack([(table == code).sum(axis=1) for code in _CODES.values()])
+    counts = np.stack([(table == code).sum(axis=1) for code in SHARES.values()])
     n = counts.sum(axis=0)
     alike = (counts * (counts - 1)).sum(axis=0) / (n * (n - 1))
     clusters = frame.groupby("pair_id")["cluster"].first().reindex(table.index).to_numpy()
@@ -311,54 +281,35 @@ def agreement_with_people(
 ) -> pd.DataFrame:
     """Compare each judge's votes with the human majority on the same pair, and each person's with that of the others.
 
-    Without a majority, the human choice is a tie. A pair is the same two dialogues, in either order.
-
-    Returns
-    -------
-    DataFrame
-        ``source`` (``human`` for people among themselves), numbers of compared ``votes`` and ``pairs``, ``accuracy`` (if both
-        choose one of the two; over ``strict`` votes), ``accuracy_ties`` (a tie is a third choice) and Cohen's ``kappa`` of the
-        three choices, each with ``_low`` and ``_high``: 95 % percentile intervals over resampled pairs. Sources without common
-        pairs are left out; without people or judges, the result is empty.
+    Without a majority, the human choice is a tie. A pair is the same two dialogues, in either order. The columns are ``source``
+    (``human`` for people among themselves), numbers of compared ``votes`` and ``pairs``, ``accuracy`` (if both choose one of the
+    two; over ``strict`` votes), ``accuracy_ties`` (a tie is a third choice) and Cohen's ``kappa`` of the three choices, each
+    with ``_low`` and ``_high``: 95 % percentile intervals over resampled pairs. Sources without common pairs are left out;
+    without people or judges, the result is empty.
     """
     votes = _oriented(_chosen(table, "question", question))
     votes["pair"] = pd.factorize(pd.MultiIndex.from_frame(votes[["a", "a_dialogue_id", "b", "b_dialogue_id"]]))[0]
-    votes["code"] = _as_listed(votes, "pair").map({1.0: 0, 0.5: 1, 0.0: 2})
+    votes["code"] = (2 - 2 * _as_listed(votes, "pair")).astype(int)
     people = votes[votes["source"] == "human"]
-    judges = sorted({*votes["source"]} - {"human"})
-    counts = np.zeros((votes["pair"].max() + 1 if len(votes) else 0, 3))
+    counts = np.zeros((votes["pair"].nunique(), 3))
     np.add.at(counts, (people["pair"], people["code"]), 1)
-    rows = []
+    judges, rows = sorted({*votes["source"]} - {"human"}), []
     for source in ["human", *judges] if judges else []:
-        own = votes[votes["source"] == source]
-        pair, code = own["pair"].to_numpy(), own["code"].to_numpy()
+        pair, code = votes.loc[votes["source"] == source, ["pair", "code"]].to_numpy().T
         others = counts[pair] - (np.eye(3)[code] if source == "human" else 0)
-        compared = others.sum(axis=1) > 0
-        most = others == others.max(axis=1, keepdims=True)
+        compared, most = others.sum(axis=1) > 0, others == others.max(axis=1, keepdims=True)
         majority = np.where(most.sum(axis=1) == 1, most.argmax(axis=1), 1)
-        pair, code, majority = pair[compared], code[compared], majority[compared]
-        if len(pair):
+        if compared.any():
+            pair, majority, code = pair[compared], majority[compared], code[compared]
             rows.append({"source": source} | _confusion(pair, majority, code, resamples, seed))
     return pd.DataFrame(rows)
 
 
-def _confusion(
-    pairs: npt.NDArray[np.intp],
-    truth: npt.NDArray[np.intp],
-    given: npt.NDArray[np.intp],
-    resamples: int,
-    seed: int,
-) -> dict[str, float]:
+def _confusion(pairs: Integers, truth: Integers, given: Integers, resamples: int, seed: int) -> dict[str, float]:
     """Return accuracies and kappa of choices (0, 1 for a tie, 2), with intervals over resampled pairs."""
-    names, places = np.unique(pairs, return_inverse=True)
-    cells = np.zeros((len(names), 9))
-    np.add.at(cells, (places, 3 * truth + given), 1)
-    rng = np.random.default_rng(seed)
-    step, drawn = max(1, 2**22 // len(names)), []
-    for start in range(0, resamples, step):
-        size = min(step, resamples - start)
-        drawn.append(rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=size) @ cells)
-    tables = np.concatenate([cells.sum(axis=0, keepdims=True), *drawn]).reshape(-1, 3, 3)
+    count = len(np.unique(pairs))
+    weights = np.vstack([np.ones(len(pairs)), cluster_weights(pairs, resamples, np.random.default_rng(seed))])
+    tables = (weights @ np.eye(9)[3 * truth + given]).reshape(-1, 3, 3)
     n, strict = tables.sum(axis=(1, 2)), tables[:, ::2, ::2]
     observed = np.trace(tables, axis1=1, axis2=2) / n
     expected = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1) / n**2
@@ -368,9 +319,9 @@ def _confusion(
             "accuracy_ties": observed,
             "kappa": np.where(expected < 1, (observed - expected) / (1 - expected), np.nan),
         }
-    result: dict[str, float] = {"votes": len(given), "pairs": len(names), "strict": int(strict[0].sum())}
+    result: dict[str, float] = {"votes": len(given), "pairs": count, "strict": int(strict[0].sum())}
     for name, values in measures.items():
-        low, high = interval(values[1:]) if len(names) > 1 else (np.nan, np.nan)
+        low, high = interval(values[1:]) if count > 1 else (np.nan, np.nan)
         result |= {name: float(values[0]), f"{name}_low": low, f"{name}_high": high}
     return result
 
@@ -402,14 +353,15 @@ def properties(dialogue: Dialogue) -> dict[str, float]:
     texts = dialogue.judged_texts()
     theirs = [text for speaker, text in dialogue.utterances if speaker != dialogue.judged]
     words, partner = normalise(" ".join(texts)).split(), {*normalise(" ".join(theirs)).split()}
+    of_words, of_texts = len(words) or np.nan, len(texts) or np.nan
     return {
         "words": sum(len(text.split()) for text in texts),
         "words, normalised": len(words),
         "different words": len(set(words)),
-        "share of different words": len(set(words)) / len(words) if words else np.nan,
-        "share of words the partner said too": float(np.mean([w in partner for w in words])) if words else np.nan,
-        "share of utterances with a question": sum("?" in text for text in texts) / len(texts) if texts else np.nan,
-        "utterances that are not a repetition": len(set(texts)) / len(texts) if texts else np.nan,
+        "share of different words": len(set(words)) / of_words,
+        "share of words the partner said too": sum(word in partner for word in words) / of_words,
+        "share of utterances with a question": sum("?" in text for text in texts) / of_texts,
+        "utterances that are not a repetition": len(set(texts)) / of_texts,
     }
 
 
@@ -425,14 +377,10 @@ def metric_choices(
     """Return how often the dialogue with the higher score is the preferred one; equal scores count half.
 
     Votes for a tie are ignored. ``scores`` come from :func:`dialogue_scores`; ``ratings`` (``dialogue_id``, ``system_id`` and
-    ``rating``) are for the correlation; the 95 % percentile intervals are by annotator.
-
-    Returns
-    -------
-    DataFrame
-        ``metric``, ``output``, ``of`` (``all``, ``others``: without the ``dominant`` system, or ``pair``: two systems, ``a``
-        and ``b``), ``value``, ``low``, ``high``, ``n`` (votes), ``lacking`` (votes without both scores), and for ``all`` and
-        ``others`` ``spearman`` with ratings of the same systems.
+    ``rating``) are for the correlation; the 95 % percentile intervals are by annotator. The columns are ``metric``, ``output``,
+    ``of`` (``all``, ``others``: without the ``dominant`` system, or ``pair``: two systems, ``a`` and ``b``), ``value``, ``low``,
+    ``high``, ``n`` (votes), ``lacking`` (votes without both scores), and for ``all`` and ``others`` ``spearman`` with ratings of
+    the same systems.
     """
     rows, strict, item = [], votes[votes["won"] != 0.5], ["dialogue_id", "system_id"]
     sides = [pd.MultiIndex.from_frame(strict[[f"{side}_dialogue_id", side]]) for side in _EITHER]
@@ -443,15 +391,14 @@ def metric_choices(
         frame = strict.assign(hit=np.where(np.isnan(a) | np.isnan(b), np.nan, hit))
         parts = {("all", "", ""): frame, ("others", "", ""): _without(frame, dominant)}
         parts |= {("pair", str(x), str(y)): part for (x, y), part in frame.groupby(_EITHER)}
+        rated = None if ratings is None else own.merge(ratings, on=item)
         for (of, x, y), part in parts.items():
             there, spearman = part[part["hit"].notna()], np.nan
-            rng = np.random.default_rng(seed)
-            low, high = _mean_interval(there["hit"].to_numpy(float), there["annotator_id"].to_numpy(), resamples, rng)
-            if ratings is not None and of != "pair":
-                rated = own.merge(ratings, on=item)
-                rated = rated if of == "all" else rated[rated["system_id"] != dominant]
-                pair = rated["value"].to_numpy(float), rated["rating"].to_numpy(float)
-                spearman = float(correlate(*pair, "spearman").value)
+            hits, rng = there["hit"].to_numpy(float), np.random.default_rng(seed)
+            low, high = _mean_interval(hits, there["annotator_id"].to_numpy(), resamples, rng)
+            if rated is not None and of != "pair":
+                some = rated if of == "all" else rated[rated["system_id"] != dominant]
+                spearman = correlate(some["value"], some["rating"], "spearman").value
             about = {"metric": metric, "output": output, "of": of, "a": x, "b": y}
             numbers = {"value": there["hit"].mean(), "low": low, "high": high, "n": len(there)}
             rows.append(about | numbers | {"lacking": len(part) - len(there), "spearman": spearman})

@@ -29,18 +29,11 @@ _MEAN, _OF_DIALOGUES = "mean", " (dialogues)"
 
 @dataclass(frozen=True)
 class Data:
-    """Responses with human and judge ratings.
+    """Responses with human and judge ratings, as tables (docs/data-model.md).
 
-    Attributes
-    ----------
-    responses, ratings, contexts, systems
-        Tables (docs/data-model.md); without ``systems`` no response is a reference. References are only in ``contexts``.
-    scores
-        Table ``scores`` of judges and metrics whose scores are columns of the file.
-    attributes
-        The unit of each record of the file, and its further columns.
-    notes
-        How the file was read, in sentences.
+    Without ``systems`` no response is a reference; references are only in ``contexts``. ``scores`` are those of judges and
+    metrics in columns of the file, ``attributes`` the unit of each record of the file and its further columns, ``notes`` how
+    the file was read, in sentences.
     """
 
     responses: pd.DataFrame
@@ -67,16 +60,8 @@ class Data:
         return Tables(scores, self.ratings, self.contexts, self.systems, source, self.attributes)
 
 
-NOTHING = Data(
-    schema.empty("responses"),
-    schema.empty("ratings"),
-    None,
-    None,
-    schema.empty("scores"),
-    None,
-    (),
-    Batch([], [], [], []),
-)
+_EMPTY = [schema.empty(name) for name in ("responses", "ratings", "scores")]
+NOTHING = Data(_EMPTY[0], _EMPTY[1], None, None, _EMPTY[2], None, (), Batch([], [], [], []))
 
 
 def read_data(
@@ -88,21 +73,10 @@ def read_data(
 ) -> Data:
     """Read responses and their ratings.
 
-    Parameters
-    ----------
-    source
-        A file (:func:`comperdial.data.readers.table.read_content`), a frame with the same columns, or a folder of tables.
-    options
-        How to read a file: ``columns``, ``scale``, ``labels``, ``lower_is_better``, ``sheet``, ``strip_markup``.
-    rated
-        False: ratings are optional. Contexts of a rated file get the same names either way.
-    file
-        The file's content, if it has been read.
-
-    Raises
-    ------
-    SchemaError, FileError, ConfigError
-        If the file cannot be read; gives the record or column, and what was expected.
+    ``source`` is a file (:func:`comperdial.data.readers.table.read_content`), a frame with the same columns, or a folder of
+    tables; ``options`` say how to read a file: ``columns``, ``scale``, ``labels``, ``lower_is_better``, ``sheet``,
+    ``strip_markup``. Unless ``rated``, ratings are optional. ``file`` is the file's content, if it has been read. Raises a
+    SchemaError, FileError or ConfigError if it cannot be read, with the record or column, and what was expected.
     """
     if file is None and isinstance(source, pd.DataFrame):
         file = File(source.reset_index(drop=True), range(1, len(source) + 1))
@@ -115,30 +89,25 @@ def read_data(
             expected="none of them, with a folder or with ratings in a file of their own",
         )
     if folder:
-        return _folder(path)
+        names = ("responses", "contexts", "systems")
+        files = {name: path / f"{name}.parquet" for name in names if (path / f"{name}.parquet").is_file()}
+        if lacking := [name for name in names[:2] if name not in files]:
+            problem = f"no table `{lacking[0]}` in it"
+            raise FileError(problem, where=str(path), expected="a folder of one data set's tables")
+        tables = {name: schema.read(file, name) for name, file in files.items()}
+        return _of_tables({**tables, "ratings": schema.ratings_in(path)}, None, schema.empty("scores"), [])
     if not rated:
         with suppress(SchemaError):
             return read_data(source)
         records = read_records(path, file)
         units = records.responses.rename(columns={"context_id": "item_id"}).assign(level="turn")
         attributes, scores, lines = _columns(records.layout, units, path)
-        nobody = schema.empty("ratings")
-        return Data(records.responses, nobody, None, None, scores, attributes, tuple(lines), records.batch())
+        empty = schema.empty("ratings")
+        return Data(records.responses, empty, None, None, scores, attributes, tuple(lines), records.batch())
     content = read_content(path.stem, path, options, file)
-    tables = content.tables
-    units = content.units.assign(dataset=path.stem)
-    attributes, scores, lines = _columns(content.layout, units, path)
+    attributes, scores, lines = _columns(content.layout, content.units.assign(dataset=path.stem), path)
     lines += [*markup(content.layout), *notes(content, used=scores["metric"].unique())]
-    return _of_tables(tables, attributes, scores, lines)
-
-
-def _folder(path: Path) -> Data:
-    names = ("responses", "contexts", "systems")
-    for name in names[:2]:
-        if not (path / f"{name}.parquet").is_file():
-            raise FileError(f"no table `{name}` in it", where=str(path), expected="a folder of one data set's tables")
-    tables = {name: schema.read(file, name) for name in names if (file := path / f"{name}.parquet").is_file()}
-    return _of_tables({**tables, "ratings": schema.ratings_in(path)}, None, schema.empty("scores"), [])
+    return _of_tables(content.tables, attributes, scores, lines)
 
 
 def _of_tables(
@@ -172,11 +141,10 @@ def column_scores(
     different values, the dimension. Otherwise values are averaged. SchemaError: a cell is not a number.
     """
     parts, lines = [], []
+    frame = pd.DataFrame(attributes)
     for name in names:
-        if attributes is None:
-            break
-        value = aggregate.numbers(attributes[name], where, name)
-        rows = attributes[UNIT].assign(value=value, metric=name, output="score")
+        value = aggregate.numbers(frame[name], where, name)
+        rows = frame[UNIT].assign(value=value, metric=name, output="score")
         if dimension is not None and (rows.dropna().groupby(UNIT)["value"].nunique() > 1).any():
             rows["output"] = dimension.map(str).to_numpy()
         rows = rows.dropna(subset=["item_id", "value"])
@@ -225,14 +193,3 @@ def of_judge(sample: Sample, judge: str) -> Output | None:
             if (judge, output + ending) in sample.names:
                 return judge, output + ending
     return None
-
-
-def read_rated(
-    _: None, *, ratings: Sequence[str | Path], contexts: str | Path | None, dataset: str | None
-) -> tuple[Tables, list[Any]]:
-    """Return tables of ratings from separate files, without scores, for ``comperdial correlate``."""
-    rated = aggregate.read_ratings_of(ratings, dataset=dataset) if ratings else schema.empty("ratings")
-    if rated.empty:
-        raise ConfigError("no ratings", expected="a column `rating` beside the responses, or --ratings")
-    known = aggregate.read_contexts(contexts, dataset=dataset) if contexts else None
-    return Tables(schema.empty("scores"), rated, known), []

@@ -16,11 +16,6 @@ from comperdial.stats import Coefficient
 from comperdial.stats.agreement import Measurement, alpha_interval, is_pairable, pairwise_agreement
 from comperdial.stats.correlation import correlate
 
-ALPHA_COLUMNS = [
-    "dataset", "level", "dimension", "metric", "value", "low", "high", "confidence", "items", "clusters", "annotators",
-    "ratings", "resamples",
-]  # fmt: skip
-BIAS_COLUMNS = ["dataset", "level", "dimension", "annotator_id", "n", "mean", "bias", "spread", "spearman"]
 # ComperDial (section 5) does not state its level of measurement.
 _MEASUREMENTS: tuple[Measurement, ...] = ("ordinal", "interval")
 _COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman")
@@ -28,20 +23,12 @@ _ITEM, _DIALOGUE = ["dataset", "item_id", "system_id"], ["dataset", "dialogue_id
 
 
 def alphas(
-    ratings: pd.DataFrame,
-    contexts: pd.DataFrame,
-    *,
-    seed: int,
-    resamples: int = 1000,
-    source: str = "human",
+    ratings: pd.DataFrame, contexts: pd.DataFrame, *, seed: int, resamples: int = 1000, source: str = "human"
 ) -> pd.DataFrame:
     """Return Krippendorff's alpha of every dimension at each level, with bootstrap intervals.
 
-    At turn level, whole dialogues of a system are resampled (its responses in a dialogue are not independent), at dialogue
-    level the rated dialogues, which are the same units.
-
-    Each dimension has its own random stream, so that adding one does not change the others. There is one row per data set,
-    level (turn first), dimension and level of measurement (``metric``); only items with at least two ratings count.
+    Resampled are whole dialogues of a system, since its responses in a dialogue are not independent. There is one row per data
+    set, level (turn first), dimension and level of measurement (``metric``); only items with at least two ratings count.
     """
     rows: list[dict[str, Any]] = []
     for key, table in _tables(ratings, source):
@@ -56,12 +43,13 @@ def alphas(
             "annotators": int(rated.any(axis=0).sum()), "ratings": int(rated.sum()), "resamples": resamples,
         }  # fmt: skip
         for metric in _MEASUREMENTS:
-            # The same resamples for each metric.
+            # Each dimension has its own random stream, so that adding one does not change the others.
             rng = np.random.default_rng([seed, zlib.crc32("\n".join(key.values()).encode())])
             ends = alpha_interval(numbers, metric, rng=rng, resamples=resamples, clusters=clusters)
             rows.append(key | {"metric": metric} | dict(zip(("value", "low", "high"), ends, strict=True)) | counts)
-    # Stable sort by data set only, which keeps turns first.
-    return pd.DataFrame(rows, columns=ALPHA_COLUMNS).sort_values("dataset", kind="stable", ignore_index=True)
+    columns = ["dataset", "level", "dimension", "metric", "value", "low", "high", "confidence", "items", "clusters"]
+    columns += ["annotators", "ratings", "resamples"]
+    return pd.DataFrame(rows, columns=columns).sort_values("dataset", kind="stable", ignore_index=True)
 
 
 def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFrame:
@@ -71,7 +59,7 @@ def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFr
     others' mean on the same item); spread (the standard deviation relative to the others', whose variances are pooled within
     each of them, so that their own biases do not count); spearman (correlation with the others' mean).
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[list[Any]] = []
     for key, table in _tables(ratings, source):
         for annotator in table.columns:
             others = table.drop(columns=annotator)
@@ -79,15 +67,11 @@ def annotator_bias(ratings: pd.DataFrame, *, source: str = "human") -> pd.DataFr
             own, others = table.loc[shared, annotator], others[shared]
             theirs = others.mean(axis=1)
             degrees, squares = (others.count() - 1).clip(lower=0).sum(), ((others - others.mean()) ** 2).sum().sum()
-            numbers = {
-                "n": len(own),
-                "mean": own.mean(),
-                "bias": (own - theirs).mean(),
-                "spread": float(np.sqrt(own.var() / (squares / degrees))) if degrees and squares else np.nan,
-                "spearman": correlate(own, theirs, "spearman").value,
-            }
-            rows.append(key | {"annotator_id": annotator} | numbers)
-    return pd.DataFrame(rows, columns=BIAS_COLUMNS)
+            spread = float(np.sqrt(own.var() / (squares / degrees))) if degrees and squares else np.nan
+            rho = correlate(own, theirs, "spearman").value
+            rows.append([*key.values(), annotator, len(own), own.mean(), (own - theirs).mean(), spread, rho])
+    columns = ["dataset", "level", "dimension", "annotator_id", "n", "mean", "bias", "spread", "spearman"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def agreement(ratings: pd.DataFrame) -> pd.DataFrame:
@@ -127,10 +111,9 @@ def table13_cases(
     has ratings at both levels.
     """
     chosen = ratings[(ratings["dimension"] == OVERALL) & (ratings["source"] == source)]
-    turns, whole = (
-        chosen[chosen["level"] == level].groupby(_ITEM)["rating"].mean().reset_index() for level in RATED_LEVELS
-    )
-    turns["dialogue_id"] = _dialogue_of(turns, contexts)
+    means = chosen.groupby(["level", *_ITEM])["rating"].mean().reset_index()
+    turns, whole = (means[means["level"] == level].drop(columns="level") for level in RATED_LEVELS)
+    turns = turns.assign(dialogue_id=_dialogue_of(turns, contexts))
     frame = turns.groupby(_DIALOGUE)["rating"].agg(turns="size", turn_rating="mean").reset_index()
     frame = frame.merge(whole.rename(columns={"item_id": "dialogue_id", "rating": "dialogue_rating"}))
     if systems is not None:
@@ -142,13 +125,10 @@ def table13_cases(
             expected=f"ratings of dimension {OVERALL!r} at both levels of the same dialogues and agents",
         )
     frame["difference"] = (frame["dialogue_rating"] - frame["turn_rating"]).round(9)
-    frame = frame.sort_values(["difference", *_DIALOGUE], ignore_index=True)
-    lowest = frame.groupby(_DIALOGUE[:2]).head(count)
-    of_dialogue = lowest.groupby(_DIALOGUE[:2])["difference"].agg(["size", "mean"])
+    lowest = frame.sort_values(["difference", *_DIALOGUE]).groupby(_DIALOGUE[:2]).head(count)
+    by_dialogue = lowest.groupby(_DIALOGUE[:2])["difference"].agg(["size", "mean"]).round(9)
     # Small data sets may have fewer systems than ``count``: then show all.
-    means = of_dialogue.loc[of_dialogue["size"] == of_dialogue["size"].max(), "mean"].round(9)
-    # The index is sorted, so the first of equal means is taken.
-    dataset, dialogue = means.index[int(means.to_numpy().argmin())]
+    dataset, dialogue = by_dialogue.loc[by_dialogue["size"] == by_dialogue["size"].max(), "mean"].idxmin()
     return lowest[(lowest["dataset"] == dataset) & (lowest["dialogue_id"] == dialogue)].reset_index(drop=True)
 
 
@@ -158,9 +138,8 @@ def _tables(ratings: pd.DataFrame, source: str) -> Iterator[tuple[dict[str, str]
     if chosen.empty and len(ratings):
         raise UnknownNameError("source of ratings", source, ratings["source"].unique())
     for level in RATED_LEVELS:
-        for (dataset, dimension), group in chosen[chosen["level"] == level].groupby(
-            ["dataset", "dimension"], sort=True
-        ):
+        of_level = chosen[chosen["level"] == level]
+        for (dataset, dimension), group in of_level.groupby(["dataset", "dimension"], sort=True):
             table = group.pivot(index=["item_id", "system_id"], columns="annotator_id", values="rating")
             yield {"dataset": str(dataset), "level": level, "dimension": str(dimension)}, table
 
@@ -171,9 +150,6 @@ def _dialogue_of(items: pd.DataFrame, contexts: pd.DataFrame) -> pd.Series:
     dialogues = known.reindex(pd.MultiIndex.from_frame(items[["dataset", "item_id"]])).set_axis(items.index)
     if len(unknown := items[dialogues.isna()]):
         dataset, context = unknown.iloc[0][["dataset", "item_id"]]
-        raise SchemaError(
-            f"rated context {context!r} of data set {dataset!r} is unknown",
-            where="table contexts",
-            expected="every context that was rated",
-        )
+        problem = f"rated context {context!r} of data set {dataset!r} is unknown"
+        raise SchemaError(problem, where="table contexts", expected="every context that was rated")
     return dialogues

@@ -22,8 +22,6 @@ from comperdial.stats.proportions import share
 
 log = logging.getLogger(__name__)
 
-Bounds = Mapping[Output, tuple[float, float]]
-
 # Scores are float32: a difference equal to the threshold may come out slightly above it.
 _ROUNDING = 1e-6
 _SIDES = [ORIGINAL, PERTURBED]
@@ -56,13 +54,8 @@ def pairs_of(contexts: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
         (*((one["speaker"], one["text"]) for one in history), response)
         for history, response in zip(last["history"], last["response"], strict=True)
     ]
-    return pd.DataFrame(
-        {
-            "dataset": last["dataset"],
-            "perturbation": last.index.str.rpartition("-").get_level_values(0),
-            "original": pd.factorize(pd.Series(texts, dtype=object))[0],
-        }
-    )
+    made = last[["dataset"]].assign(perturbation=last.index.str.rpartition("-").get_level_values(0))
+    return made.assign(original=pd.factorize(pd.Series(texts, dtype=object))[0])
 
 
 def ratios(
@@ -71,7 +64,7 @@ def ratios(
     scores: pd.DataFrame,
     perturbations: Mapping[str, Perturbation],
     *,
-    bounds: Bounds | None = None,
+    bounds: Mapping[Output, tuple[float, float]] | None = None,
 ) -> pd.DataFrame:
     """Return how often each output scores the original higher than its perturbed version.
 
@@ -106,8 +99,7 @@ def ratios(
             log.info("%s: no bounds of %s:%s, so the ratio for any drop alone", dataset, metric, output)
         low, high = scale or (np.nan, np.nan)
         values, slack = both.to_numpy(float), _ROUNDING * (high - low)
-        outside = values[(values < low - slack) | (values > high + slack)]
-        if len(outside):
+        if len(outside := values[(values < low - slack) | (values > high + slack)]):
             problem, of = f"a score of {outside[0]:g}, outside its bounds", f"{where}, {metric}:{output}"
             raise SchemaError(problem, where=of, expected=f"{low:g} to {high:g}")
         drops = both[ORIGINAL] - both[PERTURBED]
@@ -122,18 +114,12 @@ def ratios(
             for threshold in dict.fromkeys([0.0, float(aim.threshold)] if scale else [0.0]):
                 least = (threshold + _ROUNDING) * (high - low) if threshold else 0.0
                 fell = share(mine > least, of_pairs.loc[mine.index, "original"])
-                numbers: dict[str, Any] = {
-                    "threshold": threshold,
-                    "ratio": fell.value,
-                    "low": fell.low,
-                    "high": fell.high,
-                    "n": fell.n,
-                }
+                numbers: dict[str, Any] = {"ratio": fell.value, "low": fell.low, "high": fell.high, "n": fell.n}
                 numbers |= {"ties": float((mine == 0).mean()), "coverage": fell.n / len(of_pairs)}
-                numbers |= {"perturbation": name, "level": aim.level}
+                numbers |= {"perturbation": name, "level": aim.level, "threshold": threshold}
                 rows += [about | numbers | {"dimension": dimension} for dimension in aimed]
-    order = ["perturbation", "dimension", *NAME, "threshold"]
     table = pd.DataFrame(rows, columns=schema.table("ratios").columns)
+    order = ["perturbation", "dimension", *NAME, "threshold"]
     return schema.validate(table.sort_values(order, ignore_index=True), "ratios")
 
 
@@ -155,8 +141,7 @@ def bounds_of(value: Mapping[str, Any]) -> dict[Output, tuple[float, float]]:
 
 def drawn(contexts: pd.DataFrame, strategies: Sequence[str], sample: int, random: np.random.Generator) -> pd.DataFrame:
     """Return the contexts of at most ``sample`` random pairs per kind, in the table's order."""
-    kinds = contexts["dialogue_id"].str.rpartition("-")[0]
-    chosen: set[str] = set()
+    kinds, chosen = contexts["dialogue_id"].str.rpartition("-")[0], set[str]()
     for strategy in strategies:
         names = sorted(contexts.loc[kinds == strategy, "dialogue_id"].unique())
         chosen |= {names[place] for place in random.permutation(len(names))[:sample]}

@@ -12,8 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from comperdial import schema
+from comperdial.core.names import Output
 from comperdial.evaluation.correlations import Detail
-from comperdial.evaluation.samples import HUMAN, Sample
+from comperdial.evaluation.samples import HUMAN, UNIT, Sample
 from comperdial.stats import Coefficient
 from comperdial.stats.coefficients import coefficients
 from comperdial.stats.sizes import Curve, Varied, components, sample_curve, subsample_curve
@@ -44,25 +45,34 @@ def curves(
     """
     name, how = subsampling.coefficient, {"repeats": subsampling.repeats, "seed": subsampling.seed}
     rows: list[dict[str, Any]] = []
+
+    def add(sample: Sample, varied: str, curve: Curve, names: Sequence[Output]) -> None:
+        for row, size in enumerate(curve.sizes):
+            about = sample.key | {"coefficient": name, "varied": varied, "size": size}
+            about |= {"agreement": curve.agreement[row], "repeats": curve.repeats[row]}
+            for (metric, output), *ends in zip(names, curve.value[row], curve.low[row], curve.high[row], strict=True):
+                values = dict(zip(("value", "low", "high"), ends, strict=True))
+                rows.append(about | {"metric": metric, "output": output} | values)
+
     for part in _parts(samples, detail):
         systems, dialogues = part.design.counts
+        fewest = {"systems": 3, "dialogues": 1, "annotators": 1} if part.design.average else {"annotators": 1}
         counts: dict[Varied, int] = {"systems": systems, "dialogues": dialogues, "annotators": len(part.annotators)}
         for varied, count in counts.items():
-            least = 1 if varied == "annotators" or part.design.average else 2
-            sizes = _sizes(count, 3 if varied == "systems" and part.design.average else least)
+            sizes = _sizes(count, fewest.get(varied, 2))
             if len(sizes) > 1:
                 curve = subsample_curve(part.scores, part.single, part.design, name, varied=varied, sizes=sizes, **how)
-                rows += _curve_rows(part, name, varied, curve, part.names)
+                add(part, varied, curve, part.names)
         # Judges have samples of responses or of dialogues.
-        own = pd.DataFrame() if judgements is None else judgements[judgements["dataset"] == part.dataset]
-        if len(own) and part.level == part.against:
-            names, judged = _judged(part, own[own["level"] == part.level])
+        if judgements is not None and part.level == part.against:
+            of_part = (judgements["dataset"] == part.dataset) & (judgements["level"] == part.level)
+            names, judged = _judged(part, judgements[of_part])
             if names:
                 others = part.scores[[row for row, one in enumerate(part.names) if one not in names]]
                 rest = coefficients(others, part.ratings, part.design, [name])[:, 0]
                 sizes = _sizes(judged.shape[1], 1)
                 curve = sample_curve(judged, part.ratings, part.design, name, sizes=sizes, others=rest, **how)
-                rows += _curve_rows(part, name, "samples", curve, names)
+                add(part, "samples", curve, names)
     return schema.validate(pd.DataFrame(rows, columns=schema.table("curves").columns), "curves")
 
 
@@ -78,25 +88,12 @@ def _sizes(count: int, least: int) -> list[int]:
     return [*(size for size in SIZES if least <= size < count), count] if count >= least else []
 
 
-def _curve_rows(
-    sample: Sample, coefficient: Coefficient, varied: str, curve: Curve, names: Sequence[tuple[str, str]]
-) -> list[dict[str, Any]]:
-    return [
-        sample.key
-        | {"coefficient": coefficient, "varied": varied, "size": size, "metric": metric, "output": output}
-        | {"value": curve.value[row, column], "low": curve.low[row, column], "high": curve.high[row, column]}
-        | {"agreement": curve.agreement[row], "repeats": curve.repeats[row]}
-        for row, size in enumerate(curve.sizes)
-        for column, (metric, output) in enumerate(names)
-    ]
-
-
-def _judged(sample: Sample, judgements: pd.DataFrame) -> tuple[list[tuple[str, str]], Floats]:
+def _judged(sample: Sample, judgements: pd.DataFrame) -> tuple[list[Output], Floats]:
     """Return the outputs with several samples per item, and these: shape (outputs, most samples, units)."""
     units, tables = pd.MultiIndex.from_tuples(sample.units), {}
     for (metric, output), group in judgements.groupby(["metric", "output"]):
         if (metric, output) in sample.names and (group["sample"] > 0).any():
-            wide = group.pivot(index=["item_id", "system_id"], columns="sample", values="value")
+            wide = group.pivot(index=UNIT, columns="sample", values="value")
             tables[str(metric), str(output)] = wide.reindex(units).to_numpy(dtype=np.float64).T
     stacked = np.full((len(tables), max(map(len, tables.values()), default=0), len(units)), np.nan)
     for row, table in enumerate(tables.values()):
@@ -110,8 +107,7 @@ def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling
     The pairs are neighbours in the ranking, and each metric with the best one, which readers are most interested in. The sizes
     of table ``power`` are ``POWER_SIZES`` and the data's own.
     """
-    name = subsampling.coefficient
-    rows: list[dict[str, Any]] = []
+    name, rows = subsampling.coefficient, list[dict[str, Any]]()
     for part in _parts(samples, detail):
         values = coefficients(part.scores, part.ratings, part.design, [name])[:, 0]
         order = [int(row) for row in np.argsort(-values, kind="stable") if not np.isnan(values[row])]
