@@ -20,8 +20,8 @@ NONE = float("nan")
 def of_means(x, y):
     """Return the intervals over systems that have one response each: shape (coefficients,)."""
     design = Design(np.arange(len(x)), np.zeros(len(x), dtype=int), average=True)
-    found = intervals(np.asarray(x)[np.newaxis], np.asarray(y), design, NAMES, resamples=2, seed=1)
-    return found.low[0], found.high[0]
+    made = intervals(np.asarray(x)[np.newaxis], np.asarray(y), design, NAMES, resamples=2, seed=1)
+    return made.low[0], made.high[0]
 
 
 def test_more_confidence_is_wider_and_the_seed_decides():
@@ -66,6 +66,29 @@ def test_an_interval_of_few_systems_agrees_with_their_exact_p():
     assert (low > 0.3).all() and high[1:] == pytest.approx(1)
     # On a line there is no Pearson interval.
     assert np.isnan(of_means(np.arange(6.0), np.arange(6.0))[0]).tolist() == [True, False, False]
+
+
+def test_an_interval_of_few_ranks_is_the_posterior_by_simulation():
+    """With a uniform prior on the population's tau; of five systems, a value in the middle of the possible ones."""
+    rng, n = np.random.default_rng(11), 5
+    tau = rng.uniform(-1, 1, 40_000)
+    x, noise = rng.normal(size=(2, len(tau), n))
+    rho = np.sin(np.pi * tau / 2)[:, np.newaxis]
+    a, b = (side.argsort().argsort() - 2 for side in (x, rho * x + np.sqrt(1 - rho**2) * noise))
+    signs = np.sign((a[:, :, None] - a[:, None]) * (b[:, :, None] - b[:, None])).sum(axis=(1, 2))
+    low, high = of_means([1.0, 2, 3, 4, 5], [2.0, 1, 3, 5, 4])
+    spearman, kendall = tau[np.isclose((a * b).sum(axis=1) / 10, 0.8)], tau[np.isclose(signs / 20, 0.6)]
+    ends = 6 / np.pi * np.arcsin(np.sin(np.pi * np.quantile(spearman, [0.025, 0.975]) / 2) / 2)
+    assert (low[1], high[1]) == pytest.approx(ends, abs=0.04)
+    assert (low[2], high[2]) == pytest.approx(np.quantile(kendall, [0.025, 0.975]), abs=0.04)
+
+
+@pytest.mark.parametrize(("systems", "same"), [(10, True), (11, False)])
+def test_up_to_ten_systems_intervals_over_means_ignore_the_resamples(systems, same):
+    x, y = np.random.default_rng(12).normal(size=(2, systems))
+    design = Design(np.arange(systems), np.zeros(systems, dtype=int), average=True)
+    one, other = (intervals((x + y)[np.newaxis], y, design, NAMES, resamples=60, seed=seed).low for seed in (1, 2))
+    assert np.array_equal(one, other) == same
 
 
 @pytest.mark.parametrize("average", [False, True])
