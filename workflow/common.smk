@@ -10,7 +10,7 @@ from pathlib import Path
 
 from comperdial.config import load_yaml
 from comperdial.config.checking import Lines
-from comperdial.config.studies import DATASET, VARIABLE, entry_of, inputs_of, read_study, shown_outputs
+from comperdial.config.studies import DATASET, VARIABLE, entry_of, function_of, inputs_of, read_study, shown_outputs
 from comperdial.config import records
 from comperdial.core.code import code, keep, modules_of
 from comperdial.core.errors import ComperdialError
@@ -282,15 +282,12 @@ def entry_code(kind):
 
     def hashed(wildcards):
         study = wildcards.get("study", DATASET)
-        of, _, name = str(SPECS[study][kind][wildcards.name].get("function", "correlations")).rpartition(".")
-        if study == DATASET and not of:
-            path = "report/plots/dataset.py" if kind == "figures" else "report/dataset.py"
-        else:
-            path = "report/correlations.py" if name == "correlations" else f"studies/{of or study}.py"
+        entry = SPECS[study][kind][wildcards.name]
+        path = function_of(study, kind.removesuffix("s"), entry)[0].replace(".", "/") + ".py"
         settings = {key: value for key, value in SPECS[study].items() if key not in ("tables", "figures")}
         return digest(
             settings,
-            SPECS[study][kind][wildcards.name],
+            entry,
             code(*modules_of("studies/making.py", path), "report/notes.yaml", "report/table.*"),
         )
 

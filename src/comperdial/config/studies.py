@@ -76,6 +76,17 @@ def entry_of(study: Entry, kind: str, name: str, *, where: str) -> dict[str, Any
     return dict(known[name])
 
 
+def function_of(study: str, kind: str, entry: dict[str, Any]) -> tuple[str, str]:
+    """Return the module, below ``comperdial``, and the name of the function of a table or a figure.
+
+    ``name`` is a function of the study's own module, ``module.name`` one of another study's.
+    """
+    module, _, name = str(entry.get("function", "correlations")).rpartition(".")
+    if study == DATASET and not module:
+        return ("report.dataset" if kind == "table" else "report.plots.dataset"), name
+    return ("report.correlations" if name == "correlations" else f"studies.{module or study}"), name
+
+
 def inputs_of(
     entry: Entry, datasets: Iterable[str], names_of: Callable[[str, str], Iterable[str]]
 ) -> dict[str, list[str]]:

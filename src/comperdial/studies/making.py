@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from comperdial.config.studies import DATASET, entry_of, inputs_of, read_study
+from comperdial.config.studies import DATASET, entry_of, function_of, inputs_of, read_study
 from comperdial.core.errors import ConfigError, FileError, NothingToShowError
 from comperdial.core.files import read_json
 from comperdial.report import render
@@ -32,7 +32,7 @@ def make(kind: str, study: str, name: str, output: str | Path, *, dataset: str |
     datasets = [dataset] if dataset else list(entry.get("datasets") or spec.get("datasets") or [])
     inputs = {key: [_existing(path) for path in paths] for key, paths in inputs_of(entry, datasets, _names_of).items()}
     context = {**spec, "name": study, "entry": {"name": name, **entry}, "datasets": datasets}
-    function = _function(study, kind, str(entry.get("function", "correlations")))
+    function = _function(study, kind, entry)
     (write_table if kind == "table" else write_figure)(function, inputs, context, output)
 
 
@@ -79,14 +79,12 @@ def _existing(path: str) -> Path:
     return Path(path)
 
 
-def _function(study: str, kind: str, name: str) -> Any:  # noqa: ANN401
-    """Return the function of an entry: ``name`` in the study's module, ``module.name`` in another study's."""
-    module, _, name = name.rpartition(".")
-    if study == DATASET and not module:
-        path = "report.dataset" if kind == "table" else "report.plots.dataset"
-    else:
-        path = "report.correlations" if name == "correlations" else f"studies.{module or study}"
-    result = getattr(importlib.import_module(f"comperdial.{path}"), name, None)
+def _function(study: str, kind: str, entry: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Import the function that an entry names."""
+    module, name = function_of(study, kind, entry)
+    result = getattr(importlib.import_module(f"comperdial.{module}"), name, None)
     if result is None:
-        raise ConfigError(f"no function {name!r}", where=f"study {study}", expected=f"a function of comperdial.{path}")
+        raise ConfigError(
+            f"no function {name!r}", where=f"study {study}", expected=f"a function of comperdial.{module}"
+        )
     return result
