@@ -203,7 +203,7 @@ def _why_not(row: Record, dataset: str, there: Mapping[Any, pd.DataFrame], about
     if recorded.get(metric, dataset) != dataset:
         return f"there are recorded scores of {recorded[metric]} only"
     judge = about[dataset]["judges"].get(metric)
-    none = f"{judge['judge']} is no judge of {dataset} (params.yaml, judging.judges)" if judge else None
+    none = f"{judge['judge']} does not judge {dataset} (params.yaml, judging.judges)" if judge else None
     return about.not_run.get(metric, none or f"no scores of {dataset}")
 
 
@@ -301,7 +301,7 @@ def table(
         cells = {"ours": ours, "reported": reported, "difference": render.as_number("difference", sign=True)}
         notes.append("Difference is ours minus reported, before rounding; a dash: there is no such value")
         elsewhere = frame.loc[frame["reported_of"] != frame["dataset"], "reported_of"].dropna().unique()
-        notes += [f"The reported values are of {one}: no difference is given" for one in elsewhere]
+        notes += [f"The reported values are for {one}, so no differences are shown" for one in elsewhere]
     absent = frame["value"].isna().groupby(frame["order"]).transform("all") & frame["not_run"].notna()
     lost = frame[absent].groupby("label", sort=False)["not_run"].agg(lambda why: "; ".join(dict.fromkeys(why)))
     model = "computed with the model " + frame["signature"].astype("str").str.extract(r"\|model:([^|]+)", expand=False)

@@ -139,7 +139,7 @@ def alpha(inputs: Inputs, study: Study) -> Table:
     ratings = ratings[ratings["source"] == one["source"]]
     result = _in_order(alphas(ratings, contexts, source=one["source"], **one["agreement"]))
     if not result["items"].any():
-        raise NothingToShowError("nothing was rated by two raters or more: no agreement to measure, no human ceiling")
+        raise NothingToShowError("no item has two ratings, so there is no agreement and no human ceiling")
     bias = annotator_bias(ratings, source=one["source"])
     cells: dict[str, Any] = {
         "value": as_number("value"),
@@ -159,7 +159,7 @@ def alpha(inputs: Inputs, study: Study) -> Table:
     columns = [*key, "statistic", "value", "low", "high", "confidence", *_COUNTS, "resamples"]
     # Keep counts as integers next to missing values of the other kind.
     both = both.reindex(columns=columns).astype(dict.fromkeys([*_COUNTS, "resamples"], "Int64"))
-    simulated = ". The raters here are simulated: no value of theirs can be compared with these"
+    simulated = ". The raters here are simulated and cannot be compared with these"
     values = {name: result[name].max() for name in ("resamples", "confidence")}
     values["simulated"] = simulated if one["source"] == "simulated" else ""
     sections = [Section("Krippendorff's alpha", texts), Section("Annotators", others)]
@@ -188,7 +188,7 @@ def _of_target(inputs: Inputs, name: str) -> pd.DataFrame:
     """Return statistics of the rated dimension that tables show."""
     about, frame = About.read(inputs["about"]), schema.read(inputs[name][0], name)
     if frame.empty:
-        raise NothingToShowError("it takes two metrics with scores, and three systems or more")
+        raise NothingToShowError("this needs two metrics with scores and at least three systems")
     return frame[frame["target"] == about.dimension(about.only["dataset"], frame["target"])]
 
 
@@ -326,7 +326,7 @@ def comparisons(inputs: Inputs, study: Study) -> Table:
     about = About.read(inputs["about"])
     chosen = _named(corrected(of_outputs(_of_target(inputs, "pairs"), about.only["outputs"])), about.labels)
     if chosen.empty:
-        raise NothingToShowError("it takes two metrics with scores, and three systems or more")
+        raise NothingToShowError("this needs two metrics with scores and at least three systems")
     rows, tested, matrices = [], {}, {}
     for heading, of_sample in _samples(chosen):
         tested[heading] = int(of_sample["p"].notna().sum())

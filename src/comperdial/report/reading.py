@@ -108,7 +108,7 @@ class Reading:
     def opening(self) -> Page:
         """Return the opening of a page: the data set, and a warning if its ratings are SIMULATED."""
         if self.simulated:
-            rest = "So read here how such an evaluation is done, and none of its numbers as a result."
+            rest = "Read it for the method; its numbers are not findings."
             about = f"<b>Data set: {self.dataset}. {SIMULATED}</b> Its judge is a program that counts words. {rest}"
         else:
             count = self.ratings()["annotator_id"].nunique()

@@ -72,7 +72,7 @@ def systems_frame(
     """
     frame = systems[systems["kind"] != "reference"].set_index("system_id")[["kind", "track", "description"]]
     if frame.empty:
-        raise SchemaError("no systems", expected="at least one that is no reference")
+        raise SchemaError("no systems", expected="at least one that is not a reference")
     frame["responses"] = responses.groupby("system_id").size().reindex(frame.index, fill_value=0)
     means = system_ratings(ratings, contexts).set_index("system_id")
     for level in RATED_LEVELS:

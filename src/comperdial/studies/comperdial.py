@@ -153,7 +153,7 @@ def level_differences(inputs: Inputs, study: Study) -> Table:
     )
     ratings = ratings[ratings["source"] == one["source"]]
     if ratings["level"].nunique() < 2:
-        raise NothingToShowError("it takes ratings of turns and of dialogues")
+        raise NothingToShowError("this needs ratings of turns and of dialogues")
     cases = table13_cases(ratings, contexts, count=one["level_differences"], systems=systems, source=one["source"])
     dialogue = str(cases["dialogue_id"].iloc[0])
     letters = {str(system): f"({chr(ord('a') + n)})" for n, system in enumerate(cases["system_id"])}
@@ -317,7 +317,7 @@ def _rows(layout: Mapping[str, Any], results: pd.DataFrame, about: About) -> Ite
                     metric, entry = asked[row["variant"], judge]
                     yield made | {"metric": metric, "output": row.get("output", entry["output"])}
                 else:
-                    yield made | {"not_run": f"params.yaml has no judge {judge!r} that is asked {row['variant']!r}"}
+                    yield made | {"not_run": f"params.yaml has no judge {judge!r} with the variant {row['variant']!r}"}
         if not judged or place != judged[-1][0]:
             continue
         for judge in dict.fromkeys(judge for _, judge in asked if judge not in theirs):

@@ -76,7 +76,7 @@ def exchanges(inputs: Inputs, study: Study) -> Table:
             ours |= kept[["wizard_characters", "participant_characters"]].mean().to_dict()
             rows += [(dataset, part, name, value, known[titles[dataset], name]) for name, value in ours.items()]
         counts = frame["lacks"].value_counts().sort_index().drop("", errors="ignore").add_prefix("left out: ")
-        counts["kept: the participant says nothing"] = (frame["participant_characters"] == 0).sum()
+        counts["kept: the participant is silent"] = (frame["participant_characters"] == 0).sum()
         rows += [(dataset, part, "exchanges", number, None) for part, number in counts.items()]
     tidy = pd.DataFrame(rows, columns=["dataset", "part", "quantity", "value", "reported"]).astype({"value": float})
     shown = tidy.assign(
@@ -90,7 +90,7 @@ def exchanges(inputs: Inputs, study: Study) -> Table:
     left = shown[~compared].assign(text=shown["value"], head="")
     sections = [
         Section("Exchanges", spread(shown[compared], labels, "head", cells)),
-        Section("Left out, by whose score they lack", arranged(left, labels, ["head", "quantity"])),
+        Section("Left out, by missing score", arranged(left, labels, ["head", "quantity"])),
     ]
     return described(study, tidy, sections)
 
@@ -227,7 +227,7 @@ def perspective(inputs: Inputs, study: Study) -> Table:
         items = "responses" if part["level"].iloc[0] == "turn" else "dialogues"
         sections.append(Section(f"{titles[dataset]}: {count(shown['n'].max())} {items}", wide))
         notes += [
-            f"{titles[dataset]}: the interlocutor's rating and the outsiders' mean correlate by {estimate(row)}"
+            f"{titles[dataset]}: the interlocutor's rating and the outsiders' mean correlate at {estimate(row)}"
             for row in part[part["metric"] == OTHER_EYE].to_dict("records")
         ]
     return described(study, values, sections, *notes)

@@ -73,9 +73,7 @@ def overall_table(
         )
         lacking = part[(part["task"] == OVERALL) & part["lacking"].notna()]
         notes += [f"{row['label']}: {row['lacking']}" for row in lacking.to_dict("records")]
-    caption = (
-        "One ranking of what runs here over many data sets, each a task or several: the shared-task table for dialogue."
-    )
+    caption = "Metrics that run here, ranked over many data sets as in a shared task."
     return Table("Metrics over all data sets", caption, tidy, sections, notes)
 
 
@@ -105,7 +103,7 @@ def _pair_notes(board: Board, pairs: pd.DataFrame, titles: Mapping[str, str]) ->
         part = pairs[pairs["task"] == task.name]
         each = ", ".join(f"{titles.get(d, d)} {n}" for d, n in zip(part["dataset"], part["pairs"], strict=True))
         note = (
-            f"{task.weight:.0%} of the weight is that of {MEASURES[task.measure]} on "
+            f"{task.weight:.0%} of the weight is on {MEASURES[task.measure]} for "
             f"{count(part['pairs'].sum(), 'pair')} of systems ({each}), of which {part['with_human'].sum()} include a human"
         )
         notes += [note] if len(part) else []

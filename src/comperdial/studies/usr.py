@@ -29,7 +29,7 @@ def agreement(inputs: Inputs, study: Study) -> Table:
     """Return the mean correlation between the positions of annotators, next to USR's Table 1."""
     result = pd.concat([ratings.agreement(schema.read(path, "ratings")) for path in inputs["ratings"]])
     if result.empty:
-        raise NothingToShowError("it takes ratings by two annotators or more")
+        raise NothingToShowError("this needs ratings by at least two annotators")
     titles, key = About.read(inputs["about"]).titles, ["dataset", "dimension", "coefficient"]
     known = correlations.read_reported(inputs["reported"], (*key, "note"))[[*key, "value", "note"]]
     frame = result.rename(columns={"value": "ours"})
