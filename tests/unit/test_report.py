@@ -301,5 +301,5 @@ def test_tables_of_a_data_set(shown, name, lines):
         assert "A, o has the highest correlation with people's ratings of turns" in table.headline
         assert table.not_run["c o"] == "no rated response of d has a score"
     if name in ("comparisons", "power", "curves"):
-        with pytest.raises(NothingToShowError, match="it takes two metrics"):
+        with pytest.raises(NothingToShowError, match="this needs two metrics"):
             shown(name, {key: [] for key in DATASET_RESULTS})
