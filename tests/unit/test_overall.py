@@ -97,7 +97,7 @@ def test_the_table_of_the_study_has_each_value(found, tmp_path):
     assert list(section.frame.index) == ["Good", "Fair", "Poor"]
     best = ranking[(ranking["metric"] == "good") & (ranking["task"] == OVERALL)]["value"].item()
     assert section.frame["Overall", "score"]["Good"].startswith(f"{best:.3f}")
-    assert any("accuracy on 30 pairs of systems (One 15, Two 15)" in note for note in table.notes)
+    assert any("accuracy for 30 pairs of systems (One 15, Two 15)" in note for note in table.notes)
 
 
 # The leaderboard

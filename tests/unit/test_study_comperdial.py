@@ -90,7 +90,7 @@ def test_judges_have_rows_beside_the_papers_values_and_a_ceiling(inputs, root, t
     cells = made.frame.set_index("label").query("level == 'turn' and coefficient == 'pearson'")
     assert cells.loc["F1", ["ours", "reported_of"]].tolist() == [0.2, "comperdial"]
     assert pd.isna(cells.loc["F1", "difference"])
-    assert cells.loc["CPDS-S w/o ref (GPT-4)", "not_run"] == "gpt-4 does not judge one (params.yaml, judging.judges)"
+    assert cells.loc["CPDS-S w/o ref (GPT-4)", "not_run"] == "gpt-4 is no judge of one (params.yaml, judging.judges)"
     assert cells.loc["CPDS-S by llama", ["section", "ours"]].tolist() == ["CPDScore, judged by llama", 0.3]
     assert cells.loc[["Noted, mean", study.CEILING], "ours"].tolist() == [0.4, 0.7]
     # Rows that are not in the paper are shown only with scores.

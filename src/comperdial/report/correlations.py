@@ -203,7 +203,7 @@ def _why_not(row: Record, dataset: str, there: Mapping[Any, pd.DataFrame], about
     if recorded.get(metric, dataset) != dataset:
         return f"there are recorded scores of {recorded[metric]} only"
     judge = about[dataset]["judges"].get(metric)
-    none = f"{judge['judge']} does not judge {dataset} (params.yaml, judging.judges)" if judge else None
+    none = f"{judge['judge']} is no judge of {dataset} (params.yaml, judging.judges)" if judge else None
     return about.not_run.get(metric, none or f"no scores of {dataset}")
 
 
