@@ -1,6 +1,6 @@
 """WordNet: find it, or set it up where nltk looks for it.
 
-nltk reads corpora only from its data roots, so the set-up creates ``<root>/corpora/wordnet`` in ``<sys.prefix>/nltk_data``,
+nltk reads corpora only from its data roots, so WordNet is installed as ``<root>/corpora/wordnet`` in ``<sys.prefix>/nltk_data``,
 inside the virtual environment, and is deleted with it.
 """
 
