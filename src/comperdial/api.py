@@ -253,7 +253,7 @@ def compare(
     Parameters
     ----------
     data
-        The result of :func:`read`, or anything it accepts; responses alone if ``ratings`` is given.
+        The result of :func:`read`, or anything it accepts; only the responses if ``ratings`` is given.
     metrics
         Metric names, entries of ``params.yaml`` or columns of the file, each with an optional output (``bleu:bleu-1``).
         Default, without ``scores``: all metrics with a main output that can run here within a minute in total.

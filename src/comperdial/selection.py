@@ -369,7 +369,7 @@ class Selection:
 
     @_once
     def why_not_judged(self, dataset: str, name: str) -> str | None:
-        """Return why a judge's metric has no scores and cannot get any here; None if it has or can."""
+        """Return why a judge's metric has no scores and cannot get any here; otherwise None."""
         task = self.tasks[dataset][name]
         why = task.unavailable(dataset)
         # The signature of a missing model is unknown, so its scores cannot be verified.

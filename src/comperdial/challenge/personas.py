@@ -219,7 +219,7 @@ def fitting_age(sentence: str, age: int, *, goal: bool = False) -> int:
 
 @dataclass
 class Persona:
-    """A persona; its gender is hidden information that no sentence gives (A.3)."""
+    """A persona; its gender is hidden: no sentence states it (A.3)."""
 
     persona_id: str
     name: str

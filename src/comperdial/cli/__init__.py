@@ -1,6 +1,6 @@
 """The command line: parses arguments and calls the library.
 
-Each module defines the commands for one subject. Commands import what they need inside their functions, so that `--help` is fast.
+Each module defines commands for one subject. Commands import what they need inside their functions, so that `--help` is fast.
 """
 
 from __future__ import annotations

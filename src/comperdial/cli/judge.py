@@ -42,7 +42,7 @@ Params = Annotated[o.File, Option(help="Configuration; default: params.yaml if i
 # The judge of a file.
 _SERVER = "openai, azure, ollama, vllm, llama.cpp, a URL, or rules."
 Server = Annotated[o.Name, o.option("NAME|URL", _SERVER)]
-Model = Annotated[o.Name, Option(help="The server's name of the model.")]
+Model = Annotated[o.Name, Option(help="The server's name for the model.")]
 Configured = Annotated[o.Name, Option("--judge", help="A judge of params.yaml, instead of a server.")]
 Key = Annotated[o.Name, o.option("VARIABLE", "Environment variable with the key; default: the server's usual one.")]
 Price = Annotated[o.Range, o.option("IN OUT", "US dollars per million tokens; default: from data/prices.yaml.")]
@@ -146,7 +146,7 @@ def file_(
     name: Annotated[o.Name, Option(help="Name of the judge in the output; default: the model's.")] = None,
     key: Key = None,
     concurrency: Annotated[int | None, Option(min=1, help="Concurrent requests; default: 16.")] = None,
-    timeout: Annotated[float | None, Option(min=0.001, help="Timeout of an answer in seconds; default: 300.")] = None,
+    timeout: Annotated[float | None, Option(min=0.001, help="Timeout per answer in seconds; default: 300.")] = None,
     params: Params = None,
     answers: Answers = None,
 ) -> None:

@@ -230,7 +230,7 @@ class Judge(Strict):
     explain: Maybe[Flag] = None
     """also ask for a rationale"""
     items: Maybe[Count] = None
-    """judge only this many responses or dialogues of each data set: those with the smallest hashes, the same everywhere"""
+    """judge only this many responses or dialogues per data set: those with the smallest hashes, the same everywhere"""
     base_url: Maybe[Annotated[str, Expected("http://… or https://…", "^https?://", hidden=True)]] = None
     """URL of the server"""
     key: Maybe[VariableName] = None
@@ -266,7 +266,7 @@ class Variant(Strict):
     prompt: Text
     """a built-in prompt, or a file"""
     fields: Annotated[Distinct[Text], Field(min_length=1)]
-    """fields in the template: history, response, reference, fact; for dialogues turn_scores and responses, or dialogue"""
+    """template fields: history, response, reference, fact; for dialogues turn_scores and responses, or dialogue"""
     dimensions: Annotated[Distinct[Text], Field(min_length=1)]
     """the ratings in an answer"""
     label: Maybe[Text] = None

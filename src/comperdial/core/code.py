@@ -48,7 +48,7 @@ def modules_of(*paths: str, root: Path = PACKAGE) -> list[str]:
 
 
 def _module_of(folder: str, name: str, root: Path) -> str:
-    """Return the module that a name is imported from; for a name that a package re-exports, the module that defines it."""
+    """Return the module that a name is imported from; for a re-exported name, the module that defines it."""
     package = f"{folder}/__init__.py"
     path = next(one for one in (f"{folder}/{name}.py", f"{folder}.py", package) if (root / one).is_file())
     if path == package:

@@ -1,4 +1,4 @@
-"""Convert dialogues, one utterance per row or one dialogue per cell, to one row per system response with its history."""
+"""Convert dialogues (an utterance per row or a dialogue per cell) to one row per system response with its history."""
 
 from __future__ import annotations
 

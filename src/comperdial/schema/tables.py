@@ -177,9 +177,9 @@ low
 high
     its upper end; in ``curves`` the 97.5 % quantile
 over
-    what the interval treats as a sample: ``systems and contexts``; ``contexts, these systems``, if the systems are fixed (two
-    or three, or on request); ``contexts``, if there is one system or the systems are unknown. Missing without an
-    interval
+    what the interval treats as a sample: ``systems and contexts``; ``contexts, these systems``, if the systems are
+    fixed (two or three, or on request); ``contexts``, if there is one system or the systems are unknown. Missing
+    without an interval
 loso_value
     the weakest pooled coefficient with one system left out (towards 0 and beyond)
 loso_system
