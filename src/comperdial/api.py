@@ -97,8 +97,7 @@ def read(
     Returns
     -------
     Data
-        The tables ``responses``, ``ratings``, ``contexts`` and ``systems``, the ``scores`` read from columns of the file,
-        and
+        The tables ``responses``, ``ratings``, ``contexts`` and ``systems``, the ``scores`` in columns of the file, and
         ``notes`` on how it was read.
 
     Raises
@@ -138,7 +137,7 @@ def score(
         Metric names or entries of ``params.yaml``, with optional settings, as in ``bleu,text=raw``; or a dict of your own
         metrics by name.
     params, embeddings
-        Another configuration file instead of ``params.yaml``; and a folder that caches embeddings.
+        A configuration file to use instead of ``params.yaml``; and a folder for cached embeddings.
 
     Returns
     -------
@@ -254,7 +253,7 @@ def compare(
     Parameters
     ----------
     data
-        The result of :func:`read`, or anything it accepts; responses alone if ``ratings`` is given.
+        The result of :func:`read`, or anything it accepts; only the responses if ``ratings`` is given.
     metrics
         Metric names, entries of ``params.yaml`` or columns of the file, each with an optional output (``bleu:bleu-1``).
         Default, without ``scores``: all metrics with a main output that can run here within a minute in total.
@@ -446,7 +445,7 @@ def audit(
     ----------
     data
         The result of :func:`read`, or a file or frame with human ratings and judge scores as columns, or with votes of both
-        between two answers. People may have labelled only some items; leave the other cells empty.
+        between two answers. People may label only some of the items; leave the other cells empty.
     judge, human
         The judge's column (``gpt4_score``) if there are several; and the column or ``source`` of the human ratings.
     ratings
@@ -530,7 +529,7 @@ def _judged(
     of_ratings: Mapping[str, Any],
     nominal: bool = False,
 ) -> tuple[list[Judged], Sequence[str]]:
-    """Return the judges of the data, each with the human labels, and how the data were read."""
+    """Return the judges in the data, each with the human labels, and notes on how the data were read."""
     named, has_texts, names, dimension = choice["judge"], True, dict[float, str](), ""
     path = Path(data) if isinstance(data, str | Path) else Path("judge")
     file = None if isinstance(data, Data) else _own(data, options.get("sheet"))
@@ -592,7 +591,7 @@ def _judged(
 
 
 def _with_humans(file: File, columns: Mapping[str, Any], human: str) -> tuple[File, dict[str, Any]]:
-    """Return a file and a column map by which the named columns hold human ratings: one column, or one per rater."""
+    """Return a file and a column map in which the named columns are human ratings: one column, or one per rater."""
     names = human.split(",")
     if len(names) > 1:
         return file, {**columns, "annotator_id": names}
@@ -687,7 +686,7 @@ def default_metrics(entries: Entries, responses: int) -> tuple[list[str], dict[s
 def _score(
     chosen: Mapping[str, Metric], data: Data, embeddings: str | Path | None
 ) -> tuple[pd.DataFrame, dict[str, str], dict[str, str]]:
-    """Return scores, why applicable metrics were not run, and why the others do not apply to the responses."""
+    """Return scores, the reasons why applicable metrics were not run, and why the others do not apply."""
     if not chosen:
         return schema.empty("scores"), {}, {}
     if embeddings:

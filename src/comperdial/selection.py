@@ -57,9 +57,9 @@ class Selection:
     chosen
         The data sets in ``datasets`` of ``params.yaml``, which plain ``snakemake`` builds.
     datasets
-        These and the studies' data sets, without perturbed ones.
+        These and the data sets of studies, without perturbed ones.
     public, own, challenges
-        The same by origin. Texts of public ones were downloaded and may not be republished. A challenge is ``made`` or
+        ``datasets`` by origin. Texts of public ones were downloaded and may not be republished. A challenge is ``made`` or
         ``imported``, and ``simulated`` if its raters are programs.
     metrics, unavailable
         The metrics by name, and why some cannot run here.
@@ -369,7 +369,7 @@ class Selection:
 
     @_once
     def why_not_judged(self, dataset: str, name: str) -> str | None:
-        """Return why a judge's metric has no scores and cannot get any here; None if it has or can."""
+        """Return why a judge's metric has no scores and cannot get any here; otherwise None."""
         task = self.tasks[dataset][name]
         why = task.unavailable(dataset)
         # The signature of a missing model is unknown, so its scores cannot be verified.
@@ -397,7 +397,7 @@ class Selection:
         entries = [entry for entry in entries if ANSWER_FORMATS[entry.format].level == "turn"]
         return asked + [f"{entry.name}:{dimension}" for entry in entries for dimension in entry.files]
 
-    # All that scores a data set
+    # Everything that scores a data set
 
     @_once
     def scorers(self, dataset: str, *, apart: bool = False) -> list[str]:

@@ -1,4 +1,4 @@
-"""Audit a judge with the labels at hand: agreement, systems, biases, and corrected means."""
+"""Audit a judge with the available labels: agreement, systems, biases, and corrected means."""
 
 from __future__ import annotations
 

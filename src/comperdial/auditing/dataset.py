@@ -22,8 +22,8 @@ Audit = dict[str, Any]
 def audits(tables: Mapping[str, pd.DataFrame], scores: pd.DataFrame, about: Mapping[str, Any]) -> Iterator[Audit]:
     """Yield the audit of each judge: a short verdict, and the title, sentences and reason for omission of each section.
 
-    A recorded judge of another dimension than the main one is compared with ratings of its own. If a judge cannot be audited,
-    the verdict says why.
+    A recorded judge of a dimension other than the main one is compared with ratings of that dimension. If a judge
+    cannot be audited, the verdict gives the reason.
     """
     target = chosen_dimension(about["target"], about["main_target"], tables["ratings"]["dimension"])
     for name in [*about["judged"], *about["recorded_judges"]]:

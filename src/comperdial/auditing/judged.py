@@ -185,7 +185,7 @@ def one_file(judged: File, people: File, name: str) -> File | None:
 
 
 def _label_columns(frame: pd.DataFrame, judge: str | None) -> dict[str, set[str]]:
-    """Return labels by column: of columns that share some with each other or the judge, or else of all with few labels."""
+    """Return labels by column, for columns that share labels with each other or the judge, else all with few labels."""
     columns: dict[str, set[str]] = {}
     for name in frame:
         cells = frame[name].dropna().map(lambda cell: str(cell).strip())

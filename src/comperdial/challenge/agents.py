@@ -1,6 +1,6 @@
 """Run an agent on dialogues, turn by turn with gold history, or with itself (ComperDial, A.6).
 
-An agent is a class ``UserAgent`` in a Python file without a required base class (docs/adding-a-system.md). Its method
+An agent is a class ``UserAgent`` in a Python file; it needs no base class (docs/adding-a-system.md). Its method
 ``generate_responses(test_data) -> list[str]`` gets up to 50 conversations at the same turn and answers each as persona B. It
 runs in this process, with the user's permissions.
 """

@@ -1,8 +1,7 @@
 """Label Studio projects for ratings of responses and dialogues and for choices between dialogues; import of their exports.
 
-The procedure of ratings is ComperDial's (3.2.3, A.7.1 and A.7.2), that of choices ACUTE-Eval's (Li, Weston and Roller 2019);
-``docs/annotation.md`` is for who organises it. ``projects`` has the labeling interfaces
-and the guidelines.
+Ratings follow ComperDial's procedure (3.2.3, A.7.1 and A.7.2), choices ACUTE-Eval's (Li, Weston and Roller 2019).
+``docs/annotation.md`` is for organisers. ``projects`` has the labeling interfaces and the guidelines.
 
 Everything is shown as HTML in ``HyperText`` tags, with escaped texts. The plainer tags are unsafe for arbitrary text:
 ``Text`` treats it as HTML unless a feature flag is set, so ``<3`` could be lost, and ``Paragraphs`` fails on an empty
@@ -389,5 +388,5 @@ def _answers(
 
 
 def _annotator(user: object) -> str:
-    """Return a user's name: the number itself, or that in an object."""
+    """Return a user's name: the number itself, or the one in an object."""
     return str(user.get("id") if isinstance(user, dict) else user).strip()

@@ -47,7 +47,7 @@ class Dialogue:
 
     @property
     def key(self) -> Key:
-        """Return the identifying dialogue and system."""
+        """Return the dialogue and system that identify it."""
         return self.dialogue_id, self.system_id
 
     def judged_texts(self) -> list[str]:

@@ -219,7 +219,7 @@ def fitting_age(sentence: str, age: int, *, goal: bool = False) -> int:
 
 @dataclass
 class Persona:
-    """A persona; its gender is hidden information that no sentence gives (A.3)."""
+    """A persona; its gender is hidden: no sentence states it (A.3)."""
 
     persona_id: str
     name: str
@@ -272,7 +272,7 @@ def _draw(number: int, usable: list[str], heads: Heads, constraints: Constraints
 
 
 def _two_heads(usable: list[str], constraints: Constraints, rng: np.random.Generator) -> tuple[list[str], range]:
-    """Return two heads with common ages, and these ages."""
+    """Return two heads with ages in common, and those ages."""
     for heads in permutations([usable[i] for i in rng.permutation(len(usable))], 2):
         one, other = map(constraints.ages_of, heads)
         if ages := range(max(one.start, other.start), min(one.stop, other.stop)):

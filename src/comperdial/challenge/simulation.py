@@ -1,6 +1,6 @@
 """Simulated raters, only for the bundled demo: a documented model, a seed, and a known truth.
 
-They make the whole system run anywhere, and let statistics be checked against a known truth. Their ratings are not findings.
+They let the whole system run anywhere and check statistics against a known truth. Their ratings are not findings.
 ``data/demo/raters.yaml`` explains the parameters, ``docs/demo.md`` the model.
 """
 

@@ -68,7 +68,7 @@ def read_submissions(paths: Sequence[str | Path], dialogues: Sequence[Dialogue])
     """Read files and folders of submissions; invalid ones are left out with a reason.
 
     A folder provides all files (``.jsonl``, ``.jsonl.gz``) directly in it, sorted by name, and ``systems.csv``. The first of
-    two submissions by the same system counts. An invalid ``systems.csv``, which is the organiser's, raises a
+    two submissions by the same system counts. An invalid ``systems.csv``, which the organiser writes, raises a
     :class:`SchemaError`.
     """
     items = [(dialogue.dialogue_id, turn) for dialogue in dialogues for turn in range(dialogue.turns)]

@@ -1,6 +1,6 @@
 """The command line: parses arguments and calls the library.
 
-Each module has the commands of one subject. Commands import what they need inside their functions, so that `--help` is fast.
+Each module defines commands for one subject. Commands import what they need inside their functions, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interrupts: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        # A library interrupted during its import may raise something else than KeyboardInterrupt.
+        # A library interrupted during its import may raise something other than KeyboardInterrupt.
         interrupts.append(number)
         signal.default_int_handler(number, frame)
 
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @cache
-def _program() -> Any:  # noqa: ANN401 - what typer makes of the commands, in most of a second
+def _program() -> Any:  # noqa: ANN401 - typer takes most of a second to build it
     return typer.main.get_command(app)
 
 
@@ -94,7 +94,7 @@ def _run(arguments: list[str]) -> int:
     except typer.TyperException as error:
         lines = error.message.removeprefix("Value error, ").split("\n")
         error.message = "\n".join(shown(line, at_most=3000) for line in lines)
-        error.show()  # type: ignore[attr-defined]  # of its errors of usage
+        error.show()  # type: ignore[attr-defined]  # of its usage errors
         return error.exit_code
 
 

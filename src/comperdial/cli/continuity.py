@@ -1,4 +1,4 @@
-"""Commands of the study of interlocutors and outsiders, and of continuity prediction."""
+"""Commands for the study of interlocutors and outsiders, and for continuity prediction."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def vectors(
 
 @o.command(of=continuity)
 def baselines(dataset: _Chat, output: Annotated[Path, o.written("The scores.")]) -> None:
-    """Score replies by metrics that are unrelated to continuing."""
+    """Score replies with metrics unrelated to continuing."""
     from comperdial.core.files import write_table
     from comperdial.data.continuations import read_conversations
     from comperdial.evaluation.continuing import BASELINES, baseline_scores, baselines_here
@@ -119,7 +119,7 @@ def models(
     baselines: Annotated[o.Files, o.option("FILE", "Output of `baselines`.")] = None,
     resamples: o.Resamples = 1000,
 ) -> None:
-    """Predict whether users continue, by trained models and by baselines."""
+    """Predict whether users continue, with trained models and baselines."""
     import pandas as pd
 
     from comperdial import schema
@@ -146,7 +146,7 @@ def liking(
     vectors: _Vectors = None,
     resamples: o.Resamples = 1000,
 ) -> None:
-    """Compare predicted continuing with user ratings."""
+    """Compare predicted continuation with user ratings."""
     import pandas as pd
 
     from comperdial.core.files import read_table, write_table

@@ -1,4 +1,4 @@
-"""The commands of judges: estimate costs, ask, import and export answers, list prompts."""
+"""Commands for judges: estimate costs, ask, import and export answers, list prompts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Params = Annotated[o.File, Option(help="Configuration; default: params.yaml if i
 # The judge of a file.
 _SERVER = "openai, azure, ollama, vllm, llama.cpp, a URL, or rules."
 Server = Annotated[o.Name, o.option("NAME|URL", _SERVER)]
-Model = Annotated[o.Name, Option(help="The server's name of the model.")]
+Model = Annotated[o.Name, Option(help="The server's name for the model.")]
 Configured = Annotated[o.Name, Option("--judge", help="A judge of params.yaml, instead of a server.")]
 Key = Annotated[o.Name, o.option("VARIABLE", "Environment variable with the key; default: the server's usual one.")]
 Price = Annotated[o.Range, o.option("IN OUT", "US dollars per million tokens; default: from data/prices.yaml.")]
@@ -61,7 +61,7 @@ _NAMES = "For a template: names of the ratings; default: those in its form, or `
 
 @o.command("plan", of=judge)
 def plan(tables: Tables = None, metric: Metrics = None, params: Params = None, answers: Answers = None) -> None:
-    """Estimate requests, tokens and cost of unanswered requests; asks nothing."""
+    """Estimate the number, tokens and cost of unanswered requests, without asking."""
     from comperdial.judges.answers import AnswerFile
     from comperdial.judges.judging import estimate, table_items
     from comperdial.judges.requests import MissingAnswersError
@@ -146,11 +146,11 @@ def file_(
     name: Annotated[o.Name, Option(help="Name of the judge in the output; default: the model's.")] = None,
     key: Key = None,
     concurrency: Annotated[int | None, Option(min=1, help="Concurrent requests; default: 16.")] = None,
-    timeout: Annotated[float | None, Option(min=0.001, help="Timeout of an answer in seconds; default: 300.")] = None,
+    timeout: Annotated[float | None, Option(min=0.001, help="Timeout per answer in seconds; default: 300.")] = None,
     params: Params = None,
     answers: Answers = None,
 ) -> None:
-    """Rate a file of responses; shows the cost before anything is spent."""
+    """Rate a file of responses; show the cost before spending anything."""
     settings = o.given(locals(), ("server", *_OF_JUDGE))
     from comperdial.judges.judging import estimate, judge_items
     from comperdial.judges.own import allowed, own_task, read_own
@@ -226,7 +226,7 @@ def import_(
     coverage: Annotated[Path, o.written("CSV file of readable answers and agreement.", o.output_file)],
     params: Params = None,
 ) -> None:
-    """Make tables from recorded answers of a judge."""
+    """Make tables from a judge's recorded answers."""
     from comperdial.config import load_yaml
     from comperdial.config.studies import params_file, with_studies
     from comperdial.judges.recorded import take_answers
@@ -258,7 +258,7 @@ def import_answers(
     file: Annotated[Path, Argument(help="Output of `judge export-answers`.")],
     answers: Answers = Path("data/ledger"),
 ) -> None:
-    """Import the answers of another file."""
+    """Import answers from another file."""
     from comperdial.judges.answers import AnswerFile
 
     if not file.is_file():

@@ -132,7 +132,7 @@ def ablate(
     resamples: o.Resamples = 1000,
     seed: o.Seed = 2024,
 ) -> None:
-    """Correlate `local` without each of its parts, and each part alone.
+    """Correlate `local` without each part, and each part alone.
 
     Uses held-out scores and human ratings.
     """

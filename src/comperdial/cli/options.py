@@ -168,7 +168,7 @@ def one_or_more(names: Sequence[str], about: str, metavar: str | None = None) ->
 
 
 def given(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return those of the named options that the user set; ``options`` are a command's ``locals()``."""
+    """Return the named options that the user set; ``options`` are a command's ``locals()``."""
     chosen = {name: options[name] for name in names if name in options}
     return {name: value for name, value in chosen.items() if value is not None and value is not False and value != []}
 

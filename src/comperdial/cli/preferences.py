@@ -128,7 +128,7 @@ def recorded_pairs(
     dataset: Annotated[str, Argument(help="llmbar_natural, llmbar_mt_bench or llmfao.")],
     output: o.Output,
 ) -> None:
-    """Write recorded choices of judges between two answers."""
+    """Write judges' recorded choices between two answers."""
     from comperdial.judges.recorded_pairs import judged_pairs
 
     write_table(output, judged_pairs(dataset, catalogue=o.CATALOGUE)[1])

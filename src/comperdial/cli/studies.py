@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from comperdial.cli import options as o
 
-_Study = Annotated[str, Argument(help="A folder of studies/, or `dataset` for what every data set has.")]
+_Study = Annotated[str, Argument(help="A folder in studies/, or `dataset` for tables and figures of all data sets.")]
 _Dataset = Annotated[str, Argument(help="A data set of params.yaml.")]
 _OfDataset = Annotated[o.Name, Option(help="The data set, for the study `dataset`.")]
 _Stem = Annotated[Path, o.written("Common path of the files, without suffix.", o.output_stem)]

@@ -111,7 +111,7 @@ def unknown(kind: str, name: str, known: Iterable[str], *at: str | int) -> Pydan
 
 
 class Lines:
-    """Locates settings: files in the order they are merged; ``option`` gave the values that are in none of them."""
+    """Locates settings in files, listed in merge order; values in none of them came from ``option``."""
 
     def __init__(self, *paths: str | Path, option: str = "--config") -> None:
         self.paths = paths

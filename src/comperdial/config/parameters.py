@@ -88,26 +88,26 @@ class SimulatedRatings(Strict):
 
 
 class Challenge(Strict):
-    """A data set made of dialogues and submissions, or read from a folder in ComperDial's own form."""
+    """A data set made of dialogues and submissions, or a folder in ComperDial's published format."""
 
     title: Text
-    """its name in tables"""
+    """display name in tables"""
     dialogues: Maybe[FilePath] = None
-    """a file in the form of ComperDial_data.json"""
+    """a file in the format of ComperDial_data.json"""
     submissions: Maybe[Annotated[list[FilePath], Field(min_length=1)]] = None
     """.jsonl files, or folders of them"""
     agents: Maybe[dict[SystemName, FilePath]] = None
-    """agents to run here, by the system's name: FILE or FILE:CLASS"""
+    """agents to run here, by system name: FILE or FILE:CLASS"""
     ratings: Maybe[Ratings] = None
-    """files of ratings; without them there are scores and no correlations"""
+    """rating files; without them, scores are computed but not correlated"""
     simulated: Maybe[SimulatedRatings] = None
-    """ratings by programs, as in the demo"""
+    """ratings by simulated raters, as in the demo"""
     comperdial: Maybe[FilePath] = None
-    """a folder that `comperdial export` wrote, alone"""
+    """a folder written by `comperdial export`, instead of `dialogues`, `submissions`, `agents` and `ratings`"""
     source: Maybe[Text] = None
-    """whose ratings to use, if not those of `evaluation.source`"""
+    """source of ratings; overrides `evaluation.source`"""
     target: Maybe[Text] = None
-    """the rated dimension of tables and figures"""
+    """rated dimension for tables and figures"""
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> Self:
@@ -127,15 +127,15 @@ class OwnData(Strict):
     file: TableFile
     """CSV, TSV, JSONL, JSON, Parquet or Excel"""
     title: Maybe[Text] = None
-    """its name in tables; default: the entry's name"""
+    """display name in tables; default: the entry's name"""
     columns: Maybe[Columns] = None
-    """our name of a column: the file's"""
+    """map from our column names to the file's"""
     scale: Maybe[Annotated[list[Any] | dict[str, Any], Expected("[low, high], or one per dimension")]] = None
-    """[low, high], or one for each dimension; default: what the file says or holds"""
+    """[low, high], or one per dimension; default: inferred from the file"""
     source: Maybe[Text] = None
-    """whose ratings to use"""
+    """source of ratings"""
     target: Maybe[Text] = None
-    """the rated dimension of tables and figures"""
+    """rated dimension for tables and figures"""
 
 
 class Personas(Strict):
@@ -144,13 +144,13 @@ class Personas(Strict):
     graph: FilePath
     """a file in PeaCoK's layout"""
     constraints: FilePath
-    """the folder of names, families, ages and negative words"""
+    """a folder with names, families, ages and negative words"""
     count: Count
-    """how many to draw"""
+    """number of personas to draw"""
     seed: Seed
-    """another seed draws other personas"""
+    """random seed"""
     default_ages: Annotated[list[int], Field(min_length=2, max_length=2), Expected("two ages")]
-    """the range of ages of heads without one"""
+    """age range for heads without one"""
 
 
 class ComperdialColumns(Strict):
@@ -161,19 +161,19 @@ class ComperdialColumns(Strict):
 
 
 class Comperdial(Strict):
-    """Sony/ComperDial's own files, and what the paper counts."""
+    """The files of Sony/ComperDial, and the counts in the paper."""
 
     columns: ComperdialColumns
-    """the names of fields in the two rated files"""
+    """field names in the two rated files"""
     counts: dict[Literal["systems", "dialogues", "turns", "rated_dialogues"], Seed]
-    """what the paper counts; a difference is reported"""
+    """counts in the paper; differences are reported"""
 
 
 class Shows(Strict):
     """The outputs that represent scores in tables and figures, and their labels."""
 
     main: Maybe[OutputName | Annotated[Distinct[OutputName], Field(min_length=1)]] = None
-    """the output, or outputs, with intervals, tests and ranks"""
+    """the output or outputs that get intervals, tests and ranks"""
     label: Maybe[Text | dict[OutputName, Text]] = None
     """the label of the main output, or of each output"""
 
@@ -186,11 +186,11 @@ class Metric(Shows):
     kind: Text
     """the module in `comperdial.metrics`"""
     datasets: Maybe[Distinct[Text]] = None
-    """only these data sets"""
+    """score only these data sets"""
     skip: Maybe[Distinct[Text]] = None
-    """not these data sets"""
+    """do not score these data sets"""
     apart: bool = False
-    """true: in no general table, only where it is named"""
+    """true: leave out of general tables; show only where named"""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -211,40 +211,40 @@ def _sendable(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 class Judge(Strict):
-    """Who judges.
+    """A judge.
 
-    Answers depend on `model`, `mode`, `parameters` and `explain`; the other keys make nothing stale.
+    Answers depend on `model`, `mode`, `parameters` and `explain`; changing other keys makes no result stale.
     """
 
     service: Text
     """`openai` (OpenAI, or with `base_url` any server that speaks its protocol), `transformers` (a local causal model)
     or `rules` (a program that counts words)"""
     model: Maybe[Text] = None
-    """the service's name of the model; a folder for `transformers`"""
+    """the service's name for the model; a folder for `transformers`"""
     role: Maybe[Text] = None
-    """which of a study's roles it plays, such as the paper's smaller and larger model; default: each"""
+    """its role in a study, such as the paper's smaller or larger model; default: all roles"""
     mode: Literal["generate", "probabilities"] = "generate"
     """`probabilities` takes the expected value over the probabilities of the scale's tokens instead of a written answer"""
     parameters: Annotated[dict[str, Any], AfterValidator(_sendable)] = {}
     """sent with each request; `dtype`, `prefix` and `chat_template_kwargs` for `transformers`"""
     explain: Maybe[Flag] = None
-    """ask for a rationale too"""
+    """also ask for a rationale"""
     items: Maybe[Count] = None
-    """only so many responses or dialogues of each data set: those with the smallest hashes, the same ones everywhere"""
+    """judge only this many responses or dialogues per data set: those with the smallest hashes, the same everywhere"""
     base_url: Maybe[Annotated[str, Expected("http://… or https://…", "^https?://", hidden=True)]] = None
-    """the server"""
+    """URL of the server"""
     key: Maybe[VariableName] = None
-    """the environment variable with the key; default for OpenAI: OPENAI_API_KEY"""
+    """environment variable with the API key; default for OpenAI: OPENAI_API_KEY"""
     free: Maybe[Flag] = None
-    """whether it costs nothing; default: true for a server on this machine"""
+    """whether it is free; default: true for a server on this machine"""
     concurrency: Maybe[Count] = None
-    """requests at a time"""
+    """maximum number of concurrent requests"""
     requests_per_minute: Maybe[AboveZero] = None
     """the rate limit"""
     timeout: Maybe[AboveZero] = None
     """seconds"""
     attempts: Maybe[Count] = None
-    """how often a request is tried after a fault"""
+    """maximum number of attempts per request"""
 
 
 def _counts(counts: int | list[int]) -> int | list[int]:
@@ -264,15 +264,15 @@ class Variant(Strict):
     """One way of asking a judge."""
 
     prompt: Text
-    """a prompt of the package, or a file"""
+    """a built-in prompt, or a file"""
     fields: Annotated[Distinct[Text], Field(min_length=1)]
-    """what the template uses: history, response, reference, fact; for dialogues turn_scores and responses, or dialogue"""
+    """template fields: history, response, reference, fact; for dialogues turn_scores and responses, or dialogue"""
     dimensions: Annotated[Distinct[Text], Field(min_length=1)]
     """the ratings in an answer"""
     label: Maybe[Text] = None
-    """its name in tables"""
+    """display name in tables"""
     main: Maybe[Text] = None
-    """the rating with intervals, tests and ranks"""
+    """the rating that gets intervals, tests and ranks"""
     scale: Maybe[Annotated[list[Number], Field(min_length=2, max_length=2), Expected("both ends of the scale")]] = None
     """[low, high]"""
     samples: Annotated[
@@ -280,19 +280,19 @@ class Variant(Strict):
         Expected("a whole number of 1 or more, or a list of such"),
         AfterValidator(_counts),
     ] = 1
-    """how many answers are averaged; of a list, the largest first, each makes a score"""
+    """number of answers averaged; a list, largest first, gives one score per number"""
     retries: Seed = 3
-    """fresh samples after an answer that cannot be read"""
+    """number of fresh samples after an unreadable answer"""
     turns: Maybe[Text] = None
-    """the variant whose turn scores the dialogue prompt gets"""
+    """the variant whose turn scores the dialogue prompt includes"""
     roles: Distinct[Text] = []
-    """the judges' roles that are asked"""
+    """roles of the judges to ask"""
     explain: Flag = False
-    """ask for a rationale too"""
+    """also ask for a rationale"""
     labels: Maybe[Annotated[dict[_LABEL, Number], Field(min_length=2)]] = None
     """values of answers, such as {"Yes": 1, "No": 0}: the score is their mean, weighted by their probabilities"""
     question: Maybe[Text] = None
-    """a dimension with a question of the package, or a text"""
+    """a dimension with a built-in question, or your own text"""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -324,17 +324,17 @@ class Judging(Strict):
     """What judges are asked."""
 
     judges: dict[str, Distinct[Text]]
-    """who judges which data set; `default` for data sets that are not named"""
+    """judges by data set; `default` applies to all other data sets"""
     variants: dict[VariantName, Variant]
-    """from the registry, or entries of your own"""
+    """from the registry, or your own entries"""
     asks: dict[str, Distinct[Text]] = {}
-    """which variants are asked on which data set; default: all"""
+    """variants by data set; default: all"""
     ledger: Text = "data/ledger"
-    """the folder of the answers"""
+    """folder for answers"""
     prices: Text = "data/prices.yaml"
     """US dollars per million tokens"""
     budget: Annotated[int | float, Field(ge=0), Expected("US dollars, 0 or more")] = 0
-    """the most that all answers in the ledger together may cost, in US dollars; 0 asks no paid service"""
+    """limit on the total cost of all answers in the ledger, in US dollars; with 0, no paid service is asked"""
 
     @model_validator(mode="after")
     def _for_the_others(self) -> Self:
@@ -347,7 +347,7 @@ class JudgingSections(Strict):
     """The sections ``judges`` and ``judging``, whose entries refer to each other."""
 
     judges: Section[dict[JudgeName, Judge]] = {}
-    """who judges"""
+    """the judges"""
     judging: Judging | None = None
     """what judges are asked"""
 
@@ -404,26 +404,26 @@ class Recorded(_Placed, Shows):
     """Scores computed elsewhere."""
 
     dataset: Text
-    """the data set that they are of"""
+    """the data set they belong to"""
     format: Text
     """the reader; `table` for a file with context_id, system_id and value"""
     about: Signed
-    """who computed them, with what; part of the signature"""
+    """who computed them, and how; part of the signature"""
 
 
 class RecordedJudge(Shows):
-    """Answers of a language model that others recorded."""
+    """Recorded answers of a language model."""
 
     dataset: Text
-    """the data set that they are of"""
+    """the data set they belong to"""
     format: Text
     """the reader"""
     model: Signed
     """the model that answered"""
     prompt: Signed
-    """the prompt it was given"""
+    """its prompt"""
     sources: Annotated[dict[str, Text], Field(min_length=1)]
-    """files of the catalogue, by the reader's names"""
+    """catalogue files, keyed by the reader's names"""
 
 
 class Corpus(_Placed):
@@ -498,24 +498,24 @@ class Agreement(Strict):
     """Number of resamples and seed; the section `agreement` uses them for Krippendorff's alpha."""
 
     resamples: Resamples
-    """resamples of intervals, tests and soft pairwise accuracies"""
+    """resamples for intervals, tests and soft pairwise accuracies"""
     seed: Seed
-    """the seed of all that is drawn"""
+    """seed for all random draws"""
 
 
 class Evaluation(Agreement):
-    """What is correlated with what."""
+    """How scores are evaluated against ratings."""
 
     source: Text
-    """whose ratings: human, or the name of a judge; never mixed"""
+    """source of ratings: human, or the name of a judge; sources are never mixed"""
     target: Text
-    """the rated dimension of tables and figures; if nobody rated it, the only one or the first by name"""
+    """rated dimension for tables and figures; if nobody rated it, the only one or the first by name"""
     levels: Annotated[Distinct[Literal["turn", "dialogue", "system"]], Field(min_length=1)]
-    """which levels to evaluate"""
+    """levels to evaluate"""
     systems: Literal["sampled", "fixed"] = "sampled"
     """`fixed`: intervals and tests are over contexts only, as they always are with two or three systems"""
     tests: Distinct[Literal["tau_c", "tau_23", "accuracy", "acc_eq", "spa"]] = []
-    """statistics over systems to test besides the default ones"""
+    """statistics over systems to test in addition to the default ones"""
     curves: Curves
     """learning curves and power"""
 
@@ -524,7 +524,7 @@ class Figures(Strict):
     """Figures of each data set: the outputs that each shows instead of the main ones."""
 
     resamples: Resamples
-    """resamples of intervals that only figures show"""
+    """resamples for intervals that only figures show"""
     heatmap: Maybe[list[Output]] = None
     scatter: Maybe[list[Output]] = None
     slope: Maybe[list[Output]] = None
@@ -541,11 +541,11 @@ class Tables(Strict):
     systems: Annotated[list[Output], Field(min_length=1)]
     """the scores in the table of systems"""
     level_differences: Annotated[int, Field(ge=1), Expected("a positive number of dialogues")]
-    """how many dialogues to show that are rated lower as a whole than by turn (ComperDial's Table 13 shows three)"""
+    """number of dialogues to show that are rated lower as a whole than by turn (ComperDial's Table 13 shows three)"""
 
 
 class Ensembles(Strict):
-    """Scores that are averaged."""
+    """Scores to average."""
 
     dimensions: Distinct[Text]
     models: dict[str, Annotated[Distinct[Text], Field(min_length=2)]]
@@ -581,7 +581,7 @@ _OF_CORRELATIONS = (
 class Shown(BaseModel):
     """A table or figure of a study.
 
-    With a ``function``, any other key is a setting of it. Without one, the table of correlations takes ``rows`` (each with
+    With a ``function``, all other keys are its settings. Without one, the table of correlations takes ``rows`` (each with
     ``label`` and ``metric`` and ``output``, or ``not_run``; optionally ``section``, ``reported``, ``source``, ``note``),
     ``levels`` (each with the level of its ratings), ``coefficients`` (default: pearson, spearman), ``source`` and ``sources``
     (of reported values, and their labels), ``reported_of``, ``section_by`` (level or dataset), ``sort`` (a coefficient) and
@@ -591,15 +591,15 @@ class Shown(BaseModel):
     model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
 
     title: Maybe[Text] = None
-    """its heading"""
+    """heading"""
     caption: Maybe[Text] = None
-    """the text below it"""
+    """text below it"""
     function: Maybe[Text] = None
     """a function in `comperdial.studies.<study>`; default: the table of correlations"""
     datasets: Maybe[Distinct[Text]] = None
     """default: the study's"""
     inputs: dict[str, str | list[str]] = {}
-    """the files that it reads, by name; `{dataset}`, `{scorer}`, `{judge}` and `{recorded_judge}` stand for each one"""
+    """input files by name; `{dataset}`, `{scorer}`, `{judge}` and `{recorded_judge}` expand to each one"""
 
     @model_validator(mode="after")
     def _known_settings(self) -> Self:
@@ -613,37 +613,37 @@ class Study(Strict):
     """What a study needs and shows: ``studies/NAME/study.yaml``."""
 
     title: Text
-    """its heading"""
+    """heading"""
     datasets: Distinct[Text] = []
-    """what to run"""
+    """data sets to run"""
     metrics: Section[dict[MetricName, Metric | None]] = {}
-    """metrics to run on these data sets besides those of params.yaml, with their changes"""
+    """metrics to run on these data sets in addition to those in params.yaml, with changed options"""
     judges: Distinct[Text] = []
-    """who judges these data sets"""
+    """judges of these data sets"""
     variants: Section[dict[VariantName, Variant]] = {}
-    """what they are asked"""
+    """prompt variants for these judges"""
     recorded_judges: Section[dict[RecordedJudgeName, RecordedJudge]] = {}
     """recorded answers to import"""
     ensembles: Ensembles | None = None
-    """scores that are averaged"""
+    """scores to average"""
     perturbed: Perturbed | None = None
-    """data sets whose responses are made worse"""
+    """data sets to perturb"""
     planned_contrasts: list[Contrast] = []
-    """comparisons fixed before the results were seen"""
+    """comparisons planned before the results were seen"""
     own_metrics_only: bool = False
-    """data sets of such studies alone are scored only with the metrics that these list"""
+    """data sets used only by such studies are scored only with the metrics that these studies list"""
     restricted: Distinct[Output] = []
-    """outputs that are also correlated within systems and without human systems"""
+    """outputs also correlated within systems and without human systems"""
     raters: Distinct[Text] = []
-    """other sources of ratings, whose mean rating of a response is taken as a score"""
+    """other sources of ratings, whose mean rating of a response serves as a score"""
     tables: Section[dict[str, Shown]] = {}
     """tables by name"""
     figures: Section[dict[str, Shown]] = {}
     """figures by name"""
     resamples: Maybe[Seed] = None
-    """instead of those in params.yaml"""
+    """overrides params.yaml"""
     seed: Maybe[Seed] = None
-    """instead of that in params.yaml"""
+    """overrides params.yaml"""
 
 
 # Numbers in a mapping from --config arrive as text. All shards go into one argument of a merge, limited to 128 KiB on Linux.
@@ -659,31 +659,31 @@ class Parameters(JudgingSections):
     """All of ``params.yaml``."""
 
     datasets: Annotated[Distinct[Chosen], Field(min_length=1)]
-    """what to run: names of the catalogue, of `own_data` and `challenges`, or files"""
+    """data sets to run: names in the catalogue, `own_data` or `challenges`, or files"""
     own_data: Section[dict[DatasetName, OwnData]] = {}
-    """your own files of ratings"""
+    """your own rating files"""
     catalogue: FilePath
-    """the file of public files and data sets"""
+    """catalogue of public files and data sets"""
     mirror: Annotated[str | None, Expected("a folder or null")] = None
-    """a folder <owner>/<repository>/<path> to take public files from; COMPERDIAL_MIRROR takes precedence"""
+    """a folder with public files as <owner>/<repository>/<path>; COMPERDIAL_MIRROR takes precedence"""
     challenges: dict[DatasetName, Challenge]
     """data sets made of dialogues and submissions"""
     personas: Personas
-    """how personas are drawn"""
+    """how to draw personas"""
     comperdial: Comperdial
-    """names of fields in Sony/ComperDial"""
+    """field names in Sony/ComperDial"""
     metrics: Annotated[dict[MetricName, Metric], Field(min_length=1)]
-    """what to run; a name alone is an entry of the registry"""
+    """metrics to run; a name alone selects the registry's entry"""
     recorded: Section[dict[MetricName, Recorded]] = {}
     """scores computed elsewhere"""
     recorded_judges: Section[dict[RecordedJudgeName, RecordedJudge]] = {}
-    """answers that others recorded"""
+    """recorded answers of language models"""
     training: Section[dict[MetricName, Training]] = {}
-    """what `comperdial train` trains"""
+    """models for `comperdial train`"""
     shards: Section[dict[str, Shards]] = {}
-    """into how many parts scoring is split, by data set"""
+    """number of parts to split scoring into, by data set"""
     evaluation: Evaluation
-    """what is correlated with what"""
+    """how scores are evaluated against ratings"""
     agreement: Agreement
     """Krippendorff's alpha: resamples and seed"""
     figures: Figures
@@ -691,7 +691,7 @@ class Parameters(JudgingSections):
     tables: Tables
     """what tables show"""
     studies: Section[dict[str, dict[str, Any]]] = {}
-    """settings that replace those of study.yaml"""
+    """settings that override study.yaml"""
 
 
 def read_parameters(mapping: Mapping[str, Any], *, lines: Lines | None = None) -> Parameters:

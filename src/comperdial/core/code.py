@@ -13,9 +13,9 @@ from comperdial.core.errors import FileError
 from comperdial.core.files import write_text
 
 PACKAGE = Path(__file__).parents[1]
-# Parsing all modules takes longer than the rest of a run with nothing to do.
+# Parsing all modules takes longer than the rest of a run in which nothing is stale.
 CACHE = Path(".snakemake/code.json")
-# The rooms whose modules `modules_of` follows; a change elsewhere, as in `core`, makes no result stale.
+# The subpackages that `modules_of` follows; a change elsewhere, as in `core`, makes no result stale.
 ROOMS = ("auditing", "evaluation", "report", "stats", "studies", "training")
 _ROOMS = tuple(f"comperdial.{room}" for room in ROOMS)
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -36,7 +36,7 @@ def code(*paths: str, root: Path = PACKAGE) -> str:
 
 
 def modules_of(*paths: str, root: Path = PACKAGE) -> list[str]:
-    """Return modules of the package with all modules in :data:`ROOMS` that they import, directly or not."""
+    """Return modules of the package with all modules in :data:`ROOMS` that they import, directly or indirectly."""
     seen: set[str] = set()
     left = list(paths)
     while left:
@@ -48,7 +48,7 @@ def modules_of(*paths: str, root: Path = PACKAGE) -> list[str]:
 
 
 def _module_of(folder: str, name: str, root: Path) -> str:
-    """Return the module that a name is imported from; for a name that a package only passes on, where it is defined."""
+    """Return the module that a name is imported from; for a re-exported name, the module that defines it."""
     package = f"{folder}/__init__.py"
     path = next(one for one in (f"{folder}/{name}.py", f"{folder}.py", package) if (root / one).is_file())
     if path == package:
@@ -73,7 +73,7 @@ def keep() -> None:
 
 @cache
 def _read(path: Path, root: Path) -> tuple[str, list[str]]:
-    """Return the hash of a module without its docstrings, and the modules in the rooms that it imports, also in functions."""
+    """Return a module's hash without docstrings, and its imports from :data:`ROOMS`, including those in functions."""
     status = path.stat()
     version, known = f"{status.st_size} {status.st_mtime_ns}", _kept().get(str(path))
     if not known or known[0] != version:

@@ -104,7 +104,7 @@ _WRITTEN = (
 _MOST_WRITTEN = 101
 # A judge that may be a person.
 _NUMBERED_JUDGE = re.compile(r"^judge_?(?:\d{1,2}|[a-h])$")
-# A column of one of two answers.
+# A column about one of two answers.
 _SIDE = re.compile(r"^(answer|response|output|model|system)_?([12ab])(?:_id|_name)?$")
 # Common labels, best first.
 _ORDERS = tuple(

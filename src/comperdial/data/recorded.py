@@ -55,7 +55,7 @@ class Rated:
         return frozenset(self.systems.loc[self.systems["kind"] == "reference", "system_id"])
 
     def items(self) -> pd.DataFrame:
-        """Return level, item and system of each response and dialogue."""
+        """Return the level, item and system of each response and dialogue."""
         rows = self.responses.merge(self.contexts[["context_id", "dialogue_id"]], on="context_id")
         turns, dialogues = rows.assign(item_id=rows["context_id"]), rows.assign(item_id=rows["dialogue_id"])
         return pd.concat([turns.assign(level="turn"), dialogues.assign(level="dialogue")])[_KEY].drop_duplicates()

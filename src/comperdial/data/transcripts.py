@@ -1,4 +1,4 @@
-"""Files of whole dialogues, with an utterance per row or a dialogue per cell: one row per system response, with its history."""
+"""Convert dialogues (an utterance per row or a dialogue per cell) to one row per system response with its history."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _unknown(speakers: Collection[object], column: str, path: Path) -> SchemaErr
 
 @dataclass
 class Transcript:
-    """A file with one utterance per row: its columns, and for each row what :meth:`prepare` finds.
+    """A file with one utterance per row: its columns, and what :meth:`prepare` determines for each row.
 
     ``by_system`` marks utterances of a system; ``unit`` is the dialogue of one system, ``place`` the utterance's position in
     it, ``rater`` the rater and dimension. ``history`` has the utterances of each unit.
@@ -357,7 +357,7 @@ def find(frame: pd.DataFrame, path: Path, given: Mapping[str, Any], roles: Mappi
     for ours, several in _NAMES.items():
         names = several.split()
         used = {*columns.values(), roles.get("system_id"), roles.get("annotator_id")}
-        # The own column of a nested list contains only its empty entries.
+        # A nested list's own column contains only its empty entries.
         used |= {name.removesuffix("[]") for name in frame.columns if name.endswith("[]")}
         ranked = sorted(
             (names.index(_last(name)), place, name)

@@ -48,7 +48,7 @@ _TIES = frozenset({
     "both_good", "both_bad", "both_are_good", "both_are_bad", "no_preference", "about_the_same", "similar",
     "unentschieden", "egalite", "égalité", "empate", "pareggio", "平局", "引き分け",
 })  # fmt: skip
-# Columns about sides that are not votes: how things were shown.
+# Columns about sides that are not votes but how things were shown.
 _NO_VOTES = re.compile(
     r"order|position|swap|variant|condition|group|side|turn|lang|shown|source|split|set$|type|version|better_is|^(?:a|b|left|right)$"
 )
@@ -77,7 +77,7 @@ _PEOPLE = frozenset({
     "response_id", "model", "side",
 })  # fmt: skip
 _ORDER = re.compile(r"^\W*(\w+?)\s*(>+|<+|=+)\s*(\w+?)\W*$")
-# A column with more distinct values is not one of votes.
+# A column with more distinct values is not a vote column.
 _MOST_WORDS = 100
 # A further column counts as votes if this fraction of its cells can be parsed.
 _READABLE = 0.5
@@ -151,7 +151,7 @@ def _key_of_two(frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, str, tupl
 
 
 def _are_names(frame: pd.DataFrame, columns: Sequence[Any]) -> bool:
-    """Return whether columns contain repeated names, as of systems, and not texts."""
+    """Return whether columns contain repeated names, such as systems, rather than texts."""
     cells = [str(cell) for name in columns for cell in frame[name] if not is_missing(cell)]
     return (
         bool(cells)
@@ -203,7 +203,7 @@ def _by_content(frame: pd.DataFrame, name: str) -> _Column | None:
 
 
 def _side_of(word: str) -> str:
-    """Return which side a word names, whatever the sides are called; empty if neither."""
+    """Return the side that a word names, whatever the sides are called; empty if neither."""
     for place, side in enumerate(("first", "second")):
         ends = {ends[place] for ends in _SIDES[:3] + _SIDES[4:]}
         if word in ends or any(
@@ -462,7 +462,7 @@ Read = Callable[[str, str, str], tuple[str, float] | None]
 def _readable(
     frame: pd.DataFrame, choices: Mapping[str, _Column], systems: Sequence[Sequence[str]], read: Read
 ) -> dict[str, _Column]:
-    """Drop columns named like votes that cannot be parsed, unless none is left."""
+    """Drop vote-like columns that cannot be parsed, unless that would drop all."""
     kept = {}
     for name, column in choices.items():
         cells = [(str(cell), place) for place, cell in enumerate(frame[name]) if not is_missing(cell)]

@@ -1,7 +1,7 @@
 """WordNet: find it, or set it up where nltk looks for it.
 
-nltk reads corpora only from its data roots, so the set-up creates ``<root>/corpora/wordnet`` in ``<sys.prefix>/nltk_data``,
-inside the virtual environment, and is deleted with it.
+nltk reads corpora only from its data roots, so WordNet is installed in ``<sys.prefix>/nltk_data/corpora/wordnet``, inside the
+virtual environment, and is deleted with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An SQLite file with every answer, and the charges of calls without an answer.
+"""An SQLite file with every answer, and charges for calls without an answer.
 
 Answers exported to Parquet, for example by ``dvc pull``, are read from the folder of the SQLite file. Prompts contain a data
 set's texts, which we may not be allowed to redistribute: exported answers have only their keys.

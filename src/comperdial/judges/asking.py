@@ -52,7 +52,7 @@ class Report:
     cost: float = 0.0  # US dollars of the answers
     charged: float = 0.0  # US dollars of failed calls that may have been billed
     seconds: float = 0.0
-    shortened: int = 0  # answers to prompts that the service read only in part
+    shortened: int = 0  # answers to prompts that the service truncated
     stopped: ComperdialError | None = None  # why the run ended early
 
     def check(self, name: str) -> None:
@@ -153,7 +153,7 @@ class _Run:
                 group.create_task(self._judge(requests))
 
     async def _judge(self, requests: Sequence[Request]) -> None:
-        """Ask until an answer has a rating, the fresh samples are used up, or a request fails."""
+        """Ask until an answer has a rating, no fresh samples are left, or a request fails."""
         try:
             for number, request in enumerate(requests):
                 try:

@@ -72,7 +72,7 @@ def message(text: str) -> str:
 
 
 def responses_of(rows: pd.DataFrame, prompt: Prompt) -> Iterator[Item]:
-    """Yield the item of each response; of several references, the prompt uses the first.
+    """Yield the item of each response; if there are several references, the prompt uses the first.
 
     ``rows`` has the columns ``dataset``, ``context_id``, ``system_id``, ``response``, ``history`` (utterances), ``references``,
     ``facts``, and those that the prompt names with :data:`COLUMN`.

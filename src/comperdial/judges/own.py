@@ -74,8 +74,8 @@ def judge(
     model
         The model's name on the server.
     server
-        ``openai``, ``azure``, ``ollama``, ``vllm``, ``llama.cpp``, a URL, or ``rules``: a program that counts words, for trial
-        runs.
+        ``openai``, ``azure``, ``ollama``, ``vllm``, ``llama.cpp``, a URL, or ``rules``: a word-counting program for
+        trial runs.
     price
         US dollars per million input and output tokens.
     budget

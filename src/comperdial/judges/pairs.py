@@ -83,8 +83,8 @@ class Choices:
 
     preferences: pd.DataFrame  # table ``preferences``: one row per pair answered in both orders
     pairs: int  # number of pairs asked about
-    flipped: int  # ties because the choice followed the position
-    same: Share  # share of pairs asked in both orders that have the same choice
+    flipped: int  # ties because the choice depended on the position
+    same: Share  # share of pairs with the same choice in both orders
     chose_first: Share  # share of choices for the dialogue shown first, over fully readable pairs
     failures: Counter[str] = field(default_factory=Counter)  # reasons for unreadable answers
     report: Report | None = None  # report of the run; None if no request was needed

@@ -50,7 +50,7 @@ class Prompt:
     name: str  # its name, or the file name of the user's template without suffix
     template: str  # the text, including its question and the rationale block if requested
     source: str  # ``ours``, or the user's file
-    renamed: tuple[tuple[str, str], ...] = ()  # the user's placeholder names, and the fields that they stand for
+    renamed: tuple[tuple[str, str], ...] = ()  # the user's placeholder names, and the fields they represent
 
     @cached_property
     def hash(self) -> str:
@@ -130,7 +130,7 @@ def load(
         For a template with the placeholder ``question``: the argument of :func:`find_question`. It becomes part of the template
         and its hash.
     renamed
-        For the user's template: placeholders with other names than ours, and the fields that they stand for.
+        For the user's template: placeholders whose names differ from ours, and the fields they represent.
 
     Raises
     ------

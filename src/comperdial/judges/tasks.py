@@ -117,7 +117,7 @@ class Judging:
         )
 
     def every_task(self) -> dict[str, Task]:
-        """Return the tasks of every variant and judge, whatever the data set."""
+        """Return the tasks of every variant and judge, for any data set."""
         return self._tasks((judge, variant) for judge in self.judges.values() for variant in self.variants.values())
 
     def _tasks(self, asked: Iterable[tuple[Judge, Variant]]) -> dict[str, Task]:
@@ -217,7 +217,7 @@ class Task:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """Return what answers depend on besides model and prompt."""
+        """Return what answers depend on in addition to model and prompt."""
         asked = self.service.weighting([*self.labels]) if self.judge.mode == "probabilities" else {}
         return {**self.judge.parameters, **self.service.identity(), **asked}
 

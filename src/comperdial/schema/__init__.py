@@ -1,7 +1,7 @@
 """Read, write and validate the tables: tidy, one fact per row.
 
-A table is described once (:mod:`comperdial.schema.tables`); the Parquet types and the checks both come from it.
-The docstring of that module says what rows and columns mean; the site's page of tables is generated from it.
+A table is defined once (:mod:`comperdial.schema.tables`); the Parquet types and the checks are derived from it.
+That module's docstring describes rows and columns; the site's page of tables is generated from it.
 
 A table is validated, sorted by its key and tagged with its name when it is written as Parquet. Tagged files are trusted when
 read: only their schema and page checksums are checked. Other files are validated value by value.

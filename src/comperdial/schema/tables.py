@@ -1,17 +1,17 @@
-"""The tables as they are defined: columns, types, keys, what each value must satisfy, and the check of a frame.
+"""Definitions of the tables: columns, types, keys and constraints; and the validation of a frame.
 
-What a row of each table is, and what each column holds; the reference page is made of these lists:
+The rows of each table and the meaning of each column; the reference page is generated from these lists:
 
 Tables
 ------
 systems
     who answered: a dialogue system, a person, or the reference responses
 contexts
-    what was answered: a point in a dialogue
+    a point in a dialogue where a system responds
 personas
-    who a speaker is, where the data set gives personas
+    a speaker's persona, if the data set has personas
 responses
-    what was answered
+    a system's response to a context
 ratings
     one rating of one response (``level`` turn) or one whole dialogue, on one dimension, by one person or judge;
     never averaged. ComperDial's six axes of dialogues (``Fluency``, ``Coherence``, ``Consistency``,
@@ -21,12 +21,12 @@ preferences
 labels
     one label of an item, by one person or judge, without the item's text: for audits of judges.
 annotators
-    who an annotator is to the dialogues, where the data set says so
+    an annotator's role in a dialogue, if the data set states it
 continuations
-    whether the user went on after a response
+    whether the user continued after a response
 scores
-    what a metric computed for one item; a score that could not be computed is absent. The demo's ``truth.parquet``
-    has this form too: metric ``simulated_truth``, the truth before the raters' noise.
+    a metric's score for one item; a score that could not be computed is absent. The demo's ``truth.parquet``
+    has the same columns: metric ``simulated_truth`` is the truth without the raters' noise.
 judgements
     one answer of a judge; scores are means of these.
 correlations
@@ -34,25 +34,25 @@ correlations
 ceilings
     how well one annotator agrees with the mean of the others
 pairs
-    the paired test of two outputs of one data set; the p-values are not corrected
+    a paired test of two outputs on one data set; the p-values are not corrected
 curves
     correlations on random subsets of the data
 power
-    the chance that a test at 5 % finds the difference of two metrics, with more or less data
+    the power of a test at 5 % to detect the difference between two metrics, with more or less data
 dimension_correlations
-    a correlation with the mean rating of each dimension, by who rated (study ``llm_evaluators``). Ensembles are
+    a correlation with the mean rating of each dimension, by source (study ``llm_evaluators``). Ensembles are
     metrics: ``ensemble-dimensions:<metric>``, ``ensemble-models:<name>``.
 ratios
     how often a score falls when a response or dialogue is perturbed.
 between_dimensions
-    how two dimensions of one rater, a source of ratings or a judge, agree over the items that have all five (study
+    how two dimensions agree within one source of ratings or judge, over the items that have all five (study
     ``llm_evaluators``).
 overall
-    a metric on one task of an overall ranking, or over all of them.
+    a metric's result on one task of an overall ranking, or on all tasks.
 overall_pairs
-    how many pairs of systems a task over means of systems uses, and how many of them include a human.
+    the number of pairs of systems in a task over system means, and how many of them include a human.
 overall_comparisons
-    a paired comparison of two metrics on a task or over all; each pair once.
+    a paired comparison of two metrics on a task or on all tasks; each pair once.
 
 Columns
 -------
@@ -71,13 +71,13 @@ kind
 track
     track of a challenge, if any
 description
-    of a system, in words; may be empty
+    description of the system; may be empty
 turn
-    which of the dialogue's evaluated turns, from 0
+    index of the turn among the dialogue's evaluated turns, from 0
 history
     utterances before the response, oldest first, each ``{speaker, text}``
 references
-    what a response is compared with; may be empty
+    reference responses to compare with; may be empty
 facts
     facts or persona sentences that a response may draw on; may be empty
 speaker
@@ -85,14 +85,14 @@ speaker
 sentences
     persona sentences
 kinds
-    the kind of each sentence: ``profile``; in ComperDial's form ``name``, ``age``, ``family``, ``head``,
+    the kind of each sentence: ``profile``; in ComperDial's format ``name``, ``age``, ``family``, ``head``,
     ``characteristic``, ``routine_habit``, ``goal_plan``, ``experience`` or ``other``, by its wording
 response
     the text, not empty
 annotator_id
-    who rated
+    the annotator
 position
-    the column of the rater in the source's files, from 0, where it has columns; a position is not a person
+    the rater's column in the source's files, from 0, if there are columns; it does not identify a person
 dimension
     the rated quality, in the source's words
 rating
@@ -102,94 +102,94 @@ scale_min
 scale_max
     highest rating possible
 source
-    whose ratings: ``human``, the name of a judge, or ``simulated``; never mixed
+    source of the ratings: ``human``, the name of a judge, or ``simulated``; sources are never mixed
 pair_id
     the pair of dialogues, or of turns of one chat
 first_dialogue_id
-    the dialogue of the pair's first side; where two systems talk to each other, both sides have one dialogue
+    the first side's dialogue; if two systems talk to each other, both sides have the same dialogue
 first_system_id
-    who is judged in it
+    the system judged in the first dialogue
 second_dialogue_id
     the other side's dialogue
 second_system_id
-    who is judged in that
+    the system judged in the second dialogue
 question
-    which question was asked: ``overall``, ``engagingness``, …, in the source's words
+    the question asked: ``overall``, ``engagingness``, …, in the source's words
 choice
     ``first``, ``second`` or ``tie``
 left
-    which side was shown on the left; missing if the source does not say
+    the side shown on the left; missing if unknown
 control
-    of a control pair: the side known to be better
+    for a control pair, the side known to be better
 reason
     the annotator's own words
 seconds
     how long the annotator took; in ``continuations`` how long until the user's next message
 cluster
-    which items belong together: questions about one text, pairs of one instruction
+    group of related items, such as questions about one text or pairs for one instruction
 label
     the class, in the source's words, or a whole number
 role
     ``interlocutor`` (took part in the dialogue) or ``outsider``
 user_id
-    the user who is answered; a number assigned here, never a name
+    the user being answered; a number assigned here, never a name
 continued
-    1 if the user went on, 0 if not
+    1 if the user continued, 0 if not
 began
-    seconds from the data set's first dialogue to the beginning of this one
+    seconds from the data set's first dialogue to the start of this one
 split
-    ``train``, ``validation`` or ``test``; no dialogue is in two
+    ``train``, ``validation`` or ``test``; each dialogue is in only one
 level
-    ``turn``, ``dialogue`` or ``system``: of the scores, or of what is rated or changed
+    ``turn``, ``dialogue`` or ``system``: level of the scores, or of the rated or perturbed items
 against
-    whose ratings: those of ``turn``s or of ``dialogue``s
+    level of the ratings: ``turn`` or ``dialogue``
 target
     the rated dimension
 metric
-    the metric's name in ``params.yaml``; of a judge the variant and the judge (``cpds-d_rules``); ``human`` for
-    ratings of turns correlated with those of dialogues
+    the metric's name in ``params.yaml``; for a judge, variant and judge (``cpds-d_rules``); ``human`` for
+    turn ratings correlated with dialogue ratings
 output
-    which of the metric's numbers; of a judgement, which rating ``value`` is
+    the metric's output; for a judgement, the rating that ``value`` gives
 signature
     everything that determines the score: metric, options, versions
 metric_a
     the metric that correlates better
 output_a
-    which of its numbers
+    its output
 metric_b
     the other metric
 output_b
-    which of its numbers
+    its output
 coefficient
     ``pearson``, ``spearman``, ``kendall`` (tau-b); ``tau_c``, ``tau_23``, ``pairwise_pearson``; ``accuracy``,
     ``acc_eq`` and ``spa`` (shares of pairs, 0 to 1); in ``overall`` also ``mean``
 grouping
-    ``pooled`` (all units, or the means of systems, together), ``item`` (within each context or dialogue, averaged
+    ``pooled`` (all units, or all system means, together), ``item`` (within each context or dialogue, averaged
     over them), ``system`` (within each system, likewise) or ``agents`` (pooled, without the responses of human
     systems)
 value
     the score (single precision for a metric that runs a model or a judge, else 12 significant digits), the
-    coefficient, or in ``curves`` its mean over the subsets. Missing if an answer could not be read, a side does not
+    coefficient, or in ``curves`` its mean over the subsets. Missing if an answer was unreadable, a side does not
     vary or there are too few units; never missing in ``scores``
 low
-    lower end of the 95 % interval, which pooled coefficients of main outputs have; in ``curves`` the 2.5 % quantile
-    over the subsets, which overlap: no confidence interval
+    lower end of the 95 % interval, for pooled coefficients of main outputs; in ``curves`` the 2.5 % quantile
+    over the subsets, which overlap, so this is not a confidence interval
 high
     its upper end; in ``curves`` the 97.5 % quantile
 over
-    what the interval is over: ``systems and contexts``; ``contexts, these systems``, if the systems are fixed (two
-    or three, or on request); ``contexts``, if there is one system or the systems are unknown. Missing if there is
-    no interval
+    what the interval treats as a sample: ``systems and contexts``; ``contexts, these systems``, if the systems are
+    fixed (two or three, or on request); ``contexts``, if there is one system or the systems are unknown. Missing
+    without an interval
 loso_value
-    leave one system out: the lowest pooled coefficient without one of the systems, towards 0 and beyond
+    the weakest pooled coefficient with one system left out (towards 0 and beyond)
 loso_system
-    the system that was left out for ``loso_value``; without a ``loso_value``, the one without which no coefficient
-    can be computed
+    the system left out for ``loso_value``; without a ``loso_value``, the one without which no coefficient can be
+    computed
 p
-    two-sided, for independent pairs, as in the papers; in ``pairs`` of the test that ``test`` names. Missing if
-    there is no test
+    two-sided p-value for independent pairs, as in the papers; in ``pairs``, of the test named in ``test``. Missing
+    without a test
 p_exact
-    for up to eight systems: the share of all their orders that would correlate as strongly or more
+    for up to eight systems: the share of all their permutations that correlate at least as strongly
 p_adjusted
     Holm's correction over the pairs of a task
 p_fdr
@@ -199,60 +199,60 @@ p_wmt
 test
     the test, its resamples and seed
 n
-    how many complete units, systems, items or pairs the value uses; in ``overall`` how many tasks
+    number of complete units, systems, items or pairs behind the value; in ``overall``, number of tasks
 rank
     cluster of metrics without significant differences by the corrected paired tests; 1 is the best
 rank_wmt
-    the same as ``rank``, by ``p_wmt``
+    as ``rank``, but by ``p_wmt``
 systems
-    how many systems were rated
+    number of rated systems
 pairs
-    how many pairs these make
+    number of pairs of these systems
 with_human
-    in how many of these pairs a system is a person
+    number of these pairs that include a human
 board
-    which list of tasks
+    the list of tasks
 task
     the statistic and its data sets; ``overall``: the weighted mean of all tasks, 0 to 1
 weight
-    of the task; of ``overall`` the weight of the tasks that the metric has
+    weight of the task; for ``overall``, the weight of the tasks that the metric has
 coverage
     share of the rated units (in ``ratios``: of the pairs) that have a score; references do not count
 cut
-    tokens of the item's input that did not fit the metric's model; in ``correlations`` how many scored units lost
-    any
+    tokens of the item's input that did not fit the metric's model; in ``correlations``, the number of scored units that
+    lost any
 lacking
     what the units without a score lack: ``references``, ``history``, ``facts``. An output without any score has a
     row with ``n`` and ``coverage`` 0
 difference
-    value of a minus value of b, over the units that both have
+    value of a minus value of b, over units with both
 varied
-    what the subsets have less or more of: ``systems``, ``dialogues``; in ``curves`` also ``annotators``, or
+    what the subsets vary in number: ``systems``, ``dialogues``; in ``curves`` also ``annotators``, or
     ``samples`` of a judge
 size
-    how many of them
+    number of them in a subset
 agreement
-    Kendall's tau-b of the metrics' ranking with that on all data, mean over the subsets
+    Kendall's tau-b between the metrics' ranking and that on all data, averaged over the subsets
 repeats
-    how many subsets were drawn
+    number of subsets drawn
 power
-    0 to 1, if the difference is what it is here; missing where the variance cannot be estimated
+    0 to 1, assuming the observed difference; missing where the variance cannot be estimated
 sample
-    which of the judgements that a score is the mean of, from 0
+    index of the judgement among those averaged in a score, from 0
 key
     the first ten characters of the answer's key
 tries
-    how many answers were read: until one could be, or all of them
+    number of answers read: up to the first readable one, or all of them
 failure
     why the last answer could not be read
 rationale
     the judge's explanation, if one was requested
 input_tokens
-    of all tries, as the service counted them
+    total over all tries, as counted by the service
 output_tokens
     the same
 cost
-    US dollars of all tries, at the price of the day
+    total US dollars over all tries, at that day's price
 perturbation
     the strategy: see ``comperdial perturbations``
 threshold
@@ -262,7 +262,7 @@ ratio
 ties
     share of pairs with equal scores
 lowest
-    the lowest possible score, from which a drop is scaled
+    the lowest possible score, used to scale drops
 highest
     the highest possible score
 who

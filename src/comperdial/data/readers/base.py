@@ -124,7 +124,7 @@ def numbered(dataset: str, number: int) -> str:
 
 
 def worker_numbers(names: Iterable[str]) -> dict[str, str]:
-    """Number names from 1 by first appearance, so that crowd workers' names reach no table."""
+    """Number names from 1 by first appearance, so that no table contains crowd workers' names."""
     return {name: str(number) for number, name in enumerate(dict.fromkeys(names), start=1)}
 
 

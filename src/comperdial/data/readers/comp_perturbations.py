@@ -18,7 +18,7 @@ TURN = (
     "random_response", "pronouns", "entities", "contradiction", "repetition", "paraphrase", "dullness", "speaker",
     "entrainment",
 )  # fmt: skip
-# The same for whole dialogues, of which the perturbed one is longer.
+# The same for whole dialogues; the perturbed version is longer.
 PAIRED = ("self_contradiction",)
 # Derived from the list of dialogues ``originals``: several consecutive lines per dialogue; for ``ROUNDS`` the whole list
 # repeatedly.

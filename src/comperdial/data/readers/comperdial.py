@@ -286,7 +286,7 @@ def _listed(value: Any, where: str) -> Iterator[tuple[str, str, bool]]:  # noqa:
 def _marked(
     record: Record, marks: Mapping[str, str | list[str]], names: list[str], rated: list[str], where: str
 ) -> Iterator[tuple[str, str, bool]]:
-    """Yield the same from one field per axis, holding a mark or one for each of ``names``, for those who rated."""
+    """Yield the same for those who rated, from one field per axis with one mark or one per name in ``names``."""
     for axis, fields in marks.items():
         at, problem = f"{where}, {axis}", ""
         value = record.get(fields) if isinstance(fields, str) else [record.get(field) for field in fields]

@@ -17,7 +17,7 @@ _SENDERS = ("participant1", "participant2")
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read conversation files, whatever their roles."""
+    """Read conversation files of any role."""
     scales = {"turn": (0, 1), "dialogue": (1, 5)}
     return conversation_tables(dataset, files, conversations(dataset, files), scales)
 

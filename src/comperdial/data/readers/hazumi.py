@@ -1,7 +1,7 @@
 """Hazumi (Komatani and Okada 2021): Wizard-of-Oz dialogues scored by the interlocutor and five outsiders.
 
 One ELAN file per dialogue: tiers with shared time stamps and one annotation per exchange, i.e. the wizard's utterance and the
-participant's answer. Scores say how the participant felt, from 1 to 7.
+participant's answer. Scores describe how the participant felt, from 1 to 7.
 """
 
 from __future__ import annotations

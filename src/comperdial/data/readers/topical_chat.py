@@ -15,12 +15,12 @@ RATINGS = {"Poor": 1.0, "Not Good": 2.0, "Passable": 3.0, "Good": 4.0, "Excellen
 
 
 def read(dataset: str, files: Files) -> Tables:
-    """Read conversation files, whatever their roles."""
+    """Read conversation files of any role."""
     return conversation_tables(dataset, files, conversations(dataset, files), {"turn": (1, 5)})
 
 
 def conversations(dataset: str, files: Files) -> list[Conversation]:
-    """Return the conversations of two agents in file order, assumed to be the order in time."""
+    """Return the conversations of two agents in file order, assumed to be chronological."""
     result: list[Conversation] = []
     for record in (record for path in files.values() for record in read_json(path).values()):
         messages = [Message(m["agent"], m["message"], rating=RATINGS[m["turn_rating"]]) for m in record["content"]]

@@ -39,7 +39,7 @@ class Service(ABC):
         raise ConfigError(f"service {self.judge.service!r} gives no probabilities", expected="`mode: generate`")
 
     def unavailable(self) -> str | None:
-        """Return why the service cannot answer here, or None. Starts nothing and sends nothing."""
+        """Return why the service cannot answer here, or None. Starts and sends nothing."""
         return None
 
     @abstractmethod
