@@ -283,7 +283,8 @@ def entry_code(kind):
     def hashed(wildcards):
         study = wildcards.get("study", DATASET)
         entry = SPECS[study][kind][wildcards.name]
-        path = function_of(study, kind.removesuffix("s"), entry)[0].replace(".", "/") + ".py"
+        name, _ = function_of(study, kind.removesuffix("s"), entry)
+        path = Path(*name.split(".")).with_suffix(".py").as_posix()
         settings = {key: value for key, value in SPECS[study].items() if key not in ("tables", "figures")}
         return digest(
             settings,

@@ -43,7 +43,7 @@ def test_one_line_gives_the_tables_of_a_file_and_an_edit_reruns_them(fresh):
     found = pd.read_parquet(fresh.path / "results/it_s_warm/correlations.parquet")
     found = found[found["value"].notna() & (found["grouping"] == "pooled")]
     assert dict(zip(found["level"], found["n"], strict=True)) == {"turn": 30, "system": 3}
-    assert "no agreement to measure, no human ceiling" in (tables / "alpha.md").read_text()
+    assert "no item has two ratings" in (tables / "alpha.md").read_text()
     # Replaced by a file with an older date and as many bytes, as `cp -p` does.
     path.write_text(path.read_text().replace(",5", ",4"))
     os.utime(path, (1e9, 1e9))
