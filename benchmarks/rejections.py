@@ -111,7 +111,7 @@ def pairs(benchmark: int, seed: int, **shape: int) -> Shares:
 
 
 def items_of(drawn: Benchmark) -> np.ndarray:
-    """Return the number of each unit's context."""
+    """Number each unit's context."""
     _, dialogues, turns = (axis.ravel() for axis in np.indices(drawn.turn.shape))
     return dialogues * drawn.turn.shape[2] + turns
 
@@ -132,7 +132,7 @@ def board(benchmark: int, seed: int, **_shape: int) -> Shares:
 
 
 def sample_of(name: str, drawn: Benchmark) -> Sample:
-    """Return a drawn benchmark as a data set of a board."""
+    """Return a drawn benchmark as a board's data set."""
     scores, ratings, design = units(drawn.scores, drawn.turn)
     items, count = items_of(drawn), len(METRICS)
     metrics = tuple((f"m{row:02}", "o") for row in range(count))

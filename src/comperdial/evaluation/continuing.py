@@ -110,7 +110,7 @@ def evaluate(
         histories = Histories(task.known, vectors.get("minilm"))
         models = {}
         for context, user in product(contexts, personal):
-            # SmolLM2 is slow, and used for some samples of the first split only.
+            # SmolLM2 is slow, so it scores only some samples of the first split.
             few = context == "smollm2"
             if few and task.name != SPLITS[dataset][0]:
                 continue

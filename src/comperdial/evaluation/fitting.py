@@ -147,7 +147,7 @@ def _fit(moments: Sequence[_Moments], penalty: float) -> Fit:
     there = ~np.isnan(means)
     counts = np.maximum(there.sum(axis=0), 1)
     scales = np.sqrt(np.where(there, variances, 0).sum(axis=0) / counts)
-    # A feature that is constant within every set separates no responses.
+    # A feature that is constant within every set cannot separate responses.
     flat = scales < 1e-12
     scales[flat] = 1.0
     products = np.mean([one.products for one in moments], axis=0) / np.outer(scales, scales)

@@ -1,7 +1,7 @@
 """Paired tests of whether one metric correlates better with ratings than another, for all pairs.
 
 Metrics like or dislike whole systems and whole dialogues, so units are not independent, and tests that treat them as
-independent call far too many differences real. ``compare`` tests by what was sampled. benchmarks/rejections.py counts how often
+independent reject far too often. ``compare`` tests by what was sampled. benchmarks/rejections.py counts how often
 each test is wrong.
 """
 
