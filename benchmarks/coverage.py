@@ -121,7 +121,7 @@ def differences(index: int, seed: int, resamples: int) -> Floats:
             draw(np.random.default_rng([seed, 3, systems, index]), [*ZOO.values()], *demo(), systems=systems)
         )
         for level, (label, sample) in enumerate(samples.items()):
-            # Kendall over units takes long; ranks of systems' means have no interval.
+            # Kendall over units is slow; ranks of systems' means have no interval.
             for column, name in enumerate(NAMES[:1] if label.startswith("system") else NAMES[:2]):
                 ends = compare(*sample, name, resamples=resamples, seed=index).ends
                 result[size, level, :, column] = [[end[pair] for end in ends] for pair in PAIRS]

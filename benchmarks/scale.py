@@ -41,7 +41,7 @@ MODEL = {
 MOST = dict.fromkeys(MODEL, 16)
 SHARDS, SHARDED = 16, "bleu"
 STAGES = ("tables", "ratings", *NGRAM, *MODEL, "shards", "merge", "correlate")
-# On n nodes of two cores. The last number: seconds of a judgement that is replayed (7.5 for 124,740).
+# On n nodes of two cores. The last number: seconds to replay a judgement (7.5 for 124,740).
 RESPONSES, SHARD, CORES, NODES, REPLAY = 7_000_000, 65_536, 2, (1, 4, 16, 64), 7.5 / 124_740
 ALONE = ("tables", "ratings", "correlate")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
@@ -80,7 +80,7 @@ def name_of(name: str, copy: int) -> str:
 
 
 def grow(folder: Path, times: int) -> int:
-    """Write dialogues, submissions and raters of the demo at so many times its size (a square, or 0); return the responses."""
+    """Write the demo enlarged so many ``times`` (a square, or 0): dialogues, submissions, raters; return the responses."""
     copies = math.isqrt(times) or 1
     if times and copies**2 != times:
         raise SystemExit(f"{times} times: not a square")
@@ -146,7 +146,7 @@ class Work:
             file.write(json.dumps(line) + "\n")
 
     def measure(self, stage: str, times: int) -> None:
-        """Measure a stage, unless that has been done."""
+        """Measure a stage, unless already done."""
         folder = self.folder / str(times)
         if ("texts", times) not in self.measured:
             # Elsewhere, since this process's peak memory would count for the commands it starts.
@@ -261,7 +261,7 @@ def on_nodes(result: dict[str, Sizes]) -> None:
     scored = {stage: cost[stage] for stage in (*NGRAM, *MODEL) if stage in cost}
     first, alone = 0.0, sum(cost.get(stage, 0.0) for stage in ALONE)
     for nodes in NODES:
-        # A model takes a node's cores; scoring takes at least one shard of the slowest. A metric's merge is one job.
+        # A model uses all cores of a node; scoring takes at least one shard of the slowest. A metric's merge is one job.
         longest = max((of / shards / (CORES if stage in MODEL else 1) for stage, of in scored.items()), default=0.0)
         scoring = max(sum(scored.values()) / CORES / nodes, longest)
         parts = [scoring, cost.get("merge", 0.0) * math.ceil(len(scored) / CORES / nodes), alone]

@@ -92,7 +92,7 @@ class _Moments(NamedTuple):
 
     @classmethod
     def of(cls, one: FittedSet, columns: npt.NDArray[np.intp], of_facts: npt.NDArray[np.bool_]) -> _Moments:
-        """Compute the moments from rated responses that lack nothing but facts."""
+        """Compute the moments from rated responses that lack at most facts."""
         values = one.values[:, columns]
         whole = ~np.isnan(values[:, ~of_facts]).any(axis=1) & ~np.isnan(one.ratings)
         values, ratings = values[whole], one.ratings[whole]

@@ -40,9 +40,9 @@ class Comparison:
     n
         Number of points correlated: units, or systems if units are averaged.
     test
-        The test behind ``p``: ``jackknife``, or ``swap_systems|swaps:N``, N being the maximum swaps of a pair. No p is below 1
+        The test behind ``p``: ``jackknife``, or ``swap_systems|swaps:N``, N is the maximum swaps of a pair. No p is below 1
         / (1 + N), so Holm's correction of more than N / 20 pairs cannot be significant at 5 %. Over means of fixed systems
-        (``design.fixed``): ``bootstrap:N``, N being the resamples of dialogues.
+        (``design.fixed``): ``bootstrap:N``, where N is the resamples of dialogues.
     given
         Whether the pair's systems are fixed, so that p and reach are over dialogues only.
     """

@@ -9,8 +9,8 @@ quantile of Student's t times the standard error on the scale of z, transformed 
 Over the means of 4 to 10 systems nothing is resampled (:func:`posterior_interval`). benchmarks/coverage.py compares the
 coverage with other methods.
 
-For fixed systems (``Design.fixed``, or a metric that scored fewer than four), the interval is for these systems' value over ever
-more dialogues, and its variance is that of dialogues alone. `benchmarks/coverage.py given` measures the coverage.
+For fixed systems (``Design.fixed``, or a metric that scored fewer than four), the interval is for these systems' value over
+ever more dialogues, and its variance is that of dialogues alone. `benchmarks/coverage.py given` measures the coverage.
 """
 
 from __future__ import annotations
@@ -175,10 +175,10 @@ def _spread(values: Floats) -> Floats:
 
 # Few systems: they are assumed to come from a population in which the means of scores and of ratings are bivariate
 # normal (for rank coefficients: normal after some increasing change of either scale). The prior on that population's
-# Kendall's tau is uniform; the interval is the central 95 % of the posterior.
-# Averaged over all values, such an interval has its nominal coverage, and, unlike Fisher's, whatever its width:
-# a narrow one is not wrong more often. `benchmarks/coverage.py few` measures both. In a normal population Pearson's r
-# determines the others: tau = 2 / pi asin(r), and Spearman's is 6 / pi asin(r / 2).
+# Kendall's tau is uniform; the interval is the central 95 % of the posterior. Averaged over this prior, its coverage is
+# nominal, and, unlike Fisher's, whatever its width: a narrow one is not wrong more often. `benchmarks/coverage.py few`
+# measures both. In a normal population Pearson's r determines the others: tau = 2 / pi asin(r), and Spearman's is
+# 6 / pi asin(r / 2).
 
 # Simulated samples of a rank coefficient; each also represents its mirror image.
 _DRAWS, _SEED = 2**19, 8
