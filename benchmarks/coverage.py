@@ -62,7 +62,7 @@ def many(index: int, seed: int, resamples: int) -> Floats:
 
 
 def truth_few(index: int, seed: int, systems: int) -> Floats:
-    """Return the same over the means of systems: shape (1, shapes x metrics, coefficients)."""
+    """Return these coefficients over system means: shape (1, shapes x metrics, coefficients)."""
     rng = np.random.default_rng([seed, 1, index])
     large = [draw(rng, [*FEW.values()], *demo(), systems=systems, dialogues=d, turns=t) for d, t in SHAPES]
     return np.concatenate([coefficients(*units(one.scores, one.turn, average=True), NAMES) for one in large])[None]
