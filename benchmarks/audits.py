@@ -4,7 +4,7 @@ python benchmarks/audits.py             corrected means, and their width relativ
 python benchmarks/audits.py agreement   agreement and offsets
 
 The data (COMPERDIAL_MIRROR, or fetched) are labelled throughout, so the truth is the value of all labels. A draw takes whole
-clusters with replacement: as many labels as the table says, and for means the judge's labels of the rest.
+clusters with replacement: the table's number of labels, and for means the judge's labels of the rest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SHOWN = {
 
 
 def tables_of(name: str) -> dict[str, pd.DataFrame]:
-    """Return the tables of a data set of the catalogue."""
+    """Return a catalogue data set's tables."""
     entry = KNOWN.dataset(name)
     return readers.read(entry.reader, name, sources.require_all(entry.files))
 
@@ -66,7 +66,7 @@ def judges() -> Iterator[Judged]:
 
 
 def part(one: Judged, rows: np.ndarray, codes: np.ndarray) -> Judged:
-    """Return some items of a judge, by their rows, with new clusters."""
+    """Select some of a judge's items by row, with new clusters."""
     index = pd.RangeIndex(len(rows))
     people, judge, sides = (
         None if frame is None else frame.iloc[rows].set_axis(index) for frame in (one.people, one.judge, one.sides)
@@ -101,7 +101,7 @@ def means(y: Floats, f: Floats, clusters: np.ndarray, labelled: int, draws: int,
 
 
 def numbers(one: Judged) -> pd.DataFrame:
-    """Return the numbers of an audit that have intervals, by what they are of."""
+    """Return an audit's numbers that have intervals, by quantity."""
     frames = [section.numbers for section in (agreement(one), systems(one), bias(one)) if section.numbers is not None]
     return pd.concat(frames).drop_duplicates("what").set_index("what")[["value", "low", "high"]]
 
@@ -134,7 +134,7 @@ def main() -> None:
             continue
         # A vote that could not be read counts as a tie.
         y, f, each = one.mean, one.judge.fillna(0.5).to_numpy(), np.arange(len(one.people))
-        # Copies of an instruction of PandaLM have its number.
+        # Copies of a PandaLM instruction share its number.
         codes = pd.factorize(one.clusters.str.extract(r"^(\d+)")[0] if one.noun == "pairs" else one.clusters)[0]
         for how, of in {"counted": codes, "none": each}.items():
             for number in (100, 200) if how == "none" or of.max() < each.max() else ():

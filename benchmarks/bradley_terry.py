@@ -1,7 +1,7 @@
 """Supports docs/validation.md, "Strengths from preferences": coverage of Bradley-Terry intervals, and wrong ranks; SIMULATED.
 
-`python benchmarks/bradley_terry.py --draws 600` takes some minutes. Votes are drawn from known strengths, of annotators who are
-alike or have preferences of their own. Coverage for two systems with independent votes is exact, over all possible counts.
+`python benchmarks/bradley_terry.py --draws 600` takes a few minutes. Votes are drawn from known strengths, by annotators who
+are alike or have preferences of their own. Coverage for two systems with independent votes is exact, over all possible counts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DRAWN = (
 
 
 def exact(rate: float, votes: int) -> float:
-    """Return the coverage for two systems, of which one is preferred at this rate."""
+    """Return the coverage for two systems if one is preferred at this rate."""
     true, covered, numbers = np.log(rate / (1 - rate)) / 2, 0.0, np.arange(votes)
     for wins in range(votes + 1):
         chance = float(stats.binom.pmf(wins, votes, rate))
@@ -51,7 +51,7 @@ def draw(rng: np.random.Generator, known: tuple[float, ...], votes: int, annotat
 
 
 def marginal(known: tuple[float, ...], spread: float) -> Floats:
-    """Return the strengths that the votes of very many annotators have."""
+    """Return the strengths implied by the votes of very many annotators."""
     points, weights = np.polynomial.hermite_e.hermegauss(60)
     apart = np.subtract.outer(known, known)[..., None] + np.sqrt(2) * spread * points
     chance = (1 / (1 + np.exp(-apart))) @ (weights / weights.sum())
@@ -60,7 +60,7 @@ def marginal(known: tuple[float, ...], spread: float) -> Floats:
 
 
 def coverage(setting: tuple[tuple[float, ...], int, int, float], draws: int, seed: int) -> tuple[float, float]:
-    """Return the share of intervals that cover, and their median width."""
+    """Return the share of intervals that cover the truth, and their median width."""
     known, votes, _, spread = setting
     rng, true = np.random.default_rng([seed, len(known), votes]), marginal(known, spread)
     ends = np.array([uncertainty(draw(rng, *setting))[:2] for _ in range(draws)])

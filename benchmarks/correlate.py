@@ -1,4 +1,4 @@
-"""Supports the README of benchmarks: processor seconds of intervals, compared with a plain loop over scipy; SIMULATED.
+"""Supports benchmarks/README.md: CPU seconds for intervals, compared with a plain loop over scipy; SIMULATED.
 
 `OMP_NUM_THREADS=1 python benchmarks/correlate.py`, on a benchmark of the demo's size. The loop draws whole systems, then whole
 dialogues, and over means also each system's dialogues; its time is extrapolated from three resamples.

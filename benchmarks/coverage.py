@@ -5,7 +5,7 @@ python benchmarks/coverage.py few             over the means of 3 to 10 systems:
 python benchmarks/coverage.py given           two or three fixed systems, over contexts: ten minutes
 python benchmarks/coverage.py differences     differences between metrics: ten minutes
 
-The truth is the mean over large benchmarks of as many dialogues and the same raters; of fixed systems it is their own value
+The truth is the mean over large benchmarks with as many dialogues and the same raters; for fixed systems, their own value
 over 20,000 further contexts. Set OMP_NUM_THREADS=1.
 """
 
@@ -33,7 +33,7 @@ ZOO = {
 LEVELS = ["turn", "dialogue", "system", "system, dialogue ratings"]
 PAIRS = list(combinations(range(len(ZOO)), 2))
 COMPARED = (4, 6, 10, 99)
-# Named by their correlation, about, over the means of many systems in the first shape.
+# Named by their approximate correlation over the means of many systems in the first shape.
 FEW = {
     "0": Metric(truth=0, system=0.3),
     ".3": Metric(truth=0.3, system=0.55),
@@ -43,7 +43,7 @@ FEW = {
 }
 # Dialogues x turns: how much noise is left in the means.
 SHAPES, SIZES, POPULATION = ((15, 7), (60, 1), (5, 1)), range(3, 11), 99
-# The last two are equally good for any systems: they have no biases for whole systems.
+# The last two have no biases for whole systems, so they are equally good for any systems.
 GIVEN = FEW | dict.fromkeys(("equal", "equal too"), Metric(truth=0.6, system=0.0))
 FIXED, CONTEXTS, FURTHER = (2, 3), (30, 100, 300), 20_000
 
@@ -62,7 +62,7 @@ def many(index: int, seed: int, resamples: int) -> Floats:
 
 
 def truth_few(index: int, seed: int, systems: int) -> Floats:
-    """Return the same over the means of systems: shape (1, shapes x metrics, coefficients)."""
+    """Return these coefficients over system means: shape (1, shapes x metrics, coefficients)."""
     rng = np.random.default_rng([seed, 1, index])
     large = [draw(rng, [*FEW.values()], *demo(), systems=systems, dialogues=d, turns=t) for d, t in SHAPES]
     return np.concatenate([coefficients(*units(one.scores, one.turn, average=True), NAMES) for one in large])[None]
@@ -83,7 +83,7 @@ def few(index: int, seed: int, resamples: int) -> Floats:
 
 
 def given(index: int, seed: int, resamples: int) -> Floats:
-    """Return the ends less the truth: shape (systems x contexts x 3, metrics, Pearson and Spearman, 2).
+    """Return the ends minus the truth: shape (systems x contexts x 3, metrics, Pearson and Spearman, 2).
 
     The rows are intervals of values, of differences from the next metric, and of the difference of the equal metrics from 0.
     """
@@ -121,7 +121,7 @@ def differences(index: int, seed: int, resamples: int) -> Floats:
             draw(np.random.default_rng([seed, 3, systems, index]), [*ZOO.values()], *demo(), systems=systems)
         )
         for level, (label, sample) in enumerate(samples.items()):
-            # Kendall over units takes long; ranks of systems' means have no interval.
+            # Kendall over units is slow; ranks of systems' means have no interval.
             for column, name in enumerate(NAMES[:1] if label.startswith("system") else NAMES[:2]):
                 ends = compare(*sample, name, resamples=resamples, seed=index).ends
                 result[size, level, :, column] = [[end[pair] for end in ends] for pair in PAIRS]
@@ -150,7 +150,7 @@ CASES = {
 
 
 def cell(ends: Floats) -> str:
-    """Write what the intervals (..., metrics, 2), less the truth, cover: see ``main``."""
+    """Write what the intervals (..., metrics, 2), minus the truth, cover: see ``main``."""
     ends = ends.reshape(-1, *ends.shape[-2:])
     width = ends[..., 1] - ends[..., 0]
     there = ~np.isnan(width)

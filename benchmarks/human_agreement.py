@@ -1,7 +1,7 @@
 """Supports `comperdial audit` with one rater: what people reach, in src/comperdial/auditing/human_agreement.csv.
 
-For each data set in data/tables whose raters are known (`snakemake data/tables/NAME/ratings.parquet`): Pearson's correlation of
-one rater with the mean of the others, over all raters and items, of the dimension nearest to overall quality.
+For each data set in data/tables with known raters (`snakemake data/tables/NAME/ratings.parquet`): Pearson's correlation of one
+rater with the mean of the others, over all raters and items, for the dimension closest to overall quality.
 """
 
 from pathlib import Path

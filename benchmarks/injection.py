@@ -1,7 +1,7 @@
-"""Supports docs/judges.md, "Instructions inside a response": what an attack does to prompts, to `rules` and to its answers.
+"""Supports docs/judges.md, "Instructions inside a response": how attacks affect prompts, `rules` and its answers.
 
 `python benchmarks/injection.py --step 3` appends each attack to the demo's responses or replaces them. Each prompt is rendered,
-read and answered, and the rating compared with that of the original and of a control, a neutral text of as many words.
+read and answered, and its rating compared with those of the original and of a control, a neutral text with as many words.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ TURN_SCORE = "3.5"
 """What the dialogue's turns are given; below 4, where the responses count."""
 
 
-# What goes into the prompt, and the response.
+# The text that goes into the prompt, and the response.
 Case = tuple[Mapping[str, Any], str]
 
 
 def neutral(attack: str) -> str:
-    """Return a text of as many words as the rules see in the attack; it ends in a full stop, since a cut text scores less."""
+    """Return a text with as many words as the rules count in the attack; without a full stop, it would score less."""
     result = itertools.islice(itertools.cycle(NEUTRAL.split()), len(Text(attack).words))
     return " ".join(result).rstrip(",.") + "."
 
 
 def read_cases(tables: Path, step: int) -> tuple[list[list[Case]], list[list[Case]]]:
-    """Return every so-manyth distinct response with its context, and every so-manyth dialogue of a system."""
+    """Return every nth distinct response with its context, and every nth dialogue with a system."""
     contexts = pd.read_parquet(tables / "contexts.parquet").set_index("context_id")
     responses = pd.read_parquet(tables / "responses.parquet").join(contexts[["dialogue_id", "turn"]], on="context_id")
     given = {
@@ -89,7 +89,7 @@ def values_of(prompt: Prompt, turns: list[Case], attack: str, mode: str) -> dict
 
 
 def expected(prompt: Prompt, values: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the sections that a reader must find: what went in, each text on one line."""
+    """Return the sections that a reader must find: the input, each text on one line."""
     result: dict[str, tuple[str, ...]] = {}
     for field in prompt.fields:
         texts = values[field].split("\n") if isinstance(values[field], str) and field != "response" else values[field]

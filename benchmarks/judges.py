@@ -3,7 +3,7 @@
 python benchmarks/judges.py [--items 2000] [--kills 5] [--concurrency 32]        faults in 30 % of the calls, killed processes
 python benchmarks/judges.py throughput [--items 2000] [--concurrency 16]         requests per second, and openai's client alone
 
-The server is instant and runs on this machine, in a process of its own.
+The server answers instantly and runs on this machine, in its own process.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def serve(port: Queue[int], faults: float, answered: Any) -> None:
 
 @contextlib.contextmanager
 def server(faults: float) -> Iterator[tuple[str, Any]]:
-    """Start a server; give its address and its count of answers."""
+    """Start a server; provide its address and its count of answers."""
     ports: Queue[int] = Queue()
     answered = Value("i")
     process = Process(target=serve, args=(ports, faults, answered), daemon=True)
@@ -82,7 +82,7 @@ def server(faults: float) -> Iterator[tuple[str, Any]]:
 
 
 def judge(folder: str, url: str, items: str, concurrency: str, budget: str) -> None:
-    """Have items judged, as a process of its own."""
+    """Judge items in a separate process."""
     from comperdial.judges.items import Item, message
     from comperdial.judges.judging import judge_items
     from comperdial.judges.tasks import Task
@@ -100,7 +100,7 @@ def judge(folder: str, url: str, items: str, concurrency: str, budget: str) -> N
 
 
 def counts(file: Path) -> tuple[float, ...]:
-    """Return how many answers are kept, different ones, their cost, calls without an answer and their cost."""
+    """Return the numbers of stored and distinct answers, their cost, calls without an answer and their cost."""
     try:
         with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
             return tuple(database.execute(COUNTS).fetchone())

@@ -1,6 +1,6 @@
-"""Supports docs/local-metric.md: what 1,000 responses cost by each metric of the study `local_metrics`.
+"""Supports docs/local-metric.md: the cost of each metric in the study `local_metrics` for 1,000 responses.
 
-`python benchmarks/metric_costs.py --metrics f1 pmi` measures processor seconds (threads together, models loaded) on the first
+`python benchmarks/metric_costs.py --metrics f1 pmi` measures CPU seconds (summed over threads, models loaded) on the first
 responses of each of the study's data sets in data/tables, and estimates dollars of recorded judges from data/prices.yaml. It
 writes src/comperdial/metrics/local_costs.csv, which the study's table reads, and keeps the rows of other metrics.
 """
@@ -36,7 +36,7 @@ ASKED = {
 
 
 def seconds(metric: Metric, parts: Sequence[Batch]) -> tuple[float, int]:
-    """Return the processor seconds, threads together, and how many responses had what the metric needs."""
+    """Return the CPU seconds, summed over threads, and how many responses had what the metric needs."""
     needs = metric.needed_by(metric.outputs[0])
     usable = [np.logical_and.reduce([np.ones(len(batch), bool), *map(batch.has, needs)]) for batch in parts]
     able = [batch.only(rows) for batch, rows in zip(parts, usable, strict=True) if rows.any()]

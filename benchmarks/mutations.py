@@ -1,6 +1,6 @@
 """Supports: the tests notice at least 28 of 30 one-line faults in stats, metrics, judges and evaluation.
 
-`python benchmarks/mutations.py [NUMBER …]` makes each change in a copy of the package, runs the tests that are named beside it,
+`python benchmarks/mutations.py [NUMBER …]` makes each change in a copy of the package, runs the tests named next to it,
 and prints which changes no test noticed.
 """
 
@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# File, what it has, what it gets, and which of tests/unit should fail.
+# File, old text, new text, and which of tests/unit should fail.
 MUTATIONS = [
     ("stats/agreement", "(marginals.sum(axis=1) - 1) * observed", "marginals.sum(axis=1) * observed", "agreement"),
     ("stats/agreement", "- marginals / 2 if level", "- marginals if level", "agreement"),

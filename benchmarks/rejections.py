@@ -37,7 +37,7 @@ METRICS = [metric for metrics in SETTINGS.values() for metric in metrics]
 _ENDS = np.cumsum([len(metrics) for metrics in SETTINGS.values()]).tolist()
 PARTS = {name: slice(end - len(SETTINGS[name]), end) for name, end in zip(SETTINGS, _ENDS, strict=True)}
 SWAPS = 299
-# Kendall takes long, and so does PERM-BOTH, which is not the default: every so many benchmarks.
+# Kendall and PERM-BOTH (not the default) are slow: run them on every nth benchmark.
 KENDALL_EVERY, PERM_BOTH_EVERY = {"turn": 10, "dialogue": 2, "system": 2}, 10
 TESTS: list[tuple[Grouping, Measure]] = [
     *(("item", of) for of in ("pearson", "spearman", "kendall", "tau_c", "accuracy", "pairwise_pearson", "acc_eq")),
@@ -111,7 +111,7 @@ def pairs(benchmark: int, seed: int, **shape: int) -> Shares:
 
 
 def items_of(drawn: Benchmark) -> np.ndarray:
-    """Return the number of each unit's context."""
+    """Number each unit's context."""
     _, dialogues, turns = (axis.ravel() for axis in np.indices(drawn.turn.shape))
     return dialogues * drawn.turn.shape[2] + turns
 
@@ -132,7 +132,7 @@ def board(benchmark: int, seed: int, **_shape: int) -> Shares:
 
 
 def sample_of(name: str, drawn: Benchmark) -> Sample:
-    """Return a drawn benchmark as a data set of a board."""
+    """Return a drawn benchmark as a board's data set."""
     scores, ratings, design = units(drawn.scores, drawn.turn)
     items, count = items_of(drawn), len(METRICS)
     metrics = tuple((f"m{row:02}", "o") for row in range(count))
@@ -151,7 +151,7 @@ def cell(setting: str, values: list[float]) -> str:
 
 def main() -> None:
     cases = {"paired": paired, "pairs": pairs, "overall": board}
-    # The shape is that of `pairs`.
+    # The shape for `pairs`.
     options = simulated.options(__doc__, [*cases], benchmarks=1000, seed=2026, systems=12, dialogues=12, turns=2)
     shape = {name: getattr(options, name) for name in ("systems", "dialogues", "turns")}
     shares: dict[tuple[str, str], list[float]] = defaultdict(list)

@@ -1,11 +1,11 @@
-"""Supports docs/cluster.md: processor time and memory of the demo at 1, 4, 16 and 64 times its size, and of 7 million responses.
+"""Supports docs/cluster.md: CPU time and memory for the demo at 1, 4, 16 and 64 times its size, and for 7 million responses.
 
-python benchmarks/scale.py                            half an hour on two cores; resumes where it was stopped
-python benchmarks/scale.py --sizes 1 4 --only bleu    a part of it; --print: only the tables of what was measured
+python benchmarks/scale.py                            half an hour on two cores; resumes where it stopped
+python benchmarks/scale.py --sizes 1 4 --only bleu    only a part; --print: only the tables of earlier measurements
 
-SIMULATED: k times the systems and dialogues. Each copy has its own texts, so that caches have no advantage: each word becomes
-another that is as long and about as frequent. Each measurement is a rule's command, in its own process. Size 0 is the cost of
-starting.
+SIMULATED: k times the systems and dialogues. Each copy has its own texts, so that caches have no advantage: each word is
+replaced by one that is as long and about as frequent. Each measurement runs a rule's command in its own process. Size 0 is the
+startup cost.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from comperdial.challenge.simulation import read_raters
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "data/tables/demo"
 NGRAM = {"f1": "f1", "bleu": "bleu-4", "rouge": "rougeL-f", "meteor": "meteor", "chrf": "chrf"}
-# As params.yaml has them. The second finds the first's vectors, as in the workflow.
+# As in params.yaml. The second reuses the first's vectors, as in the workflow.
 MODEL = {
     "bertscore": {"model": "all-MiniLM-L6-v2", "layer": 6},
     "sentence_cosine": {"model": "all-MiniLM-L6-v2", "pooling": "mean"},
@@ -41,7 +41,7 @@ MODEL = {
 MOST = dict.fromkeys(MODEL, 16)
 SHARDS, SHARDED = 16, "bleu"
 STAGES = ("tables", "ratings", *NGRAM, *MODEL, "shards", "merge", "correlate")
-# On n nodes of two cores. The last number: seconds of a judgement that is replayed (7.5 for 124,740).
+# On n nodes of two cores. The last number: seconds to replay a judgement (7.5 for 124,740).
 RESPONSES, SHARD, CORES, NODES, REPLAY = 7_000_000, 65_536, 2, (1, 4, 16, 64), 7.5 / 124_740
 ALONE = ("tables", "ratings", "correlate")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
@@ -50,7 +50,7 @@ Sizes = dict[int, dict[str, float]]
 
 
 class Words:
-    """The demo's words by length and frequency, and what copies make of them."""
+    """The demo's words by length and frequency, and their replacements in copies."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         counts = Counter(word.lower() for text in texts for word in _WORD.findall(text))
@@ -64,7 +64,7 @@ class Words:
             return {}
         rng, result = np.random.default_rng([2024, *copy]), {}
         for run in self.runs:
-            # Around a random ring: no word stays what it is.
+            # Around a random ring, so no word stays the same.
             order = rng.permutation(len(run))
             result |= {run[a]: run[b] for a, b in zip(order, np.roll(order, 1), strict=True)}
         return result
@@ -80,7 +80,7 @@ def name_of(name: str, copy: int) -> str:
 
 
 def grow(folder: Path, times: int) -> int:
-    """Write dialogues, submissions and raters of the demo at so many times its size (a square, or 0); return the responses."""
+    """Write the demo enlarged so many ``times`` (a square, or 0): dialogues, submissions, raters; return the responses."""
     copies = math.isqrt(times) or 1
     if times and copies**2 != times:
         raise SystemExit(f"{times} times: not a square")
@@ -118,7 +118,7 @@ def grow(folder: Path, times: int) -> int:
 
 
 def write_systems(folder: Path, systems: pd.DataFrame, copies: int) -> None:
-    """Write the systems and the raters, for whom a copy is about as good as its system."""
+    """Write the systems and the raters, who rate a copy about as high as its original."""
     model, rng = read_raters(ROOT / "data/demo/raters.yaml").model_dump(), np.random.default_rng(2024)
     copied = pd.concat([systems.assign(copy=copy) for copy in range(copies)])
     noise = rng.normal(0, 0.05, len(copied)) * (copied["copy"] > 0)
@@ -131,7 +131,7 @@ def write_systems(folder: Path, systems: pd.DataFrame, copies: int) -> None:
 
 
 class Work:
-    """A folder with the grown data sets, what commands make of them, and a line for each measurement."""
+    """A folder with the grown data sets, the commands' outputs, and a line for each measurement."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.file = folder, folder / "measured.jsonl"
@@ -146,10 +146,10 @@ class Work:
             file.write(json.dumps(line) + "\n")
 
     def measure(self, stage: str, times: int) -> None:
-        """Measure a stage, unless it was measured."""
+        """Measure a stage, unless already done."""
         folder = self.folder / str(times)
         if ("texts", times) not in self.measured:
-            # Elsewhere: memory that this process once took would count for the commands it starts.
+            # Elsewhere, since this process's peak memory would count for the commands it starts.
             command = [sys.executable, __file__, "--make", str(folder), str(times)]
             made = subprocess.run(command, check=True, capture_output=True, text=True)
             self.keep("texts", times, responses=int(made.stdout))
@@ -195,14 +195,14 @@ def commands(folder: Path, stage: str) -> list[list[str]]:
 
 
 def made_by(folder: Path, stage: str) -> list[Path]:
-    """Return the files whose size is the disk that a stage takes."""
+    """Return the files that make up a stage's disk use."""
     names = {"tables": "tables/responses.parquet", "ratings": "tables/ratings.parquet", "shards": "shards/*.parquet"}
     vectors = [*filter(Path.is_file, (folder / "vectors").rglob("*"))] if stage == "bertscore" else []
     return [*folder.glob(names.get(stage, f"{stage}.parquet")), *vectors]
 
 
 def run(lines: list[list[str]], log: Path, *, threads: int) -> dict[str, float]:
-    """Run commands one after the other; return the processor seconds of all, and the memory of the largest."""
+    """Run commands one after the other; return their total CPU seconds and the largest peak memory."""
     cpu, mb = 0.0, 0.0
     env = os.environ | {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     with log.open("w") as output:
@@ -225,7 +225,7 @@ def fit(sizes: Sizes) -> dict[str, float]:
 
 
 def seconds(sizes: Sizes, jobs: int) -> float:
-    """Return processor seconds of 7 million responses: starts of the jobs, and the largest size measured in proportion."""
+    """Return CPU seconds for 7 million responses: the jobs' startup, and the largest measured size scaled up."""
     start, most = sizes[0], sizes[max(sizes)]
     each = (most["cpu"] - start["cpu"]) / (most["responses"] - start["responses"])
     return jobs * start["cpu"] + RESPONSES * each
@@ -261,7 +261,7 @@ def on_nodes(result: dict[str, Sizes]) -> None:
     scored = {stage: cost[stage] for stage in (*NGRAM, *MODEL) if stage in cost}
     first, alone = 0.0, sum(cost.get(stage, 0.0) for stage in ALONE)
     for nodes in NODES:
-        # A model takes a node's cores; scoring takes at least one shard of the slowest. A metric's merge is one job.
+        # A model uses all cores of a node; scoring takes at least one shard of the slowest. A metric's merge is one job.
         longest = max((of / shards / (CORES if stage in MODEL else 1) for stage, of in scored.items()), default=0.0)
         scoring = max(sum(scored.values()) / CORES / nodes, longest)
         parts = [scoring, cost.get("merge", 0.0) * math.ceil(len(scored) / CORES / nodes), alone]

@@ -1,6 +1,6 @@
 """Supports the simulated numbers of docs/validation.md: draws benchmarks and metrics whose quality is known.
 
-The model is that of `data/demo/raters.yaml`, without texts. Also here: options, loop and tables of the scripts that draw.
+The model is that of `data/demo/raters.yaml`, without texts. The module also has the scripts' options, loop and tables.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric as a sum: its weight of the truth of a turn, and standard deviations of its errors.
+    """A metric as a sum: its weight for a turn's true quality, and standard deviations of its errors.
 
-    ``system``, ``dialogue`` and ``cell`` are biases for a system, a dialogue, and a system in a dialogue; ``noise`` is of the
+    ``system``, ``dialogue`` and ``cell`` are biases for a system, a dialogue, and a system in a dialogue; ``noise`` is per
     turn. ``skewed`` takes the exponential, which keeps the ranks.
     """
 

@@ -75,7 +75,7 @@ def digest(*values):
 
 
 def code_of(*modules):
-    """Return a hash of the modules that a command calls, and of those which they import (see `modules_of`)."""
+    """Return a hash of the modules that a command calls, and of those they import (see `modules_of`)."""
     return code(*modules_of(*modules))
 
 

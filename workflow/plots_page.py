@@ -1,4 +1,4 @@
-"""Print the page that `dvc plots` fills in, with Vega as Snakemake brings it: DVC's own loads it from the network."""
+"""Print the page that `dvc plots` fills in, with Snakemake's copy of Vega, since DVC's own page loads it from the network."""
 
 import sys
 from pathlib import Path

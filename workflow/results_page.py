@@ -17,10 +17,10 @@ TITLES = {name: dataset.title for name, dataset in load_catalogue().datasets.ite
 
 
 def put(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Write a table between its two marks in the page."""
+    """Write a table between its two markers in the page."""
     page, lines = PAGE.read_text(encoding="utf-8"), [f"| {' | '.join(line)} |" for line in (heads, *rows)]
     table = "\n".join([lines[0], "|:--|" + "--:|" * (len(heads) - 1), *lines[1:]])
-    # A function, as texts hold backslashes.
+    # A function, since texts may contain backslashes.
     PAGE.write_text(
         re.sub(rf"(?<=<!-- {name} -->\n).*?(?=\n<!-- /{name} -->)", lambda _: table, page, flags=re.DOTALL),
         encoding="utf-8",

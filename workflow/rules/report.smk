@@ -4,7 +4,7 @@ SPECS["notebooks"] = load_yaml("notebooks/notebooks.yaml")
 
 
 def notebook_pages():
-    """Return file, data set and entry of each executed notebook, by the page's name."""
+    """Return file, data set and entry of each executed notebook, by page name."""
     pages = {}
     for stem, entry in SPECS["notebooks"].items():
         names = [config["tables"]["benchmark"] if name == "benchmark" else name for name in entry["datasets"]]

@@ -33,7 +33,7 @@ def ceilings(samples: Iterable[Sample]) -> pd.DataFrame:
                 continue
             own, others, items = own[:, kept], others[:, kept], sample.items[kept]
             theirs = merge_ties(*(np.nanmean(side, axis=0) for side in (others, np.abs(others))))
-            # Made a sample, which merges ties.
+            # As a sample, which merges ties.
             one = replace(sample, scores=own, ratings=theirs, design=sample.design.of(kept))
             about = sample.key | {"annotator_id": annotator}
             values = coefficients(one.scores, one.ratings, one.design, COEFFICIENTS)[0]

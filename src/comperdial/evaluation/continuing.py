@@ -110,7 +110,7 @@ def evaluate(
         histories = Histories(task.known, vectors.get("minilm"))
         models = {}
         for context, user in product(contexts, personal):
-            # SmolLM2 is slow, and used for some samples of the first split only.
+            # SmolLM2 is slow, so it scores only some samples of the first split.
             few = context == "smollm2"
             if few and task.name != SPLITS[dataset][0]:
                 continue
@@ -176,7 +176,7 @@ def _compared(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per group of samples, model and measure, and for its difference from other models.
 
-    ``known`` counts each sample's user's conversations in the training split; ``answers`` are by model and kind of user.
+    ``known`` counts the training conversations of each sample's user; ``answers`` are by model and kind of user.
     """
     truth, users = np.array([one.continued for one in asked]), np.array([one.user_id for one in asked])
 

@@ -31,7 +31,7 @@ def dimension_correlations(
 
     Scores and ensembles are compared with ratings at the rated level. In table ``dimension_correlations`` ``n`` counts rated
     items with a score, ``coverage`` is their share; ``p`` is scipy's, for independent items, as in the paper. ``outputs`` get
-    intervals on all dimensions (None: all), without ``resamples`` none does; an output named after a dimension, or the mean of
+    intervals on all dimensions (None: all; without ``resamples``: none); an output named after a dimension, or the mean of
     an ensemble, gets one on that dimension. ``own`` is the rating source of the scores of some metrics, such as recorded
     judges: neither they nor ensembles with them are compared with it.
     """

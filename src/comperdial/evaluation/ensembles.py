@@ -29,10 +29,10 @@ def is_ensemble(metric: str) -> bool:
 class Ensembles:
     """The mean scores to add to a sample.
 
-    ``dimensions`` are by a judge's name its output for each dimension. The mean of all except ``overall`` becomes metric
+    ``dimensions`` maps a judge's name to its output for each dimension. The mean of all except ``overall`` becomes metric
     ``ensemble-dimensions:<name>``, output ``mean``; scores are averaged unscaled, since one judge has one scale.
 
-    ``models`` are by name the members of metric ``ensemble-models:<name>``, as ``METRIC:OUTPUT``, or ``METRIC`` for the output
+    ``models`` maps names to the members of metric ``ensemble-models:<name>``, as ``METRIC:OUTPUT``, or ``METRIC`` for the output
     named after the dimension. Its output is ``mean`` or, with such a member, named after the dimension. Members are
     standardized over the items that all of them scored.
     """
@@ -46,7 +46,7 @@ class Ensembles:
     ) -> Ensembles:
         """Return the ensembles of a study: ``{"dimensions": [METRIC, …], "models": {NAME: [MEMBER, …]}}``.
 
-        For a study's variant whose labels are words, such as Yes and No (implicit scoring), the ``scored`` metrics
+        For a study's variant with words as labels, such as Yes and No (implicit scoring), the ``scored`` metrics
         ``<variant>_<judge>`` also form a judge with a metric per dimension: ``implicit_<judge>``.
         """
         every = dict.fromkeys(sum(DIMENSIONS.values(), ()))

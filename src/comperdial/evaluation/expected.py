@@ -1,4 +1,4 @@
-"""The expected scores and their required inputs, to explain why an output has no score, or not all."""
+"""The expected scores and their required inputs, to explain why an output has no scores, or only some."""
 
 from __future__ import annotations
 

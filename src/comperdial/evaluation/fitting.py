@@ -92,7 +92,7 @@ class _Moments(NamedTuple):
 
     @classmethod
     def of(cls, one: FittedSet, columns: npt.NDArray[np.intp], of_facts: npt.NDArray[np.bool_]) -> _Moments:
-        """Compute the moments from rated responses that lack nothing but facts."""
+        """Compute the moments from rated responses that lack at most facts."""
         values = one.values[:, columns]
         whole = ~np.isnan(values[:, ~of_facts]).any(axis=1) & ~np.isnan(one.ratings)
         values, ratings = values[whole], one.ratings[whole]
@@ -147,7 +147,7 @@ def _fit(moments: Sequence[_Moments], penalty: float) -> Fit:
     there = ~np.isnan(means)
     counts = np.maximum(there.sum(axis=0), 1)
     scales = np.sqrt(np.where(there, variances, 0).sum(axis=0) / counts)
-    # A feature that is constant within every set separates no responses.
+    # A feature that is constant within every set cannot separate responses.
     flat = scales < 1e-12
     scales[flat] = 1.0
     products = np.mean([one.products for one in moments], axis=0) / np.outer(scales, scales)

@@ -21,7 +21,7 @@ _RESPONSE = ["dataset", "context_id", "system_id"]
 class Options:
     """Deviations of an analysis from the defaults.
 
-    ``subset`` are (column, value) of matching units: any of several values of a column, and all of several columns. A rated
+    ``subset`` lists (column, value) pairs that units must match: any value of a column, and all columns. A rated
     unit without a score is ``left-out`` for that metric, or gets the metric's ``worst`` (lowest) score in its data set. With
     ``fixed`` systems, intervals and tests are over contexts; two or three systems are always fixed.
     """

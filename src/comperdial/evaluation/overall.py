@@ -65,7 +65,7 @@ class Task:
 
     @property
     def scale(self) -> float:
-        """Return the factor of a difference in the task in the overall score, which ranges from 0 to 1."""
+        """Return the factor that scales the task's differences to the overall score, which ranges from 0 to 1."""
         return self.weight * (0.5 if self.signed else 1.0)
 
 

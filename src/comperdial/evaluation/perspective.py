@@ -145,7 +145,7 @@ def rated_items(
     ``outsiders`` is the source of outsiders' ratings, for a data set without table ``annotators``, which has the roles;
     ``ieval`` has iEval's ``dialogue_id``, ``system_id`` and ``likert``: the interlocutors' ratings of ieval_dial's dialogues.
     Returns a row per response, or per dialogue if these were rated: the metrics, each role's mean rating, ``who`` (the cluster
-    to resample) and ``level``. Raises SchemaError if there is none.
+    to resample) and ``level``. Raises SchemaError if no item is left.
     """
     ratings = schema.ratings_in(folder)
     contexts, responses = (schema.read(folder / f"{name}.parquet", name) for name in ("contexts", "responses"))

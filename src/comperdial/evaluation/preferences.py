@@ -40,7 +40,7 @@ def votes_of(table: pd.DataFrame, *, question: str | None = None, source: str | 
     """Select the votes on one question by one source, on two systems, from table ``preferences`` of one data set.
 
     ``question`` and ``source`` are required only if there are several; the default source is ``human``. Raises ConfigError or
-    UnknownNameError if one is required or unknown, SchemaError if there are several data sets, or no vote.
+    UnknownNameError if one is required or unknown, SchemaError if there are several data sets or no votes.
 
     There is one row per vote: ``question``, ``source``, ``pair_id``, ``annotator_id``, ``seconds``, ``a`` and ``b`` (systems,
     in alphabetical order), ``a_dialogue_id``, ``b_dialogue_id``, ``won`` (1 if a is preferred, 0.5 for a tie, 0 if b is),

@@ -27,7 +27,7 @@ def alphas(
 ) -> pd.DataFrame:
     """Return Krippendorff's alpha of every dimension at each level, with bootstrap intervals.
 
-    Resampled are whole dialogues of a system, since its responses in a dialogue are not independent. There is one row per data
+    A system's whole dialogues are resampled, since its responses in a dialogue are not independent. There is one row per data
     set, level (turn first), dimension and level of measurement (``metric``); only items with at least two ratings count.
     """
     rows: list[dict[str, Any]] = []

@@ -103,7 +103,7 @@ def ratios(
             problem, of = f"a score of {outside[0]:g}, outside its bounds", f"{where}, {metric}:{output}"
             raise SchemaError(problem, where=of, expected=f"{low:g} to {high:g}")
         drops = both[ORIGINAL] - both[PERTURBED]
-        # Means that differ only in the order of adding are ties.
+        # Means that differ only in the order of addition are ties.
         drops = drops.mask(drops.abs() <= TIED * both.abs().max(axis=1), 0.0)
         about = {"dataset": dataset, "metric": metric, "output": output, "signature": signatures[metric]}
         about |= {"lowest": low, "highest": high}

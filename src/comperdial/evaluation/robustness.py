@@ -104,7 +104,7 @@ def _judged(sample: Sample, judgements: pd.DataFrame) -> tuple[list[Output], Flo
 def power(samples: Iterable[Sample], *, detail: Detail, subsampling: Subsampling) -> pd.DataFrame:
     """Return the power to separate metrics with different numbers of systems or dialogues, changing one number at a time.
 
-    The pairs are neighbours in the ranking, and each metric with the best one, which readers are most interested in. The sizes
+    The pairs are neighbours in the ranking, and each metric with the best one, since these interest readers most. The sizes
     of table ``power`` are ``POWER_SIZES`` and the data's own.
     """
     name, rows = subsampling.coefficient, list[dict[str, Any]]()

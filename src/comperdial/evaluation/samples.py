@@ -1,4 +1,4 @@
-"""Combine tables of scores and ratings to samples: one per level, level of ratings and dimension."""
+"""Combine tables of scores and ratings into samples: one per level, level of ratings and dimension."""
 
 from __future__ import annotations
 
@@ -440,7 +440,7 @@ def _mean_ratings(single: pd.DataFrame) -> pd.DataFrame:
 
 
 def _averaged(frame: pd.DataFrame, average: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """Average; means of a column that differ only in the order of adding are ties."""
+    """Average; a column's means that differ only in the order of addition are ties."""
     means, sizes = average(frame), average(frame.abs())
     values = merge_ties(means.to_numpy(dtype=np.float64).T, sizes.to_numpy(dtype=np.float64).T).T
     return pd.DataFrame(values, index=means.index, columns=means.columns)

@@ -25,7 +25,7 @@ class Bleurt(ModelMetric):
     The input is ``[CLS] reference [SEP] response [SEP]``, with the first three parts in segment 0 and the rest in
     segment 1. A linear layer maps the pooled output to one number, for BLEURT-20 mostly between 0 and 1 but unbounded. A
     pair of more than ``max_length`` tokens loses tokens from the end of its longer side, or of the response if both are
-    equally long, as in the published code; ``cut`` counts the tokens cut from the pair whose score counts.
+    equally long, as in the published code; ``cut`` counts the tokens cut from the pair that counts.
 
     The weights are lucadiliello/BLEURT-20, a third-party PyTorch conversion that uses exact GELU, whereas Google's
     repository uses the tanh approximation. That the papers normalised the text is inferred. Yeh et al. and DEnsity used

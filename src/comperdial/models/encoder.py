@@ -165,7 +165,7 @@ class Vectors:
         return _load(model, layer, encoder.dtype, encoder.pooler, str(runtime.device()))
 
     def _encode(self, texts: list[str]) -> Iterator[tuple[str, Encoded]]:
-        """Yield texts and vectors in another order; on a CPU, each torch thread reads its own batch."""
+        """Yield texts and vectors in another order; on a CPU, each torch thread runs its own batch."""
         import torch
         from tqdm import tqdm
 

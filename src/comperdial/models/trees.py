@@ -37,7 +37,7 @@ class Tree:
 
 
 def grow(inputs: Sequence[Tokens], most: int = _MOST) -> Iterator[Tree]:
-    """Yield trees of non-empty inputs, whose neighbours in sorted order share half of their tokens.
+    """Yield trees of non-empty inputs; neighbours in sorted order share half of their tokens.
 
     A tree with more than one input has at most ``most`` tokens.
     """

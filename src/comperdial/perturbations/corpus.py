@@ -106,7 +106,7 @@ class Corpus:
         pieces, entities, place = split(text), [], 0
         while place < len(pieces):
             end, kind = _listed(pieces, place) or (place, "name")
-            # In an all-caps text, capitals mean nothing.
+            # In an all-caps text, capitals are uninformative.
             while kind == "name" and not text.isupper() and self._goes_on(pieces, place, end):
                 end += 1
             if end > place:

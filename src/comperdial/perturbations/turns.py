@@ -25,7 +25,7 @@ _PARTS = {
 
 
 def random_response(turn: Turn, random: np.random.Generator, corpus: Corpus) -> str | None:
-    """Use a response of another dialogue in three of four cases, otherwise an utterance of the history."""
+    """Use a response of another dialogue in three out of four cases, otherwise an utterance of the history."""
     earlier = [line.text for line in turn.history if not t.same(line.text, turn.response)]
     if earlier and random.random() < 0.25:
         return earlier[random.integers(len(earlier))]

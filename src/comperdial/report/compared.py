@@ -225,7 +225,7 @@ def comparison(
 
 
 def sentence(pair: Mapping[Any, Any], a: str, b: str, tests: int, correction: str = "holm") -> str:
-    """Describe the difference of a pair, a having the higher coefficient; claims no more than its p supports."""
+    """Describe a pair's difference, where a has the higher coefficient; claims no more than its p supports."""
     difference = number(pair["difference"], digits=2, sign=True) + interval(pair["low"], pair["high"])
     if pd.isna(pair["p"]):
         return f"no test of {a} and {b}: {difference}, n = {pair['n']}"

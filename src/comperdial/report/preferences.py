@@ -73,7 +73,7 @@ def preferences_table(
 
 
 def _headline(whole: Analysis, judges: pd.DataFrame | None) -> str:
-    """Return the result in a sentence or two: the leader, the number of different pairs, and judges compared with people."""
+    """Return the result in a sentence or two: the leader, the number of pairs that differ, and judges compared with people."""
     ranks, of = whole.strengths, whole.summary
     leading = ranks.loc[ranks["rank"] == 1, "system"]
     differ = (

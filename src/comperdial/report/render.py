@@ -97,7 +97,7 @@ class Table:
 
 
 def nothing(title: str, why: str, *, simulated: bool = False) -> Table:
-    """Return an empty table that explains why."""
+    """Return an empty table with the reason."""
     text = f"Nothing to show: {why}"
     caption = f"{text}. {SIMULATED}" if simulated else f"{text}."
     return Table(title, caption, pd.DataFrame({"note": [text]}), [])

@@ -20,7 +20,7 @@ DIGITS = 4
 def summarise(correlations: pd.DataFrame, target: str, folder: str | Path, *, simulated: bool = False) -> None:
     """Write ``metrics.json`` (by dataset, level, metric, output), ``plot.json`` and ``environment.json`` to a folder.
 
-    ``target`` is the rated dimension; ``simulated`` marks the data set's name, so that its numbers are not taken for findings.
+    ``target`` is the rated dimension; ``simulated`` marks the data set's name, so that its numbers are not taken for results.
     """
     nested: dict[str, Any] = {}
     points = []

@@ -93,8 +93,8 @@ def uncertainty(votes: Ballots) -> tuple[Floats, Floats, Floats]:
 
     All are NaN if there is only one unit. Competitors must be connected.
 
-    Intervals and tests are Wald's, using Student's t with the number of units as degrees of freedom. One tie per competitor but
-    one is added, spread evenly over the pairs that met; for two competitors this is Jeffreys' prior and Firth's penalty (1993).
+    Intervals and tests are Wald's, using Student's t with the number of units as degrees of freedom. For n competitors,
+    n - 1 ties are added, spread evenly over the pairs that met; for two this is Jeffreys' prior and Firth's penalty (1993).
     Without it, intervals undercover if one competitor nearly always wins, and vanish for unanimous votes. Votes of a unit may
     be dependent: variances are multiplied by the ratio of the sandwich variance over units to that of independent votes. If
     some competitors only ever win or lose against the rest, their votes contain no information about dependence, and votes of a

@@ -12,7 +12,7 @@ Weighting = Literal["identity", "linear", "quadratic"]
 
 
 def category_weights(count: int, weighting: Weighting) -> Floats:
-    """Return the agreement weights of each two of ``count`` ordered categories: 1 on the diagonal."""
+    """Return the agreement weights of all pairs of ``count`` ordered categories: 1 on the diagonal."""
     apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count))) / max(count - 1, 1)
     if weighting == "identity":
         return np.asarray(apart == 0, dtype=np.float64)
@@ -22,7 +22,7 @@ def category_weights(count: int, weighting: Weighting) -> Floats:
 def weighted_kappa(
     one: npt.ArrayLike, other: npt.ArrayLike, categories: npt.ArrayLike, weighting: Weighting = "quadratic"
 ) -> float:
-    """Return Cohen's weighted kappa of two raters; NaN if chance agreement is perfect, as if one rater is constant.
+    """Return Cohen's weighted kappa of two raters; NaN if chance agreement is perfect.
 
     Parameters
     ----------

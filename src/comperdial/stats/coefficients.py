@@ -64,7 +64,7 @@ def coefficients(scores: npt.ArrayLike, ratings: npt.ArrayLike, design: Design, 
     """Correlate metrics with ratings: shape (metrics, names), NaN if a side is constant.
 
     Scores have shape (metrics, n), ratings (n,). A unit without a score (NaN) is ignored for that metric; each needs a rating.
-    The design says whether to correlate system means, of which those that differ only by rounding are ties. Names are
+    The design sets whether to correlate system means; means that differ only by rounding are ties. Names are
     ``pearson``, ``spearman`` and ``kendall`` (tau-b).
     """
     sides = paired(*checked(scores, ratings, design, names), design)
@@ -82,7 +82,7 @@ def over_means(
 ) -> Floats:
     """Return the coefficients over system means of resamples of dialogues: shape (resamples, metrics, names).
 
-    Weights say how often each dialogue was drawn: for all systems, shape (resamples, dialogues), or separately for each system,
+    Weights give how often each dialogue was drawn: for all systems, shape (resamples, dialogues), or separately for each system,
     (resamples, systems, dialogues). A system without drawn dialogues is ignored. Otherwise as :func:`coefficients`.
     """
     result = np.full((len(weights), len(scores), len(names)), np.nan)
@@ -128,7 +128,7 @@ def over_clusters(
     """Return the coefficients of resamples of clusters: shape (resamples, metrics, names), NaN if a side is constant.
 
     Scores, ratings and clusters have shapes (metrics, n), (n,) and (n,); scores are NaN if missing, clusters are codes from 0.
-    Weights, (resamples, clusters), say how often each cluster was drawn.
+    Weights, (resamples, clusters), give how often each cluster was drawn.
     """
     result = np.full((len(weights), len(scores), len(names)), np.nan)
     for rows, kept in by_units(scores):

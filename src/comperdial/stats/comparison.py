@@ -1,7 +1,7 @@
 """Paired tests of whether one metric correlates better with ratings than another, for all pairs.
 
-Metrics like or dislike whole systems and whole dialogues, so units are not independent, and tests that treat them as
-independent call far too many differences real. ``compare`` tests by what was sampled. benchmarks/rejections.py counts how often
+Metrics favour or penalize whole systems and dialogues, so units are not independent, and tests that treat them as
+independent reject far too often. ``compare`` tests by what was sampled. benchmarks/rejections.py counts how often
 each test is wrong.
 """
 
@@ -40,9 +40,9 @@ class Comparison:
     n
         Number of points correlated: units, or systems if units are averaged.
     test
-        The test behind ``p``: ``jackknife``, or ``swap_systems|swaps:N``, N being the maximum swaps of a pair. No p is below 1
-        / (1 + N), so Holm's correction of more than N / 20 pairs cannot be significant at 5 %. Over means of fixed systems
-        (``design.fixed``): ``bootstrap:N``, N being the resamples of dialogues.
+        The test behind ``p``: ``jackknife``, or ``swap_systems|swaps:N``, where N is the maximum number of swaps. No p is
+        below 1 / (1 + N), so Holm's correction of more than N / 20 pairs cannot be significant at 5 %. Over means of fixed
+        systems (``design.fixed``): ``bootstrap:N``, where N is the number of resamples of dialogues.
     given
         Whether the pair's systems are fixed, so that p and reach are over dialogues only.
     """
@@ -167,7 +167,7 @@ def _tested(
 def _over_dialogues(
     scores: Floats, ratings: Floats, design: Design, name: Coefficient, resamples: int, seed: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the same for means of fixed systems, by resampling only dialogues.
+    """Return the results of ``_tested`` for means of fixed systems, by resampling only dialogues.
 
     Student's t with the variance of a difference over resamples of dialogues. p and reach are NaN if fewer than half of the
     resamples have both coefficients, or all are equal, which does not indicate precision.

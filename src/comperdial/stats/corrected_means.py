@@ -114,7 +114,7 @@ def corrected_difference(
     weight: float | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Return the difference of two corrected means, for example of two systems whose items share dialogues.
+    """Return the difference of two corrected means, for example of two systems with common dialogues.
 
     ``one`` and ``other`` are the first five arguments of :func:`corrected_mean`, with cluster names common to both. The
     jackknife leaves a cluster out of both at once; Student's t has the degrees of freedom of the smaller side.

@@ -34,7 +34,7 @@ def by_units(scores: Floats) -> Iterator[tuple[Integers, Flags]]:
 class Design:
     """The system and dialogue of each unit, and whether units are averaged before correlating.
 
-    A unit is a response, or a dialogue of a system. Systems and dialogues are crossed: these two were sampled, not the units.
+    A unit is a response, or a dialogue of a system. Systems and dialogues are crossed: they were sampled, not the units.
 
     Attributes
     ----------

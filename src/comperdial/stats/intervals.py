@@ -9,9 +9,8 @@ quantile of Student's t times the standard error on the scale of z, transformed 
 Over the means of 4 to 10 systems nothing is resampled (:func:`posterior_interval`). benchmarks/coverage.py compares the
 coverage with other methods.
 
-Where systems are given (``Design.fixed``, and a metric that scored fewer than four), what is to be covered is the value of
-these systems over ever more dialogues: the variance is that of dialogues alone. `benchmarks/coverage.py given` prints what that
-covers.
+For fixed systems (``Design.fixed``, or a metric that scored fewer than four), the interval is for these systems' value over
+ever more dialogues, and its variance is that of dialogues alone. `benchmarks/coverage.py given` measures the coverage.
 """
 
 from __future__ import annotations
@@ -174,12 +173,12 @@ def _spread(values: Floats) -> Floats:
     return variance
 
 
-# Few systems: systems are taken as drawn from a population in which the means of scores and of ratings are bivariate
-# normal (for rank coefficients: normal after some increasing change of either scale). Before the data, all values of
-# Kendall's tau of that population are equally likely; the interval holds the middle 95 % of what is likely after them.
-# Such an interval covers as often as it says over the values taken together, and, unlike Fisher's, whatever its width:
-# a narrow one is not wrong more often. `benchmarks/coverage.py few` counts both. Tau and Pearson's r of a normal
-# population tell each other: tau = 2 / pi asin(r), and Spearman's is 6 / pi asin(r / 2).
+# Few systems: they are assumed to come from a population in which the means of scores and of ratings are bivariate
+# normal (for rank coefficients: normal after some increasing change of either scale). The prior on that population's
+# Kendall's tau is uniform; the interval is the central 95 % of the posterior. Averaged over this prior, its coverage is
+# nominal, and, unlike Fisher's, whatever its width: a narrow one is not wrong more often. `benchmarks/coverage.py few`
+# measures both. In a normal population Pearson's r determines the others: tau = 2 / pi asin(r), and Spearman's is
+# 6 / pi asin(r / 2).
 
 # Simulated samples of a rank coefficient; each also represents its mirror image.
 _DRAWS, _SEED = 2**19, 8
@@ -191,7 +190,7 @@ def posterior_interval(value: float, systems: int, name: Coefficient, confidence
     """Return the ends of the interval of a coefficient over the means of 4 to ``FEW`` systems.
 
     A rank coefficient with ties is replaced by the nearest one without. The interval is extended to the value if the posterior
-    lies nearer to 0. NaN for NaN, and for a Pearson of 1 or -1: points on a line contradict the assumed population.
+    is nearer to 0. NaN for NaN, and for a Pearson of 1 or -1: points on a line contradict the assumed population.
     """
     if np.isnan(value):
         return value, value
@@ -207,7 +206,7 @@ def _of_pearson(r: float, n: int, _: Coefficient, tails: tuple[float, float]) ->
     rho = np.tanh(_Z)
     density = (1 - rho**2) ** ((n - 1) / 2) * (1 - rho * r) ** (1.5 - n)
     density *= scipy.special.hyp2f1(0.5, 0.5, n - 0.5, (1 + rho * r) / 2)
-    # A uniform prior on tau, on the z scale.
+    # The uniform prior on tau, on the z scale.
     weights = density / np.cosh(_Z)
     below = np.cumsum(weights) - weights / 2
     low, high = np.tanh(np.interp(tails, below / weights.sum(), _Z))

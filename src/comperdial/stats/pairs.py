@@ -5,7 +5,7 @@ Sums without a system or dialogue are total sums minus those of its pairs, so le
 statistic.
 
 Sources: tau_c: Stuart 1953. tau_23, acc_eq: Deutsch, Foster and Freitag 2023 (arXiv 2305.14324). Pairwise accuracy: Kocmi et
-al. 2021 (arXiv 2107.10821). Soft pairwise accuracy: Thompson et al. 2024 (arXiv 2409.09598). All as mt-metrics-eval has them;
+al. 2021 (arXiv 2107.10821). Soft pairwise accuracy: Thompson et al. 2024 (arXiv 2409.09598). All as in mt-metrics-eval;
 tests/unit/test_wmt_loops.py computes them pair by pair.
 """
 

@@ -18,7 +18,7 @@ from comperdial.stats.design import Design, Floats, Integers
 from comperdial.stats.means import merge_ties, paired_means
 
 Varied = Literal["systems", "dialogues", "annotators", "samples"]
-# A random order of what is varied, and how many of its first to take.
+# A random order of what is varied, and how many to take from its start.
 Subsets = list[tuple[Integers, int]]
 VARIED: tuple[Varied, ...] = ("systems", "dialogues", "annotators", "samples")
 # Quadrature over the quantiles of a variance: accurate to 1e-5 from two degrees of freedom on.
@@ -282,7 +282,7 @@ def _effects_of_means(
     common = rng.random((_HALVES, 1, dialogues)).argsort(axis=2)[:, 0] < kept
     own = rng.random((_HALVES, systems, dialogues)).argsort(axis=2) < kept
     halved = [_fisher(over_means(table, ratings, design, taken * 1.0, [name])[:, 0, 0]) for taken in (common, own)]
-    # The mean of a part differs from that of the whole with variance v (1 / kept - 1 / all), v being that of one.
+    # The mean of a part differs from that of the whole with variance v (1 / kept - 1 / all), where v is that of one.
     scale = 1 / np.sqrt(1 / kept - 1 / dialogues)
     of_dialogues, of_cells = (scale * (half - half.mean()) for half in halved)
     value = float(rowwise(means, rated, name)[0])

@@ -48,7 +48,7 @@ def power(win_rate: float, votes: npt.ArrayLike, *, alpha: float = 0.05) -> Floa
 
 
 def votes_needed(win_rate: float, *, power_wanted: float = 0.8, alpha: float = 0.05) -> int:
-    """Return the number of votes from which on the binomial test at level ``alpha`` has the wanted power.
+    """Return the number of votes from which the binomial test at level ``alpha`` keeps the wanted power.
 
     The exact power is not monotonic in the number of votes, since wins are integers: this is the number from which it never
     falls below the wanted power again. ``win_rate`` is the share of votes for one of the two, without ties, and not one half.

@@ -1,4 +1,4 @@
-"""The study of interlocutors (Tsuta et al. 2023): with whose ratings metrics agree, and whether users continue."""
+"""The study of interlocutors (Tsuta et al. 2023): which raters metrics agree with, and whether users continue."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Leaderboard:
 
     @cached_property
     def responses(self) -> pd.DataFrame:
-        """Return the responses of the available data sets with contexts, ``item_id``, and whether that was rated.
+        """Return the responses of the available data sets with contexts, ``item_id``, and whether the item was rated.
 
         Raises MissingResourceError if no data set is available.
         """
@@ -166,7 +166,7 @@ class Leaderboard:
         mine = table.frame[
             (table.frame["task"] == OVERALL) & table.frame["label"].isin([one["label"] for one in yours])
         ]
-        # Rounded down: never "100 %" for less than all.
+        # Rounded down, so that incomplete is never "100 %".
         notes = [
             f"{row['label']}: {int(100 * row['coverage'] + 1e-6)} % of the rated items have a score, tasks weighted as in "
             "the overall score"

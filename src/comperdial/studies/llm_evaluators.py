@@ -242,7 +242,7 @@ def _of_models(frame: pd.DataFrame, known: Evaluators) -> pd.DataFrame:
 
 
 def rankings(inputs: Inputs, study: Study) -> Table:
-    """Return Table 4: Spearman between the rankings of evaluators by human and by GPT-4's ratings.
+    """Return Table 4: Spearman between the rankings of evaluators by human and GPT-4 ratings.
 
     GPT-4's recorded ratings are not ranked, since they are one of the two standards.
     """

@@ -1,1 +1,1 @@
-"""Shared by learned metrics: training pairs, the training loop, the Gaussian of features (docs/density.md)."""
+"""Training of learned metrics: pairs, the training loop, the Gaussian of features (docs/density.md)."""

@@ -1,6 +1,6 @@
 """Training and test samples of continuity prediction, and the texts to encode (docs/continuity.md).
 
-Separate from the models, so that changing these does not make the vectors stale, which take minutes.
+Separate from the models, so that changing those does not make the slow vectors stale.
 """
 
 from __future__ import annotations

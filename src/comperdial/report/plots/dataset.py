@@ -57,7 +57,7 @@ class Shown:
         return result[result["target"] == self.dimension(result["target"])] if len(result) else result
 
     def chosen(self, known: Iterable[Output]) -> list[Output]:
-        """Return the figure's outputs that are known; all known ones if none is."""
+        """Return the figure's outputs that are known; if there are none, all known ones."""
         there = sorted(set(known))
         if not there:
             raise NothingToShowError("no output has numbers")

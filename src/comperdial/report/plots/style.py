@@ -1,4 +1,4 @@
-"""Shared by all figures: colours that differ in lightness, markers that differ in shape, titles, and saving."""
+"""Style of all figures: colours that differ in lightness, markers that differ in shape, titles, and saving."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def panels(
     for ax in axes.flat[len(names) :]:
         ax.set_axis_off()
     for ax in axes.flat[max(0, len(names) - columns) : len(names)]:
-        # The lowest in its column, even above an empty position.
+        # The lowest panel in its column, even if above an empty position.
         ax.tick_params(labelbottom=True)
     return figure, list(axes.flat[: len(names)])
 
