@@ -1,4 +1,4 @@
-"""Audits of judges on public files: equal to values computed by others' programs or by hand."""
+"""Audits of judges on public files match values computed by other programs or by hand."""
 
 import json
 
@@ -52,7 +52,7 @@ def test_biases_on_pandalm(pairs, judge, offset, length, longer, advantage):
     assert audit.alternative.average_advantage == pytest.approx(advantage, abs=0.01)
 
 
-def test_face_judge_favours_one_family(real_file):
+def test_face_judge_favours_some_systems(real_file):
     people, judged = (json.loads(real_file(name).read_text()) for name in ("face_dialogues", "face_run"))
     rows = [
         {

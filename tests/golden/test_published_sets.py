@@ -1,4 +1,4 @@
-"""Published data sets as they are read: counts that were taken from the files by other means, and numbers of their papers."""
+"""Published data sets match independent counts from the files and the numbers in their papers."""
 
 import json
 from pathlib import Path

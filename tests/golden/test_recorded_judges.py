@@ -74,7 +74,7 @@ def test_coverage_and_correlation(real_file, rated, prompt, quality):
 
 @pytest.mark.parametrize(("prompt", "quality"), [*PUBLISHED])
 def test_published_numbers_come_from_first_digit(items, prompt, quality):
-    """So the files are the ones of the paper, and what is left between it and us is how an answer is read."""
+    """The files are those of the paper; the remaining differences come from how answers are read."""
     rated = items(prompt, quality)
     means = np.array([np.nanmean([first_digit(answer) for answer in item["all_responses"]]) for item in rated])
     human = np.array([item["scores"][quality] for item in rated])
@@ -89,7 +89,7 @@ def test_published_numbers_come_from_first_digit(items, prompt, quality):
 
 @pytest.mark.parametrize(("prompt", "quality"), [*MISREAD])
 def test_first_digit_misreads_some_answers(items, prompt, quality):
-    """Every answer that is read otherwise has a fraction, a list's number, a number elsewhere, or no rating at all."""
+    """Every answer that is read differently has a fraction, a list's number, a number elsewhere, or no rating at all."""
     differing = 0
     for answer in (answer for item in items(prompt, quality) for answer in item["all_responses"]):
         ours = parse(answer, FORMATS["chiang2023"].forms[quality]).values.get(quality)

@@ -1,4 +1,4 @@
-"""What others published on the USR files (the values are in studies/usr/ with their sources), and what we publish."""
+"""Published results on the USR files (values and sources are in studies/usr/), and our own."""
 
 import csv
 from fractions import Fraction
@@ -260,7 +260,7 @@ def test_every_printed_digit(root, cells):
     ],
 )
 def test_grade_matches_to_four_digits(cells, dataset, bleu, rouge):
-    """As nlg-eval itself gives them."""
+    """As nlg-eval gives them."""
     for label, expected in (("BLEU-4", bleu), ("ROUGE-L", rouge)):
         assert tuple(round(cells[dataset, "turn", label, name], 4) for name in ("pearson", "spearman")) == expected
 

@@ -25,7 +25,7 @@ KINDS = ["complaint", "praise", "question"]
 
 
 def rated(labelled=1.0, noise=0.8, raters=3, seed=0, **judge):
-    """Return four systems' responses to 100 questions; ``judge`` has how much it gives a system too much."""
+    """Return four systems' responses to 100 questions; ``judge`` is how much it overrates each system."""
     rng = np.random.default_rng(seed)
     system = np.tile([*"abcd"], ROWS // 4)
     quality = rng.normal(size=ROWS) + np.tile([-0.6, -0.2, 0.2, 0.6], ROWS // 4)
@@ -290,7 +290,7 @@ def test_missing_input_gives_one_message(frame, options, message):
         comperdial.audit(frame, **options)
 
 
-# Which columns are whose
+# Columns of raters and judges
 
 
 @pytest.mark.parametrize(("human", "raters"), [("rater_1,rater_2", 2), ("rater_1", 1), ("rater_2,rater_1", 2)])

@@ -315,7 +315,7 @@ MODEL = {
 
 
 def still(turn=None, dialogue=None):
-    """Return a model of which nothing moves the truth but the given weights."""
+    """Return a model in which only the given weights affect the truth."""
     model = copy.deepcopy(MODEL)
     model["turn"] = dict.fromkeys(MODEL["turn"], 0.0) | {"short_words": 4, "long_words": 40} | (turn or {})
     model["dialogue"] = dict.fromkeys(MODEL["dialogue"], 0.0) | {"spread": 1.0} | (dialogue or {})

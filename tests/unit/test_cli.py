@@ -1,4 +1,4 @@
-"""The command line: files in, files out, and one message for whatever is wrong."""
+"""The command line: files in, files out, and one message for any error."""
 
 import io
 import json
@@ -154,7 +154,7 @@ def test_invalid_command_gives_one_message_and_writes_nothing(here, capsys, comm
     assert {path.name for path in here.iterdir()} == before
 
 
-# Interrupts and errors that no check foresaw
+# Interrupts and unexpected errors
 
 
 def test_ctrl_c_is_one_line_and_status_130_and_leaves_no_half_file(here, monkeypatch, capsys):

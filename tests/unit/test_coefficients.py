@@ -1,4 +1,4 @@
-"""Coefficients, within items too, and what is left of them without a cluster: compared with scipy and plain Python."""
+"""Coefficients, within items too, and with a cluster left out: compared with scipy and plain Python."""
 
 import math
 

@@ -178,7 +178,7 @@ MIXED = theirs(metric="theirs", level="turn", output="", seconds=1.5, prompt="x"
 
 
 def test_scores_from_any_program_are_compared(capsys):
-    """More columns, another order, other names and kinds of files change nothing; empty values are none."""
+    """Extra columns, order, names and file types change nothing; empty values are ignored."""
     mine()[["context_id", "system", "rating"]].to_csv("ratings.csv", index=False)
     theirs().to_csv("theirs.csv", index=False)
     given = ["--ratings", "ratings.csv", "--level", "turn", "--scores"]

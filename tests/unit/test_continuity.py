@@ -1,4 +1,4 @@
-"""The study of interlocutors: predictions of their scores, whose eye, whether users go on, and what is shown."""
+"""The study of interlocutors: predicted scores, rankings by role, whether users continue, and the files written."""
 
 import json
 from dataclasses import replace

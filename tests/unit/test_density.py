@@ -70,7 +70,7 @@ def settings(bert, **changed):
 
 
 def train(bert, folder, **changed):
-    """Train on invented dialogues; return the model's folder."""
+    """Train on invented dialogues and return the model folder."""
     given = [*dialogues(20), *dialogues(10, corpus="other", facts=False)]
     output = folder / "tiny"
     density.train("tiny", settings(bert, **changed), given, [given[3].texts], folder / "runs", output, origin={})

@@ -1,4 +1,4 @@
-"""Vectors: a text's own, to the last bit, in any company, order and number of threads; and the cache that keeps them."""
+"""Vectors: bit-identical for any batch, order and number of threads; and their cache."""
 
 import json
 import signal
@@ -62,7 +62,7 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("name", ["minilm", "bf16", "tiny"])
 def test_vectors_do_not_depend_on_other_texts(encoders, tmp_path, name, threads):
-    """To the last bit: whatever the other texts, their order, the cache and the number of threads."""
+    """Bit-identical for any other texts, order, cache and number of threads."""
     encoder, texts = encoders[name], TEXTS[::18] if name == "minilm" else TEXTS
     threads(1)
     together = encode(encoder, tmp_path / "together", texts)

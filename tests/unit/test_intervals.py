@@ -1,4 +1,4 @@
-"""Intervals of correlations, learning curves and power: what they promise."""
+"""Intervals of correlations, learning curves and power."""
 
 import numpy as np
 import pytest

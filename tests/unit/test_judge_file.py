@@ -1,4 +1,4 @@
-"""`comperdial judge file` and `comperdial.judge`: files of any form, templates, servers by name, and what is spent."""
+"""`comperdial judge file` and `comperdial.judge`: files of any form, templates, servers by name, and costs."""
 
 import json
 import shlex

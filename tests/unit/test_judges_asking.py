@@ -151,7 +151,7 @@ def test_request_refused_twice_is_not_retried(judge):
         assert len(server.requests) == 1
 
 
-def test_consecutive_refusals_stop_the_run(judge):
+def test_refusals_in_a_row_are_retried_and_only_refusals_stop_the_run(judge):
     with FaultServer(lambda n, body: (400, "bad") if n in range(6, 14) else (200, completion())) as server:
         judged = judge(server, 20, concurrency=1)
         assert len(judged.scores) == 20
@@ -256,7 +256,7 @@ def test_interrupted_run_resumes_and_pays_nothing_twice(process, judge, tmp_path
         assert "InterruptedRunError" in error
         assert "run it again to go on" in error
         assert len(judge(server, 60, free=False, budget=1.0).scores) == 60
-        # What was under way when the process ended is asked again; nothing else is.
+        # Only requests in flight when the process ended are repeated.
         assert len(server.answered) <= 60 + 2 * 16
     database = sqlite3.connect(tmp_path / "ledger/answers.sqlite")
     assert database.execute("SELECT COUNT(*), COUNT(DISTINCT key) FROM answers").fetchone() == (60, 60)

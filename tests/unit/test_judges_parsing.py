@@ -23,7 +23,7 @@ HUMAN, SIMPLE, DIALOGUE, OVERALL = (FORMS[name] for name in ("human", "simple", 
 
 
 def main(answer, form=HUMAN):
-    """Return the main value, and hold the result to what it promises."""
+    """Return the main value, and check the result's invariants."""
     parsed = parse(answer, form)
     assert (parsed.failure is None) == (form.main in parsed.values)
     assert all(form.low <= value <= form.high for value in parsed.values.values())

@@ -75,7 +75,7 @@ def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-# What Label Studio really exports
+# Real exports from Label Studio
 
 
 def fixture(name):

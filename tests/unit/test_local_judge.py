@@ -54,7 +54,7 @@ def service(folder, **options):
 
 
 def answers(judge, prompts, *, system=None, labels=SCALE, **parameters):
-    """Ask all prompts at the same time."""
+    """Ask all prompts at once."""
 
     async def main():
         before = [{"role": "system", "content": system}] if system else []

@@ -1,4 +1,4 @@
-"""Metrics of words: values worked out by hand, scripts, bounds, options, and metrics of other kinds made of them."""
+"""Metrics of words: values worked out by hand, scripts, bounds, options, and metrics that combine them."""
 
 import math
 import unicodedata

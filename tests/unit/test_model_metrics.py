@@ -1,4 +1,4 @@
-"""Metrics that run a model, on tiny random ones: each against its definition, one text at a time, and what all share."""
+"""Metrics that run a model, on tiny random ones: each against its definition, one text at a time, and common behaviour."""
 
 import csv
 import json
@@ -107,7 +107,7 @@ def cosine(a, b):
     return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
-# ---- What holds of all
+# ---- All metrics
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -216,7 +216,7 @@ def test_cosines_by_their_definitions(make, folders):
 
 def test_long_context_keeps_newest_words_and_fact_keeps_first(make):
     def scores(context, fact):
-        # Of each text, six words fit beside [CLS] and [SEP].
+        # Of each text, six words fit with [CLS] and [SEP].
         result = run(make("grounded_cosine", max_length=8), of("i like tea", context, facts=[fact]))
         return float(result["context"][0]), float(result["fact"][0]), int(result.cut[0])
 
@@ -637,12 +637,12 @@ def test_bleurt_splits_text_with_sentencepiece_if_there_is_a_model(make, tmp_pat
     line = [known.get(n, pieces.index({2: "[CLS]", 3: "[SEP]"}.get(n, "▁"))) for n in ids]
     expected = numpy_bleurt(bleurt_weights(), line, [0, 0, 0, 0, 1, 1], BLEURT_SIZES["num_attention_heads"])
     assert metric.score(["tea"], ["i  like"])["bleurt"][0] == pytest.approx(expected, abs=2e-5)
-    # Without the package, the tokenizer.json beside it is not used: what splits must not depend on what is installed.
+    # Without the package, the tokenizer.json next to it is not used: what splits must not depend on what is installed.
     monkeypatch.setattr("comperdial.metrics._bleurt_model.find_spec", lambda name: None)
     assert "not installed: sentencepiece" in metric.unavailable()
 
 
-# ---- What the models' own pages print, for whoever has the weights
+# ---- Values on the models' pages, if the weights are present
 
 
 def test_bleurt_20_matches_model_page():

@@ -1,4 +1,4 @@
-"""Models: found, named by their bytes, fetched from a hub on 127.0.0.1, converted, loaded."""
+"""Models: located, named by their bytes, fetched from a hub on 127.0.0.1, converted, loaded."""
 
 import hashlib
 import json
@@ -57,7 +57,7 @@ def known(tmp_path, monkeypatch):
 
 
 def output_of(folder):
-    """Return what a model makes of a sentence."""
+    """Return a model's output for a sentence."""
     model = models.verified(str(folder))
     tokens = runtime.load_tokenizer(model)("i like tea", return_tensors="pt")
     return runtime.load(model)(**tokens).last_hidden_state

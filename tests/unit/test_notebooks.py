@@ -1,4 +1,4 @@
-"""The notebooks: no result is typed into them, and what they read and show."""
+"""The notebooks: no hard-coded results, and the values they read and show."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The overall ranking, and one's own metric on the leaderboard, as docs/leaderboard.md has it."""
+"""The overall ranking, and a user's metric on the leaderboard, as in docs/leaderboard.md."""
 
 import json
 import re

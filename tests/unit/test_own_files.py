@@ -1,4 +1,4 @@
-"""A user's own file of ratings in any form: what is read, what is proposed, and what is refused."""
+"""A user's own file of ratings in any form: reading, proposals and errors."""
 
 import json
 import shlex
@@ -136,7 +136,7 @@ def test_spreadsheet_artefacts(tmp_path):
     assert_same(tables(tmp_path / "mine.parquet"), plain)
 
 
-# What columns mean
+# Meaning of columns
 
 
 def test_common_column_names_are_recognised(tmp_path):
@@ -290,7 +290,7 @@ def test_markup_is_counted_and_removed_on_request(tmp_path):
     assert layout.frame["response"].tolist() == ["Tom & Ann", "one mark", "it’s", "plain < text > 2"]
 
 
-# What is not sure is proposed
+# Uncertain readings are proposed
 
 
 def proposed(path):
@@ -364,7 +364,7 @@ TALK = [("user", "hi there", ""), ("bot", "hello you", 4), ("user", "and now ?",
 
 
 def test_one_utterance_per_row(tmp_path):
-    """Those of the system are responses, with what came before as history; those of the user are none."""
+    """The system's utterances are responses, with the preceding ones as history; the user's are not."""
     found = tables(write(tmp_path, "mine.csv", utterances(TALK, talk("", 1))))
     assert rows(found["responses"], "context_id", "response") == [
         ("0-1", "hello you"), ("0-3", "no idea"), ("1-1", "this is 1"),
@@ -394,7 +394,7 @@ WITHOUT_TURN = "0,user,hi you,,\n0,bot,hello,ann,4\n0,bot,hello,bob,2\n0,user,by
         ("a.csv", utterances(talk("", 4, "", 2, speakers=("Customer", "gpt-x")), talk("", 1, speakers=("Customer", "lam"))),
          {("turn", "0-1"): [4], ("turn", "0-3"): [2], ("turn", "1-1"): [1]}),
         ("a.csv", utterances(talk("", 4, "", 2, speakers="AB")), {("turn", "0-1"): [4], ("turn", "0-3"): [2]}),
-        # Ratings of dialogues: beside all utterances, or those of the system in many dialogues.
+        # Ratings of dialogues: on all utterances, or those of the system in many dialogues.
         ("a.csv", utterances(talk(4, 4, 4, 4), talk(2, 2)), {("dialogue", "0"): [4], ("dialogue", "1"): [2]}),
         ("a.csv", utterances(*[talk("", n % 2, "", n % 2) for n in range(6)]),
          {("dialogue", str(n)): [n % 2] for n in range(6)}),
@@ -406,7 +406,7 @@ WITHOUT_TURN = "0,user,hi you,,\n0,bot,hello,ann,4\n0,bot,hello,bob,2\n0,user,by
         ("a.csv", f'dialog_id,dialog,rating\nx,"{CELL}",4\n', {("dialogue", "x"): [4]}),
         ("a.jsonl", [{"conv_id": 1, "dialogue": RATED_TURNS, "overall": 3}],
          {("turn", "1-2"): [1, 2], ("turn", "1-4"): [3, 4], ("dialogue", "1"): [3]}),
-        # What may mean two things.
+        # Ambiguous files.
         ("a.csv", utterances(talk("", "", "", 4), talk("", "", "", 2)), "ratings of utterances or of whole"),
         ("a.csv", utterances(talk("", 4, "", 4), talk("", 2, "", 2)), "ratings of utterances or of whole"),
         ("a.csv", utterances(talk(1, 2, 3, 4)), "ratings of utterances by users"),

@@ -23,7 +23,7 @@ def one(scores, ratings, design, items, name, grouping, **options):
 
 
 def left_out(design, found):
-    """Yield what a statistic is without each cluster, and which units that leaves."""
+    """Yield a statistic without each cluster, and the units left."""
     cells = design.dialogues + (design.dialogues.max() + 1) * design.systems
     for codes, without in ((design.systems, found.systems), (design.dialogues, found.dialogues), (cells, found.cells)):
         for place, code in enumerate(np.unique(codes)):
@@ -46,7 +46,7 @@ def data():
 
 
 def accuracy(scores, ratings, items, epsilon=0.0):
-    """Accuracy by the words of its definition."""
+    """Accuracy by its definition."""
     of_item = {}
     for i, j in itertools.combinations(range(len(scores)), 2):
         if items[i] != items[j] or np.isnan([scores[i], scores[j], ratings[i], ratings[j]]).any():

@@ -1,4 +1,4 @@
-"""Perturbations: golden examples of the strategies, what must hold of any text, data sets of pairs, the commands."""
+"""Perturbations: golden examples of the strategies, invariants, data sets of pairs, and commands."""
 
 from __future__ import annotations
 

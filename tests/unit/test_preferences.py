@@ -1,4 +1,4 @@
-"""Preferences: the command on one's own votes, the analysis of published ones, and the study of public sets."""
+"""Preferences: the command on a user's votes, the analysis of published votes, and the study of public sets."""
 
 import itertools
 import os
@@ -104,7 +104,7 @@ def test_llmfao_strengths_match_evalica(root):
     np.testing.assert_allclose(ours / ours.sum(), golden.reindex(systems), rtol=0, atol=1e-9)
 
 
-# One's own votes
+# A user's own votes
 
 
 HEADER = (
@@ -207,7 +207,7 @@ def own(folder, header, rows):
     return own_votes(read_file(folder / "votes.csv"), folder / "votes.csv")[0]
 
 
-def test_judge_rows_join_human_rows(tmp_path):
+def test_judges_and_people_have_separate_rows(tmp_path):
     """Whether they are columns, or rows of another rater with the two systems in another order."""
     people = {"1": "AAB", "2": "ABt", "3": "BBB", "4": "ttt", "5": "AAA"}
     judge = {"1": "A", "2": "t", "3": "A", "4": "t", "5": "A"}

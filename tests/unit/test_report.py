@@ -1,4 +1,4 @@
-"""Reports: the four forms of a table, the sentence that answers, and the tables of studies and data sets."""
+"""Reports: the four forms of a table, the answering sentence, and the tables of studies and data sets."""
 
 import json
 import shutil
@@ -141,7 +141,7 @@ def test_sentence_names_raters_and_counts_skipped_by_reason():
     assert not_run({"bleu": "no references"}) == "Not run: bleu: no references"
 
 
-# The tables of a study: its rows beside the values that a paper reports
+# The tables of a study: its rows next to the values a paper reports
 
 ROWS = [
     {"label": "Chr", "metric": "chrf", "output": "chrf", "reported": "chrF", "source": "a2020", "note": "a note"},

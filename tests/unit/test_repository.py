@@ -1,4 +1,4 @@
-"""The repository itself: what is in git, its lists of dependencies, and what `make` and the workflows of CI run."""
+"""The repository itself: files in git, dependency lists, and what `make` and the CI workflows run."""
 
 import hashlib
 import os

@@ -76,7 +76,7 @@ def ratings(prompt="cpds_simple", **changes):
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_published_answers_are_reproduced(name):
-    """Whoever changes an answer gives the rules a new version."""
+    """Changing an answer requires a new version of the rules."""
     form, rationale = ANSWERS[name]
     assert SERVICE.identity() == {"rules": 1} and SERVICE.deterministic
     plain, explained = (complete(load(name, explain=explain).render(VALUES)) for explain in (False, True))

@@ -1,4 +1,4 @@
-"""The page of results and dialogues: what it carries is what the tables hold, and it runs in a browser."""
+"""The page of results and dialogues: its content matches the tables, and it runs in a browser."""
 
 import base64
 import html

@@ -188,7 +188,7 @@ def test_concurrent_first_downloads_are_all_recorded(catalogue, server, tmp_path
 
 @pytest.mark.parametrize("states_size", [True, False])
 def test_file_of_unknown_size_has_a_limit(catalogue, server, tmp_path, monkeypatch, states_size):
-    """Else an address that was taken over fills the disk."""
+    """Otherwise a hijacked address could fill the disk."""
     server.states_size = states_size
     monkeypatch.setattr(sources, "_LIMIT", len(CONTENT) - 1)
     with pytest.raises(SourceError, match=r"'two' has more than .*limit for a file of unknown size"):

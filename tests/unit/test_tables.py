@@ -1,4 +1,4 @@
-"""Files and tables: written whole or not at all, the first fault is named, rows in any order give the same bytes."""
+"""Files and tables: atomic writes, the first fault reported, and the same bytes for rows in any order."""
 
 import base64
 import io
@@ -70,7 +70,7 @@ def test_texts_round_trip_unchanged(tmp_path):
      ],
 )  # fmt: skip
 def test_only_a_regular_file_is_read_or_replaced(tmp_path, name, message):
-    """Reading a pipe could wait for ever."""
+    """Reading a pipe could block forever."""
     os.mkfifo(tmp_path / "fifo.csv")
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "device.csv").symlink_to("/dev/full")
@@ -171,7 +171,7 @@ def test_tables_round_trip_in_every_format(tmp_path, suffix):
     schema.write(path, pd.DataFrame([RESPONSE | {"context_id": name, "response": name} for name in names]), "responses")
     back = schema.read(path, "responses")
     assert sorted(back["context_id"]) == sorted(back["response"]) == sorted(names)
-    # Scores that do not say what was cut are of whole inputs.
+    # Scores without a `cut` column count as scores of whole inputs.
     write_table(path, pd.DataFrame([SCORE | {"value": 6.389431e-10}]))
     back = schema.read(path, "scores")
     assert back["cut"].tolist() == [0] and back["value"][0] == pytest.approx(6.389431e-10, rel=1e-6)
@@ -298,7 +298,7 @@ def record_name(output):
 
 
 def write_records(root, content):
-    """Write outputs and their records; DVC versions what lies in results/made."""
+    """Write outputs and their records; DVC versions what is in results/made."""
     files = {"results/made.dvc": "outs:\n- path: made\n"}
     for name, text in content.items():
         files |= {name: "made", f"{FOLDER}/{record_name(name)}": text}

@@ -1,4 +1,4 @@
-"""DVC stores the files: publish, clone, pull, and nothing is left to do; a user's own results are nobody else's."""
+"""DVC stores the files: after publish, clone and pull nothing is left to do; a user's own results stay private."""
 
 import json
 import os

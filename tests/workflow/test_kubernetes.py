@@ -1,4 +1,4 @@
-"""The Kubernetes profile without a cluster: what would be asked of one, by a server that answers as if it were one."""
+"""The Kubernetes profile without a cluster: requests to a server that imitates one."""
 
 import json
 import os
@@ -60,7 +60,7 @@ class Answers(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(fresh, tmp_path):
-    """Return a server that stands for a cluster's, with the environment that names it to snakemake."""
+    """Return a server that imitates a cluster's, with the environment that names it to snakemake."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as found:
         found.asked, found.ended = [], {}
         # A pod starts in an empty folder.
@@ -98,7 +98,7 @@ def jobs(server):
 
 
 def valid(kind, version, body):
-    """Hold a body against the API's own schema: every field is known, has its type, and is there if required."""
+    """Check a body against the API's schema: every field is known, has its type, and is there if required."""
     kubernetes_validate.validate({"apiVersion": version, "kind": kind, **body}, "1.32", strict=True)
 
 

@@ -30,7 +30,7 @@ def own_rows():
 
 
 def test_one_line_gives_the_tables_of_a_file_and_an_edit_reruns_them(fresh):
-    """What the data lack is a row that gives the reason."""
+    """Missing data gives a row with the reason."""
     path = fresh.path / "It's warm.csv"
     pd.DataFrame(own_rows()).to_csv(path, index=False)
     tables = fresh.path / "results/it_s_warm/tables"

@@ -1,4 +1,4 @@
-"""The profiles: options that Snakemake knows, rules that exist, and what Slurm is asked for."""
+"""The profiles: options that Snakemake knows, rules that exist, and the resources requested from Slurm."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Runs of a small invented data set: what is made, what a change reruns, what a user can add, and what stops a run."""
+"""Runs of a small invented data set: outputs, reruns after a change, user additions, and errors."""
 
 import os
 import re
