@@ -40,7 +40,7 @@ def rated(labelled=1.0, noise=0.8, raters=3, seed=0, **judge):
 
 
 def votes(turned=False, favour=0.0):
-    """Return votes of two people and a judge on pairs of three systems, each of which may be shown the other way round."""
+    """Return votes of two people and a judge on pairs of three systems, each possibly reversed."""
     rng, rows = np.random.default_rng(0), []
     strength = {"a": 0.0, "b": 0.5, "c": 1.0}
     for place, (one, other) in enumerate([("a", "b"), ("a", "c"), ("b", "c")] * 60):

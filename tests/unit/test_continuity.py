@@ -1,4 +1,4 @@
-"""The study of interlocutors: predicted scores, rankings by role, whether users continue, and the files written."""
+"""The study of interlocutors: predicted scores, rankings by role, whether users continue, and results."""
 
 import json
 from dataclasses import replace

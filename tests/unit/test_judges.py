@@ -258,5 +258,5 @@ def test_input_is_estimated_by_pieces_of_eight_letters(text, tokens):
     assert prices.estimate_input(chat) - prices.estimate_input([chat[0] | {"content": ""}]) == tokens
 
 
-def test_a_call_costs_its_tokens_at_their_prices():
+def test_call_cost_is_tokens_times_prices():
     assert prices.price_of(2, 50).of(1_000, 10) == pytest.approx(0.002 + 0.0005)
