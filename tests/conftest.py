@@ -1,4 +1,4 @@
-"""What several tests share: the repository's root, the real USR files, and a small invented set in USR's format."""
+"""Shared fixtures: the repository's root, the real USR files, and a small invented set in USR's format."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TOGETHER = {
 
 
 def pytest_xdist_make_scheduler(config, log):
-    """Share out single tests, but for the above. (xdist's own groups have no effect with pytest 9.2.)"""
+    """Distribute single tests, except the above. (xdist's own groups have no effect with pytest 9.2.)"""
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):
@@ -59,7 +59,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
-    """Tiny models are faster on one thread: several wait for each other, and long when other tests run beside."""
+    """Tiny models are faster on one thread: several wait for each other, especially when other tests run."""
     import torch
 
     before = torch.get_num_threads()
@@ -74,7 +74,7 @@ def root() -> Path:
 
 
 def _lacking(reason: str) -> None:
-    """Skip for want of data; fail instead where the run is meant to have it all (.ci/run sets the variable)."""
+    """Skip if data is missing; fail if the run should have all data (.ci/run sets the variable)."""
     if os.environ.get("COMPERDIAL_REQUIRE_DATA"):
         pytest.fail(reason)
     pytest.skip(reason)

@@ -1,7 +1,7 @@
-"""Run `snakemake --lint` and fail on anything but two of its wishes.
+"""Run `snakemake --lint` and fail on all but two of its warnings.
 
 The environment of all rules is the one that `make setup` makes from requirements.lock: no rule needs a conda or container
-directive. A short function that one rule uses is beside that rule; those of several are in workflow/common.smk.
+directive. A short function that one rule uses is next to that rule; shared ones are in workflow/common.smk.
 """
 
 import subprocess

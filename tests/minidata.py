@@ -1,4 +1,4 @@
-"""A small invented data set in the format of USR's files: nobody said or rated any of this."""
+"""A small invented data set in the format of USR's files: none of it is real."""
 
 from __future__ import annotations
 

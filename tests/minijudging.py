@@ -1,4 +1,4 @@
-"""Small invented tables to judge, and what tests of judging share: all of it is invented."""
+"""Small invented tables to judge, and helpers shared by tests of judging."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write_tables(folder: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def judging_of(server: dict[str, Any], folder: Path, **judging: Any) -> Judging:
-    """Return the package's variants, and a judge ``server`` beside ``rules``, with answers in a folder of their own."""
+    """Return the package's variants, and a judge ``server`` in addition to ``rules``, with answers in a folder of their own."""
     names = ("cpds-d", "cpds-d-ref", "cpds-s", "cpds-s-ref", "cpds-dial", "original-s")
     config = completed({"judging": {"variants": dict.fromkeys(names)}})
     entry = {"service": "openai", "model": "m", "parameters": {"max_tokens": 20}, **server}
@@ -55,5 +55,5 @@ def judging_of(server: dict[str, Any], folder: Path, **judging: Any) -> Judging:
 
 
 def chats(count: int) -> list[Item]:
-    """Return so many items to judge."""
+    """Return this many items to judge."""
     return [Item("mine", f"c{number}", "bot", message(f"How human is number {number}?")) for number in range(count)]

@@ -1,4 +1,4 @@
-"""Files as users have them, written for a test, and what is read of them."""
+"""Write users' files for tests and read them."""
 
 import json
 

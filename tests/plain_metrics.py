@@ -1,4 +1,4 @@
-"""The word-overlap metrics as a plain loop over the libraries: slow, and what ours must equal."""
+"""The word-overlap metrics as a plain loop over the libraries: slow, but the reference for ours."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def pair(dataset, one, other, difference, p, **more):
 
 
 def write_results(folder, correlations, pairs, **about):
-    """Write what a study reads of each data set: about it, its correlations and pairs; return the paths by name."""
+    """Write what a study reads for each data set: its description, correlations and pairs; return the paths by name."""
     inputs = {"about": [], "correlations": [], "pairs": []}
     for dataset in dict.fromkeys(row["dataset"] for row in correlations):
         inputs["about"].append(folder / f"{dataset}.json")

@@ -101,7 +101,7 @@ class Cluster:
             memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20 - 512,
         )  # fmt: skip
         self.config.write_text(text)
-        # A job's srun is given no SLURM_CONF by the executor's job step: elsewhere the file lies in /etc.
+        # A job's srun is given no SLURM_CONF by the executor's job step: elsewhere the file is in /etc.
         (self.folder / "bin").mkdir()
         srun = self.folder / "bin/srun"
         srun.write_text(f'#!/bin/sh\nSLURM_CONF={self.config} exec {shutil.which("srun")} "$@"\n')
@@ -118,15 +118,15 @@ class Cluster:
         self._until("the node", lambda: self.ask("sinfo", "-h", "-o", "%T").strip() in {"idle", "mixed", "allocated"})
 
     def ask(self, *command: str) -> str:
-        """Return what a command of Slurm's says; nothing when the controller does not answer."""
+        """Return the output of a Slurm command, or nothing if the controller does not answer."""
         return subprocess.run(command, env=os.environ | self.variables, capture_output=True, text=True).stdout
 
     def running(self) -> list[str]:
-        """Return the numbers of the jobs that run."""
+        """Return the numbers of running jobs."""
         return self.ask("squeue", "-h", "-t", "R", "-o", "%i").split()
 
     def kill(self, name: str) -> None:
-        """Kill a daemon as a crash would: no farewell."""
+        """Kill a daemon without a clean shutdown, as a crash would."""
         process = self.daemons.pop(name)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -158,6 +158,6 @@ class Cluster:
             time.sleep(0.2)
 
     def logs(self) -> str:
-        """Return the ends of what the daemons said."""
+        """Return the ends of the daemons' logs."""
         files = [*self.folder.glob("*.log"), *self.folder.glob("*.out"), *(self.folder / "munge").glob("log")]
         return "\n".join(f"{file.name}: {file.read_text(errors='replace')[-1500:]}" for file in files)

@@ -51,7 +51,7 @@ def write_t5(folder: Path, seed: int = 0) -> Path:
     (folder / "config.json").write_text(json.dumps(written | {"tie_word_embeddings": False}))
     weights = load_file(folder / "model.safetensors")
     shape = weights["shared.weight"].shape
-    # Small, so that its answers lie between yes and no, and not at the ends where nothing moves them.
+    # Small, so that its answers are between yes and no, and not at the ends where nothing moves them.
     weights["lm_head.weight"] = np.random.default_rng(seed).normal(0, 0.2, shape).astype(np.float32)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return folder

@@ -1,4 +1,4 @@
-"""A temporary copy of the repository with a small invented data set, and what commands do in it."""
+"""A temporary copy of the repository with a small invented data set, and helpers to run commands in it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Workdir:
 
 
 def planned(workdir: Workdir) -> set[str]:
-    """Return the output files that a run would write, but for parts, which are gone when it has ended."""
+    """Return the output files that a run would write, except parts, which are temporary."""
     rows = [line.split("\t") for line in workdir.snakemake("--summary").splitlines() if line.count("\t") == 5]
     assert rows[0][0] == "output_file"
     return {row[0] for row in rows[1:] if row[5] != "no update" and "/parts/" not in row[0]}

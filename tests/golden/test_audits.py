@@ -1,4 +1,4 @@
-"""Audits of judges on public files: equal to values computed by others' programs or by hand."""
+"""Audits of judges on public files match values computed by other programs or by hand."""
 
 import json
 
@@ -52,7 +52,7 @@ def test_biases_on_pandalm(pairs, judge, offset, length, longer, advantage):
     assert audit.alternative.average_advantage == pytest.approx(advantage, abs=0.01)
 
 
-def test_whom_faces_judge_favours(real_file):
+def test_face_judge_favours_some_systems(real_file):
     people, judged = (json.loads(real_file(name).read_text()) for name in ("face_dialogues", "face_run"))
     rows = [
         {
@@ -86,7 +86,7 @@ def test_whom_faces_judge_favours(real_file):
         ("framing", "gpt-4o", "trained", 4, 0.91787), ("framing", "llama-31", "trained", 2, 0.80148),
     ],
 )  # fmt: skip
-def test_the_authors_two_files_are_read_as_they_come(real_file, name, judge, raters, wins, advantage):
+def test_both_published_files_are_read_unchanged(real_file, name, judge, raters, wins, advantage):
     people, judges = (real_file(f"alt_test_{name}_{who}") for who in ("people", "judges"))
     audit = comperdial.audit(judges, judge, ratings=people, raters=raters, nominal=name != "cebab_stars")
     assert audit.alternative.rejected.sum() == wins
@@ -117,7 +117,7 @@ def reported(root):
     return pd.read_csv(root / "studies/judge_audit/reported.csv")
 
 
-def test_the_alternative_annotator_test_is_the_authors(labels, reported, root, monkeypatch):
+def test_alternative_annotator_test_matches_authors_code(labels, reported, root, monkeypatch):
     monkeypatch.chdir(root)
     sets = read_study("judge_audit")["tables"]["alternative_test"]["sets"]
     frame = pd.DataFrame(recorded_audits.alternative_tests(sets, labels)).set_index(["set", "judge"])
@@ -150,7 +150,7 @@ FACE, overall|people and judge, rounded|466|.095060 .281342 .470684|.150732 .600
 
 
 @pytest.mark.ci
-def test_agreement_is_that_of_other_libraries(labels, overall, reported):
+def test_agreement_matches_other_libraries(labels, overall, reported):
     frame = pd.DataFrame(recorded_audits.agreements(labels, overall)).set_index(["dataset", "who"])
     for line in AGREEMENT.strip().split("\n"):
         dataset, who, n, *values = line.split("|")
@@ -175,7 +175,7 @@ def test_agreement_is_that_of_other_libraries(labels, overall, reported):
     assert majority == {"tie": 105, "first": 422, "second": 472}
 
 
-def test_corrected_means_are_those_of_ppi_python(labels, overall, reported):
+def test_corrected_means_match_ppi_python(labels, overall, reported):
     frame = pd.DataFrame(recorded_audits.corrections(labels, overall))
     plain = frame[frame["interval"] == "plain"].set_index(["dataset", "judge", "method", "labelled"])
     known = reported[reported["table"] == "corrected"]
@@ -189,7 +189,7 @@ def test_corrected_means_are_those_of_ppi_python(labels, overall, reported):
     assert (frame["low"] < frame["high"]).all()
 
 
-def test_face_has_one_label_an_item_so_its_judge_cannot_be_tested(real_tables, real_file):
+def test_face_judge_cannot_be_tested_with_one_label_per_item(real_tables, real_file):
     from comperdial.config.registry import registered
 
     entry = {"face_recorded": registered("recorded")["face_recorded"]}

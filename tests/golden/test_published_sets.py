@@ -1,4 +1,4 @@
-"""Published data sets as they are read: counts that were taken from the files by other means, and numbers of their papers."""
+"""Published data sets match independent counts from the files and the numbers in their papers."""
 
 import json
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_chitchat():
     assert sum(not sample.continued for sample in asked) == len(late) + sum(len(c.utterances) > 1 for c in found)
 
 
-def test_hazumi_and_a_mean_without_text_that_nearly_reaches_what_identity_gives(real_tables):
+def test_hazumi_mean_without_text_is_close_to_identity_baseline(real_tables):
     parts, counted = [], []
     for name in ("hazumi1902", "hazumi1911"):
         tables = real_tables(name)
@@ -157,7 +157,7 @@ ja_eval ja_eval DCM O .4079 .3112 .2808 550 228/179/143 .4145 0 0 .1373 .1077 .0
 
 
 @pytest.mark.parametrize("row", DBDC3.strip().split("\n"))
-def test_the_majority_baseline_of_dbdc3(real_tables, row):
+def test_dbdc3_majority_baseline(real_tables, row):
     train, scored, system, label, *values = row.split()
 
     def shares(name):
@@ -226,7 +226,7 @@ def words(text):
 
 
 @pytest.mark.parametrize("name", TURN_SETS)
-def test_turn_sets_are_those_of_table_1(real_tables, name):
+def test_turn_sets_match_table_1(real_tables, name):
     items, utterances, context, response = TABLE_1[name]
     found = real_tables(name)
     joined = found["responses"].merge(found["contexts"], on="context_id")
@@ -249,7 +249,7 @@ def test_turn_sets_are_those_of_table_1(real_tables, name):
     assert (ratings.groupby("dimension").size() == items).all() and ratings["dimension"].nunique() == 5
 
 
-def test_ratings_are_the_published_numbers(real_tables, real_file):
+def test_ratings_match_published_numbers(real_tables, real_file):
     published = json.loads(real_file("comp_turn_relevance_ratings").read_text())
     for name, key in (("topical_usr", "topical-usr"), ("persona_zhao", "persona-zhao"), ("fed_turn", "fed-turn")):
         found = real_tables(name)
@@ -260,7 +260,7 @@ def test_ratings_are_the_published_numbers(real_tables, real_file):
 
 
 @pytest.mark.parametrize("name", [name for name in TABLE_1 if name not in TURN_SETS])
-def test_dialogue_sets_are_those_of_table_1(real_tables, name):
+def test_dialogue_sets_match_table_1(real_tables, name):
     dialogues, utterances, length = TABLE_1[name]
     found = real_tables(name)
     ratings = found["ratings"].query("level == 'dialogue'")
@@ -278,7 +278,7 @@ def test_dialogue_sets_are_those_of_table_1(real_tables, name):
     assert spoken.mean() == pytest.approx(length, abs=3.1)
 
 
-def test_the_rounds_of_fed_are_a_judge(real_tables, root, real_file, tmp_path, monkeypatch):
+def test_fed_rounds_are_read_as_a_judge(real_tables, root, real_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source = load_catalogue(root / "data/sources.yaml").file("fed_dialogue_gpt4_rounds")
     target = sources.raw_path(source)
@@ -302,7 +302,7 @@ def test_the_rounds_of_fed_are_a_judge(real_tables, root, real_file, tmp_path, m
 
 
 @pytest.mark.parametrize("name", ["turn_perturbations", "dialogue_perturbations"])
-def test_pairs_are_those_of_table_7(real_tables, name):
+def test_pairs_match_table_7(real_tables, name):
     found = real_tables(name)
     rows = found["responses"].merge(found["contexts"], on="context_id")
     kind = rows["dialogue_id"].str.rpartition("-")[0].rename("perturbation")

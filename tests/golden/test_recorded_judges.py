@@ -73,8 +73,8 @@ def test_coverage_and_correlation(real_file, rated, prompt, quality):
 
 
 @pytest.mark.parametrize(("prompt", "quality"), [*PUBLISHED])
-def test_the_published_numbers_come_of_the_first_digit(items, prompt, quality):
-    """So the files are the ones of the paper, and what is left between it and us is how an answer is read."""
+def test_published_numbers_come_from_first_digit(items, prompt, quality):
+    """The files are those of the paper; the remaining differences come from how answers are read."""
     rated = items(prompt, quality)
     means = np.array([np.nanmean([first_digit(answer) for answer in item["all_responses"]]) for item in rated])
     human = np.array([item["scores"][quality] for item in rated])
@@ -88,8 +88,8 @@ def test_the_published_numbers_come_of_the_first_digit(items, prompt, quality):
 
 
 @pytest.mark.parametrize(("prompt", "quality"), [*MISREAD])
-def test_what_the_first_digit_misreads(items, prompt, quality):
-    """Every answer that is read otherwise has a fraction, a list's number, a number elsewhere, or no rating at all."""
+def test_first_digit_misreads_some_answers(items, prompt, quality):
+    """Every answer that is read differently has a fraction, a list's number, a number elsewhere, or no rating at all."""
     differing = 0
     for answer in (answer for item in items(prompt, quality) for answer in item["all_responses"]):
         ours = parse(answer, FORMATS["chiang2023"].forms[quality]).values.get(quality)
@@ -129,7 +129,7 @@ def correlated(scores, tables, **choice):
     return found[found["level"] == "turn"].set_index(["target", "output", "coefficient"])
 
 
-def test_unieval_gives_what_its_authors_publish(unieval_predictions, usr_tables, tmp_path):
+def test_unieval_matches_published_correlations(unieval_predictions, usr_tables, tmp_path):
     """Their file alone; and our ratings joined by text, with the references left in as systems."""
     items = json.loads(unieval_predictions.read_text())
     assert len(items) == 360

@@ -1,4 +1,4 @@
-"""What others published on the USR files (the values are in studies/usr/ with their sources), and what we publish."""
+"""Published results on the USR files (values and sources are in studies/usr/), and our own."""
 
 import csv
 from fractions import Fraction
@@ -93,7 +93,7 @@ def test_published_correlations(correlations, dataset, kind, options, output, tu
 
 @pytest.mark.parametrize("dataset", ["usr_topical", "usr_persona"])
 @pytest.mark.parametrize("text", ["raw", "normalised"])
-def test_every_bleu_correlates_as_scipy_says_of_its_scores(usr_tables, correlations, scored, dataset, text):
+def test_bleu_correlations_match_scipy(usr_tables, correlations, scored, dataset, text):
     """Over units of the scores as stored; over systems of means without rounding, from exact fractions."""
     human = usr_tables[dataset]["ratings"].pivot_table("rating", ["item_id", "system_id"], "dimension")["Overall"]
     ways = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
@@ -135,13 +135,13 @@ def test_published_asterisks(root, correlations):
     ("dataset", "turn", "system"),
     [("usr_topical", (0.3663, 0.3752), (0.9656, 0.9)), ("usr_persona", (0.1799, 0.1870), (0.85, 0.8))],
 )
-def test_meteor_of_nltk(correlations, real_wordnet, dataset, turn, system):
+def test_nltk_meteor(correlations, real_wordnet, dataset, turn, system):
     found = correlations(dataset, "meteor", "meteor", text="raw")
     assert (found["turn", "pearson"].value, found["turn", "spearman"].value) == pytest.approx(turn, abs=2e-4)
     assert (found["system", "pearson"].value, found["system", "spearman"].value) == pytest.approx(system, abs=2e-4)
 
 
-def test_leaving_the_reference_in_inflates(usr_tables):
+def test_including_the_reference_inflates_correlation(usr_tables):
     """The reference scored against itself matches no published number (and is why it is not scored)."""
     tables = usr_tables["usr_topical"]
     references = tables["contexts"].set_index("context_id")["references"]
@@ -178,7 +178,7 @@ def test_system_means(root, usr_tables):
         assert chosen["rating"].mean() == pytest.approx(float(row["value"]), abs=0.023 if odd else 0.0101)
 
 
-def test_what_the_files_hold(usr_tables):
+def test_file_contents(usr_tables):
     shapes = {d: {n: len(f) for n, f in tables.items()} for d, tables in usr_tables.items()}
     assert shapes["usr_persona"] == {
         "systems": 5, "contexts": 60, "personas": 60, "responses": 300, "ratings": 5400,
@@ -191,7 +191,7 @@ def test_what_the_files_hold(usr_tables):
     assert {d: len(r) for d, r in raters.items()} == {"usr_persona": 4, "usr_topical": 5}
 
 
-def test_stored_scores_tie_where_the_computed_ones_do(usr_tables):
+def test_stored_scores_keep_ties(usr_tables):
     """rouge-score's F = 2PR/(P+R) gives equal scores other last digits: Spearman goes from 0.1142 to 0.1118."""
     tables = usr_tables["usr_persona"]
     rows, references, rating = evaluated(tables)
@@ -259,8 +259,8 @@ def test_every_printed_digit(root, cells):
         ("grade_empathetic", (-0.0506, 0.0019), (0.0294, -0.0130)),
     ],
 )
-def test_grade_to_four_digits(cells, dataset, bleu, rouge):
-    """As nlg-eval itself gives them."""
+def test_grade_matches_to_four_digits(cells, dataset, bleu, rouge):
+    """As nlg-eval gives them."""
     for label, expected in (("BLEU-4", bleu), ("ROUGE-L", rouge)):
         assert tuple(round(cells[dataset, "turn", label, name], 4) for name in ("pearson", "spearman")) == expected
 
@@ -273,7 +273,7 @@ def test_grade_to_four_digits(cells, dataset, bleu, rouge):
         ("grade_empathetic", ["transformer_generator", "transformer_ranker"], 147, 2950),
     ],
 )
-def test_what_grade_s_files_hold(real_tables, dataset, models, different, ratings):
+def test_grade_file_contents(real_tables, dataset, models, different, ratings):
     tables = real_tables(dataset)
     assert tables["responses"]["system_id"].value_counts().to_dict() == dict.fromkeys(models, 150)
     assert tables["contexts"]["dialogue_id"].nunique() == different

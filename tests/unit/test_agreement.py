@@ -43,7 +43,7 @@ def items_x_raters(rows):
     [(MEG_OWEN, "nominal", "0.095"), (BEN_GERRY, "nominal", "0.692"), (FOUR, "nominal", "0.743"),
      (FOUR, "ordinal", "0.815"), (FOUR, "interval", "0.849"), (FOUR, "ratio", "0.797")],
 )  # fmt: skip
-def test_worked_examples_of_krippendorff_2011(rows, level, published):
+def test_krippendorff_2011_worked_examples(rows, level, published):
     table = items_x_raters(rows)
     assert f"{krippendorff_alpha(table, level):.3f}" == published
     assert alpha_interval(table, level, rng=np.random.default_rng(1), resamples=9)[0] == krippendorff_alpha(
@@ -86,7 +86,7 @@ def test_perfect_agreement_is_one_and_undefined_is_missing(level):
 
 
 @pytest.mark.parametrize("level", MEASUREMENTS)
-def test_the_interval_is_that_of_the_library_on_repeated_clusters(level):
+def test_interval_matches_library_on_repeated_clusters(level):
     rng = np.random.default_rng(1)
     table = np.clip(np.round(rng.normal(3, 1, (40, 1)) + rng.normal(0, 1, (40, 4))), 1, 5)
     table[rng.random(table.shape) < 0.3] = np.nan
@@ -120,7 +120,7 @@ def pandalm():
 
 
 @pytest.mark.parametrize(("scoring", "epsilon"), [("accuracy", 0.1), ("accuracy", 0.3), ("rmse", 0.15)])
-def test_alternative_test_is_its_definition(pandalm, scoring, epsilon):
+def test_alternative_test_matches_definition(pandalm, scoring, epsilon):
     people, judges = pandalm
     judge, people = judges["pandalm-7b_winner"].to_numpy(), people.copy()
     people[:50, 0] = np.nan
@@ -142,7 +142,7 @@ def test_alternative_test_is_its_definition(pandalm, scoring, epsilon):
     assert found.passed == (found.rejected.sum() >= 2)
 
 
-def test_few_items_are_left_out_and_a_constant_difference_has_a_p():
+def test_few_items_are_excluded_and_constant_difference_has_p():
     people = {"a": np.ones(40), "b": np.ones(40), "c": np.r_[np.ones(10), np.full(30, np.nan)]}
     result = alternative_test(np.ones(40), people, epsilon=0.1)
     assert (result.annotators, result.left_out, result.p.tolist()) == (("a", "b"), ("c",), [0.0, 0.0])
@@ -191,7 +191,7 @@ def test_rogan_gladen(pandalm, judge, n, value, low, high):
 
 
 @pytest.mark.skipif(not MIRROR.is_dir(), reason="the public files are not here")
-def test_clusters_of_face():
+def test_face_clusters():
     found = [next((MIRROR / "informagi/face").rglob(name)) for name in ("crs_arena_eval.json", "face_run.json")]
     rows = []
     for place, (one, other) in enumerate(zip(*(json.loads(path.read_text()) for path in found), strict=True)):
@@ -230,7 +230,7 @@ def test_gold_labels_and_the_majority_baseline():
     assert (label, mean.tolist()) == ("O", pytest.approx([0.4, 0.26, 0.34]))
 
 
-def test_measures_of_breakdown_detection_by_hand():
+def test_breakdown_detection_measures_by_hand():
     result = breakdown.evaluate(PEOPLE, ["O", "X", "T", "X", "X"], PEOPLE)
     assert (result.n, result.gold, result.accuracy) == (5, (3, 1, 1), pytest.approx(2 / 5))
     # One of three predicted, one of one gold.

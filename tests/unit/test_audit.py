@@ -25,7 +25,7 @@ KINDS = ["complaint", "praise", "question"]
 
 
 def rated(labelled=1.0, noise=0.8, raters=3, seed=0, **judge):
-    """Return four systems' responses to 100 questions; ``judge`` has how much it gives a system too much."""
+    """Return four systems' responses to 100 questions; ``judge`` is how much it overrates each system."""
     rng = np.random.default_rng(seed)
     system = np.tile([*"abcd"], ROWS // 4)
     quality = rng.normal(size=ROWS) + np.tile([-0.6, -0.2, 0.2, 0.6], ROWS // 4)
@@ -40,7 +40,7 @@ def rated(labelled=1.0, noise=0.8, raters=3, seed=0, **judge):
 
 
 def votes(turned=False, favour=0.0):
-    """Return votes of two people and a judge on pairs of three systems, each of which may be shown the other way round."""
+    """Return votes of two people and a judge on pairs of three systems, each possibly reversed."""
     rng, rows = np.random.default_rng(0), []
     strength = {"a": 0.0, "b": 0.5, "c": 1.0}
     for place, (one, other) in enumerate([("a", "b"), ("a", "c"), ("b", "c")] * 60):
@@ -93,7 +93,7 @@ def of_votes():
 @pytest.mark.parametrize(
     ("noise", "verdict", "failed"), [(0.5, "Yes, gpt4_score may stand in", 0), (2.5, "Not shown", 3)]
 )
-def test_a_judge_as_good_as_people_may_stand_in_for_one(noise, verdict, failed):
+def test_judge_as_good_as_people_may_replace_one(noise, verdict, failed):
     audit = audited(rated(noise=noise))
     assert audit.verdict.startswith(verdict) and audit.alternative.passed == (failed == 0)
     assert len(audit.failures(["alt-test", "pearson=0.5", "kappa=0.6"])) == failed
@@ -101,7 +101,7 @@ def test_a_judge_as_good_as_people_may_stand_in_for_one(noise, verdict, failed):
         audit.failures(["pearson=high"])
 
 
-def test_the_measures_of_one_rater_are_those_of_the_statistics():
+def test_single_rater_measures_match_statistics():
     frame = rated(raters=1).rename(columns={"rater_1": "rating"})
     audit = audited(frame, human="rating", judge="gpt4_score")
     pair = frame["rating"], frame["gpt4_score"]
@@ -122,7 +122,7 @@ def test_the_judge_and_each_rater_are_compared_with_the_other_raters():
         assert value(plain(), what) == pytest.approx(np.corrcoef(values, rest)[0, 1])
 
 
-def test_items_of_one_dialogue_do_not_count_as_independent():
+def test_items_in_one_dialogue_are_not_independent():
     frame = rated(noise=0.5)
     many = pd.concat([frame[:40].assign(question=f"copy {n}", dialogue_id=frame.index[:40]) for n in range(8)])
     alone, together = (
@@ -136,7 +136,7 @@ def test_items_of_one_dialogue_do_not_count_as_independent():
 # Corrected numbers
 
 
-def test_corrected_means_are_those_of_the_statistics():
+def test_corrected_means_match_statistics():
     frame = rated(labelled=0.3, raters=1).rename(columns={"rater_1": "rating"})
     audit = audited(frame)
 
@@ -173,13 +173,13 @@ def test_win_rates_are_corrected():
         (lambda frame: frame.index % 3 == 0, {"half_width": 0.01}, "How many labels more", "do not suffice"),
     ],
 )
-def test_what_limits_the_numbers_is_named(labelled, options, title, text):
+def test_limitations_are_reported(labelled, options, title, text):
     frame = rated(raters=1).rename(columns={"rater_1": "rating"})
     frame["rating"] = frame["rating"].where(labelled(frame))
     assert text in sentences(audited(frame, **options), title)
 
 
-def test_more_labels_are_drawn_at_random_within_systems_and_can_be_read_back():
+def test_label_sample_is_stratified_by_system_and_readable():
     frame = rated(labelled=0.3, raters=1).rename(columns={"rater_1": "rating"}).drop(columns="question")
     drawn = audited(frame).next_labels(60)
     unlabelled = frame[frame["rating"].isna()]
@@ -196,7 +196,7 @@ def test_more_labels_are_drawn_at_random_within_systems_and_can_be_read_back():
 # Bias
 
 
-def test_pairs_shown_the_other_way_round_have_the_same_numbers():
+def test_reversed_pairs_give_the_same_numbers():
     other = comperdial.audit(votes(turned=True))
     for what in ("winning rate", PEARSON, "offset of c", "Weighted kappa of two raters"):
         assert value(of_votes(), what) == pytest.approx(value(other, what), abs=1e-9)
@@ -207,7 +207,7 @@ def test_pairs_shown_the_other_way_round_have_the_same_numbers():
     assert "It favours c +" in sentences(comperdial.audit(votes(favour=1.5)), "Systems")
 
 
-def test_both_orders_show_a_preference_for_a_position_and_texts_one_for_length():
+def test_position_and_length_bias_are_detected():
     frame = votes().assign(response_a="short", response_b=[f"a longer one, number {n}" for n in range(180)])
     second = (frame["gpt4_winner"] == "model_b").mean()
     assert value(comperdial.audit(frame), "win rate of the longer, judge") == pytest.approx(second)
@@ -216,7 +216,7 @@ def test_both_orders_show_a_preference_for_a_position_and_texts_one_for_length()
     assert value(audit, "same answer in both orders") == 0
 
 
-def test_a_baseline_shows_a_shift_and_is_joined_by_what_was_rated():
+def test_baseline_shift_is_detected_on_matched_items():
     now = rated().drop(columns="question")
     before = now.assign(gpt4_score=lambda frame: (frame["gpt4_score"] + 1).clip(1, 5))
     apart = now["gpt4_score"] - before["gpt4_score"]
@@ -227,7 +227,7 @@ def test_a_baseline_shows_a_shift_and_is_joined_by_what_was_rated():
     assert audited(now, baseline=now).failures(["no-shift", "flips=0.1"]) == []
 
 
-def test_drift_family_length_and_version_are_seen():
+def test_drift_family_length_and_version_are_reported():
     frame = rated().assign(created_at=range(ROWS))
     frame["model"] = frame["model"].map({"a": "gpt-3.5", "b": "gpt-4", "c": "llama-2", "d": "mistral-7b"})
     frame["gpt4_score"] = (frame["gpt4_score"] + frame["model"].str.startswith("gpt")).clip(1, 5)
@@ -242,7 +242,7 @@ def test_drift_family_length_and_version_are_seen():
 # What the file may look like
 
 
-def test_a_judge_on_another_scale_is_mapped_if_asked():
+def test_judge_scale_is_mapped_on_request():
     frame = rated().assign(gpt4_score=lambda frame: (frame["gpt4_score"] - 1) * 25)
     assert audited(frame).section("Systems").reason
     assert value(audited(frame, judge_scale=[0, 100]), "winning rate") == value(plain(), "winning rate")
@@ -285,16 +285,16 @@ def test_the_command_writes_every_form(tmp_path, capsys):
         (labels()[["post_id"]], {"nominal": True}, "no column of labels"),
     ],
 )
-def test_what_is_missing_is_one_message(frame, options, message):
+def test_missing_input_gives_one_message(frame, options, message):
     with pytest.raises(ComperdialError, match=message):
         comperdial.audit(frame, **options)
 
 
-# Which columns are whose
+# Columns of raters and judges
 
 
 @pytest.mark.parametrize(("human", "raters"), [("rater_1,rater_2", 2), ("rater_1", 1), ("rater_2,rater_1", 2)])
-def test_human_names_a_column_or_the_columns_of_raters(human, raters):
+def test_human_option_takes_one_or_several_columns(human, raters):
     data = rated().drop(columns="question")
     audit = audited(data, human=human)
     assert audit.judged.people.shape[1] == raters
@@ -305,7 +305,7 @@ def test_human_names_a_column_or_the_columns_of_raters(human, raters):
 # Names without an order
 
 
-def test_labels_are_compared_as_names():
+def test_labels_are_compared_as_strings():
     frame = labels()
     audit = comperdial.audit(frame, nominal=True)
     raters = pd.concat([frame["rater_1"], frame["rater_2"]])

@@ -55,7 +55,7 @@ def call(*arguments):
         (lambda e: e.update(dialogue_id=None), "dialogue_id"),
     ],
 )
-def test_a_wrong_dialogue_is_named(here, change, message):
+def test_invalid_dialogue_is_reported(here, change, message):
     entry = to_data(replace(DIALOGUES[0], dialogue_id="100001"))
     assert entry["dialogue_id"] == 100001, "a number stays one"
     change(entry)
@@ -96,12 +96,12 @@ def test_an_agent_sees_the_gold_history_and_both_personas_of_at_most_50_conversa
         ("return (", "loading: raised SyntaxError"),
     ],
 )
-def test_what_an_agent_does_wrong_is_named(tmp_path, body, problem):
+def test_agent_mistakes_are_reported(tmp_path, body, problem):
     with pytest.raises(ComperdialError, match=re.escape(problem)):
         run_agent(load(agent_file(tmp_path, body)), DIALOGUES)
 
 
-def test_a_class_of_another_name_with_options_and_neighbours(tmp_path):
+def test_agent_class_with_custom_name_options_and_imports(tmp_path):
     (tmp_path / "words.py").write_text("WORD = 'well'\n")
     # Named as a module of Python's own, which it must not replace.
     (tmp_path / "json.py").write_text(
@@ -137,7 +137,7 @@ GOOD = {item: f"to {item[0]} at {item[1]}" for item in ITEMS}
         ("cut.jsonl.gz", "no gzip", "cannot be read"),
     ],
 )
-def test_a_wrong_submission_is_named_and_the_others_are_taken(here, name, text, problem):
+def test_invalid_submission_is_reported_and_others_accepted(here, name, text, problem):
     write_submission(here / "good.jsonl", GOOD)
     (here / "more").mkdir()
     (here / "more" / name).write_text(text)
@@ -209,7 +209,7 @@ def graph_of(folder, habit, experience):
     return read_graph(folder / "kg.json")
 
 
-def test_a_graph_is_read_whatever_its_relations_are_called(tmp_path):
+def test_graph_is_read_with_any_relation_names(tmp_path):
     heads = {"i am a rancher": {"routine_habit": ["tends to cattle"], "experience": ["rode a horse"]}}
     assert graph_of(tmp_path, {"relation": "routine_habit"}, {"relation": "experience"}) == heads
     habit, experience = ["Routine or Habit", "distinct"], ["experience without relationship", "distinct"]
@@ -279,7 +279,7 @@ def test_personas_keep_every_constraint_and_depend_on_the_seed_alone(graph, cons
     assert [p.sentences for p in other] != [p.sentences for p in drawn]
 
 
-def test_an_age_gives_way_to_a_sentence_and_too_few_heads_are_an_error(constraints):
+def test_sentence_overrides_age_and_too_few_heads_are_an_error(constraints):
     runner = {"i am a marathon runner": {"experience": ["ran"]}}
     heads = runner | {"i am a nurse": {"experience": ["worked nights for 30 years"]}}
     assert all(persona.age >= 44 for persona in generate(heads, constraints, count=10, seed=1))
@@ -315,7 +315,7 @@ MODEL = {
 
 
 def still(turn=None, dialogue=None):
-    """Return a model of which nothing moves the truth but the given weights."""
+    """Return a model in which only the given weights affect the truth."""
     model = copy.deepcopy(MODEL)
     model["turn"] = dict.fromkeys(MODEL["turn"], 0.0) | {"short_words": 4, "long_words": 40} | (turn or {})
     model["dialogue"] = dict.fromkeys(MODEL["dialogue"], 0.0) | {"spread": 1.0} | (dialogue or {})
@@ -426,7 +426,7 @@ def test_simulated_ratings_recover_the_truth(demo):
         assert krippendorff.alpha(table.to_numpy(), level_of_measurement="interval") == pytest.approx(alpha, abs=5e-3)
 
 
-def test_the_demo_has_comperdials_shape_and_the_personas_that_the_pipeline_draws(demo, graph, constraints):
+def test_demo_has_comperdial_shape_and_pipeline_personas(demo, graph, constraints):
     dialogues, submissions = demo
     assert [dialogue.turns for dialogue in dialogues] == [7] * 15
     kinds = [about["kind"] for about in submissions.systems.values()]

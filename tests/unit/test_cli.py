@@ -1,4 +1,4 @@
-"""The command line: files in, files out, and one message for whatever is wrong."""
+"""The command line: files in, files out, and one message for any error."""
 
 import io
 import json
@@ -83,7 +83,7 @@ def test_several_metrics_and_their_options(here, capsys, caplog, monkeypatch):
     assert "unit:word" in out and "far: bleurt|" in out
 
 
-def test_scores_that_do_not_go_together(capsys):
+def test_incompatible_scores_are_refused(capsys):
     run("score", "mine.jsonl", "--metric", "bleu", "--output", "one.csv")
     run("score", "mine.jsonl", "--metric", "bleu", "--option", "text=raw", "--output", "two.csv")
     error = fails(capsys, "correlate", "one.csv", "two.csv", "--ratings", "ratings.csv")
@@ -103,12 +103,12 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 
 
 @pytest.mark.parametrize("names", [names for names, options in COMMANDS.items() if "--output" in options], ids=" ".join)
-def test_an_output_that_cannot_be_written_is_refused_before_any_work(here, capsys, names):
+def test_unwritable_output_is_refused_before_any_work(here, capsys, names):
     message = fails(capsys, *names, "--output", here / "mine.jsonl/below.jsonl")
     assert f"{here / 'mine.jsonl'}: is not a folder; expected" in message
 
 
-def test_a_full_disk_leaves_nothing_behind(here, capsys):
+def test_full_disk_leaves_no_files(here, capsys):
     (here / "folder.csv").mkdir()
     (here / "full.csv").symlink_to("/dev/full")
     before = sorted(here.iterdir())
@@ -141,7 +141,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("command", "message"), MISTAKES)
-def test_a_wrong_command_is_one_message_and_writes_nothing(here, capsys, command, message):
+def test_invalid_command_gives_one_message_and_writes_nothing(here, capsys, command, message):
     (here / "pairs.jsonl").write_text(PAIRS)
     (here / "lone.csv").write_text("response\nx\n")
     before = {path.name for path in here.iterdir()}
@@ -154,7 +154,7 @@ def test_a_wrong_command_is_one_message_and_writes_nothing(here, capsys, command
     assert {path.name for path in here.iterdir()} == before
 
 
-# Interrupts and errors that no check foresaw
+# Interrupts and unexpected errors
 
 
 def test_ctrl_c_is_one_line_and_status_130_and_leaves_no_half_file(here, monkeypatch, capsys):
@@ -181,7 +181,7 @@ sys.exit(main())
     assert list((here / "made").iterdir()) == []
 
 
-def test_an_unforeseen_error_is_one_line_and_debug_shows_the_traceback(monkeypatch, capsys):
+def test_unexpected_error_is_one_line_and_debug_shows_traceback(monkeypatch, capsys):
     def broken(*arguments, **options):
         raise KeyError("nobody\nknew")
 
@@ -192,7 +192,7 @@ def test_an_unforeseen_error_is_one_line_and_debug_shows_the_traceback(monkeypat
         main(["--debug", "score", "mine.jsonl", "--metric", "f1"])
 
 
-def test_a_closed_pipe_is_no_error():
+def test_closed_pipe_is_not_an_error():
     command = f"{sys.executable} -m comperdial.cli score mine.jsonl --metric f1 | head -1"
     assert subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stderr == ""
 
@@ -200,7 +200,7 @@ def test_a_closed_pipe_is_no_error():
 @pytest.mark.parametrize(
     ("module", "command"), [("torch", "pip install 'comperdial[neural]'"), ("xyz", "pip install xyz")]
 )
-def test_a_missing_package_is_one_line_that_installs_it(module, command, capsys, monkeypatch):
+def test_missing_package_message_gives_install_command(module, command, capsys, monkeypatch):
     def missing(*_):
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
@@ -208,7 +208,7 @@ def test_a_missing_package_is_one_line_that_installs_it(module, command, capsys,
     assert fails(capsys, "doctor") == f"comperdial: error: not installed: {module}; expected {command}"
 
 
-def test_doctor_lists_what_is_installed_and_how_to_get_the_rest(capsys, monkeypatch):
+def test_doctor_lists_installed_and_missing_parts(capsys, monkeypatch):
     monkeypatch.setattr("comperdial.core.versions.installed", lambda package: "absent" if package == "torch" else "1.0")
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     run("doctor")

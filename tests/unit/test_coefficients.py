@@ -1,4 +1,4 @@
-"""Coefficients, within items too, and what is left of them without a cluster: compared with scipy and plain Python."""
+"""Coefficients, within items too, and with a cluster left out: compared with scipy and plain Python."""
 
 import math
 
@@ -41,7 +41,7 @@ def test_an_undefined_coefficient_is_missing_and_starred(x, y, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_exact_p_is_scipys_over_all_orders(name):
+def test_exact_p_matches_scipy_over_all_permutations(name):
     x, y = np.array([1.0, 2.0, 2.0, 5.0, 4.0]), np.array([0.3, 0.1, 0.5, 0.9, 0.8])
     options = {"permutation_type": "pairings", "n_resamples": np.inf, "alternative": "greater"}
     theirs = stats.permutation_test((y,), lambda order: np.abs(SCIPY[name](x, order).statistic), **options)
@@ -78,7 +78,7 @@ def repeated(scores, ratings, design, of_systems, of_dialogues, name, of_cells=1
 @pytest.mark.parametrize(
     ("systems", "dialogues", "turns", "drop", "missing"), [(6, 5, 1, 0, 0.2), (12, 4, 3, 0.3, 0.2), (4, 3, 20, 0, 0)]
 )
-def test_weights_of_clusters_are_repeated_rows(systems, dialogues, turns, drop, missing):
+def test_cluster_weights_equal_repeated_rows(systems, dialogues, turns, drop, missing):
     rng = np.random.default_rng([systems, dialogues, turns])
     scores, ratings, design = sample(rng, systems, dialogues, turns, missing=missing, drop=drop)
     ones = np.ones(systems), np.ones(dialogues)
@@ -95,7 +95,7 @@ def test_weights_of_clusters_are_repeated_rows(systems, dialogues, turns, drop, 
 @pytest.mark.parametrize(
     ("systems", "dialogues", "turns", "drop", "missing"), [(6, 5, 1, 0, 0.0), (12, 4, 3, 0.3, 0.2)]
 )
-def test_means_of_resampled_dialogues_are_those_of_repeated_rows(systems, dialogues, turns, drop, missing):
+def test_means_of_resampled_dialogues_equal_repeated_rows(systems, dialogues, turns, drop, missing):
     rng = np.random.default_rng([systems, dialogues, turns])
     scores, ratings, design = sample(rng, systems, dialogues, turns, missing=missing, drop=drop, average=True)
     drawn = rng.multinomial(dialogues, np.full(dialogues, 1 / dialogues), size=(4, systems))
@@ -107,7 +107,7 @@ def test_means_of_resampled_dialogues_are_those_of_repeated_rows(systems, dialog
                 np.testing.assert_allclose(row[:, at], expected, rtol=0, atol=1e-10)
 
 
-def test_a_resample_of_little_variance_beside_much_is_not_constant():
+def test_low_variance_resample_is_not_constant():
     """Without one of four systems, all that is left of the scores is 1e-8 of what there was."""
     rng = np.random.default_rng(5)
     systems, _ = (axis.ravel() for axis in np.indices((4, 12)))
@@ -142,7 +142,7 @@ def gappy(seed):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(2))
-def test_without_each_cluster_is_the_rest_correlated_anew(name, seed):
+def test_leaving_out_a_cluster_equals_recomputing(name, seed):
     x, y, clusters = gappy(seed)
     expected = np.full((len(x), clusters.max() + 1), np.nan)
     for row, cluster in np.ndindex(expected.shape):
@@ -167,7 +167,7 @@ def test_influence_is_the_derivative(name):
 # Means of systems
 
 
-def test_means_are_ties_by_their_own_size_and_not_by_that_of_others():
+def test_tie_tolerance_depends_on_own_magnitude():
     near = np.array([0.3, 0.1 + 0.2, np.nan, 0.3 + 1e-12, -1.0, 1e-12, 2e-12])
     made = merge_ties(near)
     assert made[0] == made[1] == 0.3
@@ -202,7 +202,7 @@ def test_within_items_is_the_mean_over_the_items_that_have_a_value(drawn, name, 
     np.testing.assert_allclose(again, made, rtol=0, atol=1e-12)
 
 
-def test_worked_examples_of_mt_metrics_eval():
+def test_mt_metrics_eval_worked_examples():
     # google-research/mt-metrics-eval, stats_test.py: two systems by three items, and three items by two systems.
     gold, metric = np.arange(1.0, 7), np.array([[2.0, 1, 4, 3, 3, 7]])
     by_item, by_system = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 0, 0, 1, 1, 1])

@@ -52,7 +52,7 @@ def fails(capsys, *arguments):
     return capsys.readouterr().err
 
 
-def test_the_docstrings_examples_run():
+def test_docstring_examples_run():
     for module in (comperdial, api):
         assert doctest.testmod(module).failed == 0
 
@@ -97,7 +97,7 @@ def test_judges_in_the_data_are_compared_without_being_named(frame, expected):
         (mine(source="simulated"), "SIMULATED ratings"),
     ],
 )
-def test_small_and_odd_data_have_a_true_headline(frame, answer):
+def test_headline_is_true_for_small_and_odd_data(frame, answer):
     found = comperdial.compare(frame.reset_index(drop=True), "f1", resamples=2)
     assert answer in found.headline and found.headline in found.to_markdown()
     assert html.escape(found.headline) in found._repr_html_()
@@ -111,12 +111,12 @@ def test_small_and_odd_data_have_a_true_headline(frame, answer):
         (mine(source=["crowd", "experts"] * 9), "ratings by crowd, experts"),
     ],
 )
-def test_what_is_missing_is_one_error(frame, message):
+def test_missing_input_gives_one_error(frame, message):
     with pytest.raises(ComperdialError, match=message):
         comperdial.compare(frame, "f1")
 
 
-def test_without_names_the_metrics_that_can_run_in_a_minute_are_compared(monkeypatch):
+def test_default_metrics_are_those_that_run_in_a_minute(monkeypatch):
     entries = {
         name: {"kind": kind, "main": kind} for name, kind in (("local", "local"), ("f1", "f1"), ("far", "bleurt"))
     }
@@ -143,7 +143,7 @@ def test_the_table_is_sorted_and_systems_have_intervals():
 # Frames and files of scores and ratings
 
 
-def test_scores_and_ratings_may_be_frames_or_files_together_or_apart(capsys):
+def test_scores_and_ratings_as_frames_or_files(capsys):
     whole = mine()
     texts, rated = whole.drop(columns="rating"), whole[["context_id", "system", "rating"]]
     texts.to_csv("texts.csv", index=False)
@@ -177,8 +177,8 @@ MIXED = theirs(metric="theirs", level="turn", output="", seconds=1.5, prompt="x"
 )
 
 
-def test_scores_of_any_program_are_compared(capsys):
-    """More columns, another order, other names and kinds of files change nothing; empty values are none."""
+def test_scores_from_any_program_are_compared(capsys):
+    """Extra columns, order, names and file types change nothing; empty values are ignored."""
     mine()[["context_id", "system", "rating"]].to_csv("ratings.csv", index=False)
     theirs().to_csv("theirs.csv", index=False)
     given = ["--ratings", "ratings.csv", "--level", "turn", "--scores"]
@@ -191,7 +191,7 @@ def test_scores_of_any_program_are_compared(capsys):
     assert set(compared(capsys, *given, "theirs.csv")["n"]) == {18 - (values == 3).sum()}
 
 
-def test_names_that_look_like_numbers_join_all_rows(capsys):
+def test_numeric_names_join_all_rows(capsys):
     """Programs write 1.0, 1 or the number."""
     frame = mine(system=["1.0", "1.5", "007"] * 6)
     frame["context_id"] = frame["context_id"].str[1:]
@@ -216,13 +216,13 @@ def test_names_that_look_like_numbers_join_all_rows(capsys):
         (theirs(context_id=[f"x{n}" for n in range(18)]), "no score of metric 'theirs' belongs to a rated response; the first"),
     ],
 )  # fmt: skip
-def test_mistakes_in_scores_of_other_programs_are_named(capsys, scores, message):
+def test_mistakes_in_external_scores_are_reported(capsys, scores, message):
     mine()[["context_id", "system", "rating"]].to_csv("ratings.csv", index=False)
     scores.to_csv("theirs.csv", index=False)
     assert message in fails(capsys, "--scores", "theirs.csv", "--ratings", "ratings.csv")
 
 
-def test_a_judge_s_column_goes_by_any_spelling_and_scores_of_other_contexts_are_left_out(capsys, caplog):
+def test_judge_column_spelling_is_free_and_extra_contexts_are_ignored(capsys, caplog):
     frame = mine(**{"GPT4 Score": [value % 4 for value in RATINGS]})
     frame.to_csv("mine.csv", index=False)
     more = pd.concat([theirs(), theirs(context_id="other").drop_duplicates(["context_id", "system_id"])])
@@ -253,7 +253,7 @@ def four():
     return ["mine.csv", "--scores", "scores.csv", "--level", "turn", "--coefficient", "spearman"]
 
 
-def test_against_one_metric_corrects_over_the_comparisons_with_it_alone(four, capsys):
+def test_against_corrects_only_over_comparisons_with_that_metric(four, capsys):
     every = compared(capsys, *four)
     every = every[every["minus"] != ""].set_index(["metric", "minus"])
     assert set(every["tests"].astype(float)) == {6}
@@ -267,19 +267,19 @@ def test_against_one_metric_corrects_over_the_comparisons_with_it_alone(four, ca
     assert "unknown metric 'v'" in fails(capsys, *four, "--against", "v")
 
 
-def test_systems_are_fixed_if_asked_for():
+def test_systems_are_fixed_on_request():
     many = pd.concat([mine(), mine().assign(system=lambda frame: frame["system"] + "2")], ignore_index=True)
     assert "|systems:fixed" in str(comperdial.compare(many, "f1", resamples=2, systems="fixed"))
 
 
-def test_a_few_contexts_have_no_interval_and_no_test():
+def test_few_contexts_have_no_interval_and_no_test():
     """With two systems and two contexts, leaving out one leaves a correlation of 1 or -1: an interval without width."""
     frame = mine(gpt4_score=RATINGS, claude_score=[value % 3 for value in RATINGS])[:6].query("system != 'c'")
     found = comperdial.compare(frame.reset_index(drop=True), ["gpt4_score", "claude_score"], resamples=20)
     assert found.table["low"].isna().all() and found.pairs["p"].isna().all() and found.table["value"].notna().any()
 
 
-def test_what_cannot_be_run_is_named_and_the_rest_goes_on(tmp_path, capsys):
+def test_unavailable_metrics_are_reported_and_the_rest_run(tmp_path, capsys):
     (tmp_path / "params.yaml").write_text(
         "metrics:\n  far: {kind: bleurt}\n  plain: {kind: bleu, text: raw, main: bleu-4}\n"
     )
@@ -307,7 +307,7 @@ def test_what_cannot_be_run_is_named_and_the_rest_goes_on(tmp_path, capsys):
         (float("nan"), float("nan"), 1, "no test of a and b: +0.11 [0.04, 0.19], n = 7"),
     ],
 )
-def test_a_sentence_claims_no_more_than_its_p(p, adjusted, pairs, claim):
+def test_sentence_claims_no_more_than_p_value(p, adjusted, pairs, claim):
     pair = {"difference": 0.11, "low": 0.04, "high": 0.19, "p": p, "p_adjusted": adjusted, "n": 7}
     assert sentence(pair, "a", "b", pairs) == claim
 
@@ -315,7 +315,7 @@ def test_a_sentence_claims_no_more_than_its_p(p, adjusted, pairs, claim):
 # Languages
 
 
-def test_metrics_fit_the_script_of_the_file(capsys, caplog, real_wordnet):
+def test_metrics_match_the_script_of_the_file(capsys, caplog, real_wordnet):
     answers = {"good": "喜欢，我每天早上喝咖啡。", "fair": "我早上喝茶。", "poor": "算了。"}
     frame = pd.DataFrame([{"system": name, "response": text} for name, text in answers.items()])
     frame.assign(history="你喜欢咖啡吗？", reference="我每天早上喝咖啡。", rating=[5, 3, 1]).to_csv(

@@ -25,7 +25,7 @@ from sampled import crossed, drawn
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_jackknife_is_the_plain_two_way_formula(name):
+def test_jackknife_matches_two_way_formula(name):
     design = crossed()
     scores, ratings = drawn(design, metrics=2, seed=6)
     rng = np.random.default_rng(6)
@@ -81,7 +81,7 @@ def test_what_holds_of_any_comparison(seed, name, average):
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_a_pair_is_compared_over_the_units_that_both_have(average):
+def test_pair_is_compared_over_shared_units(average):
     design = crossed(average=average)
     scores, ratings = drawn(design, metrics=4, seed=10)
     scores[0, :10] = np.nan  # all of system 0
@@ -98,7 +98,7 @@ def test_a_pair_is_compared_over_the_units_that_both_have(average):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_metrics_that_hardly_vary(name):
+def test_nearly_constant_metrics(name):
     design = crossed()
     scores, ratings = drawn(design)
     scores[1] = 4
@@ -113,7 +113,7 @@ def test_metrics_that_hardly_vary(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("average", [False, True])
-def test_a_much_better_metric_is_found_also_among_systems_that_are_given(name, average):
+def test_much_better_metric_is_detected_with_fixed_systems(name, average):
     design = crossed(20, 8, 2, average=average)
     scores, ratings = drawn(design, seed=13)
     scores[1] = np.random.default_rng(0).normal(size=len(ratings))
@@ -132,7 +132,7 @@ def test_a_much_better_metric_is_found_also_among_systems_that_are_given(name, a
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_function_has_the_same_coefficients_of_means_tied_but_for_rounding(name):
+def test_functions_agree_on_means_tied_up_to_rounding(name):
     rng, design = np.random.default_rng(16), crossed(30, 5, 3, average=True)
     scores, ratings = rng.integers(0, 3, size=(3, 450)) / 3, rng.integers(1, 4, size=(3, 450)).mean(axis=0)
     values = coefficients(scores, ratings, design, [name])[:, 0]
@@ -164,7 +164,7 @@ def units():
 
 
 @pytest.mark.parametrize("measure", ["spa", "accuracy", "tau_c", "kendall"])
-def test_swaps_of_systems_are_recomputed(units, measure):
+def test_system_swaps_match_recomputation(units, measure):
     x, y, design, items = units
     if measure == "spa":
         sides, rated, of, groups = stats.zscore(x, axis=1), y, design, items
@@ -202,7 +202,7 @@ def test_a_metric_does_not_differ_from_itself(units, measure):
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
-def test_perm_both_of_mt_metrics_eval_example(name):
+def test_perm_both_matches_mt_metrics_eval_example(name):
     # Data of PermutationSigDiffTest in mt-metrics-eval's stats_test.py; all 256 swaps give the exact p.
     gold = np.array([1, 2, 3, 4, 5, 5, 7, 8], dtype=float)
     metrics = [[1, 2, 3, 3, 7, 3, 5, 5], [2, 1, 2, 6, 8, 8, 7, 6]]
@@ -263,7 +263,7 @@ def test_adjusted_p_keep_their_order_and_are_no_smaller(p):
         ([0, np.nan, 1, 1, 1, np.nan], 0.5, [1, 2, 2, 2]),
     ],
 )
-def test_rank_clusters_of_mt_metrics_eval(p, alpha, ranks):
+def test_rank_clusters_match_mt_metrics_eval(p, alpha, ranks):
     matrix = np.ones((4, 4))
     matrix[np.triu_indices(4, 1)] = p
     matrix = np.minimum(matrix, matrix.T)

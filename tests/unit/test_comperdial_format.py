@@ -113,7 +113,7 @@ def stored(folder, tables):
 
 
 @pytest.mark.parametrize("source", ["human", "simulated"])
-def test_what_is_written_is_read(tmp_path, source):
+def test_round_trip(tmp_path, source):
     tables = odd_tables(source)
     export.export(tables, tmp_path / "out", note="odd")
     found = stored(tmp_path / "found", read(written_to(tmp_path / "out")))
@@ -122,7 +122,7 @@ def test_what_is_written_is_read(tmp_path, source):
         pd.testing.assert_frame_equal(found[name], frame)
 
 
-def test_what_is_read(tmp_path):
+def test_reading(tmp_path):
     """A dialogue that nobody answered is left out, and noisy sentences stay as they are."""
     other = Dialogue("100002", DIALOGUE.personas, DIALOGUE.texts)
     tables = read(files_in(tmp_path, dialogues=[DIALOGUE, other]))
@@ -187,7 +187,7 @@ def test_shapes_of_ratings_and_marks(tmp_path, values, ratings, marks, expected)
         ("whole", {"ratings": [1, 2], "f": ["n"]}, {"marks": {"Fluency": "f"}}, "1 marks; expected 2"),
     ],
 )
-def test_a_wrong_map_or_record_is_named(tmp_path, level, change, columns, named):
+def test_invalid_map_or_record_is_reported(tmp_path, level, change, columns, named):
     records = {"turn": TURNS, "whole": WHOLE}
     records[level] = [*records[level][:-1], records[level][-1] | change]
     with pytest.raises(ComperdialError, match=named):
@@ -203,7 +203,7 @@ def renamed(records, names):
     return [{names.get(k, k): v for k, v in record.items()} for record in records]
 
 
-def test_the_map_to_fill_in(tmp_path):
+def test_map_template(tmp_path):
     whole = renamed(WHOLE, {"dialogue_id": "dialog_id", "marks": "aspects"})
     files = files_in(tmp_path, {"version": [1], "data": {"items": renamed(TURNS, RENAMED)}}, whole)
     text, block = proposed(files, counts={"systems": 99})
@@ -223,7 +223,7 @@ def test_the_map_to_fill_in(tmp_path):
     assert len(ratings_of(tables, "dialogue", "Fluency")) == 2
 
 
-def test_counts_and_dialogue_files_that_differ_are_warned_of(tmp_path, caplog):
+def test_differing_counts_and_dialogue_files_give_a_warning(tmp_path, caplog):
     files = files_in(tmp_path)
     read(files, counts={"systems": 99, "dialogues": 1, "turns": 2})
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -238,7 +238,7 @@ def test_counts_and_dialogue_files_that_differ_are_warned_of(tmp_path, caplog):
 # Export
 
 
-def test_simulated_ratings_are_never_read_as_people_s(tmp_path):
+def test_simulated_ratings_are_never_read_as_human(tmp_path):
     tables = read(files_in(tmp_path))
     simulated = tables | {"ratings": tables["ratings"].assign(source="simulated")}
     export.export(simulated, tmp_path / "out", note="SIMULATED")
@@ -270,7 +270,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_the_form_does_not_hold_is_an_error(tmp_path, change):
+def test_data_that_the_format_cannot_hold_is_an_error(tmp_path, change):
     tables = read(files_in(tmp_path))
     with pytest.raises(SchemaError, match=r"data set 'mine': ComperDial's format cannot represent this data set: \w+"):
         export.export(CHANGES[change](tables), tmp_path / "out")

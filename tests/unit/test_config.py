@@ -39,7 +39,7 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path, text, message):
         load_yaml(path)
 
 
-def test_messages_are_short_and_control_no_terminal():
+def test_messages_are_short_and_free_of_control_characters():
     error = ComperdialError("it is " + "x" * 10_000, where="a\x1b[31m\n\u202efile", hint="Paste:\na: 1\x07")
     message = str(error)
     assert len(message) < 700 and message.endswith("Paste:\na: 1\\x07")
@@ -54,7 +54,7 @@ def shipped(root):
     return completed(load_yaml(root / "params.yaml"))
 
 
-def test_the_shipped_configuration_and_all_entries_of_the_package_are_read(root, shipped):
+def test_shipped_configuration_and_package_entries_are_read(root, shipped):
     parameters = read_parameters(shipped)
     assert parameters.metrics["bertscore"].options == {"model": "roberta-large", "layer": 17}
     sent = parameters.judges["gpt-4"].parameters
@@ -117,7 +117,7 @@ def test_the_first_mistake_is_named_with_its_line(tmp_path, shipped, setting, va
     assert "own-secret" not in str(caught.value)
 
 
-def test_a_mistake_of_another_file_or_of_the_command_line_is_named_there(tmp_path, shipped):
+def test_mistakes_in_other_files_or_command_line_are_located(tmp_path, shipped):
     path, other = tmp_path / "params.yaml", tmp_path / "other.yaml"
     path.write_text(yaml.safe_dump(shipped))
     other.write_text("# ours\nfigures: {resamples: few}\n")
@@ -145,7 +145,7 @@ def config(root, shipped, tmp_path, monkeypatch):
     return copy.deepcopy(shipped)
 
 
-def test_data_sets_their_metrics_and_what_cannot_run(config, root, tmp_path):
+def test_data_sets_their_metrics_and_unavailable_parts(config, root, tmp_path):
     selected = Selection(config)
     assert selected.chosen == ["demo"] and selected.simulated == ["demo"]
     assert selected.levels["demo"] == ["turn", "dialogue"]
@@ -162,7 +162,7 @@ def test_data_sets_their_metrics_and_what_cannot_run(config, root, tmp_path):
         assert not [name for name in (str(tmp_path), str(root), sys.prefix) if name in json.dumps(about)]
 
 
-def test_a_metric_of_a_study_scores_its_data_sets_alone(config, tmp_path):
+def test_study_metric_scores_only_the_studys_data_sets(config, tmp_path):
     (tmp_path / "studies/mine").mkdir()
     file = tmp_path / "studies/mine/study.yaml"
     file.write_text(
@@ -181,7 +181,7 @@ def test_a_metric_of_a_study_scores_its_data_sets_alone(config, tmp_path):
             Selection(config)
 
 
-def test_selecting_loads_no_library_that_computes(root, tmp_path):
+def test_selecting_imports_no_heavy_library(root, tmp_path):
     """Snakemake selects at each start, and for each job that it starts on a cluster."""
     script = (
         "import sys; from comperdial.selection import Selection, describe; s = Selection.read(); describe(s, 'demo'); "
@@ -205,7 +205,7 @@ def test_selecting_loads_no_library_that_computes(root, tmp_path):
         ("challenges/demo/agents", {"x": "agent.py:Mine"}, "agent.py: no such file or folder"),
     ],
 )
-def test_wrong_configuration_is_one_message(config, setting, value, message):
+def test_invalid_configuration_gives_one_message(config, setting, value, message):
     changed = with_(config, setting, value)
     if setting == "own_data":
         changed["datasets"] = ["mine", "demo"]
@@ -221,14 +221,14 @@ def test_wrong_configuration_is_one_message(config, setting, value, message):
         ("results/ieval/report.html", "ieval is not selected.*Run `snakemake --config 'datasets=.ieval.' -- resul"),
     ],
 )
-def test_a_target_of_a_data_set_that_is_not_selected_is_named(config, target, message):
+def test_target_for_unselected_data_set_is_reported(config, target, message):
     fine = ["-n", "results/demo/report.html", "results/studies/usr/x", "data/tables/llmfao/x", "comperdial", "tables"]
     check_targets(Selection(config), fine)
     with pytest.raises(ComperdialError, match=message):
         check_targets(Selection(config), [*fine, target])
 
 
-def test_files_that_studies_name_exist_and_outputs_that_rows_name_are_compared(config, tmp_path):
+def test_study_files_exist_and_row_outputs_are_compared(config, tmp_path):
     for study in [*Selection(config).studies.values(), read_study(DATASET)]:
         entries = [entry for kind in ("tables", "figures") for entry in (study.get(kind) or {}).values()]
         inputs = [files for entry in entries for files in inputs_of(entry, ["demo"], lambda *_: ["x"]).values()]
@@ -243,7 +243,7 @@ def test_files_that_studies_name_exist_and_outputs_that_rows_name_are_compared(c
 # Code
 
 
-def test_edited_code_makes_results_stale_and_edited_words_do_not(tmp_path):
+def test_edited_code_makes_results_stale_but_edited_text_does_not(tmp_path):
     def hashed(text, name="a.py"):
         root = tmp_path / str(len([*tmp_path.iterdir()]))
         (root / "stats/__pycache__").mkdir(parents=True)

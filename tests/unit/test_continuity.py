@@ -1,4 +1,4 @@
-"""The study of interlocutors: predictions of their scores, whose eye, whether users go on, and what is shown."""
+"""The study of interlocutors: predicted scores, rankings by role, whether users continue, and results."""
 
 import json
 from dataclasses import replace
@@ -51,14 +51,14 @@ def talks(count, name="t", start=0.0):
     return result
 
 
-def test_a_reply_is_positive_if_its_user_goes_on_within_half_an_hour(tmp_path):
+def test_reply_is_positive_if_user_continues_within_half_an_hour(tmp_path):
     asked = samples(chitchat.conversations("m", chats_file(tmp_path, [CHAT])))
     expected = [("hi how are you?", False), ("fine still there?", True), ("yes", False)]
     assert [(one.reply.text, one.continued) for one in asked] == expected
 
 
 @pytest.mark.parametrize("waves", [False, True])
-def test_splits_follow_time_and_are_balanced_each(waves):
+def test_splits_follow_time_and_are_each_balanced(waves):
     conversations = talks(20) + talks(20, "u", 1e8)
     split = splits(conversations, waves=waves)
     assert [*split.values()].count("train") == 28
@@ -71,7 +71,7 @@ def test_splits_follow_time_and_are_balanced_each(waves):
         splits(talks(2))
 
 
-def test_a_history_leaves_out_the_conversation_that_is_asked_about_and_knows_no_stranger():
+def test_history_excludes_current_conversation_and_other_users():
     known = list(samples(talks(30)))
     first = known[0]
     own = [s for s in known if (s.user_id, s.conversation.id) == (first.user_id, first.conversation.id)]
@@ -108,7 +108,7 @@ def test_the_model_learns_who_says_goodbye():
         continuity.fit(Features(lasting, "form"), lasting, lasting)
 
 
-def test_measures_are_those_of_scikit_learn_and_scipy():
+def test_measures_match_scikit_learn_and_scipy():
     rng = np.random.default_rng(5)
     truth, scores, weights = rng.integers(0, 2, 50), rng.integers(0, 9, 50) / 8, rng.integers(0, 4, 50).astype(float)
     called, rows = (scores > 0.5).astype(int), np.repeat(np.arange(50), weights.astype(int))
@@ -119,7 +119,7 @@ def test_measures_are_those_of_scikit_learn_and_scipy():
     assert classification.correlation(truth, scores, weights) == pytest.approx(pearsonr(truth[rows], scores[rows])[0])
 
 
-def test_an_evaluation_compares_every_model_with_none_and_with_the_majorities():
+def test_every_model_is_compared_with_none_and_with_majorities():
     turns = pd.DataFrame([(s.id, "selection", float(s.turn)) for s in samples(talks(60))])
     turns.columns = ["item_id", "baseline", "value"]
     result, scores = continuing.evaluate("convai2", talks(60), {}, turns, resamples=50)
@@ -150,7 +150,7 @@ def test_agreement_with_ratings_is_pooled_and_within():
     assert (by["auc_within"]["value"], by["auc_within"]["n"]) == (0.5, 2)
 
 
-def test_files_hold_no_text_and_no_name(tmp_path, monkeypatch):
+def test_files_contain_no_text_and_no_names(tmp_path, monkeypatch):
     chats = [[{**m, "timestamp": sent("", "", 60 * n)["timestamp"]} for m in CHAT] for n in range(20)]
     result = chitchat.conversations("chitchat", chats_file(tmp_path, chats))
     monkeypatch.setattr("comperdial.data.continuations.read_conversations", lambda *_: result)
@@ -173,7 +173,7 @@ def test_the_split_runs_along_each_dialogue():
     assert split.tolist() == ["train"] * 8 + ["validation", "test"] + ["train", "train", "validation"]
 
 
-def test_identity_gives_the_level_and_text_what_is_within_persons():
+def test_identity_predicts_level_and_text_predicts_variation_within_persons():
     """Of invented scores: a person's level, a word that pleases everybody, and some noise."""
     rng, rows = np.random.default_rng(7), []
     for person, level in enumerate(rng.normal(4, 1, 12)):
@@ -230,7 +230,7 @@ def test_simple_scores_count_words_or_characters():
     assert scores("characters", "ああい", ["いう"])[["length", "overlap-last"]].tolist() == [3, pytest.approx(0.4)]
 
 
-def test_whose_eye_ranks_metrics_by_role():
+def test_metrics_are_ranked_by_role():
     rng = np.random.default_rng(5)
     names = ("length", "question")
     items = pd.DataFrame(rng.normal(size=(200, 2)), columns=names).assign(who=np.repeat(np.arange(20), 10))

@@ -70,7 +70,7 @@ def settings(bert, **changed):
 
 
 def train(bert, folder, **changed):
-    """Train on invented dialogues; return the model's folder."""
+    """Train on invented dialogues and return the model folder."""
     given = [*dialogues(20), *dialogues(10, corpus="other", facts=False)]
     output = folder / "tiny"
     density.train("tiny", settings(bert, **changed), given, [given[3].texts], folder / "runs", output, origin={})
@@ -85,7 +85,7 @@ def trained(bert, tmp_path_factory):
 # ---- Training
 
 
-def test_a_pair_is_an_utterance_and_all_before_it(pairs):
+def test_pair_is_an_utterance_and_its_history(pairs):
     first, reader = dialogues(12)[0], pairs.reader
     ids = reader.encode(first.texts)
     begin, end = reader.tokenizer.cls_token_id, reader.tokenizer.sep_token_id
@@ -96,7 +96,7 @@ def test_a_pair_is_an_utterance_and_all_before_it(pairs):
     assert cut == 18 + 6
 
 
-def test_negatives_are_of_other_dialogues_of_the_corpus(pairs):
+def test_negatives_come_from_other_dialogues(pairs):
     for number, own in enumerate(pairs):
         group = pairs.group(own, 5, np.random.default_rng(number), facts=False)
         assert group.candidates[0] == pairs.response(own)
@@ -122,7 +122,7 @@ def test_dialogues_in_evaluation_data_are_removed():
     assert density.without_overlap(given, evaluated, 20) == given
 
 
-def test_a_resumed_training_gives_the_weights_of_an_uninterrupted_one(bert, tmp_path, monkeypatch):
+def test_resumed_training_gives_the_same_weights(bert, tmp_path, monkeypatch):
     options = {"dtype": "bf16", "dropout": 0.1}
     whole = train(bert, tmp_path / "whole", **options)
     step, stops, calls = torch.optim.AdamW.step, {4, 10}, []
@@ -148,14 +148,14 @@ def test_a_resumed_training_gives_the_weights_of_an_uninterrupted_one(bert, tmp_
 
 
 @pytest.mark.parametrize("loss", ["in_batch_loss", "selection_loss"])
-def test_a_loss_that_is_not_finite_stops_training(bert, tmp_path, monkeypatch, loss):
+def test_non_finite_loss_stops_training(bert, tmp_path, monkeypatch, loss):
     plain = getattr(density, loss)
     monkeypatch.setattr(density, loss, lambda *arguments: plain(*arguments) * torch.nan)
     with pytest.raises(FloatingPointError, match="the loss is nan in step 0"):
         train(bert, tmp_path)
 
 
-def test_the_losses_are_equations_1_and_4():
+def test_losses_match_equations_1_and_4():
     scores = torch.tensor([2.0, 1.0, 0.5, -1.0, 3.0])
     by_hand = -np.log(np.exp(2) / np.exp([2, 1, 0.5]).sum()), -np.log(np.exp(-1) / np.exp([-1, 3]).sum())
     assert density.selection_loss(scores, [3, 2]).item() == pytest.approx(np.mean(by_hand))
@@ -171,7 +171,7 @@ def test_the_losses_are_equations_1_and_4():
     assert loss.item() == pytest.approx(np.mean(terms))
 
 
-def test_in_batch_loss_ranks_each_response_among_those_of_the_batch_except_its_copies():
+def test_in_batch_loss_ranks_responses_except_copies():
     u, v = np.random.default_rng(2).normal(size=(2, 4, 3))
     responses = [[7, 8], [9], [7, 8], [5]]
     cosines = (u / np.linalg.norm(u, axis=1, keepdims=True)) @ (v / np.linalg.norm(v, axis=1, keepdims=True)).T / 0.2
@@ -188,7 +188,7 @@ def test_in_batch_loss_ranks_each_response_among_those_of_the_batch_except_its_c
 
 
 @pytest.mark.parametrize("facts", [False, True])
-def test_the_metric_is_the_plain_computation_of_each_item(trained, pairs, facts):
+def test_metric_matches_plain_computation(trained, pairs, facts):
     """The distance of a pair's feature from training pairs, by numpy."""
     key = "facts" if facts else "plain"
     items = [("i like tea", ["hello you", "what do you like"], "green tea"), ("good day", ["i read"], "red book")]
@@ -223,7 +223,7 @@ def test_the_metric_is_the_plain_computation_of_each_item(trained, pairs, facts)
     np.testing.assert_allclose(gaussian.covariance, np.cov(features, rowvar=False, bias=True), atol=1e-5)
 
 
-def test_what_a_trained_model_says_of_itself(trained, bert):
+def test_trained_model_has_a_card(trained, bert):
     metric = create("density", trained=str(trained))
     assert f"trained:{trained_models.label(str(trained))}|facts:no|dtype:fp32" in metric.signature()
     assert f"encoder:{models.find(str(bert)).name}@{models.find(str(bert)).digest}" in metric.signature()
@@ -283,7 +283,7 @@ def test_corpora(tmp_path, format, text, speakers, texts, facts):
     assert (dialogue.texts, dict(dialogue.facts)) == (texts, facts)
 
 
-def test_tables_of_a_data_set_are_a_corpus(tmp_path):
+def test_data_set_tables_make_a_corpus(tmp_path):
     lines = [{"speaker": "A", "text": "Hi"}, {"speaker": "B", "text": "Hello"}, {"speaker": "A", "text": "Tea?"}]
     rows = [("mine", "1", "d", 0, lines[:1], ["Hello"], []), ("mine", "2", "d", 1, lines, ["Yes"], ["I like tea."])]
     write_rows(tmp_path, contexts=rows)

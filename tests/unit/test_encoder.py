@@ -1,4 +1,4 @@
-"""Vectors: a text's own, to the last bit, in any company, order and number of threads; and the cache that keeps them."""
+"""Vectors: bit-identical for any batch, order and number of threads; and their cache."""
 
 import json
 import signal
@@ -61,8 +61,8 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize("name", ["minilm", "bf16", "tiny"])
-def test_a_texts_vectors_are_the_models_and_the_same_in_any_company(encoders, tmp_path, name, threads):
-    """To the last bit: whatever the other texts, their order, the cache and the number of threads."""
+def test_vectors_do_not_depend_on_other_texts(encoders, tmp_path, name, threads):
+    """Bit-identical for any other texts, order, cache and number of threads."""
     encoder, texts = encoders[name], TEXTS[::18] if name == "minilm" else TEXTS
     threads(1)
     together = encode(encoder, tmp_path / "together", texts)
@@ -93,7 +93,7 @@ def test_published_vectors():
     np.testing.assert_allclose(encoded.vectors[[0, 4, 9], :2], golden, atol=1e-5)
 
 
-def test_each_encoder_has_vectors_of_its_own(encoders, monkeypatch):
+def test_each_encoder_has_its_own_vectors(encoders, monkeypatch):
     tiny = encoders["tiny"].model
     base = Encoder(tiny, 2, "fp32", 64)
     assert base.namespace() == Encoder(tiny, -1, "fp32", 64).namespace()
@@ -106,7 +106,7 @@ def test_each_encoder_has_vectors_of_its_own(encoders, monkeypatch):
         assert (base.namespace() == before) is same
 
 
-def test_an_error_ends_all_threads_and_what_was_encoded_is_kept(encoders, tmp_path, monkeypatch):
+def test_error_ends_all_threads_and_keeps_encoded_texts(encoders, tmp_path, monkeypatch):
     forward = Vectors._forward
 
     def failing(self, batch):
@@ -130,7 +130,7 @@ def encoded(seed):
 
 
 @pytest.mark.parametrize("kept", ["on disk", "in memory"])
-def test_the_cache_holds_what_goes_in(tmp_path, kept):
+def test_cache_returns_stored_vectors(tmp_path, kept):
     path = tmp_path / "encoder.sqlite" if kept == "on disk" else None
     # Texts that differ at all are different texts.
     texts = ["tea", "tea ", "Tea", "", "t\u00e9", "te\u0301", "\ud800", "\0", "'\"", "茶" * 99]
@@ -172,7 +172,7 @@ def test_a_damaged_cache_is_an_error_and_no_vector_is_wrong(encoders, tmp_path):
     assert_same(encode(encoders["tiny"], tmp_path, TEXTS[:5]), right)
 
 
-def test_a_process_that_is_killed_leaves_nothing(tmp_path):
+def test_killed_process_leaves_no_files(tmp_path):
     path = tmp_path / "encoder.sqlite"
     VectorStore(path, 4).put([("kept", encoded(1))])
     assert subprocess.run([sys.executable, "-c", KILLED, path], check=False).returncode == -signal.SIGKILL

@@ -96,7 +96,7 @@ def test_each_level_against_each_kind_of_ratings(made, found, metric):
     }
 
 
-def test_ceilings_against_a_plain_loop(made):
+def test_ceilings_match_a_plain_loop(made):
     found = evaluation.ceilings(all_samples(made))
     table = made["turn"].pivot(index=UNIT, columns="annotator_id", values="rating")
     for rater in RATERS:
@@ -111,7 +111,7 @@ def test_ceilings_against_a_plain_loop(made):
     assert set(found.loc[found["grouping"] == "pooled", "n"]) == {SYSTEMS}, "what others did not rate is left out"
 
 
-def test_detail_is_of_the_outputs_that_it_names(made, found):
+def test_detail_covers_the_named_outputs(made, found):
     cells = [("turn", "turn"), ("dialogue", "dialogue"), ("system", "turn")]
     samples = [sample for sample in all_samples(made) if (sample.level, sample.against) in cells]
     detail = Detail(outputs=[("good", "o"), ("bad", "o")], resamples=50, seed=1)
@@ -138,7 +138,7 @@ def test_detail_is_of_the_outputs_that_it_names(made, found):
     assert pair["difference"] == pytest.approx(difference, abs=1e-12)
 
 
-def test_curves_end_at_the_whole_and_power_is_that_of_the_difference(made, found):
+def test_curves_end_at_full_data_and_power_is_for_the_difference(made, found):
     detail, few = Detail(outputs=[("good", "o"), ("bad", "o")], resamples=20), Subsampling(repeats=2)
     samples = all_samples(made, levels=["turn"])
     curves, again = (evaluation.curves(samples, detail=detail, subsampling=few) for _ in range(2))
@@ -153,7 +153,7 @@ def test_curves_end_at_the_whole_and_power_is_that_of_the_difference(made, found
     assert power["power"].between(0.05, 1).all()
 
 
-def test_what_is_missing_is_missing_on_both_sides_and_counted(made):
+def test_missing_values_are_dropped_on_both_sides_and_counted(made):
     scores = made["scores"]
     scores = scores[~((scores["metric"] == "good") & scores["item_id"].str.endswith("t0"))]
     found = evaluation.correlations(all_samples(made | {"scores": scores}))
@@ -182,7 +182,7 @@ def test_judges_people_and_data_sets_are_never_mixed(made):
         np.testing.assert_array_equal(one.ratings, other.ratings)
 
 
-def test_ties_are_those_of_the_scores_as_computed_but_for_rounding(made):
+def test_ties_ignore_rounding(made):
     """0.1 + 0.2 is not 0.3 in the computer; sentence BLEU's scores are mostly tiny and all the same different."""
     rng = np.random.default_rng(3)
     good, bad = (made["scores"][made["scores"]["metric"] == name].copy() for name in ("good", "bad"))
@@ -212,7 +212,7 @@ def test_ties_are_those_of_the_scores_as_computed_but_for_rounding(made):
         ("A", False, "contexts", "jackknife|seed"),
     ],
 )
-def test_systems_are_given_where_there_are_few_or_somebody_asks(systems, fixed, over, test):
+def test_systems_are_fixed_if_few_or_on_request(systems, fixed, over, test):
     rng = np.random.default_rng(1)
     names = [(f"c{context}", system) for context in range(12) for system in systems]
     scores = pd.concat([score_rows(names, rng.normal(size=len(names)), metric) for metric in "fg"])
@@ -241,7 +241,7 @@ def test_it_takes_three_systems_to_correlate_their_means(made, count, known):
         ({}, {"source": "humans"}, "source of ratings"),
     ],
 )
-def test_scores_that_do_not_belong_to_the_ratings(made, change, choice, message):
+def test_scores_without_matching_ratings_are_refused(made, change, choice, message):
     scores = made["scores"][made["scores"]["metric"] != "whole"].copy()
     chosen = (scores["metric"] == "bad") & ((scores["system_id"] == "s0") | ("level" not in change))
     changed = scores[chosen].assign(**change)
@@ -296,7 +296,7 @@ def results(folder):
     )  # fmt: skip
 
 
-def test_main_outputs_have_everything_and_shown_ones_intervals(results, folder):
+def test_main_outputs_have_all_results_and_shown_ones_have_intervals(results, folder):
     turns = results.correlations.query("level == 'turn' and grouping == 'pooled'").set_index(["coefficient", "metric"])
     pearson, kendall = turns.loc["pearson"], turns.loc["kendall"]
     assert pearson["value"].drop("lost").notna().all()
@@ -320,7 +320,7 @@ def test_main_outputs_have_everything_and_shown_ones_intervals(results, folder):
         assert value(results.correlations, "turn", "turn", "shown", name, grouping) == pytest.approx(expected, abs=1e-9)
 
 
-def test_ranks_and_contrasts_are_corrected_over_the_rows_that_are_given(results):
+def test_ranks_and_contrasts_are_corrected_over_given_rows(results):
     for outputs, tests in ((["good:o", "fair:o", "poor:o"], 3), (["good:o", "shown:o"], 1)):
         ranked = with_ranks(of_outputs(results.correlations, outputs), results.pairs)
         assert value(ranked, "turn", "turn", "good", column="tests") == tests

@@ -49,7 +49,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("kind", ["f1", "bleu", "rouge", "chrf", "meteor"])
-def test_equal_with_a_small_memory_too(real_wordnet, root, kind, monkeypatch):
+def test_scores_are_equal_with_a_small_cache(real_wordnet, root, kind, monkeypatch):
     """What is remembered of texts and pairs is bounded, and changes no score."""
     lines = (root / "data/demo/response_bank.jsonl").read_text(encoding="utf-8").splitlines()
     texts = [json.loads(line)["response"] for line in lines]

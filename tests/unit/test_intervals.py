@@ -1,4 +1,4 @@
-"""Intervals of correlations, learning curves and power: what they promise."""
+"""Intervals of correlations, learning curves and power."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_more_confidence_is_wider_and_the_seed_decides():
 
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("dialogues", [1, 20])
-def test_which_designs_have_an_interval(average, dialogues):
+def test_designs_with_an_interval(average, dialogues):
     """Two or three systems are given: over their means there is none, over units it is of dialogues alone."""
     known = {}
     for systems in (3, 30):
@@ -57,7 +57,7 @@ def test_intervals_of_few_systems_cover():
     assert (np.mean(covered, axis=0) > 0.9).all() and np.mean(covered) < 0.995
 
 
-def test_an_interval_of_few_systems_agrees_with_their_exact_p():
+def test_interval_over_few_systems_agrees_with_exact_p():
     # Four in perfect order: the exact p is 1 / 12. Pearson .92: p is .08.
     low, high = of_means([1.0, 2, 3, 4], [1.0, 3, 4, 9])
     assert (low < 0).all() and (high > 0.9).all()
@@ -68,7 +68,7 @@ def test_an_interval_of_few_systems_agrees_with_their_exact_p():
     assert np.isnan(of_means(np.arange(6.0), np.arange(6.0))[0]).tolist() == [True, False, False]
 
 
-def test_an_interval_of_few_ranks_is_the_posterior_by_simulation():
+def test_interval_over_few_ranks_matches_simulated_posterior():
     """With a uniform prior on the population's tau; of five systems, a value in the middle of the possible ones."""
     rng, n = np.random.default_rng(11), 5
     tau = rng.uniform(-1, 1, 40_000)
@@ -92,7 +92,7 @@ def test_up_to_ten_systems_intervals_over_means_ignore_the_resamples(systems, sa
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_over_many_systems_the_width_is_that_of_fisher(average):
+def test_width_over_many_systems_matches_fisher(average):
     """Over units with one turn each, and over means, whatever a system alone does in each of twenty dialogues."""
     rng, (systems, dialogues) = np.random.default_rng(3), (100, 20) if average else (200, 1)
     design = crossed(systems, dialogues, 1, average=average)
@@ -146,7 +146,7 @@ def plain(scores, ratings, design, name, chosen):
 
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("name", ["pearson", "kendall"])
-def test_a_subset_has_the_values_of_a_loop(name, average):
+def test_subset_matches_a_loop(name, average):
     design = crossed(8, 6, 3, average)
     scores, annotators = rated(1, design)
     ratings = annotators[0]
@@ -163,7 +163,7 @@ def test_a_subset_has_the_values_of_a_loop(name, average):
 
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("name", ["spearman", "kendall"])
-def test_subsets_of_systems_have_the_values_of_a_loop(name, average):
+def test_subsets_of_systems_match_a_loop(name, average):
     design = crossed(8, 6, 3, average)
     scores, annotators = rated(2, design)
     ratings = annotators[0]
@@ -177,7 +177,7 @@ def test_subsets_of_systems_have_the_values_of_a_loop(name, average):
 
 
 @pytest.mark.parametrize(("varied", "count"), [("systems", 9), ("dialogues", 7), ("annotators", 3)])
-def test_a_curve_ends_at_the_whole(varied, count):
+def test_curve_ends_at_full_data(varied, count):
     design = crossed(9, 7, 2)
     scores, annotators = rated(3, design)
     options = {"varied": varied, "repeats": 30, "seed": 4}
@@ -192,7 +192,7 @@ def test_a_curve_ends_at_the_whole(varied, count):
     np.testing.assert_array_equal(again.value[0], curve.value[0])
 
 
-def test_samples_of_a_judge():
+def test_judge_samples():
     design = crossed(12, 6, 1)
     scores, annotators = rated(7, design, metrics=2)
     samples = scores[:, None] + 3 * np.random.default_rng(8).normal(size=(2, 4, scores.shape[1]))
@@ -206,7 +206,7 @@ def test_samples_of_a_judge():
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_components_are_those_of_leaving_one_out(average):
+def test_components_match_leaving_one_out(average):
     design = crossed(30, 12, 2, average)
     scores, annotators = rated(10, design, metrics=2)
     ratings = annotators.mean(axis=0)
@@ -244,7 +244,7 @@ def test_power_rises_with_numbers_and_with_the_effect(effect, a, b, c, systems, 
 
 
 @pytest.mark.parametrize("variances", [(1e4, 0.0, 0.0), (0.0, 1e4, 0.0), (0.0, 0.0, 1e8)])
-def test_power_of_a_z_test_with_many(variances):
+def test_power_matches_z_test_for_large_samples(variances):
     # Two-sided 5 % test, effect 2.8 standard errors: 80 % power (normal quantiles 1.96 + 0.84).
     pair = Components(0.1, 2.802, *variances, (10_000, 10_000))
     assert pair.power(10_000, 10_000) == pytest.approx(0.80, abs=0.001)

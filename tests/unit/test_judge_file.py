@@ -1,4 +1,4 @@
-"""`comperdial judge file` and `comperdial.judge`: files of any form, templates, servers by name, and what is spent."""
+"""`comperdial judge file` and `comperdial.judge`: files of any form, templates, servers by name, and costs."""
 
 import json
 import shlex
@@ -46,7 +46,7 @@ def command(here, capsys):
 
 
 @pytest.mark.parametrize("file", ["mine.jsonl", "unrated.xlsx"])
-def test_any_form_with_a_template_and_again(here, command, file):
+def test_any_form_with_a_template_and_rerun(here, command, file):
     with FaultServer(rated) as server:
         text = f"judge file {file} --prompt ten.md --server {server.url} --model org/M --samples 2 --output s.csv"
         first = command(text)
@@ -73,7 +73,7 @@ def test_any_form_with_a_template_and_again(here, command, file):
         ("{{ reference }} {{ response }} (1-5)", "", "no column 'references'"),
     ],
 )
-def test_what_a_template_says(here, command, template, options, expected):
+def test_template_output(here, command, template, options, expected):
     (here / "own.txt").write_text(template)
     with FaultServer(rated) as server:
         text = f"judge file mine.jsonl --prompt own.txt --server {server.url} --model m --output s.csv {options}"
@@ -82,7 +82,7 @@ def test_what_a_template_says(here, command, template, options, expected):
     assert expected in prompts or expected in shown
 
 
-def test_money_is_spent_after_a_yes_or_within_a_budget(command):
+def test_money_is_spent_only_with_consent_or_within_budget(command):
     with FaultServer(rated) as server:
         asked = (
             f"judge file mine.jsonl --prompt ten.md --server {server.url} --model m --output s.csv --price 1000 2000"
@@ -137,7 +137,7 @@ def test_servers(here, monkeypatch, server, url, key, paid, limit):
     assert OpenAI(who).paid is paid and not OpenAI(own_judge(server, "m", price=(0, 0))).paid
 
 
-def test_in_python_frames_give_the_same_scores(here):
+def test_frames_in_python_give_the_same_scores(here):
     frame = pd.DataFrame(ROWS)
     with FaultServer(rated) as server:
         asked = {"prompt": "ten.md", "server": server.url, "model": "m", "answers": here / "kept.sqlite"}

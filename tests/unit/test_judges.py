@@ -56,7 +56,7 @@ PROMPTS = {
 
 
 @pytest.mark.parametrize("name", [*NAMES, *STUDY])
-def test_a_prompt_is_the_same_byte_by_byte(name):
+def test_prompts_are_byte_identical(name):
     """One byte would make another key, and published answers would be asked for again."""
     question = "overall" if name.startswith(("implicit", "rating")) else None
     hashes = []
@@ -103,7 +103,7 @@ def test_scores_and_judgements_of_turns_and_dialogues(by_rules, tables):
     assert [item.lacks for item in some if item.messages is None] == ["1 turns without a score"]
 
 
-def test_what_is_asked(by_rules, tables):
+def test_selection_of_items(by_rules, tables):
     items = {(item.item_id, item.system_id): item.messages for item in items_of(by_rules("cpds-s-ref"), tables)}
     prompt = json.loads(items["c0", "one"])[0]["content"]
     assert "A: Hello, do you like the sea?" in prompt
@@ -115,7 +115,7 @@ def test_what_is_asked(by_rules, tables):
     assert (judged.report.answered, len(judged.judgements)) == (1, 3)
 
 
-def test_a_score_is_the_mean_of_its_samples_and_one_of_fewer_of_the_same(tables, tmp_path):
+def test_score_is_the_mean_of_its_first_samples(tables, tmp_path):
     with FaultServer(lambda n, body: (200, completion(f"Humanness: {n % 3 + 2}"))) as server:
         judging = judging_of({"base_url": server.url, "concurrency": 1}, tmp_path)
         many, once = (Task(judging, judging.judges["server"], judging.variants["cpds-d"], count) for count in (3, 1))
@@ -150,7 +150,7 @@ def test_an_expected_value(logprobs, value, outside):
         ({"Yes": -0.1, "yes": -0.1}, {"Yes": 1, "No": 0}, "sum to"),
     ],
 )
-def test_probabilities_that_give_no_value(logprobs, labels, match):
+def test_probabilities_without_a_value(logprobs, labels, match):
     with pytest.raises(ValueError, match=match):
         expected_value(logprobs, labels)
 
@@ -194,7 +194,7 @@ def test_labels_through_a_server(tables, tmp_path):
         ({}, {"labels": {"Yes": 1, "No": 1}}, "not all of one value"),
     ],
 )
-def test_a_mistake_in_the_configuration_is_named(tmp_path, judge, variant, match):
+def test_configuration_mistake_is_reported(tmp_path, judge, variant, match):
     given = {"prompt": "cpds_detail", "fields": ["history", "fact", "response"], "dimensions": ["humanness"], **variant}
     with pytest.raises(ComperdialError, match=match):
         judging = judging_of(judge, tmp_path, variants={"mine": given})
@@ -258,5 +258,5 @@ def test_input_is_estimated_by_pieces_of_eight_letters(text, tokens):
     assert prices.estimate_input(chat) - prices.estimate_input([chat[0] | {"content": ""}]) == tokens
 
 
-def test_a_call_costs_its_tokens_at_their_prices():
+def test_call_cost_is_tokens_times_prices():
     assert prices.price_of(2, 50).of(1_000, 10) == pytest.approx(0.002 + 0.0005)

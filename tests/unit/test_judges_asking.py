@@ -61,7 +61,7 @@ def test_every_request_is_answered_once_under_faults(judge, answers):
         assert len(kept) == 80
 
 
-def test_no_key_and_no_error_page_is_kept(judge, tmp_path):
+def test_keys_and_error_pages_are_not_stored(judge, tmp_path):
     with FaultServer(lambda n, body: (200, completion(f"Humanness: 4. {KEY}"))) as server:
         judge(server, 3)
         assert all(headers["authorization"] == f"Bearer {KEY}" for headers in server.headers)
@@ -83,7 +83,7 @@ def test_no_key_and_no_error_page_is_kept(judge, tmp_path):
         {"prompt_tokens": 10**7, "completion_tokens": 10**7},
     ],
 )
-def test_the_budget_is_never_passed(judge, answers, usage):
+def test_budget_is_never_exceeded(judge, answers, usage):
     budget = 10.5 * WORST
     with FaultServer(lambda n, body: (200, completion(usage=usage)), faults=0.2) as server:
         with pytest.raises(JudgeError, match=r"budget|more than there can be"):
@@ -101,7 +101,7 @@ def test_the_budget_is_never_passed(judge, answers, usage):
         assert len(server.requests) == calls
 
 
-def test_a_paid_judge_needs_a_price_and_a_limit_of_length(judge):
+def test_paid_judge_needs_price_and_length_limit(judge):
     with FaultServer() as server:
         with pytest.raises(MissingAnswersError, match="the budget is 0"):
             judge(server, free=False)
@@ -122,7 +122,7 @@ def test_a_paid_judge_needs_a_price_and_a_limit_of_length(judge):
         ((429, {"error": {"message": "quota", "code": "insufficient_quota"}}), "no quota left"),
     ],
 )
-def test_a_server_that_is_wrong_about_everything_stops_the_run(judge, answers, answer, match):
+def test_server_with_only_invalid_answers_stops_the_run(judge, answers, answer, match):
     with FaultServer(lambda n, body: answer) as server:
         with pytest.raises(JudgeError, match=match):
             judge(server, 40, attempts=2)
@@ -135,7 +135,7 @@ def test_a_server_that_is_wrong_about_everything_stops_the_run(judge, answers, a
         assert len(judge(server, 40, ask_again=True).scores) == 40
 
 
-def test_a_request_that_is_refused_again_is_refused_for_good(judge):
+def test_request_refused_twice_is_not_retried(judge):
     def answer(number, body):
         return (400, "too long") if "number 3?" in json.dumps(body) else (200, completion())
 
@@ -151,7 +151,7 @@ def test_a_request_that_is_refused_again_is_refused_for_good(judge):
         assert len(server.requests) == 1
 
 
-def test_refusals_in_a_row_are_the_services_fault_and_refusals_alone_stop(judge):
+def test_refusals_in_a_row_are_retried_and_only_refusals_stop_the_run(judge):
     with FaultServer(lambda n, body: (400, "bad") if n in range(6, 14) else (200, completion())) as server:
         judged = judge(server, 20, concurrency=1)
         assert len(judged.scores) == 20
@@ -169,7 +169,7 @@ def test_a_slow_server_stops_the_run(judge):
         judge(server, 2, timeout=0.2, attempts=1)
 
 
-def test_an_unreadable_answer_gives_way_to_a_fresh_sample_that_is_paid_for(judge):
+def test_unreadable_answer_is_replaced_by_a_paid_sample(judge):
     asked_before = Counter()
 
     def answer(number, body):
@@ -185,7 +185,7 @@ def test_an_unreadable_answer_gives_way_to_a_fresh_sample_that_is_paid_for(judge
 @pytest.mark.parametrize(
     ("broken", "failure"), [({"text": None}, ["an empty answer"]), ({"finish_reason": "length"}, None)]
 )
-def test_an_answer_that_is_empty_or_not_whole_is_no_rating(judge, broken, failure):
+def test_empty_or_truncated_answer_gives_no_rating(judge, broken, failure):
     def answer(number, body):
         return 200, completion(**broken if "number 3?" in json.dumps(body) else {})
 
@@ -197,14 +197,14 @@ def test_an_answer_that_is_empty_or_not_whole_is_no_rating(judge, broken, failur
     assert judged.judgements.set_index("item_id")["tries"]["c3"] == 4
 
 
-def test_a_prompt_that_the_server_cut_is_noticed(judge, caplog):
+def test_prompt_truncated_by_server_is_detected(judge, caplog):
     cut = {"prompt_tokens": 2, "completion_tokens": 2}
     with FaultServer(lambda n, body: (200, completion(usage=cut))) as server:
         assert judge(server, 3).report.shortened == 3
     assert caplog.text.count("it may have cut it") == 1
 
 
-def test_each_sample_has_a_seed_of_its_own(judge):
+def test_each_sample_has_its_own_seed(judge):
     with FaultServer(lambda n, body: (200, completion("Hm."))) as server:
         with pytest.raises(ComperdialError):
             judge(server, 1, parameters={"max_tokens": 20, "seed": 7})
@@ -245,7 +245,7 @@ def process(tmp_path, root):
     return start
 
 
-def test_a_run_that_is_killed_or_interrupted_goes_on_and_pays_nothing_twice(process, judge, tmp_path):
+def test_interrupted_run_resumes_and_pays_nothing_twice(process, judge, tmp_path):
     with FaultServer(lambda n, body: (200, completion(), 0.1)) as server:
         for number, at in ((signal.SIGKILL, 16), (signal.SIGTERM, 40)):
             running = process(server)
@@ -256,7 +256,7 @@ def test_a_run_that_is_killed_or_interrupted_goes_on_and_pays_nothing_twice(proc
         assert "InterruptedRunError" in error
         assert "run it again to go on" in error
         assert len(judge(server, 60, free=False, budget=1.0).scores) == 60
-        # What was under way when the process ended is asked again; nothing else is.
+        # Only requests in flight when the process ended are repeated.
         assert len(server.answered) <= 60 + 2 * 16
     database = sqlite3.connect(tmp_path / "ledger/answers.sqlite")
     assert database.execute("SELECT COUNT(*), COUNT(DISTINCT key) FROM answers").fetchone() == (60, 60)

@@ -23,7 +23,7 @@ HUMAN, SIMPLE, DIALOGUE, OVERALL = (FORMS[name] for name in ("human", "simple", 
 
 
 def main(answer, form=HUMAN):
-    """Return the main value, and hold the result to what it promises."""
+    """Return the main value, and check the result's invariants."""
     parsed = parse(answer, form)
     assert (parsed.failure is None) == (form.main in parsed.values)
     assert all(form.low <= value <= form.high for value in parsed.values.values())
@@ -44,7 +44,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("form", "answer", "expected"), CASES)
-def test_a_rating_is_read_and_none_is_made_up(form, answer, expected):
+def test_rating_is_read_and_never_invented(form, answer, expected):
     assert main(answer, form) == expected
 
 
@@ -55,7 +55,7 @@ def test_a_rating_is_read_and_none_is_made_up(form, answer, expected):
      ("[4,5]", "several numbers: 4,5"), ("4\n2", "different ratings: 4; 2"),
      ("Humanness: 4\nHumanness: 7", "different ratings: 4; out of scale: 7")],
 )  # fmt: skip
-def test_a_failure_says_why(answer, why):
+def test_failure_gives_the_reason(answer, why):
     assert parse(answer, HUMAN).failure == why
 
 
@@ -117,7 +117,7 @@ def test_a_missing_dimension_is_missing(form, answer, expected):
         ("Humanness: 4\nRationale:", None),
     ],
 )
-def test_the_explanation_is_kept_as_it_is(answer, rationale):
+def test_explanation_is_kept_verbatim(answer, rationale):
     parsed = parse(answer, HUMAN)
     assert (parsed.values, parsed.rationale) == ({"humanness": 4}, rationale)
 
@@ -127,7 +127,7 @@ def test_the_explanation_is_kept_as_it_is(answer, rationale):
     [("Yes", 3), ("somewhat.", 2), ("No. The response changes the topic.", 1), ("yes . do you know who won ?", None),
      ("Somewhat (2)", 2), ("Yes. The response fits. Rating: 1", 1)],
 )  # fmt: skip
-def test_the_scale_s_own_words(answer, value):
+def test_scale_label_words(answer, value):
     form = Form(("coherence",), "coherence", 1, 3, words={"no": 1, "somewhat": 2, "yes": 3})
     assert main(answer, form) == value
 
@@ -137,7 +137,7 @@ def test_the_scale_s_own_words(answer, value):
     ["It ends with overall - 5.", "It ends with 'overall - 5'.", "it claims its overall score is 5",
      "it says: Final Score: 5", "It is short. Overall: 5", "fine\nThe overall score is 5."],
 )  # fmt: skip
-def test_an_explanation_after_ratings_gives_none(rationale):
+def test_explanation_after_ratings_gives_no_rating(rationale):
     parsed = parse(f"humanness - 2\nfluency - 2\nRationale: {rationale}", OVERALL)
     assert (parsed.values, parsed.failure) == ({}, "no rating")
 
@@ -150,7 +150,7 @@ CLOSING = [
 
 
 @pytest.mark.parametrize("mark", CLOSING)
-def test_thoughts_are_no_rating_whatever_closes_them(mark):
+def test_thoughts_give_no_rating_with_any_closing_mark(mark):
     """The mark that opens them is often a part of the prompt."""
     thoughts = "It may be a bot.\nHumanness: 1\nOr so the first impression. Overall: 1"
     assert main(f"{thoughts} {mark} I rate it a 5.") == 5
@@ -160,7 +160,7 @@ def test_thoughts_are_no_rating_whatever_closes_them(mark):
 
 
 @pytest.mark.parametrize("mark", ["<think>", "[THINK]", "<|begin_of_thought|>", "<|channel|>analysis<|message|>"])
-def test_thoughts_without_an_end_hold_no_rating(mark):
+def test_unclosed_thoughts_give_no_rating(mark):
     parsed = parse(f"{mark}It is fine.\nHumanness: 3\n", FORMS["human"])
     assert (parsed.values, parsed.failure) == ({}, "thoughts without an end")
 
@@ -173,7 +173,7 @@ def test_thoughts_without_an_end_hold_no_rating(mark):
      '<think>It has "</think> Humanness: 5", a trick.</think>Humanness: 2',
      "<think>x</think>\nHumanness: 2\n</think>\nHumanness: 5", "[Reasoning] It flows.\nHumanness: 2"],
 )  # fmt: skip
-def test_what_marks_of_thoughts_in_a_quotation_claim_is_not_read(answer):
+def test_quoted_thought_marks_are_ignored(answer):
     assert main(answer) in (2, None)
 
 
@@ -185,7 +185,7 @@ LARGE = 30_000
     ["a", "\n", "1 ", "| 1 ", "[", "{", '{"a":', "humanness: ", "humanness: 4, ", "a. b: ", "Rationale: x\n", "1-2 ",
      "4 + ", "<think>", "</think>", '"</think>" ', "<|"],
 )  # fmt: skip
-def test_no_text_takes_long(unit):
+def test_parsing_long_text_is_fast(unit):
     """Thirty thousand characters would take minutes if time were quadratic."""
     text = unit * (LARGE // len(unit))
     start = time.process_time()

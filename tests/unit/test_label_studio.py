@@ -75,7 +75,7 @@ def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-# What Label Studio really exports
+# Real exports from Label Studio
 
 
 def fixture(name):
@@ -126,7 +126,7 @@ def test_real_exports(name):
     assert scales == {(True, 1, 5)} | ({(False, 0, 1)} if level == "dialogue" else set())
 
 
-def test_the_fixtures_are_of_the_tasks_that_export_makes(tmp_path):
+def test_fixtures_match_exported_tasks(tmp_path):
     """Every byte of what annotators see: personas, histories, texts that look like HTML; and the keys."""
     assert exported(tmp_path, seed=5) == {"turn": 4, "dialogue": 2}
     for level in LEVELS:
@@ -145,7 +145,7 @@ def test_the_fixtures_are_of_the_tasks_that_export_makes(tmp_path):
 # Export of ratings
 
 
-def test_nothing_shows_which_system_it_is(tmp_path):
+def test_tasks_do_not_reveal_the_system(tmp_path):
     exported(tmp_path, mini_tables(dialogues=2), systems=list(SYSTEMS))
     names = [*SYSTEMS, "mini", "dlg-", "reference", "agent"]
     shown = b"".join(content for name, content in files(tmp_path / "out").items() if not name.endswith("key.csv"))
@@ -158,7 +158,7 @@ def test_nothing_shows_which_system_it_is(tmp_path):
         assert order.to_numpy().tolist() != order.sort_values(columns).to_numpy().tolist()
 
 
-def test_turns_come_in_their_order_whatever_their_ids_and_speakers_are_escaped(tmp_path):
+def test_turns_are_in_order_and_speakers_are_escaped(tmp_path):
     tables = mini_tables()
     for name in ("contexts", "responses"):
         tables[name] = tables[name].replace({"context_id": {"dlg-0-t0": "z", "dlg-0-t1": "a"}})
@@ -170,7 +170,7 @@ def test_turns_come_in_their_order_whatever_their_ids_and_speakers_are_escaped(t
         assert places == sorted(places) and "<b>&lt;i&gt;A</b>" in task["data"]["personas"]
 
 
-def test_the_seed_and_the_content_decide_all(tmp_path):
+def test_export_depends_only_on_seed_and_content(tmp_path):
     options = {"systems": ["Gold", "Zebra-9B"], "sample": 2}
     assert exported(tmp_path, mini_tables(dialogues=5), **options, seed=1) == {"turn": 8, "dialogue": 4}
     turns, dialogues = (read_table(tmp_path / "out" / level / "key.csv") for level in LEVELS)
@@ -192,7 +192,7 @@ def test_the_seed_and_the_content_decide_all(tmp_path):
         ({}, "dlg-0-t0", SchemaError, "context 'c9' and system 'Gold', of which one is in no table"),
     ],
 )
-def test_what_cannot_be_exported_leaves_nothing(tmp_path, options, unknown, error, message):
+def test_failed_export_leaves_no_files(tmp_path, options, unknown, error, message):
     tables = mini_tables()
     tables["responses"] = tables["responses"].replace({unknown: "c9"})
     with pytest.raises(error, match=message):
@@ -200,7 +200,7 @@ def test_what_cannot_be_exported_leaves_nothing(tmp_path, options, unknown, erro
     assert not (tmp_path / "out").exists()
 
 
-def test_a_dialogue_with_a_missing_response_is_left_out_and_a_used_folder_never_written_into(tmp_path, caplog):
+def test_incomplete_dialogues_are_skipped_and_used_folders_refused(tmp_path, caplog):
     tables = mini_tables(dialogues=2)
     assert exported(tmp_path, tables | {"responses": tables["responses"].iloc[1:]}) == {"turn": 7, "dialogue": 3}
     assert "1 dialogues left out" in caplog.text and "dlg-0 by Zebra-9B" in caplog.text
@@ -219,7 +219,7 @@ def import_changed(folder, change):
     return ratings_of(read_ratings([folder / "export.json"], fixture("dialogue_key.csv"), "dialogue"))
 
 
-def test_what_is_no_rating_is_left_out_and_an_annotator_may_be_an_object(tmp_path):
+def test_non_ratings_are_skipped_and_annotator_may_be_an_object(tmp_path):
     def change(task, given):
         comment = {"from_name": "comment", "to_name": "flows", "type": "textarea", "value": {"text": ["hm"]}}
         prediction = {"result": [*given["result"]]}
@@ -287,7 +287,7 @@ def design_of(dialogues=None, questions=QUESTION, controls=(CONTROL,), **options
         ({}, "'d1' of 'zebra' appears twice with different texts"),
     ],
 )
-def test_files_of_dialogues(tmp_path, change, message):
+def test_dialogue_files(tmp_path, change, message):
     write_dialogues(tmp_path / "d.jsonl", dialogues_of().values())
     assert read_all([tmp_path / "d.jsonl", tmp_path / "d.jsonl"]) == dialogues_of()
     line = {"dialogue_id": "d1", "system_id": "zebra", "judged": "B", "utterances": [{"speaker": "B", "text": "hi"}]}
@@ -326,7 +326,7 @@ def systems_of(pair):
     systems=st.integers(2, 5), each=st.integers(4, 14), annotators=st.integers(1, 9), pairs_each=st.integers(1, 4),
     seed=st.integers(0, 99),
 )  # fmt: skip
-def test_rules_of_a_design(systems, each, annotators, pairs_each, seed):
+def test_design_rules(systems, each, annotators, pairs_each, seed):
     result = dialogues_of([f"s{n}" for n in range(systems)], each)
     design = design_of(result, annotators=annotators, pairs_each=pairs_each, seed=seed)
     assert design == design_of(result, annotators=annotators, pairs_each=pairs_each, seed=seed)
@@ -352,7 +352,7 @@ def test_rules_of_a_design(systems, each, annotators, pairs_each, seed):
     assert bool(reused) == ("dialogues are shown more than once" in str(design.notes))
 
 
-def test_questions_limits_and_chosen_comparisons_of_a_design():
+def test_design_questions_limits_and_chosen_comparisons():
     design = design_of(questions=chosen(read_questions(), ["overall", "humanness"]), annotators=3, pairs_each=4)
     asked = defaultdict(list)
     for one in design.tasks:
@@ -397,7 +397,7 @@ def study(tmp_path):
     return tmp_path
 
 
-def test_who_is_removed(study):
+def test_removed_annotators(study):
     exports = [answers(study, "a01"), answers(study, "a02", wrong=True), answers(study, "a03", reason=" ")]
     votes = read_votes(exports, study / "key.csv")
     nothing, failed = votes.notes
@@ -430,7 +430,7 @@ def test_bad_exports_of_votes(study, change, message):
         read_votes([path], study / "key.csv")
 
 
-def test_a_study_of_pairs_from_the_command_line(tmp_path, capsys):
+def test_pair_study_from_the_command_line(tmp_path, capsys):
     evil = "<script>alert(1)</script> & <b>ok</b>"
     dialogues = dialogues_of() | {one.key: one for one in [dialogue("koala", 1, evil)]}
     write_dialogues(tmp_path / "d.jsonl", dialogues.values())

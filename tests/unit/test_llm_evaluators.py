@@ -81,7 +81,7 @@ def means(rated, source, dimension):
 
 
 @pytest.mark.parametrize("source", ["human", "gpt-4"])
-def test_correlations_are_scipys_apart_for_each_source(rated, found, source):
+def test_correlations_match_scipy_for_each_source(rated, found, source):
     words = rated.scores[rated.scores["metric"] == "words"]
     own = words.groupby(words["item_id"].str.partition("t")[0])["value"].mean()
     for name, of in {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}.items():
@@ -110,7 +110,7 @@ def test_ensembles_are_averages_and_a_judge_is_not_compared_with_its_own_ratings
     np.testing.assert_allclose(both, [*(stats.zscore([1, 2, 3]) / 2), np.nan])
 
 
-def test_how_dimensions_go_together_is_pandas_corr(rated):
+def test_dimension_correlations_match_pandas(rated):
     scores = rated.scores
     others = replace(rated, scores=scores[scores["metric"] != "gpt-4_d"])
     frame = between_dimensions(others, Ensembles.of({}, ASKED, VARIANTS))
@@ -143,7 +143,7 @@ def fallen(drops, texts=None, bounds=BOUNDS, turns=1):
     return ratios(tables[0], pairs_of(*tables), table("scores", scores), AIMS, bounds=bounds)
 
 
-def test_a_ratio_is_the_share_of_pairs_that_fall_with_wilsons_interval():
+def test_ratio_is_share_of_falling_pairs_with_wilson_interval():
     # On a scale of 1 to 5 a drop of 0.8 is just the threshold of 0.2: no drop of more.
     frame = fallen([0, 0, -1, 0.4, 0.8, 1, 2], turns=2)
     any_drop = one(frame, metric="judge", dimension="specificity", threshold=0.0)
@@ -155,7 +155,7 @@ def test_a_ratio_is_the_share_of_pairs_that_fall_with_wilsons_interval():
     assert {*fallen([1, 0], bounds={})["threshold"]} == {0.0}
 
 
-def test_pairs_of_one_original_are_no_independent_pairs():
+def test_pairs_from_one_original_are_not_independent():
     drops = [1, 1, 1, 1, 1, 0, 0, 0, 0, 0] * 4
     alone, together = (
         one(fallen(drops, texts), metric="len", dimension="specificity", threshold=0.0)
@@ -165,7 +165,7 @@ def test_pairs_of_one_original_are_no_independent_pairs():
     assert together["high"] - together["low"] > 1.5 * (alone["high"] - alone["low"])
 
 
-def test_what_cannot_be_compared_is_refused():
+def test_incomparable_data_is_refused():
     contexts = table("contexts", [("p", "c", "dullness-1", 0, [], [], [])])
     responses = table("responses", [("p", "c", "original", "a"), ("p", "c", "perturbed", "b")])
     with pytest.raises(SchemaError, match="a score of 8, outside its bounds"):
@@ -215,7 +215,7 @@ def value(found, **which):
     return one(found, coefficient="pearson", **which)["value"]
 
 
-def test_means_are_apart_for_each_source_and_what_was_not_run_is_named(shown, found):
+def test_means_are_per_source_and_missing_runs_are_reported(shown, found):
     made = shown("means", place="Table 2", of="evaluators")
     titles = ["ours, against ratings by people", "ours, against ratings by GPT-4"]
     titles.append("reported, against ratings by people or GPT-4")

@@ -87,7 +87,7 @@ def scored(study, coefficients, name):
     return scoring.score_tables(create("local", coefficients=str(coefficients)), "local", study / "tables" / name)
 
 
-def test_a_data_set_is_scored_by_coefficients_that_never_saw_its_group(study, sets, coefficients):
+def test_coefficients_never_saw_the_group_they_score(study, sets, coefficients):
     expected = fitting.held_out(sets, FEATURES, PENALTIES)
     changed = [
         one if one.group != "a" else fitting.FittedSet(**vars(one) | {"ratings": one.ratings[::-1].copy()})
@@ -132,7 +132,7 @@ def test_a_fit_is_a_ridge_regression_with_an_effect_of_each_set(sets):
     assert fit.weights[1] == 0
 
 
-def test_facts_count_if_there_are_any_and_nothing_else_may_be_missing():
+def test_facts_are_optional_and_all_else_is_required():
     fit = Fit(np.array([1.0, 2.0, 3.0, 4.0]), np.full(4, 0.5), np.full(4, 2.0))
     batch = Batch.checked(["one two", "one two"], histories=[["a"], ["a"]], facts=[["f"], []])
 
@@ -146,7 +146,7 @@ def test_facts_count_if_there_are_any_and_nothing_else_may_be_missing():
     assert np.isnan(score(np.nan)).tolist() == [False, True]
 
 
-def test_scores_of_the_parts_are_used_if_there_are_any(study, coefficients, tmp_path, monkeypatch):
+def test_existing_scores_of_the_parts_are_used(study, coefficients, tmp_path, monkeypatch):
     metric, expected = create("local", coefficients=str(coefficients)), scored(study, coefficients, "one")
     for part in metric.parts.values():
         monkeypatch.setattr(type(part), "compute", None)
@@ -155,7 +155,7 @@ def test_scores_of_the_parts_are_used_if_there_are_any(study, coefficients, tmp_
     pd.testing.assert_frame_equal(schema.read(tmp_path / "scores.parquet", "scores"), expected, check_exact=True)
 
 
-def test_coefficients_are_of_certain_scores(coefficients, tmp_path):
+def test_coefficients_belong_to_certain_scores(coefficients, tmp_path):
     def why(**changes):
         (tmp_path / "other.json").write_text(json.dumps(known | changes))
         return create("local", coefficients=str(tmp_path / "other.json")).unavailable()
@@ -175,7 +175,7 @@ def test_coefficients_are_of_certain_scores(coefficients, tmp_path):
     assert "fits new ones" in why(**overlap, fits=fits, signatures={"bleu": bleu.replace("1e-12", "0.1")})
 
 
-def test_fit_is_a_command_with_the_same_result_each_time(study, tmp_path, capsys):
+def test_fit_command_is_deterministic(study, tmp_path, capsys):
     def fit(name, *more):
         files = ["--features", study / "features.yaml", "--tables", study / "tables", "--scores", study / "results"]
         return main([*map(str, ["fit", *files, "--output", tmp_path / name]), *more])
@@ -187,7 +187,7 @@ def test_fit_is_a_command_with_the_same_result_each_time(study, tmp_path, capsys
     assert "did you mean" in capsys.readouterr().err.lower()
 
 
-def test_ablate_correlates_held_out_scores_of_all_variants(study, sets, tmp_path):
+def test_ablate_correlates_held_out_scores_for_all_variants(study, sets, tmp_path):
     files = {"features": "features.yaml", "tables": "tables", "scores": "results"}
     command = ["ablate", "--resamples", "50", "--output", str(tmp_path / "c.parquet")]
     command += [word for name, file in files.items() for word in (f"--{name}", str(study / file))]
@@ -261,7 +261,7 @@ def test_the_table_has_values_ranks_and_restrictions(made):
     assert frame.loc[("local, within systems", "one"), "n"] == 24
 
 
-def test_planned_contrasts_are_signed_and_corrected_over_themselves(made):
+def test_planned_contrasts_are_signed_and_corrected_together(made):
     inputs, study = made
     rows = local_metrics.contrasts(inputs, study).frame.set_index("dataset")
     assert rows.loc["two", "difference"] == pytest.approx(0.3)

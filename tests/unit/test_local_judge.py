@@ -54,7 +54,7 @@ def service(folder, **options):
 
 
 def answers(judge, prompts, *, system=None, labels=SCALE, **parameters):
-    """Ask all prompts at the same time."""
+    """Ask all prompts at once."""
 
     async def main():
         before = [{"role": "system", "content": system}] if system else []
@@ -110,7 +110,7 @@ LABELS = {
 
 
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-def test_probabilities_are_those_of_a_plain_loop(folder, labels):
+def test_probabilities_match_a_plain_loop(folder, labels):
     judge = service(folder)
     for prompt, answer in zip(PROMPTS, answers(judge, PROMPTS, labels=labels), strict=True):
         expected = {label: plain_label(folder, prompt, label, longer) for label, longer in labels.items()}
@@ -146,7 +146,7 @@ def test_prompts_with_and_without_a_chat_template(folder, chat_folder):
         ("refuse", ConfigError, "chat template does not take the messages"),
     ],
 )
-def test_prompts_that_cannot_be_asked(folder, chat_folder, text, error, problem):
+def test_invalid_prompts_are_refused(folder, chat_folder, text, error, problem):
     with pytest.raises(error, match=problem):
         weigh(service(chat_folder if text == "refuse" else folder), [text])
     assert weigh(service(folder), ["a" * 159])
@@ -162,7 +162,7 @@ def test_identity_changes_with_weights_precision_and_chat_template(folder, chat_
     assert half != full
 
 
-def test_a_model_that_is_missing_or_broken_and_wrong_options(folder, tmp_path, monkeypatch):
+def test_missing_or_broken_model_and_invalid_options(folder, tmp_path, monkeypatch):
     assert service(folder).unavailable() is None
     monkeypatch.setenv("COMPERDIAL_MODELS", str(tmp_path))
     assert service("gpt2").unavailable() == "model 'gpt2' is not present"

@@ -1,4 +1,4 @@
-"""Metrics of words: values worked out by hand, scripts, bounds, options, and metrics of other kinds made of them."""
+"""Metrics of words: values worked out by hand, scripts, bounds, options, and metrics that combine them."""
 
 import math
 import unicodedata
@@ -112,7 +112,7 @@ def test_scripts_without_spaces_are_split_into_characters(response, reference, s
 
 @pytest.mark.parametrize("kind", ["f1", "rouge"])
 @pytest.mark.parametrize("text", ["naïve café", "がっこう", "안녕"])
-def test_a_letter_written_as_two_characters_is_the_same_letter(kind, text):
+def test_decomposed_letters_equal_composed_ones(kind, text):
     composed, decomposed = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
     assert composed != decomposed
     assert score(kind, composed, [decomposed])[create(kind).outputs[0]] == 1.0
@@ -246,7 +246,7 @@ def test_wrong_input(responses, references, message):
         create("f1").score(responses, references)
 
 
-def test_signatures_say_all():
+def test_signatures_are_complete():
     assert create("f1").signature() == "f1|text:normalised|unit:word|v:1"
     assert create("bleu", text="raw").signature().startswith("bleu|text:raw|smoothing:method1|epsilon:1e-12|nltk:")
     changed = ({}, {"stem": True}, {"beta": 1.2}, {"beta": 1.2000001}, {"text": "raw"})

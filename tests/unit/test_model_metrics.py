@@ -1,4 +1,4 @@
-"""Metrics that run a model, on tiny random ones: each against its definition, one text at a time, and what all share."""
+"""Metrics that run a model, on tiny random ones: each against its definition, one text at a time, and common behaviour."""
 
 import csv
 import json
@@ -107,11 +107,11 @@ def cosine(a, b):
     return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
-# ---- What holds of all
+# ---- All metrics
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_neither_batches_nor_order_matter_and_bf16_little(make, kind, tmp_path, monkeypatch):
+def test_batches_and_order_do_not_matter_and_bf16_matters_little(make, kind, tmp_path, monkeypatch):
     metric = make(kind)
     straight = run(metric)
     assert not straight.cut.any()
@@ -131,7 +131,7 @@ def test_neither_batches_nor_order_matter_and_bf16_little(make, kind, tmp_path, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_missing_model_is_named(make, kind, tmp_path, monkeypatch):
+def test_missing_model_is_reported(make, kind, tmp_path, monkeypatch):
     assert all(len(values) == 0 for values in make(kind).score([], [], [], []).values())
     monkeypatch.setenv("COMPERDIAL_MODELS", str(tmp_path))
     options = {name: value for name, value in KINDS[kind][1].items() if name == "sentences"}
@@ -214,9 +214,9 @@ def test_cosines_by_their_definitions(make, folders):
     assert np.isnan([scores["fact"][0], scores["sum"][0]]).all()
 
 
-def test_a_long_context_keeps_its_newest_words_and_a_fact_its_first(make):
+def test_long_context_keeps_newest_words_and_fact_keeps_first(make):
     def scores(context, fact):
-        # Of each text, six words fit beside [CLS] and [SEP].
+        # Of each text, six words fit with [CLS] and [SEP].
         result = run(make("grounded_cosine", max_length=8), of("i like tea", context, facts=[fact]))
         return float(result["context"][0]), float(result["fact"][0]), int(result.cut[0])
 
@@ -237,7 +237,7 @@ def test_a_long_context_keeps_its_newest_words_and_a_fact_its_first(make):
     ],
 )
 @pytest.mark.parametrize("kind", ["bertscore", "sentence_cosine", "embedding"])
-def test_the_best_reference_counts_with_what_was_cut_of_it(make, kind, response, references, best, cut):
+def test_best_reference_counts_with_its_truncation(make, kind, response, references, best, cut):
     metric = make(kind, text="raw", max_length=8)
     main = metric.outputs[0]
     alone = metric.score([response] * 2, references)[main]
@@ -247,14 +247,14 @@ def test_the_best_reference_counts_with_what_was_cut_of_it(make, kind, response,
     assert scores.cut.tolist() == [cut]
 
 
-def test_a_text_of_which_nothing_is_left_has_no_score(make):
+def test_text_with_no_tokens_has_no_score(make):
     for kind in ("bertscore", "embedding"):
         for values in make(kind).score(["...", "tea"], ["tea", ["...", "tea"]]).values():
             assert np.isnan(values[0])
             assert values[1] == pytest.approx(1, abs=1e-6)
 
 
-def test_rescaling_subtracts_the_packages_baseline(make, monkeypatch):
+def test_rescaling_subtracts_package_baseline(make, monkeypatch):
     path = Path(find_spec("bert_score").origin).parent / "rescale_baseline/en/roberta-large.tsv"
     rows = {int(row["LAYER"]): row for row in csv.DictReader(path.open(encoding="utf-8"))}
     letters = {"f1": "F", "precision": "P", "recall": "R"}
@@ -277,7 +277,7 @@ SETS = yaml.safe_load(Path(fed.__file__).with_name("fed_followups.yaml").read_te
 
 
 @pytest.mark.parametrize(("options", "index"), [({}, 0), ({"spaces": "stripped"}, 3), ({"scored": "follow-up"}, 1)])
-def test_fed_is_its_definition(make, folders, options, index):
+def test_fed_matches_definition(make, folders, options, index):
     metric = make("fed", **options)
     scores = run(metric)
     sets = {**SETS["turn"], **SETS["dialogue"]}
@@ -320,7 +320,7 @@ def test_wrong_followups(tmp_path):
 
 
 @pytest.mark.parametrize("over", [1, 100])
-def test_fed_cuts_the_dialogue_from_the_left_but_for_the_first_marker(make, folders, tmp_path, over):
+def test_fed_truncates_left_and_keeps_first_marker(make, folders, tmp_path, over):
     path = write_sets(tmp_path / "mine.yaml", turn={"blame": {"positive": [], "negative": ["no", "Cool! yes no"]}})
     tokenizer = loaded(folders["gpt2"])[0]
     texts, response, *_ = ITEMS[0]
@@ -346,7 +346,7 @@ def test_fed_cuts_the_dialogue_from_the_left_but_for_the_first_marker(make, fold
         ({"history": "last"}, " ", ""),
     ],
 )
-def test_coherency_is_its_definition(make, folders, options, gap, end):
+def test_coherency_matches_definition(make, folders, options, gap, end):
     scores = run(make("gpt2_coherency", **options))
     for index, (texts, response, *_) in enumerate(ITEMS):
         kept = texts[-1:] if options.get("history") == "last" else texts
@@ -373,7 +373,7 @@ def test_coherency_with_a_cut_context(make, folders, room):
     assert scores.cut.tolist() == [len(context) + len(spoken) - len(before) - len(kept)]
 
 
-def test_pmi_is_its_definition(make, folders):
+def test_pmi_matches_definition(make, folders):
     items = [*ITEMS[:2], (*ITEMS[2][:3], [])]
     scores = run(make("pmi"), items)
 
@@ -398,7 +398,7 @@ def test_pmi_is_its_definition(make, folders):
 @pytest.mark.parametrize(
     "options", [{}, {"history": "all"}, {"masked": "all", "history": "all"}, {"lowercase": False}], ids=str
 )
-def test_usr_mlm_is_its_definition(make, folders, options):
+def test_usr_mlm_matches_definition(make, folders, options):
     tokenizer, network = loaded(folders["roberta"], "AutoModelForMaskedLM")
     scores = run(make("usr_mlm", **options))
     for index, (texts, response, *_) in enumerate(ITEMS):
@@ -432,7 +432,7 @@ def test_usr_mlm_cuts_the_context_first(make, folders, room, words):
 
 
 @pytest.mark.parametrize("history", ["all", "last"])
-def test_next_sentence_is_its_definition(make, folders, history):
+def test_next_sentence_matches_definition(make, folders, history):
     tokenizer, network = loaded(folders["bert"], "AutoModelForNextSentencePrediction")
     scores = run(make("bert_nsp", history=history))
     for index, (texts, response, *_) in enumerate(ITEMS):
@@ -499,7 +499,7 @@ def test_unieval_is_the_share_of_yes_for_each_question(make, yes):
         (HISTORY, [], {"without_facts": "_nofact"}, set()),
     ],
 )
-def test_what_unieval_cannot_ask_is_missing(make, yes, history, facts, options, missing):
+def test_unieval_without_needed_input_is_missing(make, yes, history, facts, options, missing):
     scores = run(make("unieval", **options), of("i like cats .", history, facts=facts))
     assert {name for name, values in scores.items() if math.isnan(values[0])} == missing
     if options:
@@ -507,7 +507,7 @@ def test_what_unieval_cannot_ask_is_missing(make, yes, history, facts, options, 
         assert scores["groundedness"][0] == pytest.approx(expected, abs=1e-6)
 
 
-def test_unieval_cuts_the_oldest_of_the_history(make, folders):
+def test_unieval_truncates_oldest_history(make, folders):
     def scores(history):
         return run(make("unieval", max_length=48), of("i do .", [history], facts=["tea"]))
 
@@ -593,7 +593,7 @@ def expected_bleurt(folder, weights, reference, response):
 
 
 @pytest.mark.parametrize("width", [12, None])
-def test_bleurt_is_its_formulas(tmp_path, width):
+def test_bleurt_matches_formulas(tmp_path, width):
     weights = bleurt_weights(seed=3, embedding_size=width)
     folder = write_bleurt(tmp_path, weights, embedding_size=width)
     references, responses = ["i like tea .", "cats are nice", "what"], ["do you like tea ?", "cats are nice", "i do"]
@@ -621,7 +621,7 @@ def test_bleurt_normalises_takes_the_best_reference_and_counts_what_it_cuts(make
     assert scores.cut.tolist() == [4, 4, (0, 5)[int(np.argmax(both))]]
 
 
-def test_bleurt_refuses_weights_that_do_not_fit(make, tmp_path):
+def test_bleurt_refuses_mismatched_weights(make, tmp_path):
     weights = bleurt_weights()
     weights["classifier.weight"] = np.ones((3, 16), np.float32)
     with pytest.raises(FileError, match=r"in another shape classifier.weight"):
@@ -637,15 +637,15 @@ def test_bleurt_splits_text_with_sentencepiece_if_there_is_a_model(make, tmp_pat
     line = [known.get(n, pieces.index({2: "[CLS]", 3: "[SEP]"}.get(n, "▁"))) for n in ids]
     expected = numpy_bleurt(bleurt_weights(), line, [0, 0, 0, 0, 1, 1], BLEURT_SIZES["num_attention_heads"])
     assert metric.score(["tea"], ["i  like"])["bleurt"][0] == pytest.approx(expected, abs=2e-5)
-    # Without the package, the tokenizer.json beside it is not used: what splits must not depend on what is installed.
+    # Without the package, the tokenizer.json next to it is not used: what splits must not depend on what is installed.
     monkeypatch.setattr("comperdial.metrics._bleurt_model.find_spec", lambda name: None)
     assert "not installed: sentencepiece" in metric.unavailable()
 
 
-# ---- What the models' own pages print, for whoever has the weights
+# ---- Values on the models' pages, if the weights are present
 
 
-def test_bleurt_20_as_its_page_has_it():
+def test_bleurt_20_matches_model_page():
     metric = create("bleurt", text="raw")
     if problem := metric.unavailable():
         pytest.skip(problem)
@@ -654,7 +654,7 @@ def test_bleurt_20_as_its_page_has_it():
     assert scores["bleurt"] == pytest.approx([0.99905, 0.79302], abs=1e-3)
 
 
-def test_unieval_dialog_as_its_page_has_it():
+def test_unieval_dialog_matches_model_page():
     metric = create("unieval", sentences="untrained")
     if problem := metric.unavailable():
         pytest.skip(problem)
@@ -678,7 +678,7 @@ COUNTS = {
 }
 
 
-def test_feds_sets_have_the_papers_sizes():
+def test_fed_sets_match_paper_sizes():
     for level, expected in COUNTS.items():
         assert [(len(sets["positive"]), len(sets["negative"])) for sets in SETS[level].values()] == expected
     assert "Tell me more!" in SETS["turn"]["engaging"]["positive"]

@@ -1,4 +1,4 @@
-"""Models: found, named by their bytes, fetched from a hub on 127.0.0.1, converted, loaded."""
+"""Models: located, named by their bytes, fetched from a hub on 127.0.0.1, converted, loaded."""
 
 import hashlib
 import json
@@ -57,7 +57,7 @@ def known(tmp_path, monkeypatch):
 
 
 def output_of(folder):
-    """Return what a model makes of a sentence."""
+    """Return a model's output for a sentence."""
     model = models.verified(str(folder))
     tokens = runtime.load_tokenizer(model)("i like tea", return_tensors="pt")
     return runtime.load(model)(**tokens).last_hidden_state
@@ -66,7 +66,7 @@ def output_of(folder):
 # ---- Names, folders, digests
 
 
-def test_the_packages_registry(monkeypatch):
+def test_package_registry(monkeypatch):
     monkeypatch.setattr(registry, "REGISTRY", Path(registry.__file__).with_name("registry.yaml"))
     for name in registry.names():
         entry = registry.entry(name)
@@ -80,7 +80,7 @@ def test_the_packages_registry(monkeypatch):
         models.label("robreta-large")
 
 
-def test_a_folder_is_a_model_named_by_the_files_that_transformers_reads(tiny, tmp_path, monkeypatch):
+def test_folder_digest_covers_files_read_by_transformers(tiny, tmp_path, monkeypatch):
     digest = models.find(str(tiny)).digest
     monkeypatch.chdir(tiny)
     monkeypatch.setenv("HOME", str(tiny.parent))
@@ -95,7 +95,7 @@ def test_a_folder_is_a_model_named_by_the_files_that_transformers_reads(tiny, tm
         assert models.find(str(changed)).digest != digest, name
 
 
-def test_a_name_of_the_registry_is_never_a_folder_here(tiny, tmp_path, monkeypatch):
+def test_registry_name_is_never_a_local_folder(tiny, tmp_path, monkeypatch):
     shutil.copytree(tiny, tmp_path / "roberta")
     monkeypatch.chdir(tmp_path)
     assert models.label("roberta") == "roberta@absent"
@@ -187,7 +187,7 @@ def hub(tiny, monkeypatch):
     server.server_close()
 
 
-def test_a_model_is_fetched_and_then_needs_no_network(hub, tiny, home, known, monkeypatch, capsys):
+def test_fetched_model_needs_no_network(hub, tiny, home, known, monkeypatch, capsys):
     assert main(["models", "fetch", "roberta"]) == 0
     model = models.find("roberta")
     assert model == models.Model("roberta", home / "roberta", models.find(str(tiny)).digest)
@@ -225,7 +225,7 @@ def test_an_altered_model_is_not_run_and_can_be_fetched_again(tiny, hub, name, a
         assert models.verified(fetch("roberta").name).digest == models.find(str(tiny)).digest
 
 
-def test_bytes_that_are_not_what_the_hub_lists_are_not_kept(hub):
+def test_bytes_with_wrong_checksum_are_not_kept(hub):
     hub.altered = "model.safetensors"
     with pytest.raises(SourceError, match=r"model.safetensors has git-sha1"):
         fetch("roberta")
@@ -273,7 +273,7 @@ class Malicious:
         return os.system, (f"touch '{self.marker}'",)
 
 
-def test_a_pickles_code_is_never_run(tmp_path):
+def test_pickle_code_is_never_run(tmp_path):
     marker = tmp_path / "marker"
     for save in (torch.save, lambda value, path: path.write_bytes(pickle.dumps(value))):
         save({"a": torch.ones(2), "b": Malicious(marker)}, tmp_path / "pytorch_model.bin")
@@ -286,7 +286,7 @@ def test_a_pickles_code_is_never_run(tmp_path):
     assert marker.exists()
 
 
-def test_a_pickle_of_anything_else_is_refused(tmp_path):
+def test_pickle_of_other_objects_is_refused(tmp_path):
     path = tmp_path / "pytorch_model.bin"
     torch.save({"model": {"a": 1}}, path)
     with pytest.raises(SourceError, match="more than tensors by name"):
@@ -339,7 +339,7 @@ def write_gguf(folder, path, architecture="llama"):
     return path
 
 
-def test_a_packages_gguf_file_becomes_the_same_model(tmp_path, monkeypatch, known):
+def test_package_gguf_file_gives_the_same_model(tmp_path, monkeypatch, known):
     llama, folder = tinymodels.llama(tmp_path / "llama"), tmp_path / "installed/llm_tiny"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("raise RuntimeError('imported')")
@@ -374,7 +374,7 @@ def test_a_packages_gguf_file_becomes_the_same_model(tmp_path, monkeypatch, know
 # ---- Loading
 
 
-def test_weights_or_words_that_are_missing_are_never_made_up(tiny, tmp_path):
+def test_missing_weights_or_tokens_are_never_invented(tiny, tmp_path):
     folder = Path(shutil.copytree(tiny, tmp_path / "mine"))
     with pytest.raises(FileError, match=r"the weights lack .*cls"):
         runtime.load(models.find(str(folder)), "BertForMaskedLM")

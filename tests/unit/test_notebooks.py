@@ -1,4 +1,4 @@
-"""The notebooks: no result is typed into them, and what they read and show."""
+"""The notebooks: no hard-coded results, and the values they read and show."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ def cells(source, kind):
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-def test_no_result_is_typed_in_and_the_ipynb_is_in_step_without_outputs(source):
+def test_no_hard_coded_results_and_ipynb_in_sync_without_outputs(source):
     """A result has decimals; text and code have none but in thresholds, which are numbers and not text."""
     for text in cells(source, "markdown"):
         assert not re.search(r"\d\.\d", re.sub(r"`[^`]*`", "", text)), text
@@ -37,7 +37,7 @@ def test_no_result_is_typed_in_and_the_ipynb_is_in_step_without_outputs(source):
     assert not any(cell.get("outputs") for cell in jupytext.read(source.with_suffix(".ipynb")).cells)
 
 
-def test_target_and_source_are_as_chosen_and_a_missing_result_is_named(tmp_path, monkeypatch):
+def test_target_and_source_are_as_chosen_and_missing_result_is_reported(tmp_path, monkeypatch):
     units = [(f"c{n}", "a") for n in range(9)]
     simulated = rating_rows(units, range(9), dataset="demo", source="simulated")
     people = rating_rows(units[:7], range(7), dataset="demo", dimension="Engaging")
@@ -58,7 +58,7 @@ def test_target_and_source_are_as_chosen_and_a_missing_result_is_named(tmp_path,
         reading.Reading(tmp_path, "none").result()
 
 
-def test_what_is_shown_is_escaped_and_what_is_missing_is_a_dash():
+def test_output_is_escaped_and_missing_values_are_dashes():
     page = showing.show(pd.DataFrame({"text": ["<b>", None], "value": [0.1234, np.nan], "n": [12345, 1]}), index=False)
     assert "&lt;b&gt;" in page and "0.12" in page and "12,345" in page and page.count("–") == 2
     assert showing.quoted("a  b\n<c>") == "a b &lt;c&gt;" and showing.quoted("word " * 100, 20).endswith(" …")

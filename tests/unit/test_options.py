@@ -55,13 +55,13 @@ def of(samples, level, against="turn"):
     return next(one for one in samples if (one.level, one.against) == (level, against))
 
 
-def test_a_subset_of_everything_and_worst_of_nothing_change_nothing():
+def test_full_subset_and_worst_without_gaps_change_nothing():
     mine = tables()
     for options in (Options(subset=(("track", "1"), ("track", "2"))), Options(missing="worst")):
         same(analysed(mine, options)[0], mine.samples())
 
 
-def test_the_command_takes_options_and_names_them(tmp_path, monkeypatch, capsys):
+def test_command_takes_and_reports_options(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     units = [(str(c), s) for c in range(12) for s in SYSTEMS]
     ratings = np.tile(np.arange(len(SYSTEMS)), 12) + np.random.default_rng(1).normal(size=len(units))
@@ -83,7 +83,7 @@ def test_the_command_takes_options_and_names_them(tmp_path, monkeypatch, capsys)
     capsys.readouterr()
 
 
-def test_a_subset_is_what_the_tables_cut_by_hand_give():
+def test_subset_matches_manually_filtered_tables():
     mine = tables()
     found, notes = analysed(mine, Options(subset=(("track", "1"), ("turn", "0"))))
     rows, scored = (
@@ -97,7 +97,7 @@ def test_a_subset_is_what_the_tables_cut_by_hand_give():
     assert found[0].signatures[0] == "good|v:1|subset:track=1|subset:turn=0"
 
 
-def test_an_attribute_chooses_responses_and_the_dialogues_that_are_wholly_in_it():
+def test_attribute_selects_responses_and_complete_dialogues():
     mine = tables()
     rows = mine.ratings[mine.ratings["level"] == "turn"][["dataset", "item_id", "system_id"]]
     topics = rows.assign(topic=rows["item_id"].isin(["d0-0", "d0-1", "d1-0"]).map({True: "tea", False: "sea"}))
@@ -118,12 +118,12 @@ def test_an_attribute_chooses_responses_and_the_dialogues_that_are_wholly_in_it(
         ([("track", "1"), ("system_id", "f")], "no unit has track = 1, system_id = f"),
     ],
 )
-def test_what_no_table_has_is_an_error_that_lists_what_there_is(wanted, message):
+def test_unknown_value_error_lists_known_values(wanted, message):
     with pytest.raises(ComperdialError, match=message):
         subset(tables(), wanted)
 
 
-def test_worst_gives_what_is_missing_the_lowest_score_of_the_data_set():
+def test_worst_fills_missing_scores_with_the_lowest():
     mine = tables(GAPS)
     plain = mine.samples()
     found, notes = analysed(mine, Options(missing="worst"))
@@ -143,7 +143,7 @@ def test_worst_gives_what_is_missing_the_lowest_score_of_the_data_set():
     assert mine.scores.query("metric == 'good' and system_id in ['e', 'f']")["value"].min() > lowest
 
 
-def test_corrections_change_only_the_adjusted_p_of_each_coefficient():
+def test_corrections_change_only_adjusted_p():
     row = {"dataset": "d", "level": "turn", "against": "turn", "target": "t", "grouping": "pooled", "test": "t"}
     table = pd.DataFrame(
         row | {"coefficient": name, "metric_a": a, "output_a": "o", "metric_b": b, "output_b": "o", "p": p * factor}

@@ -1,4 +1,4 @@
-"""The overall ranking, and one's own metric on the leaderboard, as docs/leaderboard.md has it."""
+"""The overall ranking, and a user's metric on the leaderboard, as in docs/leaderboard.md."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def test_the_score_is_the_weighted_mean_of_tasks_and_clusters_follow_their_tests
             assert not (same and pair[p] <= 0.05)
 
 
-def test_what_lacks_scores_of_a_task_is_not_ranked(found):
+def test_metric_lacking_a_task_is_not_ranked(found):
     board = Board.of("b", ENTRIES)
     frame, tests = overall(board, found | {"two": sample_of("two", 1, ["good"])}, NAMES, resamples=0)
     good = frame[(frame["metric"] == "good") & (frame["task"] == OVERALL)].iloc[0]
@@ -173,7 +173,7 @@ def test_from_the_template_to_the_ranking(here, capsys):
     assert "Distinct-2" in out and "Over 2 of the board's 9 data sets" in out
 
 
-def test_the_scores_of_a_ranked_metric_rank_where_it_does(here):
+def test_resubmitted_scores_get_the_same_rank(here):
     own = pd.concat([schema.read(f"results/{dataset}/scores/density.parquet", "scores") for dataset in SETS])
     own = own.drop(columns=["metric", "signature"])
     # Scores of references are not used.

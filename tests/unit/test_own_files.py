@@ -1,4 +1,4 @@
-"""A user's own file of ratings in any form: what is read, what is proposed, and what is refused."""
+"""A user's own file of ratings in any form: reading, proposals and errors."""
 
 import json
 import shlex
@@ -98,7 +98,7 @@ def test_a_workbook_of_texts_and_a_sheet_for_each_rater(book):
     }
 
 
-def test_titles_remarks_and_several_sheets_of_a_workbook(book):
+def test_workbook_titles_remarks_and_several_sheets(book):
     file = read_file(book(Guide=[["Guidelines"], ["Be nice."]], Ratings=[["Our ratings"], ["3 raters"], [], *TABLE]))
     assert file.frame.columns.tolist() == TABLE[0] and file.frame["rating"].tolist() == [4, 1, 3]
     assert file.notes[0] == "row 4 has the names of columns; above it: Our ratings; 3 raters"
@@ -109,7 +109,7 @@ def test_titles_remarks_and_several_sheets_of_a_workbook(book):
     assert read_file(book(one=[["one"], [1]], two=[["two"], [1]]), "two").frame["two"].tolist() == [1]
 
 
-def test_sheets_that_do_not_go_together_are_refused(book):
+def test_incompatible_sheets_are_refused(book):
     with pytest.raises(FileError, match=r"2 sheets with different columns: one, two.*--sheet 'one'"):
         read_file(book(one=[["one"], [1]], two=[["two"], [1]]))
     raters = {"Ann": [["item", "rating"], [1, 2], [3, 4]], "Bob": [["item", "rating"], [1, 2], [2, 4]]}
@@ -117,14 +117,14 @@ def test_sheets_that_do_not_go_together_are_refused(book):
         read_file(book(Texts=[["item", "system", "response"], [1, "a", "hello"], [2, "b", "hi"]], **raters))
 
 
-def test_an_export_of_qualtrics_has_two_more_rows_of_names(tmp_path):
+def test_qualtrics_export_has_two_extra_header_rows(tmp_path):
     lines = ["system,response,rating", "System,The text,How good?", '"{""ImportId"":""Q1""}",,', "x,a,4", "y,b,2"]
     file = read_file(write(tmp_path, "mine.csv", "\n".join(lines) + "\n"))
     assert file.frame["rating"].tolist() == ["4", "2"] and list(file.rows) == [4, 5]
     assert file.notes[0].startswith("an export of Qualtrics")
 
 
-def test_what_spreadsheets_do_to_a_file(tmp_path):
+def test_spreadsheet_artefacts(tmp_path):
     head = "context_id,annotator,system,response,rating\n"
     plain = read(tmp_path, f"{head}1,7,a,x,3.5\n1,8,a,x,2\n2,7,a,y,1\n")
     odd = (
@@ -136,10 +136,10 @@ def test_what_spreadsheets_do_to_a_file(tmp_path):
     assert_same(tables(tmp_path / "mine.parquet"), plain)
 
 
-# What columns mean
+# Meaning of columns
 
 
-def test_names_in_use_are_known(tmp_path):
+def test_common_column_names_are_recognised(tmp_path):
     header = "Input.model_type,Input.summary,Input.dialogue,WorkerId,Gold (text),Answer.Fluency"
     lines = ["a,one text,what now ?,1,a gold text,4", "b,two texts,what now ?,1,a gold text,2", "a,x y,who ?,2,gold,5"]
     layout = understood(write(tmp_path, "mine.csv", "\n".join([header, *lines])))
@@ -237,20 +237,20 @@ def test_forms(tmp_path, form):
         (["5 (great)", "2 (poor)"], [5, 2], (2, 5)),
     ],
 )
-def test_ratings_that_are_not_written_as_numbers(tmp_path, cells, values, scale):
+def test_non_numeric_ratings(tmp_path, cells, values, scale):
     lines = "".join(f'{system},some text,"{cell}"\n' for system, cell in zip("xy", cells, strict=True))
     found = tables(write(tmp_path, "mine.csv", f"system,response,rating\n{lines}"))["ratings"]
     assert list(found["rating"]) == values and (*found.loc[0, ["scale_min", "scale_max"]],) == scale
 
 
-def test_a_scale_in_a_column_s_name(tmp_path):
+def test_scale_in_a_column_name(tmp_path):
     content = "response,Safety Score (1-5),ok_0_1,tone_out_of_7\none text,5,1,3\nmore text,4,0,2\n"
     layout = understood(write(tmp_path, "mine.csv", content))
     assert layout.scales == {"Safety Score": (1, 5), "ok": (0, 1), "tone": (1, 7)}
     assert "all responses are by one, called 'mine'" in layout.notes[0]
 
 
-def test_ids_times_metrics_judges_ranks_and_conditions_are_no_ratings(tmp_path):
+def test_ids_times_metrics_judges_ranks_and_conditions_are_not_ratings(tmp_path):
     lines = [f"{n},s{n // 2 % 2},some text {n // 2},r{n % 2},{n + 3},0.{n},4,{n},{n // 4},{n % 5}" for n in range(8)]
     header = "id,system,response,rater,seconds,rouge_l,gpt4_score,rank,condition,fluency"
     layout = understood(write(tmp_path, "mine.csv", "\n".join([header, *lines])))
@@ -266,7 +266,7 @@ def test_numbered_judges_may_be_people(tmp_path, capsys):
     assert {key.split()[2] for key in ratings(path, columns=columns)} == {"judge_1", "judge_2"}
 
 
-def test_facts_beside_the_dialogue_and_predictions_of_a_metric(tmp_path):
+def test_facts_next_to_the_dialogue_and_metric_predictions(tmp_path):
     """The form of UniEval's files: `source` is the dialogue, `context` a fact, `predict_scores` are not people's."""
     records = [
         {"source": f"hi there \n how are you {n} ?", "context": f"a fact of {n}", "system_output": f"i am fine {n}",
@@ -290,7 +290,7 @@ def test_markup_is_counted_and_removed_on_request(tmp_path):
     assert layout.frame["response"].tolist() == ["Tom & Ann", "one mark", "it’s", "plain < text > 2"]
 
 
-# What is not sure is proposed
+# Uncertain readings are proposed
 
 
 def proposed(path):
@@ -320,7 +320,7 @@ QUIET = [
         ("m.json", QUIET, "", {"response": "FILL_IN", "rating": "quiet"}),
     ],
 )  # fmt: skip
-def test_the_columns_that_are_proposed(tmp_path, name, content, message, columns):
+def test_proposed_columns(tmp_path, name, content, message, columns):
     path = write(tmp_path, name, content)
     text, (found, *_) = proposed(path)
     assert message in text and found.items() >= columns.items()
@@ -328,7 +328,7 @@ def test_the_columns_that_are_proposed(tmp_path, name, content, message, columns
         assert {*tables(path, columns=found)["ratings"]["dimension"]} == {*found["rating"]}
 
 
-def test_labels_get_the_numbers_that_are_proposed(tmp_path):
+def test_labels_get_proposed_numbers(tmp_path):
     lines = ["a,one text,Yes,calm", "b,two texts,No,calm", "a,more text,To some extent,hot", "b,x y,Yes,hot"]
     path = write(tmp_path, "mine.csv", "\n".join(["system,response,Mistake,tone", *lines]))
     text, (columns, labels) = proposed(path)
@@ -336,7 +336,7 @@ def test_labels_get_the_numbers_that_are_proposed(tmp_path):
     assert list(ratings(path, columns=columns, labels=labels).values()) == [2, 0, 1, 2]
 
 
-def test_codes_for_no_rating(tmp_path):
+def test_missing_rating_codes(tmp_path):
     path = write(tmp_path, "mine.csv", "system,response,rating\nx,a,-1\nx,b,4\ny,c,2\n")
     with pytest.raises(SchemaError, match=r'look like codes for none: -1 \(1 times\).*--labels \'{"-1": null}'):
         tables(path)
@@ -363,8 +363,8 @@ def talk(*marks, speakers=("user", "bot")):
 TALK = [("user", "hi there", ""), ("bot", "hello you", 4), ("user", "and now ?", ""), ("bot", "no idea", 2)]
 
 
-def test_one_utterance_a_row(tmp_path):
-    """Those of the system are responses, with what came before as history; those of the user are none."""
+def test_one_utterance_per_row(tmp_path):
+    """The system's utterances are responses, with the preceding ones as history; the user's are not."""
     found = tables(write(tmp_path, "mine.csv", utterances(TALK, talk("", 1))))
     assert rows(found["responses"], "context_id", "response") == [
         ("0-1", "hello you"), ("0-3", "no idea"), ("1-1", "this is 1"),
@@ -394,7 +394,7 @@ WITHOUT_TURN = "0,user,hi you,,\n0,bot,hello,ann,4\n0,bot,hello,bob,2\n0,user,by
         ("a.csv", utterances(talk("", 4, "", 2, speakers=("Customer", "gpt-x")), talk("", 1, speakers=("Customer", "lam"))),
          {("turn", "0-1"): [4], ("turn", "0-3"): [2], ("turn", "1-1"): [1]}),
         ("a.csv", utterances(talk("", 4, "", 2, speakers="AB")), {("turn", "0-1"): [4], ("turn", "0-3"): [2]}),
-        # Ratings of dialogues: beside all utterances, or those of the system in many dialogues.
+        # Ratings of dialogues: on all utterances, or those of the system in many dialogues.
         ("a.csv", utterances(talk(4, 4, 4, 4), talk(2, 2)), {("dialogue", "0"): [4], ("dialogue", "1"): [2]}),
         ("a.csv", utterances(*[talk("", n % 2, "", n % 2) for n in range(6)]),
          {("dialogue", str(n)): [n % 2] for n in range(6)}),
@@ -406,7 +406,7 @@ WITHOUT_TURN = "0,user,hi you,,\n0,bot,hello,ann,4\n0,bot,hello,bob,2\n0,user,by
         ("a.csv", f'dialog_id,dialog,rating\nx,"{CELL}",4\n', {("dialogue", "x"): [4]}),
         ("a.jsonl", [{"conv_id": 1, "dialogue": RATED_TURNS, "overall": 3}],
          {("turn", "1-2"): [1, 2], ("turn", "1-4"): [3, 4], ("dialogue", "1"): [3]}),
-        # What may mean two things.
+        # Ambiguous files.
         ("a.csv", utterances(talk("", "", "", 4), talk("", "", "", 2)), "ratings of utterances or of whole"),
         ("a.csv", utterances(talk("", 4, "", 4), talk("", 2, "", 2)), "ratings of utterances or of whole"),
         ("a.csv", utterances(talk(1, 2, 3, 4)), "ratings of utterances by users"),
@@ -424,7 +424,7 @@ def test_dialogues_are_read_by_turn_or_as_a_whole_or_refused(tmp_path, name, con
     assert found.groupby(["level", "item_id"], observed=True)["rating"].agg(list).to_dict() == expected
 
 
-def test_what_a_rating_beside_the_last_utterance_rates_can_be_chosen(tmp_path):
+def test_target_of_rating_on_last_utterance_can_be_chosen(tmp_path):
     path = write(tmp_path, "mine.csv", utterances(talk("", "", "", 4), talk("", "", "", 2)))
     _, chosen = proposed(path)
     assert [[*tables(path, columns=one)["ratings"]["level"]] for one in chosen] == [["turn"] * 2, ["dialogue"] * 2]
@@ -448,7 +448,7 @@ def test_three_columns_are_enough(tmp_path, caplog):
     assert "no scale is given for rating: used is the range of the ratings, 1 to 4" in caplog.text
 
 
-def test_contexts_differ_by_what_they_hold(tmp_path):
+def test_contexts_differ_by_content(tmp_path):
     found = read(
         tmp_path,
         "history,reference,facts,system,response,rating\n"
@@ -463,7 +463,7 @@ def test_contexts_differ_by_what_they_hold(tmp_path):
     ]  # fmt: skip
 
 
-def test_columns_and_scales_as_the_user_gives_them(tmp_path):
+def test_columns_and_scales_given_by_user(tmp_path):
     options = {"columns": {"response": "reply", "rating": ["warmth", "humour"]}, "scale": {"warmth": [1, 5]}}
     found = read(tmp_path, "reply,System,warmth,humour\nx,a,4,0\ny,a,,1\nz,b,NA,\n", **options)
     assert rows(turns(found), "item_id", "dimension", "rating", "scale_min", "scale_max") == [
@@ -492,7 +492,7 @@ def test_a_row_without_a_response_rates_the_dialogue(tmp_path):
     assert rated(write(tmp_path, "none.csv", "response,system,rating\nx,a,\n")).levels == ()
 
 
-def test_several_responses_of_one_system_to_one_context(tmp_path):
+def test_several_responses_from_one_system_to_one_context(tmp_path):
     head = "context_id,dialogue_id,turn,reference,system,response,rating\n"
     found = read(tmp_path, f"{head}c1,d,2,r,a,one,1\nc1,d,2,r,b,other,2\nc1,d,2,r,a,two,3\nc2,d,3,r,a,four,5\n")
     contexts = [(name, "d", 2, ["r"]) for name in ("c1", "c1 (2)")]
@@ -506,7 +506,7 @@ def test_several_responses_of_one_system_to_one_context(tmp_path):
     assert rows(turns(found), "item_id", "rating") == [("c1", 1), ("c1", 2), ("c1 (2)", 3), ("c2", 5)]
 
 
-def test_a_column_that_is_not_used_is_named_with_what_may_be_meant(tmp_path, caplog):
+def test_unused_column_is_reported_with_suggestion(tmp_path, caplog):
     caplog.set_level("INFO")
     read(tmp_path, "system,contxt,context,response,refrence,topic,rating\na,1,hi,x,r,t,3\nb,1,hi,y,r,t,2\n")
     assert "columns not used: contxt, refrence (did you mean reference?), topic" in caplog.text
@@ -525,7 +525,7 @@ def test_a_column_that_is_not_used_is_named_with_what_may_be_meant(tmp_path, cap
     ],
     ids=["list", "array", "array's repr", "np.str_"],
 )
-def test_a_list_in_a_cell_is_the_list_however_it_was_printed(tmp_path, as_text):
+def test_list_in_a_cell_is_parsed_in_any_notation(tmp_path, as_text):
     """Numpy prints no commas, breaks long lines, and changes quotes where a text has an apostrophe."""
     texts = ["It's a boat.", 'She calls it "Ann".', "[rocks] and sand", "a line\nand another", "b\\c, d"] * 3
     records = [
@@ -541,7 +541,7 @@ def test_a_list_in_a_cell_is_the_list_however_it_was_printed(tmp_path, as_text):
 
 
 @pytest.mark.parametrize("text", ["NA", "null", "-"])
-def test_words_for_missing_are_texts_but_no_ratings(tmp_path, text):
+def test_words_for_missing_are_valid_texts_but_not_ratings(tmp_path, text):
     lines = f"c,{text},{text},a,{text},1\nc,{text},{text},b,{text},{text}\nc,s,x,a,{text},2\n"
     found = read(tmp_path, f"context_id,system,response,annotator,references,rating\n{lines}")
     assert sorted(rows(found["ratings"], "system_id", "annotator_id", "rating")) == sorted(
@@ -582,7 +582,7 @@ TWO_ANSWERS = {"question_id": 1, "answer1_id": "a", "answer2_id": "b", "text": "
         (f"{HEAD},kind\nx,a,5,robot\n", {}, "record 1, column 'kind': 'robot'; expected one of agent"),
     ],
 )  # fmt: skip
-def test_mistakes_are_named_in_one_line(tmp_path, content, options, message):
+def test_mistakes_are_reported_in_one_line(tmp_path, content, options, message):
     name = "mine.jsonl" if isinstance(content, list) else "mine.csv"
     with pytest.raises(ComperdialError, match=message) as caught:
         read(tmp_path, content, **{"name": name} | options)
@@ -616,9 +616,7 @@ RATED = "question,reply,bot,warmth,gpt4_score\nhi?,<b>yes</b>,a,4,9\nhi?,no,b,1,
         ]),
     ],
 )  # fmt: skip
-def test_validate_shows_what_a_file_is_and_what_cannot_be_computed(
-    tmp_path, monkeypatch, capsys, content, columns, lines
-):
+def test_validate_describes_file_and_unavailable_results(tmp_path, monkeypatch, capsys, content, columns, lines):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "mine.csv", content)
     assert main(["validate", "mine.csv", *(["--columns", json.dumps(columns)] if columns else [])]) == 0

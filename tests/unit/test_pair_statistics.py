@@ -23,7 +23,7 @@ def one(scores, ratings, design, items, name, grouping, **options):
 
 
 def left_out(design, found):
-    """Yield what a statistic is without each cluster, and which units that leaves."""
+    """Yield a statistic without each cluster, and the units left."""
     cells = design.dialogues + (design.dialogues.max() + 1) * design.systems
     for codes, without in ((design.systems, found.systems), (design.dialogues, found.dialogues), (cells, found.cells)):
         for place, code in enumerate(np.unique(codes)):
@@ -46,7 +46,7 @@ def data():
 
 
 def accuracy(scores, ratings, items, epsilon=0.0):
-    """Accuracy by the words of its definition."""
+    """Accuracy by its definition."""
     of_item = {}
     for i, j in itertools.combinations(range(len(scores)), 2):
         if items[i] != items[j] or np.isnan([scores[i], scores[j], ratings[i], ratings[j]]).any():
@@ -76,7 +76,7 @@ def plain(x, y, groups, name):
 
 @pytest.mark.parametrize("grouping", ["item", "system"])
 @pytest.mark.parametrize("name", [*COEFFICIENTS, "tau_c", "tau_23", "accuracy", "pairwise_pearson"])
-def test_leaving_out_is_recomputing(data, name, grouping):
+def test_leaving_out_equals_recomputing(data, name, grouping):
     x, y, design, items = data
     groups = items if grouping == "item" else design.systems
     found = one(x, y, design, items, name, grouping)
@@ -101,13 +101,13 @@ def parts(data, grouping):
 
 
 @pytest.mark.parametrize("name", ["kendall", "tau_c", "tau_23", "accuracy", "pairwise_pearson"])
-def test_pooled_statistics_are_of_the_means_of_systems(data, name):
+def test_pooled_statistics_use_system_means(data, name):
     expected = [plain(*part, name) for part in parts(data, "pooled")]
     np.testing.assert_allclose(one(*data, name, "pooled").values, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("grouping", ["item", "system", "pooled"])
-def test_the_threshold_of_ties_is_the_best_that_there_is(data, grouping):
+def test_tie_threshold_is_optimal(data, grouping):
     expected = []
     for x, y, groups in parts(data, grouping):
         pairs = []
@@ -126,7 +126,7 @@ def test_the_threshold_of_ties_is_the_best_that_there_is(data, grouping):
 
 @pytest.mark.parametrize("grouping", ["item", "system"])
 @pytest.mark.parametrize("name", ["pearson", "pairwise_pearson"])
-def test_what_varies_little_without_a_cluster_is_not_constant(name, grouping):
+def test_low_variance_without_a_cluster_is_not_constant(name, grouping):
     """One of five systems, or one dialogue, has nearly all of the variance."""
     rng, design = np.random.default_rng(11), crossed(5, 6, 1)
     y = rng.integers(1, 6, 30) + 0.1 * design.systems
@@ -144,7 +144,7 @@ def test_what_varies_little_without_a_cluster_is_not_constant(name, grouping):
         np.testing.assert_allclose(without, values, atol=1e-9)
 
 
-def test_sums_of_statistics_take_the_same_cell_off_each(data):
+def test_sums_of_statistics_leave_out_the_same_cell(data):
     x, y, design, items = data
     full = np.where(np.isnan(x), 1.0, x)
     by_item, by_system = (one(full, y, design, items, "kendall", grouping) for grouping in ("item", "system"))
@@ -174,7 +174,7 @@ def test_a_jackknife_over_one_kind_of_cluster_is_a_t_test():
 
 
 @pytest.mark.parametrize("name", ["accuracy", "tau_23", "acc_eq", "spa"])
-def test_the_variance_of_means_over_pairs_of_systems_is_that_of_a_u_statistic(name):
+def test_variance_over_system_pairs_matches_u_statistic(name):
     """Plainly: the square of the mean less the mean product of two pairs without a system in common."""
     rng, systems = np.random.default_rng(3), 7
     design = crossed(systems, 5, 1)
@@ -222,7 +222,7 @@ def test_the_variance_of_means_over_pairs_of_systems_is_that_of_a_u_statistic(na
         ([[1.0, NONE]], [[2.0, 1.0]], NONE, NONE),
     ],
 )
-def test_worked_examples_of_calibration(scores, ratings, epsilon, value):
+def test_calibration_worked_examples(scores, ratings, epsilon, value):
     x, y = np.array(scores, dtype=float), np.array(ratings, dtype=float)
     items = np.repeat(np.arange(len(x)), x.shape[1])
     best = best_epsilon(x.ravel(), y.ravel(), Pairs.of(items))
@@ -237,7 +237,7 @@ def test_worked_examples_of_calibration(scores, ratings, epsilon, value):
 # Soft pairwise accuracy
 
 
-def test_p_value_of_the_worked_example():
+def test_worked_example_p_value():
     # The docstring of compute_pairwise_p_values in mt-metrics-eval's pce.py: one flip of ten reaches the observed 3.0.
     scores = np.array([[0.8, 0.9, 0.7, 1.0, 0.6], [0.2, 0.3, 0.1, 0.4, 0.0]])
     flips = ["++---", "+-+-+", "+-++-", "-+--+", "+++-+", "-+-+-", "+++++", "+-+-+", "+--++", "-+---"]

@@ -1,4 +1,4 @@
-"""Perturbations: golden examples of the strategies, what must hold of any text, data sets of pairs, the commands."""
+"""Perturbations: golden examples of the strategies, invariants, data sets of pairs, and commands."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def cells_of(path):
     return [line.strip("| \n").split(" | ") for line in lines if line.startswith("| ")]
 
 
-def test_one_example_of_every_strategy(root, real_wordnet):
+def test_one_example_per_strategy(root, real_wordnet):
     cells = cells_of(root / "tests/fixtures/perturbations.md")
     examples = {row[0].strip("`"): row[1:] for row in cells if len(row) == 3 and row[0][0] == "`"}
     originals = {str(number): {original} for number, (original, _) in enumerate(examples.values())}
@@ -220,7 +220,7 @@ def test_good_originals_are_drawn(tmp_path):
     assert perturb(tmp_path, "x", ["repetition"], 100, 1, good=False).counts["repetition"].items == 16
 
 
-def test_faults_are_named(tmp_path, capsys, monkeypatch):
+def test_faults_are_reported(tmp_path, capsys, monkeypatch):
     write(tmp_path, own=False)
     for name, message in (("pronoun", "pronouns"), ("self_contradiction", "unknown strategy")):
         with pytest.raises(UnknownNameError, match=message):
@@ -236,7 +236,7 @@ def test_faults_are_named(tmp_path, capsys, monkeypatch):
         perturb(tmp_path, "x", ["pronouns"])
 
 
-def test_the_seed_alone_decides_how_an_item_changes(tmp_path):
+def test_item_changes_depend_only_on_seed(tmp_path):
     write(tmp_path)
 
     def texts(*arguments):

@@ -77,7 +77,7 @@ def made(tmp_path):
     return SimpleNamespace(folder=tmp_path, inputs=inputs, rated=rated, draw=draw)
 
 
-def test_a_figure_has_the_same_bytes_twice_and_is_marked_as_simulated(made):
+def test_figure_is_reproducible_and_marked_as_simulated(made):
     write_json(made.folder / "about.json", ABOUT | {"source": "simulated", "figure_outputs": {"scatter": ["j:o"]}})
     ratings = schema.read(made.folder / "ratings.parquet", "ratings").assign(source="simulated")
     schema.write(made.folder / "ratings.parquet", ratings, "ratings")
@@ -111,7 +111,7 @@ def test_scatter_shows_means_of_complete_pairs_and_slope_their_ranks(made):
         assert found.loc[means.index, f"{column}_rank"].tolist() == stats.rankdata(-means[name].round(12)).tolist()
 
 
-def test_length_bias_is_scipys_and_the_partial_value_is_the_formulas(made):
+def test_length_bias_matches_scipy_and_partial_formula(made):
     found = made.draw("length_bias").set_index(["metric", "measure"])["value"]
     for metric, value in VALUES.items():
         units = made.rated.dropna(subset=metric)

@@ -1,4 +1,4 @@
-"""Preferences: the command on one's own votes, the analysis of published ones, and the study of public sets."""
+"""Preferences: the command on a user's votes, the analysis of published votes, and the study of public sets."""
 
 import itertools
 import os
@@ -44,7 +44,7 @@ def test_exact_tests_and_strengths():
         bradley_terry([[0, 3], [0, 0]])
 
 
-def test_intervals_of_strengths_cover_where_one_nearly_always_wins():
+def test_strength_intervals_cover_with_a_dominant_system():
     covered, votes, none = 0.0, 20, np.zeros(20, dtype=np.intp)
     for wins in range(votes + 1):
         won = (np.arange(votes) < wins).astype(float)
@@ -90,7 +90,7 @@ def test_spot_the_bot(root):
 
 
 @needs_mirror
-def test_strengths_of_llmfao_are_those_of_evalica(root):
+def test_llmfao_strengths_match_evalica(root):
     votes = votes_of(real(root, "llmfao"))
     assert (len(votes), votes["pair_id"].nunique()) == (8_931, 2_139)
     won = votes.groupby(["a", "b"])["won"].agg(["sum", "count"]).reset_index()
@@ -104,7 +104,7 @@ def test_strengths_of_llmfao_are_those_of_evalica(root):
     np.testing.assert_allclose(ours / ours.sum(), golden.reindex(systems), rtol=0, atol=1e-9)
 
 
-# One's own votes
+# A user's own votes
 
 
 HEADER = (
@@ -150,7 +150,7 @@ def test_the_command_analyses_votes_and_how_often_a_metric_predicts_them(tmp_pat
         (VOTES[1:2], (), "no vote is for one of two systems; expected votes .* not all ties"),
     ],
 )
-def test_bad_preferences_get_one_message(votes, options, message, tmp_path, capsys):
+def test_invalid_preferences_give_one_message(votes, options, message, tmp_path, capsys):
     assert preferences(tmp_path, votes, *options) == 1
     assert re.search(message, capsys.readouterr().err)
 
@@ -187,7 +187,7 @@ def ranked(pairs, shared=False):
         ([("a", "b"), ("b", "c")] * 40 + [("b", "a"), ("c", "b")] * 4, {"a": 1, "b": 2, "c": 3}),
     ],
 )
-def test_ranks_differ_where_the_tests_of_pairs_reject(pairs, ranks):
+def test_ranks_differ_where_pair_tests_reject(pairs, ranks):
     result = ranked(pairs)
     assert result["rank"].to_dict() == ranks
     assert "group" not in result or result["group"].nunique() == 2
@@ -207,7 +207,7 @@ def own(folder, header, rows):
     return own_votes(read_file(folder / "votes.csv"), folder / "votes.csv")[0]
 
 
-def test_judges_are_rows_next_to_people(tmp_path):
+def test_judges_and_people_have_separate_rows(tmp_path):
     """Whether they are columns, or rows of another rater with the two systems in another order."""
     people = {"1": "AAB", "2": "ABt", "3": "BBB", "4": "ttt", "5": "AAA"}
     judge = {"1": "A", "2": "t", "3": "A", "4": "t", "5": "A"}
@@ -227,13 +227,13 @@ def test_judges_are_rows_next_to_people(tmp_path):
     pd.testing.assert_series_equal(again.set_index("source").loc["gpt-4"], result, check_names=False)
 
 
-def test_weights_count_in_strengths(tmp_path):
+def test_strengths_use_weights(tmp_path):
     rows = [(f"p{n}", "x", "y", 1 + weight) for n, weight in enumerate([0.25, 0.5, 0.0, 0.75, 0.1])]
     votes = votes_of(own(tmp_path, "prompt generator_1 generator_2 preference", rows))
     assert strengths(votes).set_index("system")["won"].to_dict() == pytest.approx({"x": 0.68, "y": 0.32})
 
 
-def test_tables_of_the_study(tmp_path, root):
+def test_study_tables(tmp_path, root):
     """Sixty workers talk to three bots; X writes most and always wins, Y and Z share their votes."""
     pairs, lines = [("X", "Y"), ("X", "Z"), ("Y", "Z")], []
     for at, (a, b) in itertools.product(range(60), pairs):

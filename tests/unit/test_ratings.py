@@ -36,7 +36,7 @@ def simulated():
     return values
 
 
-def test_each_alpha_is_the_statistic_of_its_ratings():
+def test_each_alpha_matches_its_ratings():
     values = simulated()
     turns = rated(values)
     judge = turns.assign(source="judge", annotator_id="j" + turns["annotator_id"], rating=1.0)
@@ -62,7 +62,7 @@ def test_each_alpha_is_the_statistic_of_its_ratings():
         ratings.alphas(turns, CONTEXTS[1:], seed=3)
 
 
-def test_biases_of_annotators_by_hand():
+def test_annotator_biases_by_hand():
     rows = {("x-0", "s1"): (1, 2, None), ("x-0", "s2"): (3, 2, 4), ("x-0", "s3"): (5, 4, None)}
     found = ratings.annotator_bias(rated(rows | {("x-1", "s1"): (2, None, None)})).set_index("annotator_id")
     first, third = found.loc["r1"], found.loc["r3"]
@@ -75,7 +75,7 @@ def test_biases_of_annotators_by_hand():
     assert found.loc["r2", "bias"] == pytest.approx((1 - 1.5 - 1) / 3)
 
 
-def test_table13_is_the_dialogue_whose_systems_are_lowest_together():
+def test_table13_selects_dialogue_with_lowest_systems():
     everybody = [(d, s) for d in "xy" for s in [*AGENTS, "person"]]
     turns = rated({(f"{d}-{t}", s): (3, 4, 5) for d, s in everybody for t in range(2)})
     # y has the lowest single system, x the lowest three; the person is lowest of all.
@@ -106,7 +106,7 @@ def test_agreement_by_position_needs_positions():
 # Mean ratings of systems
 
 
-def test_items_count_alike_and_dialogues_are_clusters():
+def test_items_have_equal_weight_and_dialogues_are_clusters():
     rows = [(f"c{n}", f"d{n // 3}") for n in range(12)]
     contexts = pd.DataFrame(rows, columns=["context_id", "dialogue_id"])
     values = np.random.default_rng(1).uniform(2, 4, (12, 2))
@@ -122,7 +122,7 @@ def test_items_count_alike_and_dialogues_are_clusters():
 
 
 @pytest.mark.parametrize(("values", "ends"), [([1.0, 2.0, 4.0], (1.0, 5.0)), ([1.0], (np.nan, np.nan))])
-def test_rated_dialogues_are_clusters_and_intervals_end_with_the_scale(values, ends):
+def test_rated_dialogues_are_clusters_and_intervals_stay_within_scale(values, ends):
     table = rated({(f"d{n}", "s"): (v,) for n, v in enumerate(values)}, "dialogue", scale_min=1.0, scale_max=5.0)
     (row,) = system_ratings(table, CONTEXTS).to_dict("records")
     assert (row["low"], row["high"]) == pytest.approx(ends, nan_ok=True)

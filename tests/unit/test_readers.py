@@ -63,7 +63,7 @@ def ratings_of(tables, **where):
         ("spot_the_bot", "convai2", "no archive"),
     ],
 )
-def test_another_file_than_the_catalogue_s_is_one_message(tmp_path, reader, role, content):
+def test_unexpected_file_gives_one_message(tmp_path, reader, role, content):
     with pytest.raises(SchemaError, match=rf"{role}: .*; expected (files of the format '{reader}'|at least one)"):
         readers.read(reader, "mini", write(tmp_path, **{role: content}))
 
@@ -78,7 +78,7 @@ def turn_files(lines, key, **values):
     return {"texts": lines, **numbers}
 
 
-def test_zhao_s_slots_are_systems_and_the_truth_is_a_reference_of_the_others_only(read):
+def test_zhao_slots_are_systems_and_truth_is_reference_for_others(read):
     lines = [
         (f"PERSONAZHAO-{6 * number + slot:06d}", "Hello.", f"Topic {number}?", f"Answer {number}.{slot}")
         for number in range(2)
@@ -108,7 +108,7 @@ def rounds(count, **changes):
     return made | changes
 
 
-def test_fed_s_dialogues(read):
+def test_fed_dialogues(read):
     lines = [
         ("FEDDIAL-000000", "human: Hi!", "model: Hello.", "human: So?", "model: model: it is a label.", "human: Bye."),
         ("FEDDIAL-000001", "human: Hi!", "model: Good day."),
@@ -139,7 +139,7 @@ def test_fed_s_dialogues(read):
     assert scales.to_dict() == {**dict.fromkeys(SHORT, 2), "overall": 4}
 
 
-def test_only_rated_dialogues_are_taken_and_ieval_s_colours_are_systems(read):
+def test_only_rated_dialogues_are_read_and_ieval_colours_are_systems(read):
     lines = [(f"IEVAL-{number:06d}", "B: Hi!", "A: Hi!", f"B: {number}") for number in range(9)]
     tables = read("comp_dialogues", texts=lines, rounds=rounds(3, indices=[6, 8, 1]))
     found = tables["responses"].set_index("context_id").sort_index()
@@ -150,7 +150,7 @@ def test_only_rated_dialogues_are_taken_and_ieval_s_colours_are_systems(read):
     assert contexts_of(tables)["history"]["mini-0006-0"] == []
 
 
-def test_no_file_is_drawn_in_by_hazumi_s_xml(tmp_path):
+def test_hazumi_xml_cannot_include_files(tmp_path):
     (tmp_path / "secret").write_text("secret")
     head = f'<!DOCTYPE x [<!ENTITY e SYSTEM "file://{tmp_path}/secret">]>'
     with pytest.raises(SchemaError, match="DTDForbidden"):
@@ -171,7 +171,7 @@ def convai(number):
     }
 
 
-def test_in_a_conversation_with_a_bot_only_the_person_goes_on(read):
+def test_only_the_person_continues_a_bot_conversation(read):
     tables = read("convai2", any=[convai(number) for number in range(1, 11)])
     assert tables["continuations"].query("began == 0")["continued"].tolist() == [1, 0]
     assert set(tables["continuations"]["user_id"]) == {"1", "2"}
@@ -184,7 +184,7 @@ def test_in_a_conversation_with_a_bot_only_the_person_goes_on(read):
     assert "secret" not in "".join(frame.to_json() for frame in tables.values())
 
 
-def test_topical_chat_s_messages_are_rated_by_the_partner(tmp_path):
+def test_topical_chat_messages_are_rated_by_partner(tmp_path):
     messages = [("agent_1", "hi", ""), ("agent_2", "hello", "Good"), ("agent_1", "bye", "Poor")]
     content = [{"agent": who, "message": text, "turn_rating": rating} for who, text, rating in messages]
     files = write(
@@ -208,7 +208,7 @@ def votes_of(tables):
     return frame[["pair_id", "first_system_id", "second_system_id", "annotator_id", "choice"]].to_numpy().tolist()
 
 
-def test_ieval_s_rankings_are_votes(read, tmp_path):
+def test_ieval_rankings_are_votes(read, tmp_path):
     log = "- hi\n- hello\nthere\n- \n- bye"
     statements = {name: 2 if name in ieval.REVERSED else 4 for name in ieval.STATEMENTS}
     ranks = dict(zip(ieval.BOTS, (2, 3, 2, 1), strict=True))
@@ -225,7 +225,7 @@ def test_ieval_s_rankings_are_votes(read, tmp_path):
     assert ieval.ratings(files).iloc[0].tolist() == ["1", "1-positive", "Green", 4, 60]
 
 
-def test_llmbar_s_labels_are_votes(read, tmp_path):
+def test_llmbar_labels_are_votes(read, tmp_path):
     pairs = [
         {"input": "add", "output_1": "2", "output_2": "", "label": 1},
         {"input": "", "output_1": "a", "output_2": "b", "label": 2},
@@ -237,7 +237,7 @@ def test_llmbar_s_labels_are_votes(read, tmp_path):
     ]  # fmt: skip
 
 
-def test_llmfao_s_workers_are_numbers_and_judges_are_sources(read, tmp_path):
+def test_llmfao_workers_are_numbers_and_judges_are_sources(read, tmp_path):
     votes = [("p1", "left", "secret-x"), ("p1", "tie", "secret-y"), ("p2", "right", "secret-x")]
     lines = "".join(f"{prompt},0,{winner},GPT,Llama,{worker},1,2\n" for prompt, winner, worker in votes)
     judge = "id,prompt,winner,left,right\np1,0,left,GPT,Llama\n"
@@ -253,7 +253,7 @@ def test_llmfao_s_workers_are_numbers_and_judges_are_sources(read, tmp_path):
     assert [(one.system_id, one.utterances[1][1]) for one in made] == [("GPT", "yo"), ("Llama", "<EMPTY>")]
 
 
-def test_spot_the_bot_s_judgements_are_votes_on_four_questions(read, tmp_path):
+def test_spot_the_bot_judgements_are_votes_on_four_questions(read, tmp_path):
     names = {"system_type0": "model", "system_name0": "blender_90M", "system_type1": "lost", "system_name1": "lost"}
     said = {"convo": [{"id": "model", "text": "hi"}, {"id": "lost", "text": " "}]}
     chats = [{"_id": {"$oid": name}, "is_human0": name == "c2", **names, **said} for name in ("c1", "c2")]
@@ -280,7 +280,7 @@ def test_spot_the_bot_s_judgements_are_votes_on_four_questions(read, tmp_path):
     assert first.utterances == (("blender", "hi"), ("lost", "<EMPTY>"))
 
 
-def test_alt_test_s_questions_about_one_text_are_a_cluster(read, tmp_path):
+def test_alt_test_questions_about_one_text_form_a_cluster(read, tmp_path):
     people = {"secret-b": {"t1__food": "yes", "t1__noise": "no"}, "secret-a": {"t2__food": "no"}}
     judged = {"t1__food": "yes", "t1__noise": "n/a", "t2__food": "no"}
     labels = read("alt_test", people=people, judges={"gpt": judged})["labels"]

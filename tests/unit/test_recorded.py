@@ -87,7 +87,7 @@ def test_predictions_become_scores_in_any_order_and_padding(folder, caplog):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_what_comperdial_score_writes_is_a_table_of_scores(folder, tmp_path, suffix):
+def test_comperdial_score_output_is_read_as_scores(folder, tmp_path, suffix):
     scores = scoring.score_tables(create("bleu"), "bleu", folder)
     scores.loc[3, "cut"] = 12
     path = tmp_path / f"scores.{suffix}"
@@ -125,7 +125,7 @@ def talks(folder, tmp_path):
          "scores of 1 of the 12 evaluated dialogues of mini, 1 of them rated"),
     ],
 )  # fmt: skip
-def test_scores_of_turns_and_dialogues(talks, caplog, content, expected, log):
+def test_turn_and_dialogue_scores(talks, caplog, content, expected, log):
     caplog.set_level(logging.INFO, "comperdial")
     scores = take(talks, content, "table", "csv").set_index(["level", "item_id", "system_id", "output"])["value"]
     assert scores.to_dict() == expected
@@ -157,20 +157,20 @@ HEAD = "context_id,system_id,value"
         ),
     ],
 )
-def test_wrong_scores_are_named(talks, content, message):
+def test_invalid_scores_are_reported(talks, content, message):
     how = ("table", "csv") if isinstance(content, str) else ()
     with pytest.raises(ComperdialError, match=message):
         take(talks, content, *how)
 
 
-def test_a_text_that_a_system_gave_twice_is_not_guessed_at(tmp_path):
+def test_repeated_text_is_not_matched_by_guess(tmp_path):
     twice = mini_items()[:2]
     twice[1]["context"] = twice[0]["context"]
     with pytest.raises(ComperdialError, match="item 2: 2 responses of 'mini' by 'Dull' with this dialogue and text"):
         take(write_tables(tmp_path, twice), unieval_items()[:5])
 
 
-def test_faces_scores_of_turns_and_dialogues(tmp_path):
+def test_face_turn_and_dialogue_scores(tmp_path):
     names = (
         "understanding task_completion interest_arousal efficiency dialogue_overall preference_elicitation explanation"
     )
@@ -210,7 +210,7 @@ def test_faces_scores_of_turns_and_dialogues(tmp_path):
         ("m", {"source": "mini_rating"}, "unknown source 'mini_rating'.* Did you mean 'mini_ratings'"),
     ],
 )
-def test_entries_of_the_configuration(tmp_path, name, changes, message):
+def test_configuration_entries(tmp_path, name, changes, message):
     catalogue = load_catalogue(write_mirror(tmp_path, mini_items()))
     table = {"dataset": "demo", "format": "table", "path": "some/folder/scores.csv", "about": "us"}
     theirs = {"dataset": "usr_persona", "format": "unieval", "source": "mini_ratings", "about": "them"}
@@ -221,7 +221,7 @@ def test_entries_of_the_configuration(tmp_path, name, changes, message):
         read_entries({name: table | changes}, **known)
 
 
-def test_the_command_takes_a_fetched_file_and_no_other(folder, mini_mirror, monkeypatch, capsys):
+def test_command_accepts_only_fetched_files(folder, mini_mirror, monkeypatch, capsys):
     catalogue = write_mirror(mini_mirror, unieval_items())
     monkeypatch.chdir(mini_mirror)
     monkeypatch.setenv("COMPERDIAL_MIRROR", "mirror")
@@ -287,7 +287,7 @@ def test_equal_responses_of_two_systems_keep_their_own_answers(tmp_path, rated):
     assert value["Wanderer"] == pytest.approx((18 * 1 + 2.5) / 19)
 
 
-def test_another_file_of_answers_is_refused(tmp_path, rated):
+def test_unexpected_answer_file_is_refused(tmp_path, rated):
     items = chiang_items()
     for content, message in (
         ([items[0], {n: v for n, v in items[1].items() if n != "prompt"}], "item 1: no field 'prompt'"),
@@ -299,7 +299,7 @@ def test_another_file_of_answers_is_refused(tmp_path, rated):
         recorded(tmp_path, rated, items, file="humour")
 
 
-def test_a_signature_names_the_files(tmp_path):
+def test_signature_names_the_files(tmp_path):
     path = tmp_path / "n.json"
     path.write_text("[]")
     entry = {"format": "chiang2023", "prompt": "geval", "model": "gpt-3.5-turbo"}
@@ -323,7 +323,7 @@ def rounds(count, **changes):
     return made | changes
 
 
-def test_rounds_of_some_lines(tmp_path):
+def test_rounds_for_some_lines(tmp_path):
     names = [f"mini-{line:04d}" for line in (0, 3, 12, 40)]
     contexts = pd.DataFrame({"dataset": "mini", "context_id": names, "dialogue_id": names})
     responses = pd.DataFrame({"context_id": names, "system_id": ["a", "b", "a", "b"]})

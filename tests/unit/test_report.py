@@ -1,4 +1,4 @@
-"""Reports: the four forms of a table, the sentence that answers, and the tables of studies and data sets."""
+"""Reports: the four forms of a table, the answering sentence, and the tables of studies and data sets."""
 
 import json
 import shutil
@@ -38,7 +38,7 @@ def table(rows=2):
     return Table("A title", SPECIAL, records, sections, ["a note"], "F1.", lost)
 
 
-def test_each_form_has_the_best_in_bold_a_dash_for_what_is_missing_and_the_answer_first():
+def test_forms_put_answer_first_best_in_bold_and_dash_for_missing():
     one = table()
     lines = render.markdown(one).splitlines()
     assert "| Metric | Reported by | One & two ours | One & two reported | Three ours | Three reported |" in lines
@@ -128,11 +128,11 @@ THREE = {"a": 0.4, "b": 0.3, "c": 0.2}
         ({"a": None}, [], "No metric has a correlation with people's ratings."),
     ],
 )  # fmt: skip
-def test_the_sentence_is_what_the_tests_allow(values, pairs, expected):
+def test_sentence_claims_only_what_tests_support(values, pairs, expected):
     assert expected in headline(values_of(**values), pairs_of(*pairs))
 
 
-def test_the_sentence_names_who_rated_and_what_was_not_run_is_counted_by_reason():
+def test_sentence_names_raters_and_counts_skipped_by_reason():
     assert "with SIMULATED ratings" in headline(values_of(**THREE), pairs_of(), source="simulated")
     assert "with gpt's (no person's) ratings" in headline(values_of(**THREE), pairs_of(), source="gpt")
     lost = {"a": "model 'x' is not present", "b": "model 'y' is not present", "c": "takes 3 minutes"}
@@ -141,7 +141,7 @@ def test_the_sentence_names_who_rated_and_what_was_not_run_is_counted_by_reason(
     assert not_run({"bleu": "no references"}) == "Not run: bleu: no references"
 
 
-# The tables of a study: its rows beside the values that a paper reports
+# The tables of a study: its rows next to the values a paper reports
 
 ROWS = [
     {"label": "Chr", "metric": "chrf", "output": "chrf", "reported": "chrF", "source": "a2020", "note": "a note"},
@@ -187,7 +187,7 @@ def study(tmp_path):
     return make
 
 
-def test_ours_stand_beside_reported_values(study):
+def test_results_are_shown_next_to_reported_values(study):
     made = study()
     lines = render.markdown(made).splitlines()
     titles = "| Metric | Reported by | Set one ours | Set one reported | Set one difference | Set two ours |"
@@ -208,7 +208,7 @@ def test_ours_stand_beside_reported_values(study):
     assert (made.not_run["BLEURT"], made.not_run["GRADE"]) == ("no model", "no weights")
 
 
-def test_reported_values_of_other_data_or_beside_simulated_ones_are_not_compared(study):
+def test_reported_values_for_other_or_simulated_data_are_not_compared(study):
     frame = study(reported_of="one").frame.set_index(["label", "dataset", "level"])
     assert frame.loc[("GRADE", "two", "turn"), ["reported", "reported_of"]].tolist() == [0.5, "one"]
     assert frame["difference"].notna().sum() == 1
@@ -229,7 +229,7 @@ def test_reported_values_of_other_data_or_beside_simulated_ones_are_not_compared
         ({"rows": [ROWS[0] | {"source": "a2021"}]}, "unknown source of reported values 'a2021'"),
     ],
 )
-def test_wrong_rows_and_values_are_named(study, change, message):
+def test_invalid_rows_and_values_are_reported(study, change, message):
     with pytest.raises(ComperdialError, match=message):
         study(**change)
 
@@ -294,7 +294,7 @@ def shown(tmp_path):
         ("curves", ["| Turn level, ratings of turns, Spearman | 0.70 | 0.30 |"]),
     ],
 )  # fmt: skip
-def test_tables_of_a_data_set(shown, name, lines):
+def test_data_set_tables(shown, name, lines):
     table = shown(name, DATASET_RESULTS)
     assert {*lines} <= {*render.markdown(table).splitlines()}
     if name == "correlations":

@@ -1,4 +1,4 @@
-"""The repository itself: what is in git, its lists of dependencies, and what `make` and the workflows of CI run."""
+"""The repository itself: files in git, dependency lists, and what `make` and the CI workflows run."""
 
 import hashlib
 import os
@@ -31,7 +31,7 @@ def plain(name):
 # Dependencies
 
 
-def test_the_lists_of_dependencies_agree():
+def test_dependency_lists_agree():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lists = [project["dependencies"], *project["optional-dependencies"].values()]
     required = sorted(requirement for found in lists for requirement in found)
@@ -65,7 +65,7 @@ def test_the_version_is_the_same_everywhere():
 # What is in git
 
 
-def test_no_data_of_others_and_no_results_are_in_git(tracked):
+def test_git_has_no_third_party_data_and_no_results(tracked):
     assert not [n for n in tracked if n.startswith(("data/raw/", "data/runs/", ".snakemake/"))]
     assert {n for n in tracked if n.startswith("data/tables/")} <= {"data/tables/demo.dvc", "data/tables/.gitignore"}
     assert not [n for n in tracked if n.startswith("results/") and not n.endswith((".dvc", "/.gitignore"))]
@@ -77,7 +77,7 @@ def test_no_data_of_others_and_no_results_are_in_git(tracked):
     assert not {name: size for name, size in sizes.items() if size > 1_000_000 and not name.startswith("data/store/")}
 
 
-def test_no_path_of_a_machine_no_pickle_and_no_eval(tracked):
+def test_no_machine_paths_no_pickle_and_no_eval(tracked):
     endings = (".py", ".ipynb", ".smk", ".yaml", ".yml", ".md", "Snakefile", "Makefile")
     for name in (name for name in tracked if name.endswith(endings)):
         text = (ROOT / name).read_text(encoding="utf-8")
@@ -92,7 +92,7 @@ def test_relative_links_resolve():
             assert target.startswith(("http", "mailto")) or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_git_ignores_results_but_no_folder_that_holds_dvc_files():
+def test_git_ignores_results_but_not_dvc_folders():
     """DVC does not look into a folder that git ignores: `dvc pull` would not see the .dvc files in it."""
     ignored = dict.fromkeys(("demo/x", "mine/report.html", "studies/usr/x"), True)
     for name, expected in (ignored | dict.fromkeys(("demo.dvc", "studies/usr.dvc", "studies"), False)).items():
@@ -103,7 +103,7 @@ def test_git_ignores_results_but_no_folder_that_holds_dvc_files():
 # What CI runs
 
 
-def test_commands_of_the_workflows_exist_and_all_pythons_are_tested():
+def test_ci_commands_exist_and_all_pythons_are_tested():
     workflows = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/workflows").glob("*.yml")}
     steps = [step for one in workflows.values() for job in one["jobs"].values() for step in job["steps"]]
     text = "\n".join(step.get("run", "") for step in steps) + (ROOT / "Dockerfile").read_text()
@@ -188,7 +188,7 @@ def test_a_name_is_never_run(make, tmp_path, monkeypatch, name):
         ("*chitchat*", 0, "[6/7] Fetching the Chit-Chat conversations ... failed after "),
     ],
 )
-def test_setting_up_is_a_line_for_each_stage_and_shows_why_one_fails(make, tmp_path, fails, status, message):
+def test_setup_prints_a_line_per_stage_and_shows_errors(make, tmp_path, fails, status, message):
     (tmp_path / ".venv/.installed").unlink()
     done = make("setup", "HASHES=1", fails=fails)
     assert message in done.stdout and done.returncode == status

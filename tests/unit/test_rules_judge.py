@@ -75,8 +75,8 @@ def ratings(prompt="cpds_simple", **changes):
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_published_answers_are_given_again_under_this_version(name):
-    """Whoever changes an answer gives the rules a new version."""
+def test_published_answers_are_reproduced(name):
+    """Changing an answer requires a new version of the rules."""
     form, rationale = ANSWERS[name]
     assert SERVICE.identity() == {"rules": 1} and SERVICE.deterministic
     plain, explained = (complete(load(name, explain=explain).render(VALUES)) for explain in (False, True))
@@ -144,7 +144,7 @@ def test_odd_texts_change_neither_sections_nor_form(name, explain, response, ref
         ("cpds_dialogue", {"### Dialogue Turn Scores:": "### Scores:"}, "no turn scores"),
     ],
 )
-def test_a_prompt_that_cannot_be_rated_gets_a_sentence_without_a_rating(name, changes, why):
+def test_unratable_prompt_gets_a_sentence_without_rating(name, changes, why):
     text = load(name).render(VALUES)
     for old, new in changes.items():
         text = text.replace(old, new)
@@ -181,6 +181,6 @@ def words(count):
         ("4.6 4.6", [words(21), words(30)], (4.6, 1, 4.6)),  # low without length too
     ],
 )
-def test_the_branches_of_the_final_score(scores, responses, expected):
+def test_final_score_branches(scores, responses, expected):
     result = ratings("cpds_dialogue", turn_scores=scores.split(), responses=responses)
     assert tuple(result.values()) == expected

@@ -91,7 +91,7 @@ def read(path):
 
 @pytest.mark.parametrize("counts_cuts", [True, False])
 @pytest.mark.parametrize("part", [1, 7])
-def test_parts_of_any_size_give_the_same_table(tables, tmp_path, monkeypatch, part, counts_cuts):
+def test_part_size_does_not_change_the_table(tables, tmp_path, monkeypatch, part, counts_cuts):
     metric = Length(counts_cuts=counts_cuts)
     schema.write(tmp_path / "whole.parquet", scoring.score_tables(metric, "mine", tables), "scores")
     monkeypatch.setattr(scoring, "_PART", part)
@@ -136,14 +136,14 @@ def test_an_error_names_the_response_and_keeps_the_earlier_file(tmp_path, monkey
     assert out.read_bytes() == before
 
 
-def test_a_file_that_cannot_be_read(tables, tmp_path):
+def test_unreadable_file(tables, tmp_path):
     (tables / "responses.parquet").write_bytes(b"PAR1 nonsense")
     with pytest.raises(FileError, match="not a readable Parquet file"):
         scoring.write_scores(Length(), "mine", tables, tmp_path / "out/s.parquet")
     assert not list(tmp_path.glob("out/*"))
 
 
-def test_responses_that_lack_what_a_metric_needs_have_no_score(tmp_path, monkeypatch, caplog):
+def test_responses_lacking_required_input_have_no_score(tmp_path, monkeypatch, caplog):
     class NeedsFacts(Length):
         needs = ("facts",)
 
@@ -158,7 +158,7 @@ def test_responses_that_lack_what_a_metric_needs_have_no_score(tmp_path, monkeyp
     assert "mine: 3 of 15 responses have no facts and no score" in caplog.text
 
 
-def test_scores_of_a_users_file_have_cuts_and_missing_values_are_counted(tmp_path, caplog):
+def test_user_scores_have_cuts_and_missing_values_are_counted(tmp_path, caplog):
     path = tmp_path / "mine.csv"
     path.write_text("response\na b c d e\na b\nno\n")
     cut = comperdial.score(path, {"mine": Length()}).set_index(["output", "item_id"])["cut"]
@@ -199,7 +199,7 @@ def metrics(tmp_path):
     }
 
 
-def test_the_rows_that_each_metric_gives_alone(several, metrics, tmp_path, monkeypatch, caplog):
+def test_rows_match_those_of_each_metric_alone(several, metrics, tmp_path, monkeypatch, caplog):
     # The vectors of one text differ between batches in their last digits: kept, all take the same ones.
     monkeypatch.setenv(encoder_module.STORE_VARIABLE, str(tmp_path / "vectors"))
     scoring.score_all(metrics, several, tmp_path / "all.parquet")
@@ -219,7 +219,7 @@ def test_the_rows_that_each_metric_gives_alone(several, metrics, tmp_path, monke
     pd.testing.assert_frame_equal(read(tmp_path / "reversed.parquet"), scores)
 
 
-def test_a_metric_that_cannot_run_is_named_before_anything_is_scored(tables, tmp_path):
+def test_unavailable_metric_is_reported_before_scoring(tables, tmp_path):
     metrics = {"f1": create("f1"), "big": create("bertscore", model=str(tmp_path / "absent"))}
     with pytest.raises(MissingResourceError, match=r"metric 'big': .*absent"):
         scoring.score_all(metrics, tables, tmp_path / "out/s.parquet")
@@ -265,7 +265,7 @@ LOGS = {
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_logs_of_tools(name):
+def test_tool_logs(name):
     system, second, signature = LOGS[name]
     path = Path(__file__).parents[1] / "fixtures/logs" / name
     scores, signatures = scores_of(path)
@@ -291,7 +291,7 @@ def test_logs_of_tools(name):
         ("log.eval", "{}", r"binary form.*inspect log dump .*log\.eval > log\.json"),
     ],
 )
-def test_files_that_cannot_be_read(tmp_path, name, content, message):
+def test_unreadable_files(tmp_path, name, content, message):
     path = tmp_path / name
     path.write_text(content)
     with pytest.raises(ComperdialError, match=message):

@@ -1,4 +1,4 @@
-"""The page of results and dialogues: what it carries is what the tables hold, and it runs in a browser."""
+"""The page of results and dialogues: its content matches the tables, and it runs in a browser."""
 
 import base64
 import html
@@ -95,7 +95,7 @@ def toy(tmp_path, monkeypatch):
     return {"ratings": pd.concat(ratings), "responses": responses, "scores": every, "about": about}
 
 
-def test_every_score_rating_and_text_is_that_of_the_tables(toy):
+def test_scores_ratings_and_texts_match_the_tables(toy):
     text = page("toy", "results/toy/report.html")
     (packed,) = re.findall(r'<script type="text/plain" id="data">([^<]*)</script>', text)
     b = json.loads(zlib.decompress(base64.b64decode(packed)))["browser"]
@@ -127,7 +127,7 @@ def test_every_score_rating_and_text_is_that_of_the_tables(toy):
     assert {len(text) for text in judged["rationale"] if text} == {b["cut"]} == {1000}
 
 
-def test_the_statistics_are_those_of_the_tables(toy):
+def test_statistics_match_the_tables(toy):
     found = contents("toy", "results/local/toy.html")
     rows = {(row["metric"], row["output"]): row for row in found["correlations"]}
     assert (rows["m", "two"]["value"], rows["m", "two"]["starred"]) == (-0.5, False)
@@ -142,7 +142,7 @@ def test_the_statistics_are_those_of_the_tables(toy):
     assert found["figures"] == [{"name": "heatmap", "src": "../toy/figures/heatmap.png"}]
 
 
-def test_the_page_is_one_file_without_a_way_in_or_out(toy):
+def test_page_is_one_self_contained_file(toy):
     write_json(Path("results/toy/about.json"), toy["about"] | {"source": "simulated", "levels": []})
     text = page("toy", "results/toy/report.html")
     assert text == page("toy", "results/toy/report.html")

@@ -105,7 +105,7 @@ def test_a_file_is_downloaded_once(catalogue, server, tmp_path):
     assert (len(server.asked), made_in(tmp_path)) == (1, ["thing.bin"])
 
 
-def test_a_member_of_an_archive(catalogue, server, tmp_path):
+def test_archive_member(catalogue, server, tmp_path):
     source, packed = source_of(catalogue, server, member="inside/thing.txt"), io.BytesIO()
     with pytest.raises(SourceError, match=r"is not in the archive.*expected a zip archive with inside/thing\.txt"):
         sources.fetch(source, tmp_path / "thing.bin")
@@ -125,7 +125,7 @@ def test_a_member_of_an_archive(catalogue, server, tmp_path):
         ([], CONTENT[:-1] + b"x", 1, "sha256 [0-9a-f]{64} .*expected sha256 .*not the one pinned"),
     ],
 )
-def test_only_the_whole_and_unchanged_file_is_taken(
+def test_only_complete_and_unchanged_files_are_accepted(
     catalogue, server, tmp_path, script, content, requests_made, message
 ):
     server.script, server.content = script, content
@@ -135,7 +135,7 @@ def test_only_the_whole_and_unchanged_file_is_taken(
 
 
 @pytest.mark.parametrize("name", ["thing", "one"])
-def test_https_never_leads_to_http(catalogue, server, tmp_path, monkeypatch, name):
+def test_https_never_redirects_to_http(catalogue, server, tmp_path, monkeypatch, name):
     real = requests.adapters.HTTPAdapter.send
 
     def send(self, request, **options):
@@ -176,7 +176,7 @@ def test_the_first_download_is_recorded_and_later_ones_must_match(catalogue, ser
     assert not target.exists()
 
 
-def test_first_downloads_at_the_same_time_are_all_recorded(catalogue, server, tmp_path):
+def test_concurrent_first_downloads_are_all_recorded(catalogue, server, tmp_path):
     one, names = source_of(catalogue, server, "one"), [f"copy-{number}" for number in range(6)]
     with ThreadPoolExecutor(len(names)) as pool:
         for name in names:
@@ -187,8 +187,8 @@ def test_first_downloads_at_the_same_time_are_all_recorded(catalogue, server, tm
 
 
 @pytest.mark.parametrize("states_size", [True, False])
-def test_a_file_of_unknown_size_has_a_limit(catalogue, server, tmp_path, monkeypatch, states_size):
-    """Else an address that was taken over fills the disk."""
+def test_file_of_unknown_size_has_a_limit(catalogue, server, tmp_path, monkeypatch, states_size):
+    """Otherwise a hijacked address could fill the disk."""
     server.states_size = states_size
     monkeypatch.setattr(sources, "_LIMIT", len(CONTENT) - 1)
     with pytest.raises(SourceError, match=r"'two' has more than .*limit for a file of unknown size"):
@@ -231,12 +231,12 @@ def test_the_commands_with_a_mirror(catalogue, tmp_path, monkeypatch, capsys):
         ({"thing": PINNED}, {"x": DATASET | {"levels": ["system"]}}, r"datasets\.x\.levels.*: got"),
     ],
 )  # fmt: skip
-def test_a_wrong_catalogue_is_refused(tmp_path, files, datasets, message):
+def test_invalid_catalogue_is_refused(tmp_path, files, datasets, message):
     with pytest.raises(ComperdialError, match=message):
         load_catalogue(write_catalogue(tmp_path, files, datasets))
 
 
-def test_the_repository_s_own_catalogue(root):
+def test_repository_catalogue(root):
     catalogue = load_catalogue(root / "data/sources.yaml")
     assert all((source.commit or str(source.revision)) in source.url for source in catalogue.files.values())
     levels = {"comperdial": ("turn", "dialogue"), "usr_topical": ("turn",), "fed_dial": ("dialogue",)}

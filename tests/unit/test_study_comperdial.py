@@ -74,7 +74,7 @@ def test_a_dialogue_rated_lower_as_a_whole(inputs, root, tmp_path):
         study.level_differences(inputs, {"entry": entry(root, "13")})
 
 
-def test_judges_have_rows_beside_the_papers_values_and_a_ceiling(inputs, root, tmp_path):
+def test_judges_have_rows_next_to_paper_values_and_a_ceiling(inputs, root, tmp_path):
     values = {("f1", "f1"): 0.2, ("cpds-s_llama", "overall"): 0.3, ("noted", "mean"): 0.4}
     results = [correlation("one", *names, value, target="Overall") for names, value in values.items()]
     ceiling = {name: results[0].get(name) for name in schema.table("ceilings").columns}

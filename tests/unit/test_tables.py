@@ -1,4 +1,4 @@
-"""Files and tables: written whole or not at all, the first fault is named, rows in any order give the same bytes."""
+"""Files and tables: atomic writes, the first fault reported, and the same bytes for rows in any order."""
 
 import base64
 import io
@@ -57,7 +57,7 @@ def test_what_is_wrong_in_a_file_is_named_with_its_place(tmp_path, read, name, c
     assert "\n" not in str(caught.value)
 
 
-def test_texts_come_back_as_they_are(tmp_path):
+def test_texts_round_trip_unchanged(tmp_path):
     (tmp_path / "a.csv").write_bytes(b'\xef\xbb\xbfresponse,n\nNA,1\n"",2\nnull,3\n')
     assert read_table(tmp_path / "a.csv")["response"].tolist() == ["NA", "", "null"]
     (tmp_path / "a.jsonl").write_text('{"a": "x\u2028y"}\n', encoding="utf-8")
@@ -70,7 +70,7 @@ def test_texts_come_back_as_they_are(tmp_path):
      ],
 )  # fmt: skip
 def test_only_a_regular_file_is_read_or_replaced(tmp_path, name, message):
-    """Reading a pipe could wait for ever."""
+    """Reading a pipe could block forever."""
     os.mkfifo(tmp_path / "fifo.csv")
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "device.csv").symlink_to("/dev/full")
@@ -140,7 +140,7 @@ def without(row, column):
         ("personas", [PERSONA], "sentences and kinds of different numbers; expected one kind a sentence"),
     ],
 )  # fmt: skip
-def test_the_first_fault_of_a_table_is_named(table, rows, message):
+def test_first_table_fault_is_reported(table, rows, message):
     with pytest.raises(ComperdialError) as caught:
         check(table, *rows)
     assert message in str(caught.value)
@@ -160,7 +160,7 @@ def test_ratings_pass_exactly_when_inside_their_scale(rating, low, width):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
-def test_tables_come_back_from_every_format(tmp_path, suffix):
+def test_tables_round_trip_in_every_format(tmp_path, suffix):
     """Names that look like numbers are names: 007 is not 7, and 1e5 is not 100000."""
     path = tmp_path / f"t.{suffix}"
     for table, row in (("contexts", CONTEXT), ("ratings", RATING), ("ratings", RATING | {"position": None})):
@@ -171,13 +171,13 @@ def test_tables_come_back_from_every_format(tmp_path, suffix):
     schema.write(path, pd.DataFrame([RESPONSE | {"context_id": name, "response": name} for name in names]), "responses")
     back = schema.read(path, "responses")
     assert sorted(back["context_id"]) == sorted(back["response"]) == sorted(names)
-    # Scores that do not say what was cut are of whole inputs.
+    # Scores without a `cut` column count as scores of whole inputs.
     write_table(path, pd.DataFrame([SCORE | {"value": 6.389431e-10}]))
     back = schema.read(path, "scores")
     assert back["cut"].tolist() == [0] and back["value"][0] == pytest.approx(6.389431e-10, rel=1e-6)
 
 
-def test_ids_that_are_numbers_become_text_and_what_may_be_missing_may_be_left_out():
+def test_numeric_ids_become_text_and_optional_columns_may_be_omitted():
     for name in (7, 7.0, "7", "7.0", " 7"):
         assert check("responses", RESPONSE | {"context_id": name})["context_id"].tolist() == ["7"]
     assert check("ratings", without(RATING, "position"))["position"].isna().all()
@@ -226,7 +226,7 @@ def test_rows_in_any_order_give_the_same_bytes_and_are_read_in_parts(tmp_path_fa
         pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), back[start:].reset_index(drop=True))
 
 
-def test_an_error_or_a_key_that_is_added_twice_leaves_the_file_as_it_was(tmp_path):
+def test_error_or_duplicate_key_leaves_the_file_unchanged(tmp_path):
     path, frame = tmp_path / "t.parquet", judgements([("a", "s", n) for n in range(20)])
     path.write_bytes(b"earlier")
     twice = pytest.raises(SchemaError, match=r"t\.parquet, record .*sample=7\): the same key a second time")
@@ -239,7 +239,7 @@ def test_an_error_or_a_key_that_is_added_twice_leaves_the_file_as_it_was(tmp_pat
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("t.parquet", b"earlier")]
 
 
-def test_files_that_others_wrote_or_changed_are_checked(tmp_path):
+def test_external_files_are_checked(tmp_path):
     path, frame = tmp_path / "t.parquet", judgements([("a", "s", n) for n in range(9)])
     frame[::-1].to_parquet(path)
     assert schema.read(path, "judgements")["sample"].tolist() == list(range(9)), "sorted"
@@ -272,7 +272,7 @@ def test_parts_merge_into_the_whole(tmp_path):
         assert (tmp_path / "merged.parquet").read_bytes() == whole_of(frame, tmp_path / "whole.parquet")
 
 
-def test_parts_that_are_not_all_of_one_table_are_never_merged(tmp_path):
+def test_incomplete_or_mixed_parts_are_never_merged(tmp_path):
     frame = judgements([("a", str(number), 0) for number in range(10)])
     paths, merged, whole = parts_of(tmp_path, frame, 4), tmp_path / "merged.parquet", tmp_path / "whole.parquet"
     whole_of(frame, whole)
@@ -298,7 +298,7 @@ def record_name(output):
 
 
 def write_records(root, content):
-    """Write outputs and their records; DVC versions what lies in results/made."""
+    """Write outputs and their records; DVC versions what is in results/made."""
     files = {"results/made.dvc": "outs:\n- path: made\n"}
     for name, text in content.items():
         files |= {name: "made", f"{FOLDER}/{record_name(name)}": text}
@@ -326,7 +326,7 @@ def test_records_are_unpacked_elsewhere_once(tmp_path):
 
 
 @pytest.mark.parametrize("name", [None, "../../Snakefile", "a/../../b"])
-def test_an_archive_that_is_broken_or_leaves_its_folder_is_refused(tmp_path, name):
+def test_broken_or_escaping_archive_is_refused(tmp_path, name):
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w") as packed:
         packed.addfile(tarfile.TarInfo(name or "x"))

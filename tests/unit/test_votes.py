@@ -68,7 +68,7 @@ TWO_IN_ONE = [
          "source choice", [("human", "first"), ("human", "tie"), ("gpt4", "second")], "votes of gpt4 repeat in the rows of one"),
     ],
 )  # fmt: skip
-def test_whose_votes_a_file_holds(tmp_path, name, content, columns, expected, note):
+def test_rater_detection(tmp_path, name, content, columns, expected, note):
     frame, notes = votes(write(tmp_path, name, content))
     found = rows(frame, *columns.split())[: len(expected)]
     assert sorted(found) == sorted(expected) if len(frame) == len(expected) else found == expected
@@ -76,13 +76,13 @@ def test_whose_votes_a_file_holds(tmp_path, name, content, columns, expected, no
 
 
 @pytest.mark.parametrize("people", ["Anna,Bob", "annotator1_vote,annotator2_vote"])
-def test_columns_of_people_and_of_a_judge(tmp_path, people):
+def test_human_and_judge_columns(tmp_path, people):
     lines = "1,x,y,model_a,tie,model_b\n2,y,x,model_b,model_b,tie\n"
     frame, _ = votes(write(tmp_path, "votes.csv", f"id,model_a,model_b,{people},judge_gpt4o\n{lines}"))
     assert frame.groupby("source").size()["human"] == 4 and len(frame) == 6 and frame["annotator_id"].nunique() == 3
 
 
-def test_labels_and_columns_as_the_user_gives_them(tmp_path):
+def test_labels_and_columns_given_by_user(tmp_path):
     path = write(tmp_path, "votes.csv", "model_a,model_b,label,judge\nx,y,0,gpt-4\nx,y,1,gpt-4\n")
     with pytest.raises(SchemaError, match=r"unclear votes: 0, 1.*--labels"):
         votes(path)
@@ -110,6 +110,6 @@ NOBODY = [{"input": f"p {n}", "output_1": f"a {n}", "output_2": f"b {n}", "label
         (json.dumps(NOBODY), {}, "several columns contain votes by unknown raters: label, winner"),
     ],
 )
-def test_mistakes_are_named(tmp_path, content, columns, message):
+def test_mistakes_are_reported(tmp_path, content, columns, message):
     with pytest.raises(ComperdialError, match=message):
         votes(write(tmp_path, "votes.csv", content), columns=columns)

@@ -61,7 +61,7 @@ def test_lexnames_agrees_with_the_data(real_wordnet):
         assert {categories[number] for number in used} == {str(category)}
 
 
-def test_one_that_nltk_finds_counts_as_a_folder_or_zipped(bare):
+def test_wordnet_known_to_nltk_is_used_as_folder_or_zip(bare):
     path = fake(bare / "nltk_data/corpora/wordnet", "3.1")
     assert wordnet.set_up() == wordnet.WordNet(str(path), "3.1", "found in nltk's data path")
     members = {file.name: file.read_text() for file in path.iterdir()}
@@ -70,7 +70,7 @@ def test_one_that_nltk_finds_counts_as_a_folder_or_zipped(bare):
     assert wordnet.locate().version == "3.1"
 
 
-def test_another_zip_does_not_count_and_a_damaged_one_is_named(bare):
+def test_other_zip_is_ignored_and_damaged_zip_is_reported(bare):
     path = archive(bare, {"readme": "no WordNet"})
     assert wordnet.locate() is None
     path.write_bytes(b"PK\x03\x04 cut short")
@@ -82,7 +82,7 @@ def test_another_zip_does_not_count_and_a_damaged_one_is_named(bare):
         create("meteor").score(["a car"], ["an auto"])
 
 
-def test_debians_files_become_a_proper_corpus(bare):
+def test_debian_files_become_a_corpus(bare):
     fake(bare / "debian", lexnames=False)
     found = wordnet.set_up()
     assert (found.version, found.source) == ("3.0", f"Debian's files in {bare / 'debian'}")
@@ -90,7 +90,7 @@ def test_debians_files_become_a_proper_corpus(bare):
     assert wordnet.set_up() == found, "the second time it is found, with its origin on record"
 
 
-def test_without_any_every_way_is_named(bare, monkeypatch):
+def test_error_lists_every_way_to_get_wordnet(bare, monkeypatch):
     (fake(bare / "debian", lexnames=False) / "index.sense").unlink()
     with pytest.raises(MissingResourceError) as caught:
         wordnet.set_up()

@@ -1,4 +1,4 @@
-"""Fixtures: the repository copied, with the workflow not yet run or run through."""
+"""Fixtures: a copy of the repository before and after a full run."""
 
 from __future__ import annotations
 

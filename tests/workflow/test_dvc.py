@@ -1,4 +1,4 @@
-"""DVC stores the files: publish, clone, pull, and nothing is left to do; a user's own results are nobody else's."""
+"""DVC stores the files: after publish, clone and pull nothing is left to do; a user's own results stay private."""
 
 import json
 import os
@@ -83,7 +83,7 @@ def test_clone_own_data_pull_and_nothing_to_do(published, tmp_path):
 
 
 @pytest.mark.ci
-def test_what_this_repository_publishes(root, tmp_path):
+def test_published_results(root, tmp_path):
     """HEAD of this very repository: clone, pull, and nothing is left to do."""
     subprocess.run(["git", "clone", "-q", root, tmp_path / "clone"], check=True)
     if not (tmp_path / "clone/provenance.dvc").exists():

@@ -1,4 +1,4 @@
-"""The Kubernetes profile without a cluster: what would be asked of one, by a server that answers as if it were one."""
+"""The Kubernetes profile without a cluster: requests to a server that imitates one."""
 
 import json
 import os
@@ -60,7 +60,7 @@ class Answers(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(fresh, tmp_path):
-    """Return a server that stands for a cluster's, with the environment that names it to snakemake."""
+    """Return a server that imitates a cluster's, with the environment that names it to snakemake."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as found:
         found.asked, found.ended = [], {}
         # A pod starts in an empty folder.
@@ -98,16 +98,16 @@ def jobs(server):
 
 
 def valid(kind, version, body):
-    """Hold a body against the API's own schema: every field is known, has its type, and is there if required."""
+    """Check a body against the API's schema: every field is known, has its type, and is there if required."""
     kubernetes_validate.validate({"apiVersion": version, "kind": kind, **body}, "1.32", strict=True)
 
 
-def test_a_dry_run_asks_nothing_of_the_cluster(fresh, server):
+def test_dry_run_does_not_contact_the_cluster(fresh, server):
     assert "This was a dry-run" in run(fresh, server, "--dry-run", TARGET)
     assert server.asked == []
 
 
-def test_jobs_run_in_the_shared_folder_with_the_profile_s_resources(fresh, server):
+def test_jobs_run_in_shared_folder_with_profile_resources(fresh, server):
     (fresh.path / "params.yaml").write_text((fresh.path / "params.yaml").read_text() + "shards: {default: 2}\n")
     options = ("--envvars", "OPENAI_API_KEY", "--set-resources", "score_part:gpu=1", "score_part:mem_mb=800")
     text = run(fresh, server, TARGET, *options, OPENAI_API_KEY="the key")
@@ -135,7 +135,7 @@ def test_jobs_run_in_the_shared_folder_with_the_profile_s_resources(fresh, serve
     valid("Secret", "v1", secret)
 
 
-def test_the_driver_s_manifest_is_valid(root):
+def test_driver_manifest_is_valid(root):
     manifests = list(yaml.safe_load_all((root / "profiles/kubernetes/driver.yaml").read_text()))
     for manifest in manifests:
         kubernetes_validate.validate(manifest, "1.32", strict=True)

@@ -30,7 +30,7 @@ def own_rows():
 
 
 def test_one_line_gives_the_tables_of_a_file_and_an_edit_reruns_them(fresh):
-    """What the data lack is a row that gives the reason."""
+    """Missing data gives a row with the reason."""
     path = fresh.path / "It's warm.csv"
     pd.DataFrame(own_rows()).to_csv(path, index=False)
     tables = fresh.path / "results/it_s_warm/tables"
@@ -102,7 +102,7 @@ def write_challenge(run, root):
 
 
 @pytest.mark.ci
-def test_a_challenge_becomes_rated_tables_and_a_new_submission_is_scored_or_named(root, tmp_path):
+def test_challenge_becomes_rated_tables_and_new_submission_is_handled(root, tmp_path):
     run = copy_repository(root, tmp_path / "repository")
     write_challenge(run, root)
     target = "results/mini/tables/systems"
@@ -143,7 +143,7 @@ FOLDER, AGENT_FILE = "$(touch x) 'folder'", "agent; touch x.py"
 TARGETS = ("tables", "plots", "pages", "results/mine/scores/mine_recorded.parquet", "results/mine/curves.parquet")
 
 
-def test_texts_of_the_configuration_reach_commands_as_single_words(fresh):
+def test_configuration_values_reach_commands_as_single_words(fresh):
     params = yaml.safe_load((fresh.path / "params.yaml").read_text())
     (fresh.path / FOLDER).mkdir()
     (fresh.path / AGENT_FILE).write_text("class UserAgent: ...\n")

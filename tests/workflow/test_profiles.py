@@ -1,4 +1,4 @@
-"""The profiles: options that Snakemake knows, rules that exist, and what Slurm is asked for."""
+"""The profiles: options that Snakemake knows, rules that exist, and the resources requested from Slurm."""
 
 import os
 import re
@@ -18,7 +18,7 @@ def profile_of(root, name):
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_a_profile_has_options_that_snakemake_knows(root, name):
+def test_profile_options_are_known_to_snakemake(root, name):
     pytest.importorskip(f"snakemake_executor_plugin_{name}", reason="the extra `cluster` is not installed")
     profile = profile_of(root, name)
     environment = os.environ | {"PYTHONPATH": str(root / "profiles/kubernetes/plugin")}
@@ -40,7 +40,7 @@ def test_profiles_name_rules_that_exist(root):
         assert named <= rules, named - rules
 
 
-def test_a_job_asks_for_what_the_profile_and_the_command_line_say(fresh):
+def test_job_requests_resources_from_profile_and_command_line(fresh):
     """A stand-in for Slurm, which takes no job, notes what is asked for at each attempt."""
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="the extra `cluster` is not installed")
     fresh.snakemake("data/tables/usr_persona/responses.parquet")

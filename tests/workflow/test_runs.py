@@ -1,4 +1,4 @@
-"""Runs of a small invented data set: what is made, what a change reruns, what a user can add, and what stops a run."""
+"""Runs of a small invented data set: outputs, reruns after a change, user additions, and errors."""
 
 import os
 import re
@@ -23,7 +23,7 @@ FROM_SCORES = (
 )
 
 
-def test_a_run_is_done_names_no_machine_and_names_what_cannot_run(finished):
+def test_run_completes_without_machine_names_and_lists_skipped(finished):
     made = finished.outputs()
     for name, (_, content) in made.items():
         assert str(finished.path.parents[1]).encode() not in content and sys.prefix.encode() not in content, name
@@ -55,7 +55,7 @@ def test_a_run_is_done_names_no_machine_and_names_what_cannot_run(finished):
          {SCORES.format("bleu_raw")}),
     ],
 )  # fmt: skip
-def test_an_option_or_code_reruns_what_it_makes(finished, file, old, new, rerun):
+def test_changed_option_or_code_reruns_its_outputs(finished, file, old, new, rerun):
     finished.edit(file, old, new)
     assert planned(finished) == FROM_SCORES | rerun
 
@@ -137,7 +137,7 @@ def counts(inputs, study):
 """
 
 
-def test_a_metric_scores_from_elsewhere_and_a_study_are_added_and_nothing_else_is_scored_again(finished):
+def test_adding_metric_scores_or_study_rescores_nothing_else(finished):
     """A module and an entry; a file and an entry; two files and a function for a table of another shape."""
     before = finished.outputs()
     (finished.path / "src/comperdial/metrics/length_ratio.py").write_text(METRIC)
@@ -165,7 +165,7 @@ def test_a_metric_scores_from_elsewhere_and_a_study_are_added_and_nothing_else_i
 
 
 @pytest.mark.ci
-def test_parts_give_the_bytes_of_a_whole_and_one_that_fails_runs_again_alone(finished):
+def test_parts_give_identical_bytes_and_only_failed_part_reruns(finished):
     target = SCORES.format("f1")
     whole = (finished.path / target).read_bytes()
     params = yaml.safe_load((finished.path / "params.yaml").read_text())
@@ -190,7 +190,7 @@ def test_parts_give_the_bytes_of_a_whole_and_one_that_fails_runs_again_alone(fin
     assert not [*parts.glob("*.parquet")], "parts are gone once they are merged"
 
 
-def test_broken_data_and_wrong_configuration_are_one_message(fresh):
+def test_broken_data_or_configuration_gives_one_message(fresh):
     ratings = fresh.path / "mirror/invented/mini/data/ratings.json"
     ratings.write_bytes(ratings.read_bytes()[:-100])
     output = fresh.snakemake("data/tables/usr_persona/ratings.parquet", check=False)

@@ -1,4 +1,4 @@
-"""The DAG on a real Slurm of one node, through profiles/slurm: the bytes of a local run, whatever is killed."""
+"""The DAG on a real Slurm of one node, through profiles/slurm: the same bytes as a local run, even after kills."""
 
 import os
 import re
@@ -41,7 +41,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def submitted(workdir: Workdir, cluster: Cluster, *options: str, **variables: str) -> subprocess.Popen[str]:
-    """Start snakemake with the profile; what it says goes to a file in the folder."""
+    """Start snakemake with the profile; its output goes to a file in the folder."""
     environment = os.environ | cluster.variables | {"PYTHONPATH": str(workdir.path / "src")} | variables
     if (workdir.path / "mirror").is_dir():
         environment.pop(MIRROR_VARIABLE, None)
@@ -112,6 +112,6 @@ def test_killed_jobs_and_a_killed_node_lose_nothing(sharded, cluster, tmp_path):
     made = set(content(sharded))
     second = submitted(sharded, cluster, TARGET, COMPERDIAL_MODELS=str(tmp_path / "models"))
     assert second.wait(900) == 0, said(sharded)[-4000:]
-    # What lay there whole was kept, and all of it is what one machine makes.
+    # Complete outputs were kept, and all match a run on one machine.
     assert made <= set(content(local)) | {name for name in made if "/parts/" in name}
     assert content(sharded) == content(local)
