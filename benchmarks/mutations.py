@@ -44,7 +44,7 @@ MUTATIONS = [
     ("evaluation/ratings", "(own - theirs).mean()", "(theirs - own).mean()", "ratings"),
     ("evaluation/ratios", "share(mine > least", "share(mine >= least", "perturbations llm_evaluators"),
     ("evaluation/ensembles", "values.mean(axis=0)", "values.sum(axis=0)", "llm_evaluators"),
-    ("evaluation/ceilings", "np.delete(sample.single, annotator, axis=0)", "sample.single", "evaluation"),
+    ("evaluation/ceilings", "np.delete(sample.single, number, axis=0)", "sample.single", "evaluation"),
     ("evaluation/correlations", "(counts < FEWEST_SYSTEMS)", "(counts <= FEWEST_SYSTEMS)", "evaluation"),
 ]
 
