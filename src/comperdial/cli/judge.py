@@ -119,8 +119,8 @@ def run(
             outcome = f"not run: {error.hint or error.problem}"
         print(harmless(f"{folder.name}  {task.name}: {outcome}"), flush=True)
     if not ran:
-        problem = f"none of {len(chosen)} tasks can run here"
-        raise ConfigError(problem, expected="a judge that can be reached")
+        problem = f"none of {len(chosen)} tasks ran, for the reasons above"
+        raise ConfigError(problem, expected="a judge that can be reached, and a budget for paid ones (judging.budget)")
 
 
 @o.command("file", of=judge)

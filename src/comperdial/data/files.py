@@ -95,6 +95,8 @@ def _read(path: Path, sheet: str | None) -> File:
     if suffix == ".eval":
         hint = f"Write it as JSON: inspect log dump {path} > {path.stem}.json"
         raise FileError("an Inspect log in its binary format", where=str(path), expected="its JSON form", hint=hint)
+    if path.is_dir():
+        raise FileError("a folder", where=str(path), expected="a file; folders of tables are for `comperdial score`")
     if suffix not in SUFFIXES and suffix not in _TABS:
         expected = "a name ending in " + ", ".join(SUFFIXES)
         raise FileError(f"unknown kind of file {path.suffix!r}", where=str(path), expected=expected)
