@@ -134,6 +134,7 @@ MISTAKES = [
     ("annotate exprt", "No such command 'exprt'. Did you mean 'export'?"),
     ("correlate x --level dialog", "'--level': unknown choice 'dialog'; .*Did you mean 'dialogue'"),
     ("personas x --count 0", "'--count': Input should be greater than or equal to 1"),
+    ("validate .", "a folder; expected a file; folders of tables"),
     ("""read x --columns '{"a": 1, "a": 2}'""", "'--columns': .*the key 'a' is given twice"),
     # As a shell's variable that is not set makes it; as a path "" would be the folder in which the command runs.
     ("perturb x --dataset y --output ''", "an argument: is empty"),
