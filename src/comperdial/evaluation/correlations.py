@@ -291,7 +291,7 @@ def grouped_measures(sample: Sample, detail: Detail | None = None) -> list[tuple
 
 
 def tested_measures(sample: Sample, detail: Detail) -> list[tuple[Grouping, Measure]]:
-    """Return which :func:`grouped_measures` get tests and ranks."""
+    """Return the measures of :func:`grouped_measures` that get tests and ranks."""
     few = TESTED_OF_FEW if len(sample.systems) <= FEW_SYSTEMS else ()
     return [
         (grouping, measure)
